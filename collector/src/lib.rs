@@ -1,0 +1,1 @@
+//! Everything of longpole that touches the outside world: probes, session files, symbols, screens.

@@ -1,0 +1,2 @@
+//! The `longpole` command.
+fn main() {}

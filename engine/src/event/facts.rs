@@ -1,0 +1,166 @@
+//! Facts taken beside the event stream: threads at the start of the window, the function table, losses.
+//! Serializable because the session file stores them.
+
+use serde::{Deserialize, Serialize};
+
+/// Number of a function in the recording's function table; the same number as in the kernel's records.
+pub type FunctionId = u32;
+
+/// Everything a recording holds beside its kernel records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).
+    pub start_ns: u64,
+    /// Processes recorded at the start.
+    pub processes: Vec<ProcessFact>,
+    /// Threads alive at the start.
+    pub threads: Vec<ThreadFact>,
+    /// Functions that have (or had) probes. `FunctionFact::id` is the key, the list may have holes.
+    pub functions: Vec<FunctionFact>,
+    /// Known when the recording has ended in an orderly way.
+    pub end: Option<WindowEnd>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessFact {
+    /// Host process id (tgid).
+    pub pid: u32,
+    /// Short name.
+    pub comm: String,
+    /// Path of the executable, as the process sees it.
+    pub executable: String,
+}
+
+/// One thread at the start of the window, read from /proc.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadFact {
+    /// Host thread id.
+    pub tid: u32,
+    /// Host process id (tgid).
+    pub pid: u32,
+    /// Kernel start time of the thread in ns since boot, 0 if not known: tells reused ids apart.
+    pub start_time_ns: u64,
+    /// Name of the thread.
+    pub comm: String,
+    /// What it was doing when /proc was read.
+    pub state: ThreadState,
+    /// When /proc was read (`CLOCK_MONOTONIC` nanoseconds); later than `Facts::start_ns`.
+    pub seen_ns: u64,
+    /// CPU time it had used by then (/proc schedstat), ns, if readable.
+    pub cpu_time_ns: Option<u64>,
+}
+
+/// A thread's state as /proc gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadState {
+    /// On a CPU or waiting for one (`R`).
+    Running,
+    /// Asleep (`S`, `D`).
+    Sleeping,
+    /// Stopped or traced (`T`, `t`).
+    Stopped,
+    /// Could not be read.
+    #[default]
+    Unknown,
+}
+
+/// One probed function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FunctionFact {
+    /// The number in the kernel's records.
+    pub id: FunctionId,
+    /// Demangled name, or `module+0xoffset` where there is none. Not necessarily unique.
+    pub name: String,
+    /// File name of the module it lies in.
+    pub module: String,
+    /// File offset of its first instruction.
+    pub offset: u64,
+    /// `file:line`, if debug information gives it.
+    pub location: Option<String>,
+    /// Whether its exits are probed too; if not, only the stack pointer tells when it ended.
+    pub exits_probed: bool,
+}
+
+/// How the window ended, and the second opinion of /proc and the loss counters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WindowEnd {
+    /// Last instant up to which events are complete (`CLOCK_MONOTONIC` nanoseconds).
+    pub end_ns: u64,
+    /// Threads alive at the end, with their CPU time by then.
+    pub threads: Vec<ThreadFact>,
+    /// Records that did not make it.
+    pub loss: LossCounts,
+}
+
+/// Records that did not make it, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LossCounts {
+    /// The ring was full.
+    pub dropped: u64,
+    /// The kernel did not run the program (re-entry, recursion limit).
+    pub missed: u64,
+    /// Arrived after newer records had been released.
+    pub late: u64,
+    /// Bytes that were no record.
+    pub undecodable: u64,
+    /// Left out on purpose: calls below the first open frame of the same function.
+    pub recursion_folded: u64,
+}
+
+impl LossCounts {
+    /// Records that are missing and should not be (folded recursion is deliberate).
+    pub fn lost(&self) -> u64 {
+        self.dropped.saturating_add(self.missed).saturating_add(self.late).saturating_add(self.undecodable)
+    }
+}
+
+/// Something the user side did or noticed at a moment of the recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// When (`CLOCK_MONOTONIC` nanoseconds).
+    pub time_ns: u64,
+    /// What.
+    pub kind: NoteKind,
+}
+
+/// See [`Note`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// These functions lost their probes from here on: their time belongs to their callers.
+    ProbesOff {
+        /// Function numbers.
+        functions: Vec<FunctionId>,
+        /// Hits per second that were too many, per function, in the same order.
+        rates: Vec<u64>,
+    },
+    /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
+    Gap {
+        /// Process, 0 for all.
+        pid: u32,
+        /// End of the gap.
+        until_ns: u64,
+        /// Number of records known to be lost in it; 0 if only the probes were missing.
+        lost: u64,
+        /// Why.
+        reason: GapReason,
+    },
+}
+
+/// Why a stretch of the recording is incomplete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GapReason {
+    /// The ring was full: records of any kind are missing.
+    RingFull,
+    /// A new process or program had no function probes yet: only function calls are missing.
+    ProbesNotYetAttached,
+}

@@ -1,0 +1,23 @@
+//! Recorded events in time order, and the facts that were taken beside them.
+//!
+//! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
+
+mod facts;
+
+pub use facts::{
+    Facts, FunctionFact, FunctionId, GapReason, LossCounts, Note, NoteKind, ProcessFact, ThreadFact,
+    ThreadState, WindowEnd,
+};
+
+use probe_abi::Record;
+
+/// A whole recording: what the kernel said, in time order, and what was known beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// State at the start of the window, function table, losses.
+    pub facts: Facts,
+    /// Kernel records in time order (see the release rule in `order`).
+    pub events: Vec<Record>,
+    /// What the user side did meanwhile (probe changes, gaps), in time order.
+    pub notes: Vec<Note>,
+}

@@ -1,0 +1,46 @@
+//! What the threads do, with scheduling removed: per thread a list of operations whose compute lengths are CPU
+//! time (VPPB's merged log; 1999, section 3). Built from a timeline, or read from its JSON form.
+
+mod operation;
+
+pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
+
+use crate::report::{Finding, Trust};
+
+/// A program: threads and the names their operations refer to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Functions by [`FunctionRef`]; names are unique.
+    pub functions: Vec<Function>,
+    /// Synchronization objects and devices by [`ObjectId`]; names are unique per program.
+    pub objects: Vec<String>,
+    /// Names of replayed wake edges by [`EdgeId`]. May be shorter than the number of edges: edges without a
+    /// name are called `e` + number.
+    pub edges: Vec<String>,
+    /// Threads in list order; ties are broken by it.
+    pub threads: Vec<Thread>,
+    /// How far the recording behind this program can be trusted; default for a hand-written one.
+    pub trust: Trust,
+    /// What was noticed while it was built from a recording.
+    pub findings: Vec<Finding>,
+}
+
+/// A function of a program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Function {
+    /// Unique name.
+    pub name: String,
+    /// `file:line`, if known.
+    pub location: Option<String>,
+    /// Whether its probes were taken off during the recording, so that later calls count for its callers.
+    pub folded: bool,
+}
+
+/// One thread of a program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Thread {
+    /// Unique name.
+    pub name: String,
+    /// What it does, in order.
+    pub operations: Vec<Operation>,
+}

@@ -1,0 +1,80 @@
+//! The operations (see the table in ARCHITECTURE.md; papers 1999 section 3.1 and 2001 section 2).
+
+use crate::time::Ticks;
+
+/// Index of a function in [`super::Program::functions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionRef(pub u32);
+
+/// Index of a synchronization object or device in [`super::Program::objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u32);
+
+/// Number of a replayed wake edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EdgeId(pub u32);
+
+/// Index of a thread in [`super::Program::threads`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub u32);
+
+/// One step of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Compute in whatever function is on top of the stack.
+    Exec(Ticks),
+    /// Call the function, compute, return: one entry of it.
+    ExecIn(FunctionRef, Ticks),
+    /// Enter a function.
+    Call(FunctionRef),
+    /// Leave the function on top of the stack.
+    Return,
+    /// Add one to a counting semaphore, first come first served (the papers' "Signal event").
+    Signal(ObjectId),
+    /// Take one from it, waiting for one if there is none ("Wait for event").
+    Wait(ObjectId),
+    /// Mutex, not handed over: unlock frees it and wakes one waiter, which tries again.
+    Lock(ObjectId),
+    /// See `Lock`.
+    Unlock(ObjectId),
+    /// Shared side of a read-write lock.
+    ReadLock(ObjectId),
+    /// Exclusive side of a read-write lock.
+    WriteLock(ObjectId),
+    /// Releases whichever side the thread holds.
+    ReadWriteUnlock(ObjectId),
+    /// Lock whose waiters keep a processor busy.
+    SpinLock(ObjectId),
+    /// See `SpinLock`.
+    SpinUnlock(ObjectId),
+    /// Wait until this many threads have come.
+    Barrier(ObjectId, u32),
+    /// Condition variable, mutex: release the mutex, wait for a signal, lock the mutex again.
+    CondWait(ObjectId, ObjectId),
+    /// Wakes one waiter, if any.
+    CondSignal(ObjectId),
+    /// Wakes all waiters.
+    CondBroadcast(ObjectId),
+    /// Sets a POSIX semaphore's count.
+    SemInit(ObjectId, u32),
+    /// See `Wait`, on a semaphore.
+    SemWait(ObjectId),
+    /// See `Signal`, on a semaphore.
+    SemPost(ObjectId),
+    /// The first thread to come computes this long; the others wait for it to finish.
+    Once(ObjectId, Ticks),
+    /// Starts a thread, which begins when it is created.
+    Create(ThreadId),
+    /// Waits for a thread to end.
+    Join(ThreadId),
+    /// Wait for a device: no processor used, no other thread behind it.
+    Io(ObjectId, Ticks),
+    /// Wait for time to pass: no processor used.
+    Sleep(Ticks),
+    /// Source of one recorded wake edge.
+    Release(EdgeId),
+    /// Target of one recorded wake edge: waits until the release has happened.
+    Await(EdgeId),
+}
+
+const _: () = assert!(size_of::<Operation>() == 16);

@@ -1,0 +1,76 @@
+//! Plain results with units, confidence and loss. No formatting: that is `collector::present`.
+
+mod trust;
+
+pub use trust::{Finding, Trust};
+
+/// A number of processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cpus {
+    /// This many; never 0.
+    Count(std::num::NonZeroU32),
+    /// One for every thread.
+    Infinite,
+}
+
+/// The extended critical path of a program for several CPU counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// One answer for each CPU count asked for, in the order asked.
+    pub results: Vec<CpuResult>,
+    /// How far the recording can be trusted.
+    pub trust: Trust,
+    /// What was noticed: deadlocks, waits nobody ends, loss.
+    pub findings: Vec<Finding>,
+}
+
+/// The answer for one CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuResult {
+    /// The CPU count.
+    pub cpus: Cpus,
+    /// Predicted time from start to end, nanoseconds.
+    pub time_ns: f64,
+    /// Predicted time on one CPU ÷ `time_ns`.
+    pub speedup: f64,
+    /// Functions with calls or time on the extended critical path, largest `tetid_ns` first.
+    pub functions: Vec<FunctionRow>,
+    /// Every segment with its weight; empty unless asked for.
+    pub segments: Vec<SegmentRow>,
+}
+
+/// A function's share of the extended critical path (2001, section 2.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionRow {
+    /// Unique name.
+    pub function: String,
+    /// `file:line`, if known.
+    pub location: Option<String>,
+    /// Entries on segments whose weight is not 0.
+    pub calls: u64,
+    /// Σ weight · length of the segments with the function on top of the stack, nanoseconds. May be negative.
+    pub tet_ns: f64,
+    /// The same with the function anywhere on the stack, once per segment, nanoseconds.
+    pub tetid_ns: f64,
+    /// All numbers come from exact probes; otherwise some come from samples.
+    pub exact: bool,
+    /// Its probes were taken off during the recording: later calls count for its callers.
+    pub folded: bool,
+}
+
+/// One compute operation and its weight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentRow {
+    /// Thread name.
+    pub thread: String,
+    /// Index in the thread's list of operations.
+    pub operation: usize,
+    /// Function on top of the stack, if known.
+    pub function: Option<String>,
+    /// Start on the ∞-processor schedule, nanoseconds.
+    pub start_ns: f64,
+    /// End on the ∞-processor schedule, nanoseconds.
+    pub end_ns: f64,
+    /// −∂T_P/∂length. May be above 1 or below 0.
+    pub weight: f64,
+}

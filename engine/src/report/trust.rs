@@ -1,0 +1,30 @@
+//! How far a result can be trusted, and what was noticed on the way.
+
+use serde::{Deserialize, Serialize};
+
+/// Counts that tell how complete the recording behind a result is. All 0 for a hand-written program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Trust {
+    /// Kernel records read.
+    pub events: u64,
+    /// Waits that ended with a recorded wake-up.
+    pub wakes: u64,
+    /// Records lost, by any reason.
+    pub lost: u64,
+    /// Waits that ended without a recorded wake-up.
+    pub unmatched: u64,
+    /// Thread time of which it is not known what happened, nanoseconds.
+    pub unknown_ns: u64,
+    /// Waits cut by the window's edges.
+    pub censored: u64,
+}
+
+/// Something noticed: one sentence for one case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable word for machines, e.g. `deadlock`, `loss`, `folded`.
+    pub kind: String,
+    /// One sentence for people.
+    pub text: String,
+}

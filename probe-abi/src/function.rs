@@ -1,0 +1,35 @@
+//! Probed functions of the target being entered and left.
+
+use crate::Header;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A probed function starts.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct FunctionEnter {
+    /// `tid`/`pid` are the caller.
+    pub header: Header,
+    /// Number of the function in the session's function table.
+    pub function: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// Stack pointer at the first instruction: on x86-64 the address of the return address.
+    pub stack_pointer: u64,
+}
+
+/// A probed function ends: a `ret` or a jump out of it is about to execute.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct FunctionExit {
+    /// `tid`/`pid` are the caller.
+    pub header: Header,
+    /// Number of the function in the session's function table.
+    pub function: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// Stack pointer at that instruction: on x86-64 equal to the one of the matching entry.
+    pub stack_pointer: u64,
+}
+
+const _: () = assert!(size_of::<FunctionEnter>() == 40);
+const _: () = assert!(size_of::<FunctionExit>() == 40);

@@ -1,0 +1,107 @@
+//! What every record starts with.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The first 24 bytes of every record.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Header {
+    /// When it happened: `CLOCK_MONOTONIC`, nanoseconds.
+    pub time_ns: u64,
+    /// Number of records this CPU tried to write before this one, modulo 2^32. A hole is a lost record.
+    /// An interrupt may take the next number between a record's numbering and its writing, so neighbours
+    /// can arrive swapped: compare sets, not order.
+    pub sequence: u32,
+    /// CPU that wrote the record.
+    pub cpu: u16,
+    /// A [`Kind`] as a byte.
+    pub kind: u8,
+    /// A [`Context`] as a byte: what the CPU was doing.
+    pub context: u8,
+    /// Thread that was current on the CPU. In interrupt context it was merely interrupted. 0 is idle.
+    pub tid: u32,
+    /// Process (tgid) of `tid`.
+    pub pid: u32,
+}
+
+/// Which record follows the header.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// [`crate::Switch`]
+    Switch = 1,
+    /// [`crate::Waking`]
+    Waking = 2,
+    /// [`crate::Fork`]
+    Fork = 3,
+    /// [`crate::Exec`]
+    Exec = 4,
+    /// [`crate::Exit`]
+    Exit = 5,
+    /// [`crate::Rename`]
+    Rename = 6,
+    /// [`crate::FutexEnter`]
+    FutexEnter = 7,
+    /// [`crate::FutexExit`]
+    FutexExit = 8,
+    /// [`crate::FunctionEnter`]
+    FunctionEnter = 9,
+    /// [`crate::FunctionExit`]
+    FunctionExit = 10,
+}
+
+impl Kind {
+    /// Every kind, in order of its byte.
+    pub const ALL: [Kind; 10] = [
+        Kind::Switch,
+        Kind::Waking,
+        Kind::Fork,
+        Kind::Exec,
+        Kind::Exit,
+        Kind::Rename,
+        Kind::FutexEnter,
+        Kind::FutexExit,
+        Kind::FunctionEnter,
+        Kind::FunctionExit,
+    ];
+
+    /// The kind of a byte, or `None` for a byte that this version does not know.
+    pub const fn from_byte(byte: u8) -> Option<Kind> {
+        if byte >= 1 && byte as usize <= Kind::ALL.len() { Some(Kind::ALL[byte as usize - 1]) } else { None }
+    }
+}
+
+/// What a CPU was doing when it wrote a record. Only `Task` (and `Idle`, trivially) makes the current thread
+/// the cause of what is recorded; in the others it was merely interrupted.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Context {
+    /// The current thread's own code or its system call.
+    Task = 0,
+    /// A hardware interrupt, timers included.
+    HardIrq = 1,
+    /// Deferred interrupt work, on the back of whoever ran.
+    SoftIrq = 2,
+    /// A non-maskable interrupt.
+    Nmi = 3,
+    /// The idle task.
+    Idle = 4,
+    /// The programs could not tell. Never taken for `Task`.
+    Unknown = 5,
+}
+
+impl Context {
+    /// The context of a byte; a byte from a newer writer is `Unknown`.
+    pub const fn from_byte(byte: u8) -> Context {
+        match byte {
+            0 => Context::Task,
+            1 => Context::HardIrq,
+            2 => Context::SoftIrq,
+            3 => Context::Nmi,
+            4 => Context::Idle,
+            _ => Context::Unknown,
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Header>() == 24);

@@ -1,0 +1,28 @@
+//! The only contract between longpole's kernel programs and its user side.
+//!
+//! Every record is a fixed-size little `#[repr(C)]` struct that starts with a [`Header`]. The kernel programs
+//! write them into ring buffers; the session file stores them re-coded without loss; the engine reads them
+//! decoded as [`Record`]. Nothing here allocates, and decoding any bytes never panics.
+//!
+//! Units and clocks: every `*_ns` is nanoseconds of `CLOCK_MONOTONIC` (`bpf_ktime_get_ns`). Every `tid` and
+//! `pid` is the number in the host's first PID namespace; `pid` is what the kernel calls tgid.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod function;
+mod futex;
+mod header;
+mod life;
+mod record;
+mod sched;
+
+pub use function::{FunctionEnter, FunctionExit};
+pub use futex::{FutexEnter, FutexExit, futex_operation};
+pub use header::{Context, Header, Kind};
+pub use life::{Exec, Exit, Fork, Rename};
+pub use record::{DecodeError, Record};
+pub use sched::{Switch, SwitchFlags, Waking, WakingFlags};
+
+/// Bumped whenever a record's bytes change meaning. Stored in every session file.
+pub const ABI_VERSION: u32 = 1;

@@ -1,0 +1,66 @@
+//! Threads and processes being born, changing and dying.
+
+use crate::Header;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// `sched_process_fork`: the header's thread made `child_tid`. A new thread if `child_pid` is the header's
+/// `pid`, a new process otherwise.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Fork {
+    /// `tid`/`pid` are the parent.
+    pub header: Header,
+    /// The new thread.
+    pub child_tid: u32,
+    /// Its process.
+    pub child_pid: u32,
+    /// The child's start time (`task_struct.start_time`, `CLOCK_MONOTONIC`), 0 if not known.
+    pub child_start_ns: u64,
+    /// The child's name as the kernel keeps it, NUL padded.
+    pub comm: [u8; 16],
+}
+
+/// `sched_process_exec`: the header's process runs a new program. Its other threads are gone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Exec {
+    /// `tid`/`pid` after the exec.
+    pub header: Header,
+    /// `tid` before the exec: differs if another thread than the leader called it.
+    pub old_tid: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// The new name, NUL padded.
+    pub comm: [u8; 16],
+}
+
+/// `sched_process_exit`: the header's thread ends. It still runs in the kernel for a moment.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Exit {
+    /// `tid`/`pid` are the thread that ends.
+    pub header: Header,
+    /// 1 if it was the last thread of its process, else 0.
+    pub last_of_process: u32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// `task_rename`: the header's thread (or the one in `renamed_tid`) has a new name.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Rename {
+    /// Who renamed.
+    pub header: Header,
+    /// Thread that is renamed.
+    pub renamed_tid: u32,
+    /// Its process.
+    pub renamed_pid: u32,
+    /// The new name, NUL padded.
+    pub comm: [u8; 16],
+}
+
+const _: () = assert!(size_of::<Fork>() == 56);
+const _: () = assert!(size_of::<Exec>() == 48);
+const _: () = assert!(size_of::<Exit>() == 32);
+const _: () = assert!(size_of::<Rename>() == 48);

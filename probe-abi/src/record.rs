@@ -1,0 +1,144 @@
+//! Any record, decoded.
+
+use crate::{
+    Exec, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Rename, Switch,
+    Waking,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// One record of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant is documented at its type")]
+pub enum Record {
+    Switch(Switch),
+    Waking(Waking),
+    Fork(Fork),
+    Exec(Exec),
+    Exit(Exit),
+    Rename(Rename),
+    FutexEnter(FutexEnter),
+    FutexExit(FutexExit),
+    FunctionEnter(FunctionEnter),
+    FunctionExit(FunctionExit),
+}
+
+/// Why some bytes are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// Fewer bytes than the header or than the record of this kind.
+    Short {
+        /// Bytes that were there.
+        got_bytes: usize,
+    },
+    /// A kind byte that this version does not know.
+    UnknownKind(u8),
+}
+
+impl Record {
+    /// Reads one record from the start of `bytes`; what follows the record is ignored (ring buffers round sizes
+    /// up to 8 bytes).
+    pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
+        let short = DecodeError::Short { got_bytes: bytes.len() };
+        let (header, _) = Header::read_from_prefix(bytes).map_err(|_| short)?;
+        let kind = Kind::from_byte(header.kind).ok_or(DecodeError::UnknownKind(header.kind))?;
+        fn read<T: FromBytes>(bytes: &[u8], short: DecodeError) -> Result<T, DecodeError> {
+            T::read_from_prefix(bytes).map(|(value, _)| value).map_err(|_| short)
+        }
+        Ok(match kind {
+            Kind::Switch => Record::Switch(read(bytes, short)?),
+            Kind::Waking => Record::Waking(read(bytes, short)?),
+            Kind::Fork => Record::Fork(read(bytes, short)?),
+            Kind::Exec => Record::Exec(read(bytes, short)?),
+            Kind::Exit => Record::Exit(read(bytes, short)?),
+            Kind::Rename => Record::Rename(read(bytes, short)?),
+            Kind::FutexEnter => Record::FutexEnter(read(bytes, short)?),
+            Kind::FutexExit => Record::FutexExit(read(bytes, short)?),
+            Kind::FunctionEnter => Record::FunctionEnter(read(bytes, short)?),
+            Kind::FunctionExit => Record::FunctionExit(read(bytes, short)?),
+        })
+    }
+
+    /// The record's bytes, exactly as the kernel wrote them.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Record::Switch(r) => r.as_bytes(),
+            Record::Waking(r) => r.as_bytes(),
+            Record::Fork(r) => r.as_bytes(),
+            Record::Exec(r) => r.as_bytes(),
+            Record::Exit(r) => r.as_bytes(),
+            Record::Rename(r) => r.as_bytes(),
+            Record::FutexEnter(r) => r.as_bytes(),
+            Record::FutexExit(r) => r.as_bytes(),
+            Record::FunctionEnter(r) => r.as_bytes(),
+            Record::FunctionExit(r) => r.as_bytes(),
+        }
+    }
+
+    /// The record's header.
+    pub fn header(&self) -> &Header {
+        match self {
+            Record::Switch(r) => &r.header,
+            Record::Waking(r) => &r.header,
+            Record::Fork(r) => &r.header,
+            Record::Exec(r) => &r.header,
+            Record::Exit(r) => &r.header,
+            Record::Rename(r) => &r.header,
+            Record::FutexEnter(r) => &r.header,
+            Record::FutexExit(r) => &r.header,
+            Record::FunctionEnter(r) => &r.header,
+            Record::FunctionExit(r) => &r.header,
+        }
+    }
+
+    /// Bytes of a record of this kind.
+    pub const fn size_of(kind: Kind) -> usize {
+        match kind {
+            Kind::Switch => size_of::<Switch>(),
+            Kind::Waking => size_of::<Waking>(),
+            Kind::Fork => size_of::<Fork>(),
+            Kind::Exec => size_of::<Exec>(),
+            Kind::Exit => size_of::<Exit>(),
+            Kind::Rename => size_of::<Rename>(),
+            Kind::FutexEnter => size_of::<FutexEnter>(),
+            Kind::FutexExit => size_of::<FutexExit>(),
+            Kind::FunctionEnter => size_of::<FunctionEnter>(),
+            Kind::FunctionExit => size_of::<FunctionExit>(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decode_gives_back_the_bytes_of_every_kind() {
+        for kind in Kind::ALL {
+            let size = Record::size_of(kind);
+            let mut bytes = [0u8; 64];
+            for (i, byte) in bytes.iter_mut().enumerate() {
+                *byte = (i as u8).wrapping_mul(37).wrapping_add(kind as u8);
+            }
+            bytes[14] = kind as u8;
+            let record = Record::decode(&bytes).expect("whole record");
+            assert_eq!(record.as_bytes(), &bytes[..size]);
+            assert_eq!(record.header().kind, kind as u8);
+            for short in 0..size {
+                assert_eq!(
+                    Record::decode(&bytes[..short]),
+                    Err(DecodeError::Short { got_bytes: short }),
+                    "{kind:?} cut to {short} bytes"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_kinds_are_named_not_guessed() {
+        let mut bytes = [0u8; 64];
+        for kind in [0u8, 11, 255] {
+            bytes[14] = kind;
+            assert_eq!(Record::decode(&bytes), Err(DecodeError::UnknownKind(kind)));
+        }
+    }
+}

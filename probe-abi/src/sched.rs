@@ -1,0 +1,63 @@
+//! Scheduler records: who runs, and who woke whom.
+
+use crate::Header;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// `sched_switch`: the header's thread left the CPU, `next_tid` takes it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Switch {
+    /// `tid`/`pid` are the thread that leaves.
+    pub header: Header,
+    /// Thread that takes the CPU; 0 is idle.
+    pub next_tid: u32,
+    /// Process of `next_tid`.
+    pub next_pid: u32,
+    /// The kernel's `prev_state` (`TASK_*` bits; 0 = still runnable).
+    pub prev_state: u32,
+    /// [`SwitchFlags`] bits.
+    pub flags: u32,
+    /// User-space stack pointer of the leaving thread, 0 if not known. Frames below it are gone.
+    pub prev_user_sp: u64,
+}
+
+/// Bits of [`Switch::flags`].
+pub struct SwitchFlags;
+impl SwitchFlags {
+    /// The leaving thread was pre-empted: it stays runnable whatever `prev_state` says.
+    pub const PREEMPTED: u32 = 1;
+    /// The leaving thread belongs to a tracked process.
+    pub const PREV_TRACKED: u32 = 2;
+    /// The thread that takes the CPU belongs to a tracked process.
+    pub const NEXT_TRACKED: u32 = 4;
+}
+
+/// `sched_waking` or `sched_wakeup_new`: the header's thread, in the header's context, makes `wakee_tid`
+/// runnable. Written for tracked wakees only.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Waking {
+    /// `tid`/`pid` are the current thread: the waker only if `context` is `Task`.
+    pub header: Header,
+    /// Thread that becomes runnable.
+    pub wakee_tid: u32,
+    /// Process of `wakee_tid`.
+    pub wakee_pid: u32,
+    /// [`WakingFlags`] bits.
+    pub flags: u32,
+    /// The wakee's kernel task state just before (`TASK_*` bits), 0 if it was running or is new: a waking of a
+    /// thread that did not sleep ends no wait.
+    pub wakee_state: u32,
+}
+
+/// Bits of [`Waking::flags`].
+pub struct WakingFlags;
+impl WakingFlags {
+    /// First wake-up of a new thread (`sched_wakeup_new`).
+    pub const NEW: u32 = 1;
+    /// The current thread belongs to a tracked process.
+    pub const WAKER_TRACKED: u32 = 2;
+}
+
+const _: () = assert!(size_of::<Switch>() == 48);
+const _: () = assert!(size_of::<Waking>() == 40);

@@ -1,0 +1,2 @@
+//! longpole build and test commands.
+fn main() {}
