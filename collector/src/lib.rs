@@ -1,1 +1,4 @@
 //! Everything of longpole that touches the outside world: probes, session files, symbols, screens.
+
+pub mod cli;
+pub mod present;

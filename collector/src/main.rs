@@ -1,2 +1,7 @@
 //! The `longpole` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    collector::cli::main(std::env::args_os())
+}

@@ -1,0 +1,167 @@
+//! The arguments as typed. Nothing is checked here beyond their shape: that is [`super::check`].
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Which functions and locks limit this multithreaded program, on this and on any other number of CPUs?
+#[derive(Debug, Parser)]
+#[command(name = "longpole", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Record a running process or a command into a session file
+    Record(RecordArguments),
+    /// Watch a running process or a command on a live screen
+    Top(TopArguments),
+    /// Show the critical functions for each CPU count
+    Report(ReportArguments),
+    /// Write a recording in another format
+    Export(ExportArguments),
+    /// Show what a recording holds
+    Info(InfoArguments),
+    /// Check what works on this machine and how to fix what does not
+    Doctor(DoctorArguments),
+    /// Wait for a byte on a pipe, then become the command
+    #[command(name = "__gate", hide = true)]
+    Gate(GateArguments),
+}
+
+#[derive(Debug, Args)]
+pub struct CaptureArguments {
+    /// Attach to these running processes
+    #[arg(short, long, value_name = "PID[,PID]")]
+    pub pid: Vec<String>,
+    /// Include child processes
+    #[arg(long)]
+    pub children: bool,
+    /// Scheduler and futex events only, no function probes
+    #[arg(long)]
+    pub no_uprobes: bool,
+    /// Probe only functions with a matching name (may be repeated)
+    #[arg(long, value_name = "GLOB")]
+    pub functions: Vec<String>,
+    /// Never probe functions with a matching name (may be repeated)
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Probe at most this many functions, the largest first
+    #[arg(long, value_name = "N", default_value = "4096")]
+    pub max_functions: String,
+    /// Take the probes off functions called more often than this per second
+    #[arg(long, value_name = "N")]
+    pub max_rate: Option<String>,
+    /// Record calls only down to this depth of probed functions
+    #[arg(long, value_name = "N")]
+    pub depth: Option<String>,
+    /// Size of each ring buffer, for example 8M
+    #[arg(long, value_name = "SIZE")]
+    pub ring_size: Option<String>,
+    /// Under sudo: run the command as root, not as the user behind sudo
+    #[arg(long)]
+    pub keep_root: bool,
+    /// Start this command and watch it until it ends
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    /// Where to write [default: longpole-NAME-PID-TIME.lp]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Overwrite FILE even if it is not a longpole session
+    #[arg(long)]
+    pub force: bool,
+    /// Stop after this long, for example 10s [default: when the target ends, or on ^C]
+    #[arg(short, long, value_name = "TIME")]
+    pub duration: Option<String>,
+    #[command(flatten)]
+    pub capture: CaptureArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct TopArguments {
+    /// CPU counts to predict for
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
+    pub cpus: String,
+    /// Time between two screens
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub refresh: String,
+    /// Length of the sliding window
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub window: String,
+    /// Print one window and end; needs no terminal
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub capture: CaptureArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// A session or a program JSON; - reads a program from standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// CPU counts to predict for, for example 1,2,4-8,inf
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
+    pub cpus: String,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// List every segment with its weight, too
+    #[arg(long)]
+    pub segments: bool,
+    /// Show at most this many functions
+    #[arg(long, value_name = "N")]
+    pub top: Option<String>,
+    /// What a row of the table is
+    #[arg(long, value_name = "WHAT", default_value = "function")]
+    pub by: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// A session or a program JSON; - reads a program from standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What to write: program
+    #[arg(short, long, value_name = "FORMAT")]
+    pub format: String,
+    /// Where to write; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Overwrite the output file even if it is a recording
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct InfoArguments {
+    /// A session or a program JSON; - reads a program from standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct GateArguments {
+    pub fd: i32,
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}

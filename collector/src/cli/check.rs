@@ -1,0 +1,150 @@
+//! Arguments → plan: everything that can be wrong about a command line is found here.
+
+use super::UserError;
+use super::args::{self, Command};
+use super::plan::{
+    CapturePlan, DoctorPlan, ExportFormat, ExportPlan, GatePlan, InfoPlan, InputPlan, OutputPlan, Plan,
+    RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan,
+};
+use super::value;
+use std::path::PathBuf;
+
+/// Checks a command line; every error is a usage error.
+pub fn check(command: Command) -> Result<Plan, UserError> {
+    Ok(match command {
+        Command::Record(args) => Plan::Record(RecordPlan {
+            duration: args.duration.map(|text| value::duration("--duration", &text)).transpose()?,
+            output: record_output(args.output)?,
+            force: args.force,
+            capture: capture("record", args.capture)?,
+        }),
+        Command::Top(args) => Plan::Top(top(args)?),
+        Command::Report(args) => Plan::Report(ReportPlan {
+            cpus: value::cpu_list(&args.cpus)?,
+            top: args.top.map(|text| value::count("--top", &text)).transpose()?,
+            input: by_function(&args.by).map(|()| input(args.file))?,
+            json: args.json,
+            segments: args.segments,
+        }),
+        Command::Export(args) => Plan::Export(ExportPlan {
+            format: format(&args.format)?,
+            input: input(args.file),
+            output: if args.output.as_os_str() == "-" {
+                OutputPlan::Stdout
+            } else {
+                OutputPlan::File(args.output)
+            },
+            force: args.force,
+        }),
+        Command::Info(args) => Plan::Info(InfoPlan { input: input(args.file), json: args.json }),
+        Command::Doctor(args) => Plan::Doctor(DoctorPlan { json: args.json }),
+        Command::Gate(args) => Plan::Gate(GatePlan { fd: args.fd, command: args.command }),
+    })
+}
+
+fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
+    let refresh = value::duration("--refresh", &args.refresh)?;
+    let window = value::duration("--window", &args.window)?;
+    if window < refresh {
+        return Err(UserError::usage(
+            "--window is shorter than --refresh",
+            "give a window at least as long as the time between two screens, such as --window 10s",
+        ));
+    }
+    if args.json && !args.once {
+        return Err(UserError::usage("--json needs --once", "add --once: one window as JSON, no screen"));
+    }
+    Ok(TopPlan {
+        cpus: value::cpu_list(&args.cpus)?,
+        refresh,
+        window,
+        once: args.once,
+        json: args.json,
+        capture: capture("top", args.capture)?,
+    })
+}
+
+fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, UserError> {
+    let pids = value::pids(&args.pid)?;
+    let target = match (pids.is_empty(), args.command.is_empty()) {
+        (false, false) => {
+            return Err(UserError::usage(
+                "both -p PID and a command to start",
+                format!("give one of them: `longpole {name} -p PID` or `longpole {name} -- COMMAND`"),
+            ));
+        }
+        (true, true) => {
+            return Err(UserError::usage(
+                format!("nothing to {name}"),
+                format!(
+                    "give a running process (`longpole {name} -p PID`) or a command (`longpole {name} -- COMMAND`)"
+                ),
+            ));
+        }
+        (false, true) if args.keep_root => {
+            return Err(UserError::usage(
+                "--keep-root is about a command to start, but -p PID was given",
+                "leave out --keep-root",
+            ));
+        }
+        (false, true) => TargetPlan::Attach { pids },
+        (true, false) => TargetPlan::Launch { command: args.command, keep_root: args.keep_root },
+    };
+    if args.no_uprobes && !args.functions.is_empty() {
+        return Err(UserError::usage(
+            "--no-uprobes and --functions contradict each other",
+            "leave out one of them: without uprobes no function is recorded",
+        ));
+    }
+    for glob in args.functions.iter().chain(&args.exclude) {
+        if glob.is_empty() {
+            return Err(UserError::usage(
+                "an empty GLOB matches no function",
+                "give a pattern such as --functions 'sort*'",
+            ));
+        }
+    }
+    Ok(CapturePlan {
+        target,
+        children: args.children,
+        uprobes: !args.no_uprobes,
+        selection: Selection {
+            functions: args.functions,
+            exclude: args.exclude,
+            max_functions: value::count("--max-functions", &args.max_functions)?,
+        },
+        max_rate_hz: args.max_rate.map(|text| value::count("--max-rate", &text)).transpose()?,
+        depth: args.depth.map(|text| value::count("--depth", &text)).transpose()?,
+        ring_bytes: args.ring_size.map(|text| value::ring_bytes("--ring-size", &text)).transpose()?,
+    })
+}
+
+fn record_output(output: Option<PathBuf>) -> Result<Option<PathBuf>, UserError> {
+    match output {
+        Some(path) if path.as_os_str() == "-" => {
+            Err(UserError::usage("a recording cannot go to standard output", "give a file: -o FILE"))
+        }
+        Some(path) if path.as_os_str().is_empty() => {
+            Err(UserError::usage("-o needs a file name", "give a file: -o FILE"))
+        }
+        output => Ok(output),
+    }
+}
+
+fn input(file: PathBuf) -> InputPlan {
+    if file.as_os_str() == "-" { InputPlan::Stdin } else { InputPlan::File(file) }
+}
+
+fn by_function(by: &str) -> Result<(), UserError> {
+    match by {
+        "function" => Ok(()),
+        other => Err(UserError::usage(format!("no report by '{other}'"), "reports exist --by function")),
+    }
+}
+
+fn format(name: &str) -> Result<ExportFormat, UserError> {
+    match name {
+        "program" => Ok(ExportFormat::Program),
+        other => Err(UserError::usage(format!("no export format '{other}'"), "formats are: program")),
+    }
+}

@@ -1,0 +1,96 @@
+//! What a user sees when something goes wrong: one line that says what, one line that says what to do.
+
+use std::fmt;
+
+/// Exit codes that mean something. A launched command's own exit code is not among them: see
+/// [`super::Outcome`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Something failed while running.
+    Runtime = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// More data was lost than allowed.
+    Loss = 4,
+    /// A permission or a feature of the kernel is missing (automake's "skip").
+    Permission = 77,
+    /// longpole itself failed before the command to launch ran.
+    Launch = 125,
+    /// The command to launch is not executable.
+    NotExecutable = 126,
+    /// The command to launch was not found.
+    NotFound = 127,
+}
+
+/// An error for people: what is wrong, and what to do about it. Both are one line without a full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserError {
+    /// What is wrong, naming the thing.
+    pub message: String,
+    /// What to do, ideally a command.
+    pub hint: String,
+    /// Exit code.
+    pub code: Code,
+}
+
+impl UserError {
+    /// An error of the given code.
+    pub fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> UserError {
+        UserError { message: message.into(), hint: hint.into(), code }
+    }
+
+    /// Exit code 1.
+    pub fn runtime(message: impl Into<String>, hint: impl Into<String>) -> UserError {
+        UserError::new(Code::Runtime, message, hint)
+    }
+
+    /// Exit code 2.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> UserError {
+        UserError::new(Code::Usage, message, hint)
+    }
+
+    /// Exit code 77.
+    pub fn permission(message: impl Into<String>, hint: impl Into<String>) -> UserError {
+        UserError::new(Code::Permission, message, hint)
+    }
+}
+
+impl std::error::Error for UserError {}
+
+impl fmt::Display for UserError {
+    /// The two lines that go to stderr. File and process names may hold anything: control characters are
+    /// shown as `?` and each part stays on one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "longpole: {}", one_line(&self.message))?;
+        if !self.hint.is_empty() {
+            write!(f, "\nhint: {}", one_line(&self.hint))?;
+        }
+        Ok(())
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => ' ',
+            c if c.is_control() || is_direction_mark(c) => '?',
+            c => c,
+        })
+        .collect()
+}
+
+/// Characters that make a terminal show text in another order than it is written.
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_lines_whatever_a_name_holds() {
+        let error = UserError::runtime("no file \"a\n\u{1b}[31mb\u{202e}\"", "look again");
+        assert_eq!(error.to_string(), "longpole: no file \"a ?[31mb?\"\nhint: look again");
+    }
+}

@@ -1,0 +1,15 @@
+//! The command line: arguments ([`args`], clap) are [`check`]ed into a [`plan`], the plan is [`run`], and there is
+//! one exit code.
+
+mod args;
+mod check;
+mod error;
+mod logging;
+mod outcome;
+pub mod plan;
+mod run;
+mod value;
+
+pub use error::{Code, UserError};
+pub use outcome::Outcome;
+pub use run::main;

@@ -1,0 +1,187 @@
+//! What is to be done, checked and without a trace of the command line library.
+
+use engine::report::Cpus;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One command with everything it needs to know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// `longpole record`
+    Record(RecordPlan),
+    /// `longpole top`
+    Top(TopPlan),
+    /// `longpole report`
+    Report(ReportPlan),
+    /// `longpole export`
+    Export(ExportPlan),
+    /// `longpole info`
+    Info(InfoPlan),
+    /// `longpole doctor`
+    Doctor(DoctorPlan),
+    /// The hidden `longpole __gate FD -- CMD`: waits on the pipe `fd`, then becomes the command.
+    Gate(GatePlan),
+}
+
+/// Who is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetPlan {
+    /// Running processes. Not empty, no pid is 0, no pid twice.
+    Attach {
+        /// Host process ids.
+        pids: Vec<u32>,
+    },
+    /// A command that longpole starts.
+    Launch {
+        /// Program and arguments; not empty.
+        command: Vec<OsString>,
+        /// Under sudo: run it as root instead of as the user behind sudo.
+        keep_root: bool,
+    },
+}
+
+/// Which functions get probes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Only functions whose name matches one of these globs; empty: all with a symbol in the main binary.
+    pub functions: Vec<String>,
+    /// Never functions whose name matches one of these globs.
+    pub exclude: Vec<String>,
+    /// At most this many, the largest first; at least 1.
+    pub max_functions: usize,
+}
+
+impl Default for Selection {
+    fn default() -> Selection {
+        Selection { functions: Vec::new(), exclude: Vec::new(), max_functions: 4096 }
+    }
+}
+
+/// What `record` and `top` have in common: whom and what to capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturePlan {
+    /// Who.
+    pub target: TargetPlan,
+    /// Child processes, too.
+    pub children: bool,
+    /// Function probes; without them scheduler and futex events only.
+    pub uprobes: bool,
+    /// Which functions.
+    pub selection: Selection,
+    /// A function hit more often than this per second loses its probes; at least 1. `None`: the default of the
+    /// governor.
+    pub max_rate_hz: Option<u64>,
+    /// Record calls only down to this depth of probed functions (2001, section 3.2); at least 1. `None`: all.
+    pub depth: Option<u32>,
+    /// Bytes of one ring buffer: a power of two of at least one page. `None`: the default of the probes.
+    pub ring_bytes: Option<u32>,
+}
+
+/// `longpole record`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordPlan {
+    /// Whom and what.
+    pub capture: CapturePlan,
+    /// Where to write; `None`: `longpole-NAME-PID-TIME.lp` in the current directory.
+    pub output: Option<PathBuf>,
+    /// Overwrite even a file that is not a longpole session.
+    pub force: bool,
+    /// Stop after this long; `None`: when the target ends or on ^C.
+    pub duration: Option<Duration>,
+}
+
+/// `longpole top`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopPlan {
+    /// Whom and what.
+    pub capture: CapturePlan,
+    /// CPU counts, in the order of the columns; not empty.
+    pub cpus: Vec<Cpus>,
+    /// Time between two screens.
+    pub refresh: Duration,
+    /// Length of the sliding window; at least `refresh`.
+    pub window: Duration,
+    /// One window, then the end; no terminal needed.
+    pub once: bool,
+    /// With `once`: JSON instead of a table.
+    pub json: bool,
+}
+
+/// Where an analysis command reads from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputPlan {
+    /// A session or a program, told apart by content.
+    File(PathBuf),
+    /// `-`
+    Stdin,
+}
+
+/// Where an export goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputPlan {
+    /// A new file, or an older export.
+    File(PathBuf),
+    /// `-`, the default.
+    Stdout,
+}
+
+/// `longpole report`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// CPU counts, in the order asked; not empty.
+    pub cpus: Vec<Cpus>,
+    /// JSON instead of a table.
+    pub json: bool,
+    /// Every segment with its weight, too.
+    pub segments: bool,
+    /// Rows in the table; `None`: all.
+    pub top: Option<usize>,
+}
+
+/// `longpole export`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// What to write.
+    pub format: ExportFormat,
+    /// Where to.
+    pub output: OutputPlan,
+    /// Overwrite even a recording.
+    pub force: bool,
+}
+
+/// Formats of `longpole export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// The program JSON.
+    Program,
+}
+
+/// `longpole info`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InfoPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// JSON instead of text.
+    pub json: bool,
+}
+
+/// `longpole doctor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoctorPlan {
+    /// JSON instead of text.
+    pub json: bool,
+}
+
+/// `longpole __gate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatePlan {
+    /// File descriptor of the pipe to wait on.
+    pub fd: i32,
+    /// Program and arguments; not empty.
+    pub command: Vec<OsString>,
+}

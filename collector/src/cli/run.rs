@@ -1,0 +1,87 @@
+//! Runs a plan, and turns what came of it into the one exit code.
+
+use super::args::Arguments;
+use super::plan::Plan;
+use super::{Outcome, UserError, check, logging};
+use clap::Parser;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The whole program: parse, check, run, report.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    logging::init();
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
+    match check::check(arguments.command).and_then(run) {
+        Ok(outcome) => finish(outcome),
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.code as u8)
+        }
+    }
+}
+
+fn run(plan: Plan) -> Result<Outcome, UserError> {
+    match plan {
+        Plan::Record(_) | Plan::Top(_) | Plan::Gate(_) => Err(not_built("capture")),
+        Plan::Report(_) | Plan::Export(_) | Plan::Info(_) => Err(not_built("analysis")),
+        Plan::Doctor(_) => Err(not_built("doctor")),
+    }
+}
+
+fn not_built(what: &str) -> UserError {
+    UserError::runtime(format!("this build has no {what} yet"), "build a newer longpole")
+}
+
+/// Help and version are no errors; everything else becomes our two lines.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nobody reads it: nothing to tell.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if matches!(error.kind(), clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        let _ = error.print();
+        return ExitCode::from(super::Code::Usage as u8);
+    }
+    let error = usage_error(&error.render().to_string());
+    eprintln!("{error}");
+    ExitCode::from(error.code as u8)
+}
+
+/// clap's text is a paragraph that says what is wrong, tips, and the usage.
+fn usage_error(text: &str) -> UserError {
+    let mut message = String::new();
+    let mut hint = String::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            hint = tip.to_string();
+        } else if let Some(usage) = line.strip_prefix("Usage: ") {
+            if hint.is_empty() {
+                hint = format!("usage: {usage}");
+            }
+        } else if line.starts_with("For more information") {
+            break;
+        } else if !line.is_empty() {
+            if !message.is_empty() {
+                message.push(' ');
+            }
+            message.push_str(line.strip_prefix("error: ").unwrap_or(line));
+        }
+    }
+    if hint.is_empty() {
+        hint = "see `longpole --help`".into();
+    }
+    UserError::usage(message, hint)
+}
+
+fn finish(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Done => ExitCode::SUCCESS,
+        Outcome::Code(code) => ExitCode::from(code),
+        // A shell shows a command killed by signal n as 128 + n.
+        Outcome::Signal(signal) => ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255)),
+    }
+}

@@ -1,0 +1,192 @@
+//! Values on the command line: CPU lists, times, sizes, counts, process ids.
+
+use super::UserError;
+use engine::report::Cpus;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// More CPU counts than this are a slip of the finger (`1-100000`), and every one of them is a column.
+const MOST_CPU_COUNTS: usize = 256;
+
+/// `1,2,4-8,inf`: numbers, ranges and `inf`, in the order given, each once.
+pub fn cpu_list(text: &str) -> Result<Vec<Cpus>, UserError> {
+    let hint = "give CPU counts such as --cpus 1,2,4-8,inf";
+    let bad = |part: &str| UserError::usage(format!("'{part}' is not a CPU count"), hint);
+    let count = |part: &str| -> Result<u32, UserError> {
+        match part.parse::<u32>() {
+            Ok(0) => Err(UserError::usage("a CPU count of 0 cannot run anything", hint)),
+            Ok(count) => Ok(count),
+            Err(_) => Err(bad(part)),
+        }
+    };
+    let mut list = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        if matches!(part, "inf" | "∞") {
+            list.push(Cpus::Infinite);
+        } else {
+            let (first, last) = match part.split_once('-') {
+                Some((first, last)) => (count(first.trim())?, count(last.trim())?),
+                None => (count(part)?, count(part)?),
+            };
+            if first > last {
+                return Err(UserError::usage(format!("the CPU range '{part}' runs backwards"), hint));
+            }
+            if (last - first) as usize >= MOST_CPU_COUNTS {
+                return Err(too_many(hint));
+            }
+            list.extend((first..=last).filter_map(NonZeroU32::new).map(Cpus::Count));
+        }
+        if list.len() > 2 * MOST_CPU_COUNTS {
+            return Err(too_many(hint));
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    list.retain(|cpus| seen.insert(*cpus));
+    if list.len() > MOST_CPU_COUNTS { Err(too_many(hint)) } else { Ok(list) }
+}
+
+fn too_many(hint: &str) -> UserError {
+    UserError::usage(format!("more than {MOST_CPU_COUNTS} CPU counts at once"), hint)
+}
+
+/// `10s`, `1m 30s`, `500ms`; a bare number is seconds. Longer than 0.
+pub fn duration(option: &str, text: &str) -> Result<Duration, UserError> {
+    let parsed = match text.trim().parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => humantime::parse_duration(text.trim()).ok(),
+    };
+    match parsed {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        Some(_) => Err(UserError::usage(
+            format!("{option} needs a time longer than 0"),
+            format!("give a time such as {option} 10s"),
+        )),
+        None => Err(UserError::usage(
+            format!("{option} '{text}' is not a time"),
+            format!("give a time such as {option} 10s, 500ms or 2m"),
+        )),
+    }
+}
+
+/// A count of at least 1.
+pub fn count<T: FromStr + PartialEq + Default>(option: &str, text: &str) -> Result<T, UserError> {
+    match text.trim().parse::<T>() {
+        Ok(count) if count != T::default() => Ok(count),
+        _ => Err(UserError::usage(
+            format!("{option} '{text}' is not a count"),
+            format!("give {option} a whole number of at least 1"),
+        )),
+    }
+}
+
+/// `8M`, `512K`, `65536`: bytes, rounded up to a power of two, from one page to 1 GiB.
+pub fn ring_bytes(option: &str, text: &str) -> Result<u32, UserError> {
+    let wrong = || {
+        UserError::usage(
+            format!("{option} '{text}' is not a size from 4K to 1G"),
+            format!("give a size such as {option} 8M"),
+        )
+    };
+    let trimmed = text.trim().trim_end_matches("iB").trim_end_matches('B');
+    let (digits, unit) = match trimmed.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&trimmed[..at], 1u64 << 10),
+        Some((at, 'm' | 'M')) => (&trimmed[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&trimmed[..at], 1 << 30),
+        _ => (trimmed, 1),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).ok_or_else(wrong)?;
+    if !(4096..=1 << 30).contains(&bytes) {
+        return Err(wrong());
+    }
+    u32::try_from(bytes.next_power_of_two()).map_err(|_| wrong())
+}
+
+/// `12,34`, possibly given several times; each pid once.
+pub fn pids(given: &[String]) -> Result<Vec<u32>, UserError> {
+    let mut pids = Vec::new();
+    for part in given.iter().flat_map(|text| text.split(',')) {
+        match part.trim().parse::<u32>() {
+            Ok(pid) if pid > 0 && pid <= i32::MAX as u32 => pids.push(pid),
+            _ => {
+                return Err(UserError::usage(
+                    format!("'{part}' is not a process id"),
+                    "give the number that `pgrep NAME` prints, such as -p 1234 or -p 1234,5678",
+                ));
+            }
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    pids.retain(|pid| seen.insert(*pid));
+    Ok(pids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpus(text: &str) -> Vec<String> {
+        cpu_list(text)
+            .expect("a list")
+            .iter()
+            .map(|c| match c {
+                Cpus::Count(n) => n.to_string(),
+                Cpus::Infinite => "inf".into(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn cpu_lists_keep_the_order_asked_and_drop_doubles() {
+        assert_eq!(cpus("1,2,4-8,inf"), ["1", "2", "4", "5", "6", "7", "8", "inf"]);
+        assert_eq!(cpus("inf, 8,2-3,3,inf"), ["inf", "8", "2", "3"]);
+        assert_eq!(cpus("4294967295"), ["4294967295"]);
+        assert_eq!(cpus("4294967295-4294967295"), ["4294967295"]);
+    }
+
+    #[test]
+    fn wrong_cpu_lists_say_what_is_wrong() {
+        let message = |text| cpu_list(text).expect_err("no list").message;
+        assert_eq!(message("0"), "a CPU count of 0 cannot run anything");
+        assert_eq!(message("0-4"), "a CPU count of 0 cannot run anything");
+        assert_eq!(message(""), "'' is not a CPU count");
+        assert_eq!(message("1,,2"), "'' is not a CPU count");
+        assert_eq!(message("-1"), "'' is not a CPU count");
+        assert_eq!(message("two"), "'two' is not a CPU count");
+        assert_eq!(message("8-4"), "the CPU range '8-4' runs backwards");
+        assert_eq!(message("1-4294967295"), "more than 256 CPU counts at once");
+        assert_eq!(message("1-200,201-400"), "more than 256 CPU counts at once");
+        assert_eq!(message("4294967296"), "'4294967296' is not a CPU count");
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(duration("-d", "10s").expect("time"), Duration::from_secs(10));
+        assert_eq!(duration("-d", "2").expect("time"), Duration::from_secs(2));
+        assert_eq!(duration("-d", "0.5").expect("time"), Duration::from_millis(500));
+        assert_eq!(duration("-d", "1m 30s").expect("time"), Duration::from_secs(90));
+        for wrong in ["", "0", "0s", "-3", "soon", "nan", "inf", "1e300"] {
+            assert_eq!(duration("-d", wrong).expect_err(wrong).code, super::super::Code::Usage);
+        }
+    }
+
+    #[test]
+    fn ring_sizes_are_powers_of_two_within_reason() {
+        assert_eq!(ring_bytes("--ring-size", "8M").expect("size"), 8 << 20);
+        assert_eq!(ring_bytes("--ring-size", "8MiB").expect("size"), 8 << 20);
+        assert_eq!(ring_bytes("--ring-size", "5000").expect("size"), 8192);
+        assert_eq!(ring_bytes("--ring-size", "1G").expect("size"), 1 << 30);
+        for wrong in ["0", "4095", "2G", "1T", "", "M", "99999999999999999999G"] {
+            assert!(ring_bytes("--ring-size", wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn process_ids() {
+        let list = |given: &[&str]| pids(&given.iter().map(|s| s.to_string()).collect::<Vec<_>>());
+        assert_eq!(list(&["12,34", "12", "56"]).expect("pids"), [12, 34, 56]);
+        for wrong in ["0", "-1", "", "12,", "init", "4294967295"] {
+            assert!(list(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+}

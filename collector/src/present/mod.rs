@@ -1,0 +1,3 @@
+//! Results as bytes: one output format per file, over `impl Write`.
+
+pub mod style;

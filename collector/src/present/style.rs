@@ -1,0 +1,92 @@
+//! What a stream can show: colour, width, characters beyond ASCII.
+
+use std::io::IsTerminal;
+
+/// How to write to one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Colour and bold may be used.
+    pub colour: bool,
+    /// Characters beyond ASCII may be used.
+    pub unicode: bool,
+    /// Columns.
+    pub width: usize,
+}
+
+/// What the user's environment says.
+struct Environment {
+    no_color: bool,
+    force_color: bool,
+    dumb: bool,
+    utf8: bool,
+    columns: Option<usize>,
+}
+
+/// For standard output.
+pub fn for_stdout() -> Style {
+    let terminal = std::io::stdout().is_terminal();
+    decide(terminal, terminal_columns(terminal), &environment())
+}
+
+/// For standard error.
+pub fn for_stderr() -> Style {
+    let terminal = std::io::stderr().is_terminal();
+    decide(terminal, terminal_columns(terminal), &environment())
+}
+
+fn terminal_columns(terminal: bool) -> Option<usize> {
+    if !terminal {
+        return None;
+    }
+    crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0)
+}
+
+fn environment() -> Environment {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    // The first that is set decides (POSIX, "Environment Variables", LC_ALL).
+    let locale = text("LC_ALL").or_else(|| text("LC_CTYPE")).or_else(|| text("LANG"));
+    let utf8 = locale.map(|name| name.to_ascii_lowercase().replace('-', "").ends_with("utf8"));
+    Environment {
+        no_color: set("NO_COLOR"),
+        force_color: std::env::var("CLICOLOR_FORCE").is_ok_and(|value| !value.is_empty() && value != "0"),
+        dumb: text("TERM").is_some_and(|term| term == "dumb"),
+        utf8: utf8.unwrap_or(false),
+        columns: text("COLUMNS").and_then(|value| value.parse().ok()),
+    }
+}
+
+/// Colour: `NO_COLOR` wins, then `CLICOLOR_FORCE`, then whether it is a real terminal. Width: the terminal's,
+/// else `COLUMNS`, else 80.
+fn decide(terminal: bool, terminal_columns: Option<usize>, environment: &Environment) -> Style {
+    Style {
+        colour: !environment.no_color && (environment.force_color || (terminal && !environment.dumb)),
+        unicode: environment.utf8,
+        width: terminal_columns.or(environment.columns).unwrap_or(80).clamp(40, 400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Environment =
+        Environment { no_color: false, force_color: false, dumb: false, utf8: true, columns: None };
+
+    #[test]
+    fn colour_only_where_it_is_wanted() {
+        assert!(decide(true, Some(80), &PLAIN).colour);
+        assert!(!decide(false, None, &PLAIN).colour);
+        assert!(decide(false, None, &Environment { force_color: true, ..PLAIN }).colour);
+        assert!(!decide(true, Some(80), &Environment { no_color: true, force_color: true, ..PLAIN }).colour);
+        assert!(!decide(true, Some(80), &Environment { dumb: true, ..PLAIN }).colour);
+    }
+
+    #[test]
+    fn width_of_the_terminal_before_columns_before_80() {
+        assert_eq!(decide(true, Some(120), &Environment { columns: Some(90), ..PLAIN }).width, 120);
+        assert_eq!(decide(false, None, &Environment { columns: Some(90), ..PLAIN }).width, 90);
+        assert_eq!(decide(false, None, &PLAIN).width, 80);
+        assert_eq!(decide(true, Some(3), &PLAIN).width, 40);
+    }
+}
