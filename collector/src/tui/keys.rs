@@ -1,0 +1,102 @@
+//! Keys and the actions they stand for.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Leave; the target runs on.
+    Quit,
+    /// Sort by the CPU count to the left or right.
+    SortBy(Direction),
+    /// Freeze what is shown, or show the newest again.
+    Pause,
+    /// Show or hide the help.
+    Help,
+    /// Close the help, if open.
+    Back,
+    /// Show the time with the function anywhere on the stack, on top of it, or the other way round.
+    NextMeasure,
+    /// Move the table by so many rows.
+    Scroll(isize),
+    /// Move the table by a page.
+    Page(Direction),
+    /// To the first row.
+    Top,
+    /// To the last row.
+    Bottom,
+}
+
+/// Left or up is `Back`, right or down is `Forward`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Left, up.
+    Back,
+    /// Right, down.
+    Forward,
+}
+
+/// The action of a key, if it has one. Key releases (some terminals report them) have none.
+pub fn action_of(key: KeyEvent) -> Option<Action> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return match key.code {
+            // A raw terminal hands ^C over as a key.
+            KeyCode::Char('c') => Some(Action::Quit),
+            _ => None,
+        };
+    }
+    Some(match key.code {
+        KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
+        KeyCode::Left | KeyCode::Char('<') => Action::SortBy(Direction::Back),
+        KeyCode::Right | KeyCode::Char('>') => Action::SortBy(Direction::Forward),
+        KeyCode::Char('p') | KeyCode::Char(' ') => Action::Pause,
+        KeyCode::Char('?') | KeyCode::Char('h') | KeyCode::F(1) => Action::Help,
+        KeyCode::Esc => Action::Back,
+        KeyCode::Char('t') => Action::NextMeasure,
+        KeyCode::Up | KeyCode::Char('k') => Action::Scroll(-1),
+        KeyCode::Down | KeyCode::Char('j') => Action::Scroll(1),
+        KeyCode::PageUp => Action::Page(Direction::Back),
+        KeyCode::PageDown => Action::Page(Direction::Forward),
+        KeyCode::Home => Action::Top,
+        KeyCode::End => Action::Bottom,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(code: KeyCode) -> Option<Action> {
+        action_of(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    #[test]
+    fn the_keys_of_the_manual_do_what_it_says() {
+        assert_eq!(press(KeyCode::Char('q')), Some(Action::Quit));
+        assert_eq!(press(KeyCode::Left), Some(Action::SortBy(Direction::Back)));
+        assert_eq!(press(KeyCode::Right), Some(Action::SortBy(Direction::Forward)));
+        assert_eq!(press(KeyCode::Char('p')), Some(Action::Pause));
+        assert_eq!(press(KeyCode::Char('?')), Some(Action::Help));
+        assert_eq!(press(KeyCode::PageDown), Some(Action::Page(Direction::Forward)));
+        assert_eq!(press(KeyCode::Char('x')), None);
+    }
+
+    #[test]
+    fn control_c_quits_in_raw_mode_and_other_control_keys_do_nothing() {
+        let control = |c| action_of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
+        assert_eq!(control('c'), Some(Action::Quit));
+        assert_eq!(control('q'), None);
+        assert_eq!(control('p'), None);
+    }
+
+    #[test]
+    fn releasing_a_key_does_nothing() {
+        let mut key = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
+        key.kind = KeyEventKind::Release;
+        assert_eq!(action_of(key), None);
+    }
+}
