@@ -52,6 +52,91 @@ pub struct ThreadFact {
     pub seen_ns: u64,
     /// CPU time it had used by then (/proc schedstat), ns, if readable.
     pub cpu_time_ns: Option<u64>,
+    /// What earlier events proved about it at `Facts::start_ns`. Set by a sliding window; /proc cannot know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<ThreadBefore>>,
+}
+
+/// A thread's state at the start of a window that has moved on: what the events before it proved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadBefore {
+    /// What it was doing.
+    pub condition: Condition,
+    /// A waking was seen of which it is not yet known which sleep it ends, if any.
+    pub woken: bool,
+    /// The waiting futex call that it is in.
+    pub futex: Option<FutexFact>,
+    /// Its exit was seen, but not yet the switch that takes it off its CPU for good.
+    pub exiting: bool,
+    /// Function records were lost: a return without an entry proves nothing about the time before.
+    pub functions_lost: bool,
+    /// Its stacks with their open frames, the first one first; more than one after signals on a stack of their
+    /// own, or with coroutines.
+    pub stacks: Vec<StackFact>,
+    /// Indices in `stacks` of those that were active, the caller's first.
+    pub active_stacks: Vec<u32>,
+}
+
+/// See [`ThreadBefore::condition`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// No event since events became complete; the first one will tell.
+    #[default]
+    Unseen,
+    /// As `Unseen`, after events that contradicted each other.
+    UnseenSinceContradiction,
+    /// As `Unseen`, after a gap.
+    UnseenSinceGap,
+    /// As `Unseen`, and it was neither listed at the start nor seen being born.
+    UnseenNotListed,
+    /// Forked, but not yet woken for the first time.
+    Forked,
+    /// On this CPU.
+    Running {
+        /// The CPU.
+        cpu: u16,
+    },
+    /// Waiting for a CPU.
+    Runnable,
+    /// Off the CPU and not runnable.
+    Blocked {
+        /// The kernel's `TASK_*` bits.
+        task_state: u32,
+    },
+    /// In a gap.
+    Gap,
+}
+
+/// A futex call in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FutexFact {
+    /// Address of the word.
+    pub word: u64,
+    /// The `op` argument with its flag bits.
+    pub operation: u32,
+}
+
+/// One stack of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StackFact {
+    /// Highest stack pointer seen on it: frames that were open all the time lie above.
+    pub highest: u64,
+    /// Last stack pointer seen on it.
+    pub latest: u64,
+    /// Open frames, the outermost first.
+    pub frames: Vec<FrameFact>,
+}
+
+/// One open frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameFact {
+    /// Function number.
+    pub function: FunctionId,
+    /// Stack pointer at its first instruction.
+    pub stack_pointer: u64,
 }
 
 /// A thread's state as /proc gives it.
@@ -146,6 +231,10 @@ pub enum NoteKind {
     Gap {
         /// Process, 0 for all.
         pid: u32,
+        /// CPU whose records are missing, `None` for any. A thread that ran on another CPU meanwhile is not
+        /// affected.
+        #[serde(default)]
+        cpu: Option<u16>,
         /// End of the gap.
         until_ns: u64,
         /// Number of records known to be lost in it; 0 if only the probes were missing.

@@ -5,8 +5,8 @@
 mod facts;
 
 pub use facts::{
-    Facts, FunctionFact, FunctionId, GapReason, LossCounts, Note, NoteKind, ProcessFact, ThreadFact,
-    ThreadState, WindowEnd,
+    Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts, Note, NoteKind,
+    ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
 use probe_abi::Record;
