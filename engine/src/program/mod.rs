@@ -1,8 +1,12 @@
 //! What the threads do, with scheduling removed: per thread a list of operations whose compute lengths are CPU
 //! time (VPPB's merged log; 1999, section 3). Built from a timeline, or read from its JSON form.
 
+mod check;
+mod error;
 mod operation;
 
+pub use error::ProgramError;
+pub(crate) use error::quoted;
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 
 use crate::report::{Finding, Trust};

@@ -1,16 +1,19 @@
 //! Plain results with units, confidence and loss. No formatting: that is `collector::present`.
 
+mod cpus;
 mod trust;
 
+pub use cpus::{Cpus, CpusError};
 pub use trust::{Finding, Trust};
 
-/// A number of processors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cpus {
-    /// This many; never 0.
-    Count(std::num::NonZeroU32),
-    /// One for every thread.
-    Infinite,
+/// How much a report is to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// One row per function.
+    #[default]
+    Functions,
+    /// The same, and one row per compute operation.
+    Segments,
 }
 
 /// The extended critical path of a program for several CPU counts.

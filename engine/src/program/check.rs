@@ -1,0 +1,118 @@
+//! What every program must fulfil before it can be scheduled; guards programs from files and built in memory alike.
+
+use super::{Operation, Program, ProgramError, Thread};
+use crate::time::Ticks;
+
+/// More operations than this are refused: points of the schedule are numbered with 32 bits.
+const MOST_OPERATIONS: usize = 1 << 31;
+
+impl Program {
+    /// Whether all numbers refer to something, calls and returns match, and the lengths add up to at most
+    /// [`Ticks::MAX_TOTAL`].
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with thread and operation.
+    pub fn check(&self) -> Result<(), ProgramError> {
+        let operations: usize = self.threads.iter().map(|thread| thread.operations.len()).sum();
+        if operations > MOST_OPERATIONS || self.threads.len() > MOST_OPERATIONS {
+            return Err(ProgramError::new(
+                format!("the program has {operations} operations, more than {MOST_OPERATIONS}"),
+                "record a shorter window",
+            ));
+        }
+        let edges = self.edges.len().max(operations);
+        let mut total: u64 = 0;
+        for thread in &self.threads {
+            self.check_thread(thread, edges, &mut total)?;
+        }
+        Ok(())
+    }
+
+    fn check_thread(&self, thread: &Thread, edges: usize, total: &mut u64) -> Result<(), ProgramError> {
+        let mut depth: usize = 0;
+        for (index, operation) in thread.operations.iter().enumerate() {
+            let known = match *operation {
+                Operation::Exec(_) | Operation::Return | Operation::Sleep(_) => true,
+                Operation::ExecIn(function, _) | Operation::Call(function) => {
+                    (function.0 as usize) < self.functions.len()
+                }
+                Operation::Create(other) | Operation::Join(other) => (other.0 as usize) < self.threads.len(),
+                Operation::Release(edge) | Operation::Await(edge) => (edge.0 as usize) < edges,
+                Operation::CondWait(condition, mutex) => {
+                    (condition.0.max(mutex.0) as usize) < self.objects.len()
+                }
+                Operation::Signal(object)
+                | Operation::Wait(object)
+                | Operation::Lock(object)
+                | Operation::Unlock(object)
+                | Operation::ReadLock(object)
+                | Operation::WriteLock(object)
+                | Operation::ReadWriteUnlock(object)
+                | Operation::SpinLock(object)
+                | Operation::SpinUnlock(object)
+                | Operation::Barrier(object, _)
+                | Operation::CondSignal(object)
+                | Operation::CondBroadcast(object)
+                | Operation::SemInit(object, _)
+                | Operation::SemWait(object)
+                | Operation::SemPost(object)
+                | Operation::Once(object, _)
+                | Operation::Io(object, _) => (object.0 as usize) < self.objects.len(),
+            };
+            if !known {
+                return Err(ProgramError::new(
+                    format!("{operation:?} refers to nothing"),
+                    "this is a defect of what built the program: please report it",
+                )
+                .at(&thread.name, index));
+            }
+            match operation {
+                Operation::Call(_) => depth += 1,
+                Operation::Return => {
+                    depth = depth.checked_sub(1).ok_or_else(|| unbalanced_return(&thread.name, index))?;
+                }
+                _ => {}
+            }
+            if let Some(length) = operation.length() {
+                *total = total
+                    .checked_add(length.0)
+                    .filter(|sum| *sum <= Ticks::MAX_TOTAL)
+                    .ok_or_else(|| too_long(&thread.name, index))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Operation {
+    /// How long it takes by itself, for the operations that take time by themselves.
+    pub fn length(&self) -> Option<Ticks> {
+        match *self {
+            Operation::Exec(length)
+            | Operation::ExecIn(_, length)
+            | Operation::Once(_, length)
+            | Operation::Io(_, length)
+            | Operation::Sleep(length) => Some(length),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn unbalanced_return(thread: &str, operation: usize) -> ProgramError {
+    ProgramError::new(
+        "\"ret\" without a \"call\" before it",
+        "every \"ret\" leaves the function that the last open \"call\" of the same thread entered: remove it, or add the \"call\"",
+    )
+    .at(thread, operation)
+}
+
+pub(super) fn too_long(thread: &str, operation: usize) -> ProgramError {
+    ProgramError::new(
+        format!(
+            "the lengths up to here add up to more than {} ns (106 days)",
+            Ticks::MAX_TOTAL / Ticks::PER_NS
+        ),
+        "lengths are in nanoseconds: check the unit",
+    )
+    .at(thread, operation)
+}
