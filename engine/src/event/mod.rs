@@ -3,11 +3,15 @@
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
 mod facts;
+mod order;
+mod sequence;
 
 pub use facts::{
     Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts, Note, NoteKind,
     ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
+
+pub use order::{DISORDER_NS, Merger, OrderCounts};
 
 use probe_abi::Record;
 

@@ -1,0 +1,348 @@
+//! Merging the rings into one stream in time order. **The release rule**, the only one there is:
+//!
+//! 1. Every ring has a *bound*: the latest time it has shown, or has been declared drained up to by the caller
+//!    (who read the clock, then emptied the ring), less the disorder allowed inside a ring.
+//! 2. A record older than its own ring's bound on arrival is *late*: it is counted and left out, never moved.
+//! 3. A record leaves once it is older than the bounds of all rings; records leave in order of time, then CPU,
+//!    then number, then ring.
+//!
+//! By 2 nothing that may still be accepted is older than anything released by 3. Whether a record is late
+//! depends on its own ring alone, so the stream does not depend on how the rings are interleaved, or on how
+//! often anyone asks. Inside a ring neighbours may be swapped (nested interrupts, several CPUs per ring): that
+//! is what the allowed disorder is for.
+//!
+//! Numbers missing in a CPU's sequence are lost records: each hole becomes a [`NoteKind::Gap`] between its
+//! neighbours once nothing in time can fill it. Numbers before the first one seen of a CPU say nothing.
+
+use super::sequence::Sequence;
+use super::{GapReason, Note, NoteKind};
+use probe_abi::Record;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Disorder allowed inside a ring unless told otherwise. A record's time is read before its place in the ring is
+/// taken, and a virtual CPU may be held up in between.
+pub const DISORDER_NS: u64 = 10_000_000;
+
+/// What the merger left out, or missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderCounts {
+    /// Records released so far.
+    pub released: u64,
+    /// Records left out because newer ones may have left already.
+    pub late: u64,
+    /// Records left out because their number had been seen.
+    pub duplicates: u64,
+    /// Numbers that never came in time, `late` ones included. A second opinion on
+    /// [`super::LossCounts::dropped`], not to be added to it.
+    pub missing: u64,
+}
+
+/// Merges per-ring streams by time; the rule is in the module's documentation. Pure: it knows no clock.
+#[derive(Clone, Debug)]
+pub struct Merger {
+    rings: Vec<Ring>,
+    disorder_ns: u64,
+    counts: OrderCounts,
+    notes: Vec<Note>,
+}
+
+/// Order of release: time, CPU, unwrapped number.
+type Key = (u64, u16, i64);
+
+#[derive(Clone, Debug, Default)]
+struct Ring {
+    /// Records that came in order.
+    ordered: VecDeque<(Key, Record)>,
+    /// Records that came after a newer one.
+    swapped: BinaryHeap<Reverse<Swapped>>,
+    bound_ns: u64,
+    cpus: FxHashMap<u16, Sequence>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Swapped(Key, Record);
+
+impl PartialEq for Swapped {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl Eq for Swapped {}
+impl PartialOrd for Swapped {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Swapped {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl Ring {
+    fn head(&self) -> Option<Key> {
+        let ordered = self.ordered.front().map(|(key, _)| *key);
+        let swapped = self.swapped.peek().map(|Reverse(Swapped(key, _))| *key);
+        match (ordered, swapped) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Record> {
+        let head = self.head()?;
+        if self.ordered.front().is_some_and(|(key, _)| *key == head) {
+            self.ordered.pop_front().map(|(_, record)| record)
+        } else {
+            self.swapped.pop().map(|Reverse(Swapped(_, record))| record)
+        }
+    }
+}
+
+impl Merger {
+    /// A merger for this many rings with [`DISORDER_NS`] of disorder allowed in each.
+    pub fn new(rings: usize) -> Merger {
+        Merger::with_disorder(rings, DISORDER_NS)
+    }
+
+    /// A merger with another allowance for disorder inside a ring.
+    pub fn with_disorder(rings: usize, disorder_ns: u64) -> Merger {
+        Merger {
+            rings: vec![Ring::default(); rings],
+            disorder_ns,
+            counts: OrderCounts::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes the next record of a ring. A ring beyond those announced joins from here on.
+    pub fn push(&mut self, ring: usize, record: Record) {
+        if ring >= self.rings.len() {
+            self.rings.resize_with(ring + 1, Ring::default);
+        }
+        let Some(ring) = self.rings.get_mut(ring) else { return };
+        let header = *record.header();
+        if header.time_ns < ring.bound_ns {
+            self.counts.late += 1;
+            return;
+        }
+        let sequence = ring.cpus.entry(header.cpu).or_default();
+        let Some(number) = sequence.see(header.sequence, header.time_ns, ring.bound_ns) else {
+            self.counts.duplicates += 1;
+            return;
+        };
+        ring.bound_ns = ring.bound_ns.max(header.time_ns.saturating_sub(self.disorder_ns));
+        let key = (header.time_ns, header.cpu, number);
+        if ring.ordered.back().is_none_or(|(last, _)| *last < key) {
+            ring.ordered.push_back((key, record));
+        } else {
+            ring.swapped.push(Reverse(Swapped(key, record)));
+        }
+    }
+
+    /// Declares that everything this ring will still show was recorded after `up_to_ns`: the caller read the
+    /// clock, then emptied the ring. Keeps a quiet ring from holding up the others.
+    pub fn drained(&mut self, ring: usize, up_to_ns: u64) {
+        if let Some(ring) = self.rings.get_mut(ring) {
+            ring.bound_ns = ring.bound_ns.max(up_to_ns.saturating_sub(self.disorder_ns));
+        }
+    }
+
+    /// The records that may leave now, in order.
+    pub fn release(&mut self) -> impl Iterator<Item = Record> + '_ {
+        let watermark = self.watermark_ns();
+        self.leave(Some(watermark))
+    }
+
+    /// All records still held, in order. Nothing may be pushed afterwards (it would be counted late).
+    pub fn finish(&mut self) -> impl Iterator<Item = Record> + '_ {
+        for ring in &mut self.rings {
+            ring.bound_ns = u64::MAX;
+        }
+        self.leave(None)
+    }
+
+    /// Everything older than this has left or will leave with the next [`Merger::release`]: events are complete
+    /// up to here.
+    pub fn watermark_ns(&self) -> u64 {
+        self.rings.iter().map(|ring| ring.bound_ns).min().unwrap_or(0)
+    }
+
+    /// The gaps found since the last call, in order of time. Complete for everything released before.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.sort_by_key(|note| match note.kind {
+            NoteKind::Gap { cpu, until_ns, lost, .. } => (note.time_ns, until_ns, cpu, lost),
+            NoteKind::ProbesOff { .. } => (note.time_ns, 0, None, 0),
+        });
+        notes
+    }
+
+    /// What was left out or missed so far.
+    pub fn counts(&self) -> OrderCounts {
+        self.counts
+    }
+
+    fn leave(&mut self, watermark_ns: Option<u64>) -> Release<'_> {
+        for ring in &mut self.rings {
+            for (&cpu, sequence) in &mut ring.cpus {
+                sequence.settle(ring.bound_ns, |hole| {
+                    self.counts.missing = self.counts.missing.saturating_add(hole.missing());
+                    self.notes.push(Note {
+                        time_ns: hole.from_ns,
+                        kind: NoteKind::Gap {
+                            pid: 0,
+                            cpu: Some(cpu),
+                            until_ns: hole.until_ns,
+                            lost: hole.missing(),
+                            reason: GapReason::RingFull,
+                        },
+                    });
+                });
+            }
+        }
+        let heads = self
+            .rings
+            .iter()
+            .enumerate()
+            .filter_map(|(index, ring)| Some(Reverse((ring.head()?, index))))
+            .collect();
+        Release { merger: self, heads, watermark_ns }
+    }
+}
+
+/// Iterator behind [`Merger::release`]; what it has not given when dropped stays in the merger.
+struct Release<'a> {
+    merger: &'a mut Merger,
+    heads: BinaryHeap<Reverse<(Key, usize)>>,
+    watermark_ns: Option<u64>,
+}
+
+impl Iterator for Release<'_> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        let mut top = self.heads.peek_mut()?;
+        let Reverse((key, index)) = *top;
+        if self.watermark_ns.is_some_and(|watermark| key.0 >= watermark) {
+            return None;
+        }
+        let ring = self.merger.rings.get_mut(index)?;
+        let record = ring.pop()?;
+        self.merger.counts.released += 1;
+        match ring.head() {
+            Some(head) => *top = Reverse((head, index)),
+            None => {
+                std::collections::binary_heap::PeekMut::pop(top);
+            }
+        }
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe_abi::{Exit, Header, Kind};
+    use proptest::prelude::*;
+
+    fn record(time_ns: u64, cpu: u16, sequence: u32) -> Record {
+        let kind = Kind::Exit as u8;
+        Record::Exit(Exit {
+            header: Header { time_ns, sequence, cpu, kind, context: 0, tid: 1, pid: 1 },
+            last_of_process: 0,
+            reserved: 0,
+        })
+    }
+
+    fn times(records: impl Iterator<Item = Record>) -> Vec<u64> {
+        records.map(|record| record.header().time_ns).collect()
+    }
+
+    #[test]
+    fn a_record_waits_for_the_slowest_ring() {
+        let mut merger = Merger::with_disorder(2, 5);
+        merger.push(0, record(100, 0, 0));
+        merger.push(0, record(200, 0, 1));
+        assert_eq!(times(merger.release()), []);
+        merger.push(1, record(150, 1, 0));
+        assert_eq!(times(merger.release()), [100]);
+        merger.drained(1, 300);
+        assert_eq!(times(merger.release()), [150]);
+        assert_eq!(times(merger.finish()), [200]);
+        assert_eq!(merger.counts(), OrderCounts { released: 3, ..OrderCounts::default() });
+    }
+
+    #[test]
+    fn neighbours_may_be_swapped_within_the_allowance_and_are_late_beyond_it() {
+        let mut merger = Merger::with_disorder(1, 5);
+        for (time, number) in [(100, 1), (97, 0), (110, 3), (104, 2)] {
+            merger.push(0, record(time, 0, number));
+        }
+        assert_eq!(times(merger.release()), [97, 100]);
+        merger.drained(0, 120);
+        assert_eq!(times(merger.release()), [110]);
+        assert_eq!(merger.counts().late, 1);
+        // The late record is a lost one: the hole it would have filled stays.
+        let notes = merger.take_notes();
+        assert_eq!(notes.len(), 1);
+        assert_eq!(notes[0].time_ns, 100);
+        assert_eq!(merger.counts().missing, 1);
+    }
+
+    #[test]
+    fn a_hole_becomes_a_gap_and_a_repeat_is_ignored() {
+        let mut merger = Merger::with_disorder(1, 5);
+        for (time, number) in [(100, u32::MAX), (110, 2), (110, 2), (120, 3)] {
+            merger.push(0, record(time, 7, number));
+        }
+        assert_eq!(times(merger.finish()), [100, 110, 120]);
+        let gap = NoteKind::Gap { pid: 0, cpu: Some(7), until_ns: 110, lost: 2, reason: GapReason::RingFull };
+        assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
+        assert_eq!(merger.counts(), OrderCounts { released: 3, late: 0, duplicates: 1, missing: 2 });
+    }
+
+    proptest! {
+        /// The stream, the gaps and the counts are the same however the rings are interleaved and however often
+        /// records are asked for; and the stream is in order of time.
+        #[test]
+        fn independent_of_interleaving_and_batches(
+            rings in prop::collection::vec(prop::collection::vec((0u64..40, 0u16..2, 0u32..60), 0..60), 1..4),
+            schedule in prop::collection::vec((0usize..4, any::<bool>()), 0..200),
+        ) {
+            let mut reference = Merger::with_disorder(rings.len(), 8);
+            for (ring, records) in rings.iter().enumerate() {
+                for &(time, cpu, number) in records {
+                    reference.push(ring, record(time, cpu + 10 * ring as u16, number));
+                }
+            }
+            let expected: Vec<Record> = reference.finish().collect();
+            prop_assert!(expected.windows(2).all(|w| w[0].header().time_ns <= w[1].header().time_ns));
+
+            let mut merger = Merger::with_disorder(rings.len(), 8);
+            let mut got = Vec::new();
+            let mut notes = Vec::new();
+            let mut next = vec![0; rings.len()];
+            let rest = (0..rings.len()).flat_map(|ring| (0..60).map(move |_| (ring, false)));
+            for (ring, ask) in schedule.into_iter().chain(rest) {
+                let ring = ring % rings.len();
+                if let Some(&(time, cpu, number)) = rings[ring].get(next[ring]) {
+                    next[ring] += 1;
+                    merger.push(ring, record(time, cpu + 10 * ring as u16, number));
+                }
+                if ask {
+                    got.extend(merger.release());
+                    notes.extend(merger.take_notes());
+                }
+            }
+            got.extend(merger.finish());
+            notes.extend(merger.take_notes());
+            prop_assert_eq!(got, expected);
+            prop_assert_eq!(merger.counts(), reference.counts());
+            let sorted = |mut notes: Vec<Note>| { notes.sort_by_key(|n| format!("{n:?}")); notes };
+            prop_assert_eq!(sorted(notes), sorted(reference.take_notes()));
+        }
+    }
+}

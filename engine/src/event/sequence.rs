@@ -1,0 +1,148 @@
+//! Which of a CPU's record numbers have been seen: holes are lost records, repeats are duplicates. Works on
+//! sets, not on order, since an interrupt may swap neighbours, and across the wrap of the 32-bit counter.
+
+use std::collections::VecDeque;
+
+/// Numbers missing between two records of one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hole {
+    /// First missing number (unwrapped).
+    first: i64,
+    /// Last missing number (unwrapped).
+    last: i64,
+    /// Time of the record before the hole.
+    pub(super) from_ns: u64,
+    /// Time of the record after the hole.
+    pub(super) until_ns: u64,
+    /// Numbers below the first one ever seen: they may still come, but nothing says that they exist.
+    guessed: bool,
+}
+
+impl Hole {
+    /// How many numbers are missing.
+    pub(super) fn missing(&self) -> u64 {
+        u64::try_from(self.last.saturating_sub(self.first)).unwrap_or(0).saturating_add(1)
+    }
+}
+
+/// How far before the first record of a CPU a swapped one may still come.
+const BEFORE_FIRST: i64 = 1024;
+
+/// The numbers seen of one CPU.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequence {
+    /// Highest number seen, unwrapped to 64 bits, and the time of its record.
+    highest: Option<(i64, u64)>,
+    /// Missing numbers below `highest`, ascending.
+    holes: VecDeque<Hole>,
+}
+
+impl Sequence {
+    /// Takes note of a record. Gives its unwrapped number, or `None` if this number cannot be new: it has been
+    /// seen, or its hole is older than `bound_ns` and has been given up.
+    pub(super) fn see(&mut self, sequence: u32, time_ns: u64, bound_ns: u64) -> Option<i64> {
+        let Some((highest, highest_time)) = self.highest else {
+            let number = i64::from(sequence);
+            self.highest = Some((number, time_ns));
+            self.holes.push_back(Hole {
+                first: number - BEFORE_FIRST,
+                last: number - 1,
+                from_ns: time_ns,
+                until_ns: time_ns,
+                guessed: true,
+            });
+            return Some(number);
+        };
+        let step = sequence.wrapping_sub(highest as u32) as i32;
+        let number = highest.saturating_add(i64::from(step));
+        if step > 0 {
+            if step > 1 {
+                self.holes.push_back(Hole {
+                    first: highest + 1,
+                    last: number - 1,
+                    from_ns: highest_time.min(time_ns),
+                    until_ns: highest_time.max(time_ns),
+                    guessed: false,
+                });
+            }
+            self.highest = Some((number, time_ns));
+            return Some(number);
+        }
+        let index = self.holes.partition_point(|hole| hole.last < number);
+        let hole = *self.holes.get(index).filter(|hole| hole.first <= number && hole.until_ns >= bound_ns)?;
+        self.holes.remove(index);
+        let below = Hole { last: number - 1, until_ns: time_ns.clamp(hole.from_ns, hole.until_ns), ..hole };
+        let above = Hole { first: number + 1, from_ns: time_ns.clamp(hole.from_ns, hole.until_ns), ..hole };
+        for part in [above, below] {
+            if part.first <= part.last {
+                self.holes.insert(index, part);
+            }
+        }
+        Some(number)
+    }
+
+    /// Gives up the holes that no record in time can fill any more, and hands them out.
+    pub(super) fn settle(&mut self, bound_ns: u64, mut lost: impl FnMut(Hole)) {
+        if self.holes.iter().all(|hole| hole.until_ns >= bound_ns) {
+            return;
+        }
+        self.holes.retain(|hole| {
+            let open = hole.until_ns >= bound_ns;
+            if !open && !hole.guessed {
+                lost(*hole);
+            }
+            open
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sees the numbers at times 10, 20, ... and returns (accepted, lost stretches as (from, until, count)).
+    fn check(numbers: &[u32], accepted: &[bool], lost: &[(u64, u64, u64)]) {
+        let mut sequence = Sequence::default();
+        let got: Vec<bool> = numbers
+            .iter()
+            .zip(1u64..)
+            .map(|(&number, i)| sequence.see(number, i * 10, 0).is_some())
+            .collect();
+        assert_eq!(got, accepted);
+        let mut holes = Vec::new();
+        sequence.settle(u64::MAX, |hole| holes.push((hole.from_ns, hole.until_ns, hole.missing())));
+        assert_eq!(holes, lost);
+    }
+
+    #[test]
+    fn numbers_in_order_have_no_holes() {
+        check(&[5, 6, 7], &[true; 3], &[]);
+    }
+
+    #[test]
+    fn a_missing_number_is_a_hole() {
+        check(&[5, 7, 11], &[true; 3], &[(10, 20, 1), (20, 30, 3)]);
+    }
+
+    #[test]
+    fn swapped_neighbours_are_no_hole_even_at_the_start() {
+        check(&[5, 7, 6, 8], &[true; 4], &[]);
+        check(&[1, 0, 2], &[true; 3], &[]);
+    }
+
+    #[test]
+    fn a_repeat_is_refused() {
+        check(&[5, 5, 6, 5, 6], &[true, false, true, false, false], &[]);
+    }
+
+    #[test]
+    fn the_counter_wraps() {
+        check(&[u32::MAX - 1, u32::MAX, 1, 0, 2], &[true; 5], &[]);
+        check(&[u32::MAX, 2], &[true; 2], &[(10, 20, 2)]);
+    }
+
+    #[test]
+    fn a_number_in_the_middle_splits_its_hole() {
+        check(&[0, 10, 5], &[true; 3], &[(10, 20, 4), (20, 20, 4)]);
+    }
+}
