@@ -1,2 +1,51 @@
-//! longpole build and test commands.
-fn main() {}
+//! longpole's build and test commands; `./x CMD` and `cargo xtask CMD` end up here.
+
+mod build;
+mod command;
+mod ebpf;
+mod libtest;
+mod linker;
+mod test;
+mod tidy;
+mod toolchain;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Build, test, demonstrate and measure longpole.
+#[derive(Parser)]
+#[command(name = "x", bin_name = "./x")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Builds target/release/longpole with the kernel programs inside
+    Build,
+    /// Builds only the kernel programs: target/ebpf/probe-ebpf.o
+    Ebpf,
+    /// Formatting, lints, tidy and every test; the last line is `N passed, N failed, N skipped`
+    Test(test::Options),
+    /// Only the tests that record running programs (needs root or CAP_BPF and CAP_PERFMON)
+    LiveTest,
+    /// The rules for source files that no lint knows
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().task {
+        Task::Build => build::run(),
+        Task::Ebpf => ebpf::run(),
+        Task::Test(options) => test::run(&options),
+        Task::LiveTest => test::run(&test::Options::live()),
+        Task::Tidy => tidy::run(),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}

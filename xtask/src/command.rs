@@ -1,0 +1,154 @@
+//! Running other programs: quiet unless they fail, never waiting for standard input, with a time limit.
+
+use std::io::Read;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+/// What a program left behind.
+pub struct Outcome {
+    /// `None`: it ran past its limit and was killed.
+    pub status: Option<ExitStatus>,
+    /// Standard output and standard error in the order written.
+    pub output: String,
+}
+
+impl Outcome {
+    /// It ended by itself with code 0.
+    pub fn success(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// How it ended, in words.
+    pub fn ending(&self) -> String {
+        self.status.map_or_else(|| "ran past its time limit".into(), |status| status.to_string())
+    }
+}
+
+/// A cargo command in `dir`, free of what an outer cargo or the user's shell would add to it.
+pub fn cargo(workspace: &Workspace) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(&workspace.root);
+    // RUSTUP_TOOLCHAIN names the toolchain xtask itself was started with: the pinned one.
+    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs to the end or the limit, both streams caught in one text.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let (mut reader, writer) = std::io::pipe().context("pipe")?;
+    let copy = writer.try_clone().context("pipe")?;
+    command.stdin(Stdio::null()).stdout(writer).stderr(copy);
+    let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+    // The command holds the pipe's writing ends: without dropping them the reader would never see the end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+
+    let (sender, receiver) = mpsc::channel::<Vec<u8>>();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 8192];
+        while let Ok(length @ 1..) = reader.read(&mut buffer) {
+            if sender.send(buffer[..length].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    let end = Instant::now() + limit;
+    let mut bytes = Vec::new();
+    let mut status = None;
+    let mut last_call = None;
+    loop {
+        match receiver.recv_timeout(Duration::from_millis(50)) {
+            Ok(chunk) => bytes.extend(chunk),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            // A process it left behind may hold the pipe open: what it wrote itself has arrived by now.
+            Err(mpsc::RecvTimeoutError::Timeout) if last_call.is_some_and(|call| Instant::now() >= call) => {
+                break;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+        }
+        if status.is_none() {
+            status = child.try_wait().context("wait")?;
+            last_call = status.map(|_| Instant::now() + Duration::from_secs(2));
+        }
+        if status.is_none() && Instant::now() >= end {
+            child.kill().context("kill")?;
+            child.wait().context("wait")?;
+            return Ok(Outcome { status: None, output: String::from_utf8_lossy(&bytes).into_owned() });
+        }
+    }
+    let status = match status {
+        Some(status) => status,
+        None => child.wait().context("wait")?,
+    };
+    Ok(Outcome { status: Some(status), output: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// Runs something that must succeed; its output is shown only if it does not.
+///
+/// # Errors
+/// It cannot be started or ends with another code than 0; `what` names it.
+pub fn must(command: &mut Command, what: &str) -> Result<()> {
+    let outcome = capture(command, Duration::from_secs(3600))?;
+    if !outcome.success() {
+        eprint!("{}", outcome.output);
+        bail!("{what} failed: {}", outcome.ending());
+    }
+    Ok(())
+}
+
+/// The trimmed standard output of a command that must succeed.
+///
+/// # Errors
+/// It cannot be started or ends with another code than 0.
+pub fn text(command: &mut Command) -> Result<String> {
+    let name = format!("{command:?}");
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
+    if !output.status.success() {
+        bail!("{name}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn both_streams_and_the_code_arrive() {
+        let outcome = capture(&mut shell("echo a; echo b >&2; exit 3"), Duration::from_secs(60)).unwrap();
+        assert_eq!(outcome.output, "a\nb\n");
+        assert_eq!(outcome.status.and_then(|status| status.code()), Some(3));
+        assert!(!outcome.success());
+    }
+
+    #[test]
+    fn a_program_past_its_limit_is_killed() {
+        let outcome = capture(&mut shell("echo here; exec sleep 600"), Duration::from_millis(300)).unwrap();
+        assert_eq!(outcome.output, "here\n");
+        assert!(outcome.status.is_none());
+    }
+
+    #[test]
+    fn a_process_left_behind_does_not_hold_us() {
+        let start = Instant::now();
+        let outcome = capture(&mut shell("sleep 30 & echo gone"), Duration::from_secs(60)).unwrap();
+        assert!(outcome.success());
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+}

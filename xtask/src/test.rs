@@ -1,0 +1,271 @@
+//! `./x test`: formatting, lints, tidy and every test of the workspace, counted in one line at the end.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::ebpf::{self, Object};
+use crate::libtest;
+use crate::tidy;
+use crate::workspace::Workspace;
+
+/// No test binary takes this long; one that does hangs.
+const BINARY_LIMIT: Duration = Duration::from_secs(900);
+const COMPILE_LIMIT: Duration = Duration::from_secs(2400);
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only test binaries whose name contains this, without formatting and lints
+    #[arg(value_name = "NAME")]
+    only: Option<String>,
+    /// Only tests whose path contains this (passed on to the test binaries)
+    #[arg(long, value_name = "TEST")]
+    test: Option<String>,
+}
+
+impl Options {
+    /// The tests that record running programs.
+    pub fn live() -> Self {
+        Self { only: Some("live_".into()), test: None }
+    }
+}
+
+/// Runs everything; the last line printed is `N passed, N failed, N skipped`.
+///
+/// # Errors
+/// Only what keeps the tests from being run at all; a failed test is counted, not an error.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    let mut score = Score::default();
+    let (object, ebpf_tools) = kernel_programs(&workspace, &mut score);
+    if options.only.is_none() {
+        score.check("tidy", || Ok(tidy::check(&workspace)));
+        score.command("fmt", command::cargo(&workspace).args(["fmt", "--all", "--check"]));
+        let mut clippy = command::cargo(&workspace);
+        clippy.args([
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ]);
+        object.pass_to(&mut clippy);
+        score.command("clippy", &mut clippy);
+        if let Some(tools) = &ebpf_tools {
+            let mut fmt = command::cargo(&workspace);
+            score.command("fmt probe-ebpf", fmt.current_dir(workspace.ebpf_crate()).args(["fmt", "--check"]));
+            let mut clippy = ebpf::cargo(&workspace, tools, "clippy");
+            score.command("clippy probe-ebpf", clippy.args(["--quiet", "--", "-D", "warnings"]));
+        }
+    }
+    test_binaries(&workspace, &object, options, &mut score);
+    Ok(score.finish())
+}
+
+fn kernel_programs(workspace: &Workspace, score: &mut Score) -> (Object, Option<ebpf::Tools>) {
+    let name = "kernel programs";
+    let unavailable = |reason: String| (Object::Unavailable(reason), None);
+    let start = Instant::now();
+    match ebpf::provide(workspace) {
+        Ok(object @ Object::Built(_)) => {
+            score.pass(name, start);
+            let tools = ebpf::tools(workspace).ok().and_then(|tools| tools.ok());
+            (object, tools)
+        }
+        Ok(Object::Unavailable(reason)) => {
+            score.skip(name, &reason);
+            unavailable(reason)
+        }
+        Err(error) => {
+            score.fail(name, &format!("{error:#}"));
+            unavailable("they do not compile".into())
+        }
+    }
+}
+
+fn test_binaries(workspace: &Workspace, object: &Object, options: &Options, score: &mut Score) {
+    let start = Instant::now();
+    let built = match Built::compile(workspace, object) {
+        Ok(built) => built,
+        Err(error) => return score.fail("compile", &format!("{error:#}")),
+    };
+    if built.broken {
+        score.fail("compile", "see above");
+    } else {
+        score.pass("compile", start);
+    }
+    for binary in &built.binaries {
+        if options.only.as_ref().is_some_and(|only| !binary.name.contains(only)) {
+            continue;
+        }
+        let mut command = Command::new(&binary.path);
+        command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
+        command.arg("--show-output").args(&options.test);
+        if binary.is_live() {
+            // They share the machine with the programs they record.
+            command.arg("--test-threads=1");
+        }
+        if let Some(longpole) = &built.longpole {
+            command.env("LONGPOLE_BIN", longpole).env("CARGO_BIN_EXE_longpole", longpole);
+        }
+        match object {
+            Object::Built(path) => command.env("LONGPOLE_EBPF_OBJECT", path),
+            Object::Unavailable(reason) => command.env("LONGPOLE_REPLAY_ONLY", reason),
+        };
+        score.tests(&binary.name, &mut command, BINARY_LIMIT);
+    }
+    if options.only.is_none() {
+        let mut documentation = command::cargo(workspace);
+        documentation.args(["test", "--quiet", "--workspace", "--doc", "--locked", "--no-fail-fast"]);
+        object.pass_to(&mut documentation);
+        score.tests("documentation examples", &mut documentation, COMPILE_LIMIT);
+    }
+}
+
+/// Everything cargo built for the tests.
+struct Built {
+    binaries: Vec<Binary>,
+    longpole: Option<PathBuf>,
+    /// Some of it did not compile; the compiler's messages have been shown.
+    broken: bool,
+}
+
+struct Binary {
+    name: String,
+    path: PathBuf,
+    folder: PathBuf,
+}
+
+impl Binary {
+    fn is_live(&self) -> bool {
+        self.name.contains("live_")
+    }
+}
+
+impl Built {
+    /// One cargo call for programs, tests and examples alike, so that nothing is compiled in two ways.
+    fn compile(workspace: &Workspace, object: &Object) -> Result<Self> {
+        let mut build = command::cargo(workspace);
+        build.args(["build", "--quiet", "--workspace", "--all-targets", "--locked", "--keep-going"]);
+        build.args(["--message-format", "json-render-diagnostics"]);
+        object.pass_to(&mut build);
+        let outcome = command::capture(&mut build, COMPILE_LIMIT)?;
+        let mut built = Self { binaries: Vec::new(), longpole: None, broken: !outcome.success() };
+        for line in outcome.output.lines() {
+            match serde_json::from_str::<serde_json::Value>(line) {
+                Ok(message) => drop(built.artifact(&message)),
+                Err(_) if built.broken => println!("{line}"),
+                Err(_) => {}
+            }
+        }
+        // Fast ones first; those that record running programs last, when nothing else runs.
+        built.binaries.sort_by_key(|binary| (binary.is_live(), binary.name.clone()));
+        Ok(built)
+    }
+
+    fn artifact(&mut self, message: &serde_json::Value) -> Option<()> {
+        let path = PathBuf::from(message.get("executable")?.as_str()?);
+        let target = message.get("target")?;
+        let name = target.get("name")?.as_str()?;
+        let kind = target.get("kind")?.get(0)?.as_str()?;
+        let folder = PathBuf::from(message.get("manifest_path")?.as_str()?).parent()?.to_path_buf();
+        if message.get("profile")?.get("test")?.as_bool()? {
+            let package = folder.file_name()?.to_str()?.to_owned();
+            self.binaries.push(Binary { name: format!("{package} {kind} {name}"), path, folder });
+        } else if kind == "bin" && name == "longpole" {
+            self.longpole = Some(path);
+        }
+        Some(())
+    }
+}
+
+/// The count so far, printed as it grows.
+#[derive(Default)]
+struct Score {
+    passed: u64,
+    failed: Vec<String>,
+    skipped: BTreeMap<String, String>,
+}
+
+impl Score {
+    fn pass(&mut self, name: &str, start: Instant) {
+        self.passed += 1;
+        println!("ok    {name} ({:.1} s)", start.elapsed().as_secs_f64());
+    }
+
+    fn skip(&mut self, name: &str, reason: &str) {
+        println!("SKIP  {name}: {reason}");
+        self.skipped.insert(name.into(), reason.into());
+    }
+
+    fn fail(&mut self, name: &str, why: &str) {
+        println!("FAIL  {name}: {why}");
+        self.failed.push(name.into());
+    }
+
+    fn check(&mut self, name: &str, check: impl FnOnce() -> Result<Vec<String>>) {
+        let start = Instant::now();
+        match check() {
+            Ok(complaints) if complaints.is_empty() => self.pass(name, start),
+            Ok(complaints) => self.fail(name, &complaints.join("\n      ")),
+            Err(error) => self.fail(name, &format!("{error:#}")),
+        }
+    }
+
+    /// A command that holds if it ends with code 0.
+    fn command(&mut self, name: &str, command: &mut Command) {
+        self.check(name, || {
+            let outcome = command::capture(command, COMPILE_LIMIT)?;
+            if outcome.success() {
+                return Ok(Vec::new());
+            }
+            print!("{}", outcome.output);
+            Ok(vec![outcome.ending()])
+        });
+    }
+
+    /// A test binary, or cargo running the documentation examples.
+    fn tests(&mut self, name: &str, command: &mut Command, limit: Duration) {
+        let start = Instant::now();
+        let outcome = match command::capture(command, limit).with_context(|| format!("{command:?}")) {
+            Ok(outcome) => outcome,
+            Err(error) => return self.fail(name, &format!("{error:#}")),
+        };
+        let ending = (!outcome.success()).then(|| outcome.ending());
+        let tally = libtest::read(&outcome.output, ending.as_deref());
+        let verdict = if tally.failed.is_empty() { "ok  " } else { "FAIL" };
+        println!(
+            "{verdict}  {name}: {} passed, {} failed, {} skipped ({:.1} s)",
+            tally.passed,
+            tally.failed.len(),
+            tally.skipped.len(),
+            start.elapsed().as_secs_f64()
+        );
+        if !tally.failed.is_empty() {
+            println!("{}", outcome.output);
+        }
+        self.passed += tally.passed;
+        self.failed.extend(tally.failed.iter().map(|test| format!("{name}: {test}")));
+        for (test, reason) in tally.skipped {
+            println!("SKIP  {test}: {reason}");
+            self.skipped.insert(format!("{name} {test}"), reason);
+        }
+    }
+
+    fn finish(&self) -> ExitCode {
+        println!();
+        for name in &self.failed {
+            println!("failed: {name}");
+        }
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len());
+        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}

@@ -1,0 +1,169 @@
+//! The rules themselves, each a function of a file's text.
+
+use super::files::Source;
+
+/// Lines of a Rust file, its tests left out, from which a note is printed.
+const SOFT_LINES: usize = 300;
+/// … from which the file has more than one job.
+const HARD_LINES: usize = 500;
+/// Where code may step out of the compiler's care: the kernel programs and what talks to them or to /proc.
+const UNSAFE_PLACES: [&str; 3] = ["probe-ebpf/", "collector/src/probe/", "collector/src/target/"];
+/// The engine is pure: data structures and text forms only.
+const ENGINE_DEPENDENCIES: [&str; 5] = ["probe-abi", "rustc-hash", "serde", "serde_json", "thiserror"];
+
+/// A broken rule.
+pub enum Complaint {
+    /// Fails.
+    Hard(String),
+    /// Worth a look.
+    Soft(String),
+}
+
+/// Applies every rule for this kind of file.
+pub fn check(source: &Source) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        for word in unfinished() {
+            if has_word(line, &word) {
+                complaints
+                    .push(Complaint::Hard(format!("line {}: {word}: do it or open an issue", number + 1)));
+            }
+        }
+    }
+    if source.path.ends_with(".rs") {
+        rust(source, &mut complaints);
+    }
+    complaints
+}
+
+fn rust(source: &Source, complaints: &mut Vec<Complaint>) {
+    if !source.text.starts_with("//! ") {
+        complaints.push(Complaint::Hard("line 1 must be `//!` and say what the file is".into()));
+    }
+    let lines = source.text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+    let is_test = source.path.contains("tests/") || source.path.ends_with("tests.rs");
+    if !is_test && lines > HARD_LINES {
+        complaints.push(Complaint::Hard(format!("{lines} lines without tests, more than {HARD_LINES}")));
+    } else if !is_test && lines > SOFT_LINES {
+        complaints.push(Complaint::Soft(format!("{lines} lines without tests, more than {SOFT_LINES}")));
+    }
+    if !UNSAFE_PLACES.iter().any(|place| source.path.starts_with(place)) {
+        for (number, line) in source.text.lines().enumerate() {
+            if opens_unsafe(line) {
+                complaints
+                    .push(Complaint::Hard(format!("line {}: unsafe code does not belong here", number + 1)));
+            }
+        }
+    }
+}
+
+/// Dependencies of the engine that are not on its list. Those for tests are free.
+pub fn engine_dependencies(manifest: &str) -> Vec<String> {
+    let mut section = "";
+    let mut complaints = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+            if let Some(name) = line.strip_prefix("[dependencies.") {
+                allow(name.trim_end_matches(']'), &mut complaints);
+            } else if line.contains("build-dependencies") || line.contains("target.") {
+                complaints.push(format!("engine/Cargo.toml: {line} does not belong in the engine"));
+            }
+        } else if section == "[dependencies]" && !line.is_empty() && !line.starts_with('#') {
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            allow(name, &mut complaints);
+        }
+    }
+    complaints
+}
+
+fn allow(name: &str, complaints: &mut Vec<String>) {
+    if !ENGINE_DEPENDENCIES.contains(&name) {
+        complaints.push(format!(
+            "engine/Cargo.toml: {name} is not among the engine's dependencies (xtask/src/tidy/rules.rs)"
+        ));
+    }
+}
+
+/// Spelled so that this file does not break its own rule.
+fn unfinished() -> [String; 2] {
+    [["TO", "DO"].concat(), ["FIX", "ME"].concat()]
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        !letter(line[..at].chars().next_back()) && !letter(line[at + word.len()..].chars().next())
+    })
+}
+
+/// The word as code: a block, function, impl, trait or attribute; not in a comment or text.
+fn opens_unsafe(line: &str) -> bool {
+    let code = without_strings(line);
+    let code = code.split("//").next().unwrap_or_default();
+    has_word(code, "unsafe")
+}
+
+/// The line without what stands between double quotes; good enough for texts of one line.
+fn without_strings(line: &str) -> String {
+    let line = line.replace("\\\"", "").replace("'\"'", "");
+    line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(path: &str, text: &str) -> Vec<String> {
+        check(&Source { path: path.into(), text: text.into() })
+            .into_iter()
+            .map(|complaint| match complaint {
+                Complaint::Hard(text) => format!("hard {text}"),
+                Complaint::Soft(text) => format!("soft {text}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_file_says_what_it_is() {
+        assert!(complaints("a/src/x.rs", "//! Clean.\nfn main() {}\n").is_empty());
+        assert!(complaints("a/src/x.rs", "use std;\n")[0].starts_with("hard line 1"));
+    }
+
+    #[test]
+    fn long_files_are_seen_but_tests_are_free() {
+        let long = |lines: usize| format!("//! Long.\n{}", "x();\n".repeat(lines));
+        assert!(complaints("a/src/x.rs", &long(299)).is_empty());
+        assert!(complaints("a/src/x.rs", &long(300))[0].starts_with("soft 301"));
+        assert!(complaints("a/src/x.rs", &long(500))[0].starts_with("hard 501"));
+        let tested = format!("//! Long.\n#[cfg(test)]\n{}", "x();\n".repeat(900));
+        assert!(complaints("a/src/x.rs", &tested).is_empty());
+    }
+
+    #[test]
+    fn unsafe_code_stays_in_its_places() {
+        let text = format!("//! Steps out.\nlet x = {} {{ y() }};\n", "unsafe");
+        assert_eq!(complaints("engine/src/x.rs", &text).len(), 1);
+        assert!(complaints("collector/src/probe/ring.rs", &text).is_empty());
+        assert!(
+            complaints("engine/src/x.rs", "//! Words.\n// unsafe { is a word }\nlet unsafely = 1;\n")
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn unfinished_work_is_named() {
+        let [first, second] = unfinished();
+        assert_eq!(complaints("README.md", &format!("{first}: later\n{second}\n")).len(), 2);
+        assert!(complaints("README.md", &format!("{first}S are words\n")).is_empty());
+    }
+
+    #[test]
+    fn the_engine_s_dependencies_are_listed() {
+        let good = "[package]\nname = \"engine\"\n[dependencies]\nserde.workspace = true\n# tokio\n\n[dev-dependencies]\nproptest = \"1\"\n";
+        assert!(engine_dependencies(good).is_empty());
+        assert_eq!(engine_dependencies("[dependencies]\ntokio = \"1\"\nserde = \"1\"\n").len(), 1);
+        assert_eq!(engine_dependencies("[dependencies.aya]\nversion = \"1\"\n").len(), 1);
+        assert_eq!(engine_dependencies("[build-dependencies]\ncc = \"1\"\n").len(), 1);
+    }
+}

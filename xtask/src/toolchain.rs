@@ -1,0 +1,99 @@
+//! Facts about the pinned Rust toolchain: its version text, its folder and its own LLVM.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::workspace::Workspace;
+
+/// The toolchain that builds both sides.
+pub struct Toolchain {
+    /// Everything `rustc -vV` says: the key of tools built against it.
+    pub version_text: String,
+    /// `release:` of it.
+    pub release: String,
+    /// Major number of `LLVM version:`.
+    pub llvm_major: u32,
+    /// `rustc --print sysroot`.
+    pub sysroot: PathBuf,
+}
+
+impl Toolchain {
+    /// Asks rustc in the workspace's folder, so that rust-toolchain.toml decides which.
+    ///
+    /// # Errors
+    /// No rustc, or one that does not name its LLVM.
+    pub fn ask(workspace: &Workspace) -> Result<Self> {
+        let rustc = |argument: &[&str]| {
+            command::text(Command::new("rustc").args(argument).current_dir(&workspace.root))
+        };
+        let version_text = rustc(&["-vV"])?;
+        let release = field(&version_text, "release: ").context("rustc -vV names no release")?.to_owned();
+        let llvm_major = field(&version_text, "LLVM version: ")
+            .and_then(|version| version.split('.').next())
+            .and_then(|major| major.parse().ok())
+            .context("rustc -vV names no LLVM version")?;
+        let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?);
+        Ok(Self { version_text, release, llvm_major, sysroot })
+    }
+
+    /// Short name for a folder of things built with exactly this toolchain.
+    pub fn key(&self) -> String {
+        // FNV-1a: stable between runs and toolchains, which std's hasher does not promise.
+        let hash = self.version_text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("{}-{hash:016x}", self.release)
+    }
+
+    /// The shared LLVM library rustc itself uses.
+    pub fn llvm_library(&self) -> Option<PathBuf> {
+        let folder = self.sysroot.join("lib");
+        let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+            .ok()?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| is_llvm_name(path) && is_elf(path))
+            .collect();
+        found.sort();
+        found.into_iter().next()
+    }
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name))
+}
+
+fn is_llvm_name(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name.starts_with("libLLVM") && name.contains(".so"))
+}
+
+/// The toolchain also holds a linker script of a similar name.
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_running_toolchain_is_understood() {
+        let toolchain = Toolchain::ask(&Workspace::find()).unwrap();
+        assert!(toolchain.llvm_major >= 15, "{}", toolchain.version_text);
+        assert!(toolchain.key().starts_with(&toolchain.release));
+        assert!(toolchain.sysroot.is_dir());
+    }
+
+    #[test]
+    fn a_linker_script_is_not_the_library() {
+        assert!(is_llvm_name(Path::new("/x/libLLVM.so.23.1-rust-1.99.1-stable")));
+        assert!(!is_llvm_name(Path::new("/x/librustc_driver-7ed.so")));
+        assert!(!is_elf(Path::new(file!())));
+    }
+}

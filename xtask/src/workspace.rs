@@ -1,0 +1,37 @@
+//! Where things are: the workspace root and what is put under its target folder.
+
+use std::path::{Path, PathBuf};
+
+/// The workspace this xtask was built from.
+pub struct Workspace {
+    /// Folder of the workspace's Cargo.toml.
+    pub root: PathBuf,
+    /// Where cargo puts its output: `CARGO_TARGET_DIR` or `target` in the root.
+    pub target: PathBuf,
+}
+
+impl Workspace {
+    /// Found from the folder xtask's own manifest lies in.
+    pub fn find() -> Self {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = own.parent().unwrap_or(own).to_path_buf();
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+        Self { root, target }
+    }
+
+    /// Tools built for this toolchain, never in the user's home.
+    pub fn tools(&self) -> PathBuf {
+        self.target.join("tools")
+    }
+
+    /// The kernel programs' object file.
+    pub fn ebpf_object(&self) -> PathBuf {
+        self.target.join("ebpf/probe-ebpf.o")
+    }
+
+    /// The kernel programs' own crate, outside the workspace.
+    pub fn ebpf_crate(&self) -> PathBuf {
+        self.root.join("probe-ebpf")
+    }
+}
