@@ -2,4 +2,5 @@
 
 pub mod cli;
 pub mod present;
+pub mod session;
 pub mod tui;

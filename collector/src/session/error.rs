@@ -1,0 +1,71 @@
+//! Why a file cannot be read as a session at all. Damage further on is no error: see [`super::Damage`].
+
+use std::io;
+
+/// See the variants.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// Opening or reading failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// It does not start like a session.
+    #[error("this is not a longpole session")]
+    Foreign,
+    /// It ends within the file header.
+    #[error("the session is cut after {bytes} bytes, within its header")]
+    HeaderCut {
+        /// Bytes there are.
+        bytes: u64,
+    },
+    /// The file header's checksum is wrong.
+    #[error("the session's header is damaged")]
+    HeaderCorrupt,
+    /// Written by a longpole of the future.
+    #[error("the session has format version {major}, this longpole reads version 1")]
+    Newer {
+        /// Major version found.
+        major: u16,
+    },
+    /// The records have another layout.
+    #[error("the session's records have layout {found}, this longpole knows layout {known}")]
+    Layout {
+        /// [`probe_abi::ABI_VERSION`] found.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+}
+
+impl SessionError {
+    /// What the user can do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SessionError::Io(error) => match error.kind() {
+                io::ErrorKind::NotFound => "check the name; `longpole record -o FILE` makes a recording",
+                io::ErrorKind::PermissionDenied => {
+                    "a recording belongs to the user who made it: run as that user or with sudo"
+                }
+                io::ErrorKind::IsADirectory => "give a file in it",
+                _ => "check the file and the disk it lies on",
+            },
+            SessionError::Empty | SessionError::HeaderCut { .. } => {
+                "record again: nothing was saved before it ended"
+            }
+            SessionError::Foreign => {
+                "give a file made by `longpole record`, or a program JSON ({\"format\":\"longpole-program\",…})"
+            }
+            SessionError::HeaderCorrupt => "copy the file again from where it was recorded",
+            SessionError::Newer { .. } => "use the longpole that recorded it, or a newer one",
+            SessionError::Layout { found, known } => {
+                if found > known {
+                    "use the longpole that recorded it, or a newer one"
+                } else {
+                    "use the longpole that recorded it"
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Creating output files as root in directories that others may write to: nothing that exists is ever opened for
+//! writing, so nobody can lead longpole into another file by a link.
+
+use super::is_session;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Which existing files may be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overwrite {
+    /// Older sessions and empty files: for recordings.
+    Sessions,
+    /// Any regular file but a session: for exports. Character devices and pipes are written to as they are.
+    Exports,
+    /// Any regular file: the user said so.
+    AnyFile,
+}
+
+/// A file that could not be created.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct CreateError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    pub problem: CreateProblem,
+}
+
+/// See the variants.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateProblem {
+    /// The path ends in `..` or `/`.
+    #[error("this names no file")]
+    NoName,
+    /// The last part of the path is a symbolic link.
+    #[error("this is a symbolic link")]
+    Link,
+    /// A directory, a device, a socket.
+    #[error("this is not a regular file")]
+    NotAFile,
+    /// It holds something that must not be replaced unasked.
+    #[error("the file exists and is no longpole session")]
+    NoSession,
+    /// It holds a recording, which is not what is about to be written.
+    #[error("the file exists and is a recording")]
+    IsSession,
+    /// The system says no.
+    #[error("{0}")]
+    Io(io::Error),
+}
+
+impl CreateError {
+    /// An error of the system about `path`.
+    pub fn io(path: &Path, error: io::Error) -> CreateError {
+        CreateError { path: path.to_path_buf(), problem: CreateProblem::Io(error) }
+    }
+
+    /// What the user can do.
+    pub fn hint(&self) -> &'static str {
+        match &self.problem {
+            CreateProblem::NoName | CreateProblem::NotAFile => "give the name of a file: -o FILE",
+            CreateProblem::Link => "give the file that the link points to",
+            CreateProblem::NoSession | CreateProblem::IsSession => {
+                "give another name, or add --force to replace it"
+            }
+            CreateProblem::Io(error) => match error.kind() {
+                io::ErrorKind::NotFound => "make the directory first",
+                io::ErrorKind::PermissionDenied => {
+                    "give a file in a directory that you may write to: -o FILE"
+                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space, or give a file on another disk: -o FILE"
+                }
+                io::ErrorKind::AlreadyExists => "another program is writing there: give another name",
+                _ => "give a file on another disk: -o FILE",
+            },
+        }
+    }
+}
+
+/// Creates a new file that only its owner can read and write; under sudo the owner is the user behind it.
+/// What exists under the name is unlinked first if `overwrite` allows it.
+pub fn create_file(path: &Path, overwrite: Overwrite) -> Result<File, CreateError> {
+    let fail = |problem| CreateError { path: path.to_path_buf(), problem };
+    create(path, overwrite).map_err(fail)
+}
+
+fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
+    let name = path.file_name().ok_or(CreateProblem::NoName)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // All that follows happens in this one directory, whoever renames or replaces what is above it.
+    let directory = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+        .open(parent)
+        .map_err(CreateProblem::Io)?;
+    let place = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
+    match place.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(CreateProblem::Io(error)),
+        Ok(found) if found.is_symlink() => return Err(CreateProblem::Link),
+        Ok(found) if found.is_file() => {
+            replaceable(&place, overwrite)?;
+            std::fs::remove_file(&place).map_err(CreateProblem::Io)?;
+        }
+        Ok(found) => {
+            let kind = found.file_type();
+            if overwrite != Overwrite::Exports || !(kind.is_char_device() || kind.is_fifo()) {
+                return Err(CreateProblem::NotAFile);
+            }
+            return OpenOptions::new()
+                .write(true)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_NOCTTY)
+                .open(&place)
+                .map_err(CreateProblem::Io);
+        }
+    }
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&place)
+        .map_err(CreateProblem::Io)?;
+    give_to_sudo_user(&file).map_err(CreateProblem::Io)?;
+    Ok(file)
+}
+
+fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> {
+    if overwrite == Overwrite::AnyFile {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new()
+        .read(true)
+        // Should it have become a pipe since: do not wait for a writer.
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(place)
+        .map_err(CreateProblem::Io)?;
+    let mut start = Vec::new();
+    file.by_ref().take(8).read_to_end(&mut start).map_err(CreateProblem::Io)?;
+    match overwrite {
+        Overwrite::Sessions if !start.is_empty() && !is_session(&start) => Err(CreateProblem::NoSession),
+        Overwrite::Exports if is_session(&start) => Err(CreateProblem::IsSession),
+        _ => Ok(()),
+    }
+}
+
+/// Only root can give files away, and only sudo says to whom.
+fn give_to_sudo_user(file: &File) -> io::Result<()> {
+    let id = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    if let (0, Some(uid), Some(gid)) = (file.metadata()?.uid(), id("SUDO_UID"), id("SUDO_GID")) {
+        std::os::unix::fs::fchown(file, Some(uid), Some(gid))?;
+    }
+    Ok(())
+}
+
+/// `longpole-NAME-PID-TIME.lp`. `name` is the target's, so anything: what is not plain is replaced.
+pub fn default_name(name: &str, pid: u32, realtime_ns: u64) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' };
+    let name: String = name.chars().take(64).map(plain).collect();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(realtime_ns);
+    let time = humantime::format_rfc3339_seconds(time).to_string().replace(['-', ':'], "");
+    PathBuf::from(format!("longpole-{}-{pid}-{time}.lp", if name.is_empty() { "unnamed" } else { &name }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn problem(path: &Path, overwrite: Overwrite) -> String {
+        create_file(path, overwrite).expect_err("refused").problem.to_string()
+    }
+
+    #[test]
+    fn a_new_file_is_private() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("new.lp");
+        let file = create_file(&path, Overwrite::Sessions).expect("created");
+        assert_eq!(file.metadata().expect("metadata").permissions().mode() & 0o777, 0o600);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn links_are_never_followed() {
+        let dir = tempfile::tempdir().expect("dir");
+        let precious = dir.path().join("precious");
+        std::fs::write(&precious, "").expect("written");
+        let link = dir.path().join("link.lp");
+        std::os::unix::fs::symlink(&precious, &link).expect("linked");
+        let dangling = dir.path().join("dangling.lp");
+        std::os::unix::fs::symlink(dir.path().join("not-there"), &dangling).expect("linked");
+        for overwrite in [Overwrite::Sessions, Overwrite::Exports, Overwrite::AnyFile] {
+            assert_eq!(problem(&link, overwrite), "this is a symbolic link");
+            assert_eq!(problem(&dangling, overwrite), "this is a symbolic link");
+        }
+        assert!(!dir.path().join("not-there").exists());
+    }
+
+    #[test]
+    fn a_hard_link_keeps_its_content() {
+        let dir = tempfile::tempdir().expect("dir");
+        let precious = dir.path().join("precious");
+        std::fs::write(&precious, "keep me").expect("written");
+        let link = dir.path().join("link.lp");
+        std::fs::hard_link(&precious, &link).expect("linked");
+        let mut file = create_file(&link, Overwrite::AnyFile).expect("created");
+        file.write_all(b"new").expect("written");
+        assert_eq!(std::fs::read_to_string(&precious).expect("read"), "keep me");
+        assert_eq!(std::fs::read_to_string(&link).expect("read"), "new");
+    }
+
+    #[test]
+    fn only_what_may_be_replaced_is() {
+        let dir = tempfile::tempdir().expect("dir");
+        let text = dir.path().join("thesis.txt");
+        std::fs::write(&text, "years of work").expect("written");
+        let session = dir.path().join("old.lp");
+        std::fs::write(&session, b"\x9fLPS\r\n\x1a\nrest").expect("written");
+        assert_eq!(problem(&text, Overwrite::Sessions), "the file exists and is no longpole session");
+        assert_eq!(problem(&session, Overwrite::Exports), "the file exists and is a recording");
+        assert_eq!(problem(dir.path(), Overwrite::AnyFile), "this is not a regular file");
+        assert_eq!(problem(Path::new("/dev/null"), Overwrite::Sessions), "this is not a regular file");
+        assert_eq!(problem(Path::new(".."), Overwrite::Sessions), "this names no file");
+        assert_eq!(std::fs::read_to_string(&text).expect("read"), "years of work");
+        create_file(&session, Overwrite::Sessions).expect("an old session may go");
+        create_file(&text, Overwrite::AnyFile).expect("the user said so");
+        create_file(Path::new("/dev/null"), Overwrite::Exports).expect("nothing to replace");
+    }
+
+    #[test]
+    fn default_names_are_plain_whatever_the_target_is_called() {
+        let time = 1_700_000_000_000_000_000;
+        assert_eq!(default_name("sort", 12, time), Path::new("longpole-sort-12-20231114T221320Z.lp"));
+        assert_eq!(
+            default_name("../a b\n\u{1b}", 1, time),
+            Path::new("longpole-.._a_b__-1-20231114T221320Z.lp")
+        );
+        assert_eq!(default_name("", 1, time), Path::new("longpole-unnamed-1-20231114T221320Z.lp"));
+    }
+}

@@ -1,0 +1,31 @@
+//! What is known about a session after reading it.
+
+use super::{Damage, Meta};
+
+/// Beside the recording: the file it came from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionInfo {
+    /// Version of the format: major, minor.
+    pub version: (u16, u16),
+    /// The session's own description; `None` if the file ends before it.
+    pub meta: Option<Meta>,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// Chunks read, unknown ones included.
+    pub chunks: u64,
+    /// Events read.
+    pub events: u64,
+    /// Chunks of a kind that this version does not know.
+    pub unknown_chunks: u64,
+    /// Records of a kind that this version does not know.
+    pub unknown_records: u64,
+    /// What is missing at the end; `None`: the session is whole.
+    pub damage: Option<Damage>,
+}
+
+impl SessionInfo {
+    /// Whether everything that was recorded has been read.
+    pub fn whole(&self) -> bool {
+        self.damage.is_none()
+    }
+}

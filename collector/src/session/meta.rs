@@ -1,0 +1,109 @@
+//! What a session says about itself: who recorded what, where, when and how.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The first chunk of a session. Fields may be added; readers ignore those they do not know.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    /// Version of the longpole that wrote it.
+    pub longpole_version: String,
+    /// [`probe_abi::ABI_VERSION`] of the records.
+    pub abi_version: u32,
+    /// Kernel release, as `uname -r` prints it.
+    pub kernel_release: String,
+    /// Instruction set, e.g. `x86_64`.
+    pub machine: String,
+    /// Host name.
+    pub host: String,
+    /// CPUs online.
+    pub cpu_count: u32,
+    /// Ties the records' clock to the calendar.
+    pub clock: ClockAnchor,
+    /// The command that was started, or that of the first process attached to; may be empty.
+    pub command: Vec<String>,
+    /// Processes recorded from the start.
+    pub pids: Vec<u32>,
+    /// How it was recorded, e.g. `children` → `true`.
+    pub options: BTreeMap<String, String>,
+}
+
+/// One instant on two clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClockAnchor {
+    /// `CLOCK_MONOTONIC`, nanoseconds.
+    pub monotonic_ns: u64,
+    /// `CLOCK_REALTIME`, nanoseconds since 1970.
+    pub realtime_ns: u64,
+}
+
+impl ClockAnchor {
+    /// Now: the caller knows the monotonic clock, the calendar is read here.
+    pub fn now(monotonic_ns: u64) -> ClockAnchor {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        ClockAnchor { monotonic_ns, realtime_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX) }
+    }
+}
+
+impl Meta {
+    /// This machine and this longpole; `command`, `pids` and `options` are the caller's to fill in.
+    pub fn of_this_machine(clock: ClockAnchor) -> Meta {
+        Meta {
+            longpole_version: env!("CARGO_PKG_VERSION").to_string(),
+            abi_version: probe_abi::ABI_VERSION,
+            kernel_release: kernel_text("/proc/sys/kernel/osrelease"),
+            machine: std::env::consts::ARCH.to_string(),
+            host: kernel_text("/proc/sys/kernel/hostname"),
+            cpu_count: online_cpus(),
+            clock,
+            command: Vec::new(),
+            pids: Vec::new(),
+            options: BTreeMap::new(),
+        }
+    }
+}
+
+fn kernel_text(path: &str) -> String {
+    std::fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default()
+}
+
+/// All CPUs of the machine, not only those longpole itself may run on.
+fn online_cpus() -> u32 {
+    let text = kernel_text("/sys/devices/system/cpu/online");
+    let count: u32 = text
+        .split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+            last.checked_sub(first)?.checked_add(1)
+        })
+        .sum();
+    match count {
+        0 => std::thread::available_parallelism().map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+        count => count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_described() {
+        let meta = Meta::of_this_machine(ClockAnchor::now(5));
+        assert_eq!(meta.abi_version, probe_abi::ABI_VERSION);
+        assert!(meta.cpu_count >= 1);
+        assert!(!meta.kernel_release.is_empty());
+        assert_eq!(meta.clock.monotonic_ns, 5);
+        assert!(meta.clock.realtime_ns > 1_600_000_000_000_000_000);
+    }
+
+    #[test]
+    fn unknown_fields_are_ignored_and_missing_ones_default() {
+        let meta: Meta = serde_json::from_str(r#"{"host":"h","of_a_later_version":[1]}"#).expect("meta");
+        assert_eq!(meta, Meta { host: "h".into(), ..Meta::default() });
+    }
+}

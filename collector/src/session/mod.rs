@@ -1,0 +1,21 @@
+//! The session file: what the kernel said, re-coded without loss, and the facts taken beside it.
+//!
+//! A session is a header and append-only chunks, each with its length and checksum, so that whatever happens to
+//! the writer (`kill -9`, a full disk) or to the file (cut, damaged) it reads up to the last whole chunk. There is
+//! one module per version of the format; [`v1`] describes the bytes.
+
+mod damage;
+mod error;
+mod file;
+mod info;
+mod meta;
+mod read;
+mod v1;
+
+pub use damage::{Damage, DamageKind};
+pub use error::SessionError;
+pub use file::{CreateError, CreateProblem, Overwrite, create_file, default_name};
+pub use info::SessionInfo;
+pub use meta::{ClockAnchor, Meta};
+pub use read::{is_session, read, read_from};
+pub use v1::{Summary, Writer};

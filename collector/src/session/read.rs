@@ -1,0 +1,64 @@
+//! Reading: the file header tells the version, the version's module reads the rest.
+
+use super::v1::{self, FileHeader};
+use super::{SessionError, SessionInfo};
+use engine::event::Recording;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Whether a file that starts with these bytes (8 are enough) wants to be a session. A shorter start counts as
+/// one, too, if it is a session's.
+pub fn is_session(start: &[u8]) -> bool {
+    let length = start.len().min(v1::MAGIC.len());
+    length > 0 && start[..length] == v1::MAGIC[..length]
+}
+
+/// Reads a session file up to its last whole chunk.
+pub fn read(path: &Path) -> Result<(Recording, SessionInfo), SessionError> {
+    read_from(BufReader::with_capacity(1 << 20, File::open(path)?))
+}
+
+/// Reads a session from its first byte, wherever it comes from.
+pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInfo), SessionError> {
+    let file_bytes = source.seek(SeekFrom::End(0))?;
+    source.seek(SeekFrom::Start(0))?;
+    if file_bytes == 0 {
+        return Err(SessionError::Empty);
+    }
+    let mut start = Vec::with_capacity(FileHeader::BYTES);
+    source.by_ref().take(FileHeader::BYTES as u64).read_to_end(&mut start)?;
+    if !is_session(&start) {
+        return Err(SessionError::Foreign);
+    }
+    let Ok(start) = <[u8; FileHeader::BYTES]>::try_from(start.as_slice()) else {
+        return Err(SessionError::HeaderCut { bytes: file_bytes });
+    };
+    let header = FileHeader::decode(&start).ok_or(SessionError::HeaderCorrupt)?;
+    match header.major {
+        1 => {
+            if header.abi_version != probe_abi::ABI_VERSION {
+                return Err(SessionError::Layout {
+                    found: header.abi_version,
+                    known: probe_abi::ABI_VERSION,
+                });
+            }
+            v1::read(source, &header, file_bytes, event_budget())
+        }
+        0 => Err(SessionError::HeaderCorrupt),
+        major => Err(SessionError::Newer { major }),
+    }
+}
+
+/// How many events may be read: half of the memory that is free now. The engine needs the other half.
+fn event_budget() -> u64 {
+    const WITHOUT_PROC: u64 = 1 << 26;
+    let available_kib = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+    });
+    match available_kib {
+        Some(kib) => (kib.saturating_mul(1024) / 2 / size_of::<probe_abi::Record>() as u64).max(1 << 20),
+        None => WITHOUT_PROC,
+    }
+}

@@ -1,0 +1,181 @@
+//! A chunk's header, and packing its payload.
+
+use std::io;
+
+/// In front of every chunk; a reader that lost its way looks for it.
+pub const CHUNK_MAGIC: [u8; 4] = *b"LPck";
+
+/// Most bytes of a payload, stored or raw.
+pub const MOST_BYTES: u32 = 16 << 20;
+
+/// Most records in one chunk of events.
+pub const MOST_RECORDS: u32 = 1 << 16;
+
+/// A payload that packs better than this is stored plain, so that a small file cannot claim a lot of memory.
+pub const MOST_RATIO: u32 = 256;
+
+/// Flag: the payload is a zstd frame.
+const ZSTD: u16 = 1;
+
+/// What a chunk holds: the table in the module's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkKind {
+    Meta = 1,
+    Facts = 2,
+    Events = 3,
+    Notes = 4,
+    End = 5,
+    Index = 6,
+}
+
+impl ChunkKind {
+    /// `None` for a kind that this version does not know.
+    pub fn from_number(number: u16) -> Option<ChunkKind> {
+        Some(match number {
+            1 => ChunkKind::Meta,
+            2 => ChunkKind::Facts,
+            3 => ChunkKind::Events,
+            4 => ChunkKind::Notes,
+            5 => ChunkKind::End,
+            6 => ChunkKind::Index,
+            _ => return None,
+        })
+    }
+}
+
+/// A chunk's header without magic and checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkHeader {
+    pub kind: u16,
+    pub flags: u16,
+    pub stored_bytes: u32,
+    pub raw_bytes: u32,
+    pub items: u32,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub payload_crc: u32,
+}
+
+impl ChunkHeader {
+    /// Size in the file.
+    pub const BYTES: usize = 44;
+
+    /// The bytes in the file.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&CHUNK_MAGIC);
+        bytes[4..6].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.stored_bytes.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.raw_bytes.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.items.to_le_bytes());
+        bytes[20..28].copy_from_slice(&self.first_ns.to_le_bytes());
+        bytes[28..36].copy_from_slice(&self.last_ns.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.payload_crc.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..40]);
+        bytes[40..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// `Err` says what is wrong.
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<ChunkHeader, &'static str> {
+        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | (u64::from(u32_at(at + 4)) << 32);
+        if bytes[..4] != CHUNK_MAGIC {
+            return Err("no chunk starts here");
+        }
+        if crc32fast::hash(&bytes[..40]) != u32_at(40) {
+            return Err("the checksum of a chunk's header is wrong");
+        }
+        let header = ChunkHeader {
+            kind: u16_at(4),
+            flags: u16_at(6),
+            stored_bytes: u32_at(8),
+            raw_bytes: u32_at(12),
+            items: u32_at(16),
+            first_ns: u64_at(20),
+            last_ns: u64_at(28),
+            payload_crc: u32_at(36),
+        };
+        header.within_limits()?;
+        Ok(header)
+    }
+
+    /// Sizes that no writer makes are refused before anything is allocated.
+    fn within_limits(&self) -> Result<(), &'static str> {
+        if self.stored_bytes > MOST_BYTES || self.raw_bytes > MOST_BYTES {
+            return Err("a chunk claims to be larger than any chunk may be");
+        }
+        if self.flags & ZSTD == 0 && self.stored_bytes != self.raw_bytes {
+            return Err("a chunk's sizes contradict each other");
+        }
+        if self.flags & ZSTD != 0 && self.raw_bytes / MOST_RATIO > self.stored_bytes {
+            return Err("a chunk claims to unpack to more than any chunk may");
+        }
+        if self.kind == ChunkKind::Events as u16 && self.items > MOST_RECORDS {
+            return Err("a chunk claims more records than any chunk may hold");
+        }
+        Ok(())
+    }
+}
+
+/// Packs payloads, keeping its work space from chunk to chunk.
+pub struct Packer {
+    zstd: zstd::bulk::Compressor<'static>,
+}
+
+/// A payload, ready for the file.
+pub struct Packed {
+    pub flags: u16,
+    pub raw_bytes: usize,
+    pub bytes: Vec<u8>,
+}
+
+impl Packed {
+    /// As it is.
+    pub fn plain(raw: Vec<u8>) -> Packed {
+        Packed { flags: 0, raw_bytes: raw.len(), bytes: raw }
+    }
+}
+
+impl Packer {
+    pub fn new() -> io::Result<Packer> {
+        // Level 1: a few hundred MB/s, and the columns have done most of the work already.
+        Ok(Packer { zstd: zstd::bulk::Compressor::new(1)? })
+    }
+
+    /// Packed where that helps and stays within [`MOST_RATIO`], else as it is.
+    pub fn pack(&mut self, raw: Vec<u8>) -> io::Result<Packed> {
+        let packed = self.zstd.compress(&raw)?;
+        let helps = packed.len() < raw.len();
+        let modest = raw.len() / MOST_RATIO as usize <= packed.len();
+        if helps && modest {
+            Ok(Packed { flags: ZSTD, raw_bytes: raw.len(), bytes: packed })
+        } else {
+            Ok(Packed::plain(raw))
+        }
+    }
+}
+
+/// Unpacks payloads, keeping its work space from chunk to chunk.
+pub struct Unpacker {
+    zstd: zstd::bulk::Decompressor<'static>,
+}
+
+impl Unpacker {
+    pub fn new() -> io::Result<Unpacker> {
+        Ok(Unpacker { zstd: zstd::bulk::Decompressor::new()? })
+    }
+
+    /// The raw payload, exactly `raw_bytes` long.
+    pub fn unpack(&mut self, header: &ChunkHeader, stored: Vec<u8>) -> Result<Vec<u8>, &'static str> {
+        let raw_bytes = header.raw_bytes as usize;
+        let raw = if header.flags & ZSTD == 0 {
+            stored
+        } else {
+            self.zstd.decompress(&stored, raw_bytes).map_err(|_| "a chunk does not unpack")?
+        };
+        if raw.len() == raw_bytes { Ok(raw) } else { Err("a chunk unpacks to another size than it says") }
+    }
+}

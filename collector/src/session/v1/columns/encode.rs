@@ -1,0 +1,104 @@
+//! Records → columns.
+
+use super::super::varint;
+use super::layout::Width;
+use super::model::{Direction, Malformed, Model};
+use super::{COLUMNS, ROOM};
+use probe_abi::{Kind, Record};
+use rustc_hash::FxHashMap;
+
+/// Collects the records of one chunk.
+pub struct Encoder {
+    model: Model,
+    columns: Columns,
+    records: u32,
+}
+
+impl Encoder {
+    /// An empty chunk.
+    pub fn new() -> Encoder {
+        Encoder {
+            model: Model::new(),
+            columns: Columns {
+                bytes: (0..COLUMNS).map(|_| Vec::new()).collect(),
+                threads: FxHashMap::default(),
+            },
+            records: 0,
+        }
+    }
+
+    /// Records so far.
+    pub fn records(&self) -> u32 {
+        self.records
+    }
+
+    /// Adds a record. `false`: it contradicts itself (its kind byte names another kind of record) and was not
+    /// added.
+    pub fn push(&mut self, record: &Record) -> bool {
+        let bytes = record.as_bytes();
+        let fits = Kind::from_byte(record.header().kind).is_some_and(|kind| {
+            Record::size_of(kind) == bytes.len() && Record::decode(bytes).as_ref() == Ok(record)
+        });
+        if !fits {
+            return false;
+        }
+        let mut room = [0; ROOM];
+        room[..bytes.len()].copy_from_slice(bytes);
+        // The encoder's direction has nothing that could fail.
+        let walked = self.model.walk(&mut self.columns, &mut room);
+        self.records += 1;
+        walked.is_ok()
+    }
+
+    /// The payload; the encoder is empty again.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let full = std::mem::replace(self, Encoder::new());
+        let mut payload = Vec::with_capacity(full.columns.bytes.iter().map(|column| column.len() + 8).sum());
+        varint::put(&mut payload, u64::from(full.records));
+        for (column, bytes) in full.columns.bytes.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+            varint::put(&mut payload, column as u64);
+            varint::put(&mut payload, bytes.len() as u64);
+            payload.extend_from_slice(bytes);
+        }
+        payload
+    }
+}
+
+struct Columns {
+    bytes: Vec<Vec<u8>>,
+    /// Thread ids seen in this chunk, with their numbers in order of appearance.
+    threads: FxHashMap<u32, u32>,
+}
+
+impl Direction for Columns {
+    fn plain(&mut self, column: usize, _: Width, value: u64) -> Result<u64, Malformed> {
+        varint::put(&mut self.bytes[column], value);
+        Ok(value)
+    }
+
+    fn near(&mut self, column: usize, width: Width, guess: u64, value: u64) -> Result<u64, Malformed> {
+        let mut difference = value.wrapping_sub(guess);
+        if width == Width::Four {
+            // A 32-bit counter that wraps is near, too.
+            difference = difference as u32 as i32 as u64;
+        }
+        varint::put(&mut self.bytes[column], varint::zigzag(difference));
+        Ok(value)
+    }
+
+    fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed> {
+        let next = self.threads.len() as u32;
+        let number = *self.threads.entry(value).or_insert(next);
+        let code = if number == next {
+            // New: written out.
+            varint::put(&mut self.bytes[column], 1);
+            u64::from(value)
+        } else if value == guess {
+            0
+        } else {
+            u64::from(number) + 2
+        };
+        varint::put(&mut self.bytes[column], code);
+        Ok(value)
+    }
+}

@@ -1,0 +1,89 @@
+//! Which fields a record's body has, and what predicts each.
+
+use probe_abi::Kind;
+
+/// One field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub width: Width,
+    pub code: Code,
+}
+
+/// Bytes of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    One = 1,
+    Two = 2,
+    Four = 4,
+    Eight = 8,
+}
+
+/// How a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// As it is.
+    Plain,
+    /// The difference to the last value in this column.
+    Last,
+    /// The difference to the value this column last had for the header's thread.
+    SameThread,
+    /// The difference to the value this column last had for this value of the field before.
+    SameAsFor,
+    /// A thread id: a number in the chunk's list of threads.
+    Thread,
+}
+
+const fn field(width: Width, code: Code) -> Field {
+    Field { width, code }
+}
+
+const TID: Field = field(Width::Four, Code::Thread);
+const PID_OF_TID: Field = field(Width::Four, Code::SameAsFor);
+const NUMBER: Field = field(Width::Four, Code::Plain);
+const STEADY: Field = field(Width::Four, Code::Last);
+const NAME_PART: Field = field(Width::Eight, Code::Last);
+const ADDRESS: Field = field(Width::Eight, Code::SameThread);
+
+const SWITCH: &[Field] = &[TID, PID_OF_TID, NUMBER, NUMBER, ADDRESS];
+const WAKING: &[Field] = &[TID, PID_OF_TID, NUMBER, NUMBER];
+const FORK: &[Field] = &[TID, PID_OF_TID, field(Width::Eight, Code::Last), NAME_PART, NAME_PART];
+const EXEC: &[Field] = &[TID, NUMBER, NAME_PART, NAME_PART];
+const EXIT: &[Field] = &[NUMBER, NUMBER];
+const RENAME: &[Field] = &[TID, PID_OF_TID, NAME_PART, NAME_PART];
+const FUTEX_ENTER: &[Field] = &[ADDRESS, field(Width::Eight, Code::Last), STEADY, STEADY];
+const FUTEX_EXIT: &[Field] = &[field(Width::Eight, Code::Last)];
+const FUNCTION: &[Field] = &[NUMBER, NUMBER, ADDRESS];
+
+/// The body of a record of this kind: everything behind the header.
+pub const fn body(kind: Kind) -> &'static [Field] {
+    match kind {
+        Kind::Switch => SWITCH,
+        Kind::Waking => WAKING,
+        Kind::Fork => FORK,
+        Kind::Exec => EXEC,
+        Kind::Exit => EXIT,
+        Kind::Rename => RENAME,
+        Kind::FutexEnter => FUTEX_ENTER,
+        Kind::FutexExit => FUTEX_EXIT,
+        Kind::FunctionEnter | Kind::FunctionExit => FUNCTION,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_of_every_kind_cover_its_record() {
+        for kind in Kind::ALL {
+            let bytes: usize = body(kind).iter().map(|field| field.width as usize).sum();
+            assert_eq!(
+                size_of::<probe_abi::Header>() + bytes,
+                probe_abi::Record::size_of(kind),
+                "{kind:?}: a record changed, so change its fields here and ABI_VERSION"
+            );
+            assert!(body(kind).len() <= 16);
+            assert!(probe_abi::Record::size_of(kind) <= super::super::ROOM);
+        }
+    }
+}

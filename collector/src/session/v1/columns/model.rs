@@ -1,0 +1,163 @@
+//! What the next value of each field is likely to be, and the one walk over a record that encoding and decoding
+//! share. A prediction is only ever a guess: a wrong one costs a byte, never a wrong value.
+
+use super::layout::{self, Code, Field, Width};
+use super::{COLUMNS, ROOM};
+use probe_abi::Kind;
+
+/// The header's columns.
+pub const KIND: usize = 0;
+const CONTEXT: usize = 1;
+const CPU: usize = 2;
+const TIME: usize = 3;
+const SEQUENCE: usize = 4;
+const TID: usize = 5;
+const PID: usize = 6;
+
+/// Column of the i-th body field of a kind.
+fn body_column(kind: Kind, i: usize) -> usize {
+    16 + 16 * kind as usize + i
+}
+
+/// The payload is not what an encoder makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// One direction of the walk. The encoder is handed each value and writes it down; the decoder ignores what it is
+/// handed and returns what was written. Both return the value.
+pub trait Direction {
+    /// A number as it is.
+    fn plain(&mut self, column: usize, width: Width, value: u64) -> Result<u64, Malformed>;
+    /// A number that is likely to be near `guess`.
+    fn near(&mut self, column: usize, width: Width, guess: u64, value: u64) -> Result<u64, Malformed>;
+    /// A thread id that is likely to be `guess`.
+    fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed>;
+}
+
+/// Entries of a table: a power of two. Keys that share an entry only guess worse.
+const ENTRIES: usize = 1024;
+
+/// What has been seen so far in this chunk; the same on both sides.
+pub struct Model {
+    /// Last value per column.
+    last: Vec<u64>,
+    /// Value per column and key; empty until used.
+    tables: Vec<Vec<u64>>,
+    /// Per CPU: the thread on it.
+    running: Vec<u32>,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        Model {
+            last: vec![0; COLUMNS],
+            tables: (0..COLUMNS).map(|_| Vec::new()).collect(),
+            running: vec![0; ENTRIES],
+        }
+    }
+
+    fn remembered(&mut self, column: usize, key: u64) -> &mut u64 {
+        let table = &mut self.tables[column];
+        if table.is_empty() {
+            table.resize(ENTRIES, 0);
+        }
+        &mut table[slot(key)]
+    }
+
+    /// Walks over one record: `bytes` is read by an encoder and filled by a decoder. `Ok(None)`: the record is of a
+    /// kind that this version does not know; only its header has been walked over.
+    pub fn walk(
+        &mut self,
+        direction: &mut impl Direction,
+        bytes: &mut [u8; ROOM],
+    ) -> Result<Option<Kind>, Malformed> {
+        let time = direction.near(TIME, Width::Eight, self.last[TIME], get(bytes, 0, Width::Eight))?;
+        self.last[TIME] = time;
+        put(bytes, 0, Width::Eight, time);
+        let cpu = direction.plain(CPU, Width::Two, get(bytes, 12, Width::Two))?;
+        put(bytes, 12, Width::Two, cpu);
+
+        let guess = (self.remembered(SEQUENCE, cpu).wrapping_add(1)) & u64::from(u32::MAX);
+        let sequence = direction.near(SEQUENCE, Width::Four, guess, get(bytes, 8, Width::Four))?;
+        *self.remembered(SEQUENCE, cpu) = sequence;
+        put(bytes, 8, Width::Four, sequence);
+
+        let kind = direction.plain(KIND, Width::One, get(bytes, 14, Width::One))?;
+        put(bytes, 14, Width::One, kind);
+        let context = direction.plain(CONTEXT, Width::One, get(bytes, 15, Width::One))?;
+        put(bytes, 15, Width::One, context);
+
+        let tid = direction.thread(TID, self.running[slot(cpu)], get(bytes, 16, Width::Four) as u32)?;
+        self.running[slot(cpu)] = tid;
+        put(bytes, 16, Width::Four, u64::from(tid));
+        let guess = *self.remembered(PID, u64::from(tid));
+        let pid = direction.near(PID, Width::Four, guess, get(bytes, 20, Width::Four))?;
+        *self.remembered(PID, u64::from(tid)) = pid;
+        put(bytes, 20, Width::Four, pid);
+
+        let Some(kind) = u8::try_from(kind).ok().and_then(Kind::from_byte) else {
+            return Ok(None);
+        };
+        let mut at = size_of::<probe_abi::Header>();
+        let mut before = 0;
+        for (i, field) in layout::body(kind).iter().enumerate() {
+            let column = body_column(kind, i);
+            let value = self.field(direction, *field, column, tid, before, get(bytes, at, field.width))?;
+            put(bytes, at, field.width, value);
+            if kind == Kind::Switch && i == 0 {
+                self.running[slot(cpu)] = value as u32;
+            }
+            before = value;
+            at += field.width as usize;
+        }
+        Ok(Some(kind))
+    }
+
+    fn field(
+        &mut self,
+        direction: &mut impl Direction,
+        field: Field,
+        column: usize,
+        tid: u32,
+        before: u64,
+        value: u64,
+    ) -> Result<u64, Malformed> {
+        let keyed = |key| slot(key) as u64;
+        match field.code {
+            Code::Plain => direction.plain(column, field.width, value),
+            Code::Thread => {
+                // A thread id is often the one of the record before.
+                let guess = self.last[column] as u32;
+                let value = direction.thread(column, guess, value as u32)?;
+                self.last[column] = u64::from(value);
+                Ok(u64::from(value))
+            }
+            Code::Last => {
+                let value = direction.near(column, field.width, self.last[column], value)?;
+                self.last[column] = value;
+                Ok(value)
+            }
+            Code::SameThread | Code::SameAsFor => {
+                let key = keyed(if field.code == Code::SameThread { u64::from(tid) } else { before });
+                let guess = *self.remembered(column, key);
+                let value = direction.near(column, field.width, guess, value)?;
+                *self.remembered(column, key) = value;
+                Ok(value)
+            }
+        }
+    }
+}
+
+fn slot(key: u64) -> usize {
+    ((key ^ (key >> 10) ^ (key >> 20)) % ENTRIES as u64) as usize
+}
+
+fn get(bytes: &[u8; ROOM], at: usize, width: Width) -> u64 {
+    let mut value = [0; 8];
+    value[..width as usize].copy_from_slice(&bytes[at..at + width as usize]);
+    u64::from_le_bytes(value)
+}
+
+fn put(bytes: &mut [u8; ROOM], at: usize, width: Width, value: u64) {
+    bytes[at..at + width as usize].copy_from_slice(&value.to_le_bytes()[..width as usize]);
+}

@@ -1,0 +1,49 @@
+//! The first 20 bytes.
+
+/// Starts every session, of any version. The first byte is no text in any encoding, the line ends tell a file
+/// that went through a text-mode transfer.
+pub const MAGIC: [u8; 8] = *b"\x9fLPS\r\n\x1a\n";
+
+/// The header behind the magic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileHeader {
+    /// Readers refuse a newer one.
+    pub major: u16,
+    /// Readers ignore what a newer one adds.
+    pub minor: u16,
+    /// Layout of the records.
+    pub abi_version: u32,
+}
+
+impl FileHeader {
+    /// Size in the file.
+    pub const BYTES: usize = 20;
+
+    /// What this version writes.
+    pub const CURRENT: FileHeader = FileHeader { major: 1, minor: 0, abi_version: probe_abi::ABI_VERSION };
+
+    /// The bytes in the file.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..10].copy_from_slice(&self.major.to_le_bytes());
+        bytes[10..12].copy_from_slice(&self.minor.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.abi_version.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..16]);
+        bytes[16..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if the checksum is wrong. The magic has been looked at by the caller.
+    pub fn decode(bytes: &[u8; Self::BYTES]) -> Option<FileHeader> {
+        let [.., m0, m1, n0, n1, a0, a1, a2, a3, c0, c1, c2, c3] = *bytes;
+        if crc32fast::hash(&bytes[..16]) != u32::from_le_bytes([c0, c1, c2, c3]) {
+            return None;
+        }
+        Some(FileHeader {
+            major: u16::from_le_bytes([m0, m1]),
+            minor: u16::from_le_bytes([n0, n1]),
+            abi_version: u32::from_le_bytes([a0, a1, a2, a3]),
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! The last chunk: where every other chunk lies, so that a reader can jump, and can tell that none is missing.
+//!
+//! ```text
+//! payload = { kind:varint offset_difference:varint items:varint first_ns_difference:varint length_ns:varint }*
+//!           index_offset:u64 mark[8]
+//! ```
+//!
+//! Offsets count from the start of the file to a chunk's header; differences are to the entry before, times
+//! zigzag. The payload is stored plain, so that the last 16 bytes of a whole file say where the index is.
+
+use super::chunk::ChunkHeader;
+use super::varint::{put, take, unzigzag, zigzag};
+
+/// The last 8 bytes of a whole file.
+const MARK: [u8; 8] = *b"LPindex\n";
+
+/// One chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: u16,
+    pub offset: u64,
+    pub items: u32,
+    pub first_ns: u64,
+    pub last_ns: u64,
+}
+
+impl Entry {
+    pub fn new(offset: u64, header: &ChunkHeader) -> Entry {
+        Entry {
+            kind: header.kind,
+            offset,
+            items: header.items,
+            first_ns: header.first_ns,
+            last_ns: header.last_ns,
+        }
+    }
+}
+
+/// The payload of the index chunk that will lie at `index_offset`.
+pub fn encode(entries: &[Entry], index_offset: u64) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(entries.len() * 12 + 16);
+    let (mut offset, mut first_ns) = (0, 0u64);
+    for entry in entries {
+        put(&mut payload, u64::from(entry.kind));
+        put(&mut payload, entry.offset.wrapping_sub(offset));
+        put(&mut payload, u64::from(entry.items));
+        put(&mut payload, zigzag(entry.first_ns.wrapping_sub(first_ns)));
+        put(&mut payload, entry.last_ns.wrapping_sub(entry.first_ns));
+        (offset, first_ns) = (entry.offset, entry.first_ns);
+    }
+    payload.extend_from_slice(&index_offset.to_le_bytes());
+    payload.extend_from_slice(&MARK);
+    payload
+}
+
+/// Checks the index against what was read on the way to it, without keeping either: both sides fold their
+/// entries into one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fold {
+    entries: u64,
+    crc: u32,
+}
+
+impl Fold {
+    /// Adds the next entry.
+    pub fn add(&mut self, entry: &Entry) {
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.crc);
+        hasher.update(&entry.kind.to_le_bytes());
+        hasher.update(&entry.offset.to_le_bytes());
+        hasher.update(&entry.items.to_le_bytes());
+        hasher.update(&entry.first_ns.to_le_bytes());
+        hasher.update(&entry.last_ns.to_le_bytes());
+        self.crc = hasher.finalize();
+        self.entries += 1;
+    }
+
+    /// The fold of an index's payload, and the offset that it says it lies at; `None` if it is no index.
+    pub fn of_index(payload: &[u8]) -> Option<(Fold, u64)> {
+        let (rest, mark) = payload.split_last_chunk::<8>()?;
+        let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;
+        if *mark != MARK {
+            return None;
+        }
+        let mut fold = Fold::default();
+        let (mut offset, mut first_ns) = (0u64, 0u64);
+        while !rest.is_empty() {
+            let kind = u16::try_from(take(&mut rest)?).ok()?;
+            offset = offset.wrapping_add(take(&mut rest)?);
+            let items = u32::try_from(take(&mut rest)?).ok()?;
+            first_ns = first_ns.wrapping_add(unzigzag(take(&mut rest)?));
+            let last_ns = first_ns.wrapping_add(take(&mut rest)?);
+            fold.add(&Entry { kind, offset, items, first_ns, last_ns });
+        }
+        Some((fold, u64::from_le_bytes(*index_offset)))
+    }
+}

@@ -1,0 +1,38 @@
+//! Version 1 of the session file. All numbers are little-endian.
+//!
+//! ```text
+//! file    = header chunk*
+//! header  = magic[8] major:u16 minor:u16 abi_version:u32 crc32:u32            20 bytes; the crc is of the bytes before it
+//! chunk   = magic[4] kind:u16 flags:u16 stored_bytes:u32 raw_bytes:u32 items:u32
+//!           first_ns:u64 last_ns:u64 payload_crc32:u32 header_crc32:u32        44 bytes, then stored_bytes of payload
+//! ```
+//!
+//! Flag 1 of a chunk: the payload is one zstd frame of `raw_bytes`. Kinds, and what the payload holds:
+//!
+//! | kind | payload | items |
+//! |---|---|---|
+//! | 1 meta | JSON [`super::Meta`]; the first chunk | 1 |
+//! | 2 facts | JSON `engine::event::Facts`; may come again with additions: a later function with the same id, thread with the same tid and start time, or process with the same pid replaces the earlier | entries |
+//! | 3 events | columns of records: see [`columns`] | records |
+//! | 4 notes | JSON array of `engine::event::Note` | notes |
+//! | 5 end | JSON `engine::event::WindowEnd`: the recording ended in an orderly way | 1 |
+//! | 6 index | one entry per chunk, then its own offset and a mark; the last chunk: see [`index`] | chunks |
+//!
+//! A reader skips chunks of a kind it does not know. Nothing in a file makes a reader take memory without bound:
+//! chunks are at most 16 MiB unpacked, a writer stores a chunk plain rather than packed more than 256 : 1, and a
+//! reader stops when events would fill half of the memory that is free.
+
+mod chunk;
+mod columns;
+mod header;
+mod index;
+mod merge;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod varint;
+mod writer;
+
+pub use header::{FileHeader, MAGIC};
+pub use reader::read;
+pub use writer::{Summary, Writer};

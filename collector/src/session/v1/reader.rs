@@ -1,0 +1,269 @@
+//! Reading a session up to its last whole chunk.
+
+use super::chunk::{CHUNK_MAGIC, ChunkHeader, ChunkKind, Unpacker};
+use super::columns;
+use super::header::FileHeader;
+use super::index::{Entry, Fold};
+use super::merge::{MOST_ENTRIES, Merger};
+use crate::session::{Damage, DamageKind, SessionError, SessionInfo};
+use engine::event::{Note, Recording};
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Reads what follows the file header. `file_bytes` is the size of the whole file; at most `most_events` are
+/// read.
+pub fn read<R: Read + Seek>(
+    source: R,
+    header: &FileHeader,
+    file_bytes: u64,
+    most_events: u64,
+) -> Result<(Recording, SessionInfo), SessionError> {
+    let mut reader = Reader {
+        source,
+        file_bytes,
+        at: FileHeader::BYTES as u64,
+        most_events,
+        unpacker: Unpacker::new()?,
+        contents: Contents {
+            info: SessionInfo { version: (header.major, header.minor), file_bytes, ..SessionInfo::default() },
+            ..Contents::default()
+        },
+    };
+    let stopped = loop {
+        match reader.chunk()? {
+            Step::Next => {}
+            Step::Stop(kind) => break kind,
+        }
+    };
+    let damage = match stopped {
+        None => None,
+        Some(kind) => Some(reader.rest(kind)?),
+    };
+    Ok(reader.contents.finish(damage))
+}
+
+struct Reader<R> {
+    source: R,
+    file_bytes: u64,
+    /// Offset of the next chunk.
+    at: u64,
+    most_events: u64,
+    unpacker: Unpacker,
+    contents: Contents,
+}
+
+enum Step {
+    Next,
+    /// Nothing more to read: `None` if all is well.
+    Stop(Option<DamageKind>),
+}
+
+fn corrupt(reason: &'static str) -> Step {
+    Step::Stop(Some(DamageKind::Corrupt { reason }))
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads the next chunk. `at` moves on only if it was good.
+    fn chunk(&mut self) -> io::Result<Step> {
+        let left = self.file_bytes.saturating_sub(self.at);
+        match (left, self.contents.indexed) {
+            (0, true) => return Ok(Step::Stop(None)),
+            (0, false) => return Ok(Step::Stop(Some(DamageKind::NoEnd))),
+            (_, true) => return Ok(Step::Stop(Some(DamageKind::Trailing))),
+            (_, false) => {}
+        }
+        let Some(bytes) = self.header_bytes()? else {
+            let missing_bytes = (ChunkHeader::BYTES as u64).saturating_sub(left);
+            return Ok(Step::Stop(Some(DamageKind::Cut { missing_bytes })));
+        };
+        let header = match ChunkHeader::decode(&bytes) {
+            Ok(header) => header,
+            Err(reason) => return Ok(corrupt(reason)),
+        };
+        let stored_bytes = u64::from(header.stored_bytes);
+        let room = left.saturating_sub(ChunkHeader::BYTES as u64);
+        if room < stored_bytes {
+            return Ok(Step::Stop(Some(DamageKind::Cut { missing_bytes: stored_bytes - room })));
+        }
+        let mut stored = Vec::with_capacity(header.stored_bytes as usize);
+        self.source.by_ref().take(stored_bytes).read_to_end(&mut stored)?;
+        if stored.len() as u64 != stored_bytes {
+            // The file shrank while it was read.
+            return Ok(Step::Stop(Some(DamageKind::Cut {
+                missing_bytes: stored_bytes - stored.len() as u64,
+            })));
+        }
+        if crc32fast::hash(&stored) != header.payload_crc {
+            return Ok(corrupt("the checksum of a chunk is wrong"));
+        }
+        let kind = ChunkKind::from_number(header.kind);
+        if kind == Some(ChunkKind::Events)
+            && self.contents.info.events.saturating_add(u64::from(header.items)) > self.most_events
+        {
+            return Ok(Step::Stop(Some(DamageKind::TooLarge)));
+        }
+        let entry = Entry::new(self.at, &header);
+        let taken = match kind {
+            None => {
+                self.contents.info.unknown_chunks += 1;
+                Ok(())
+            }
+            Some(kind) => self
+                .unpacker
+                .unpack(&header, stored)
+                .and_then(|payload| self.contents.take(kind, &entry, &payload)),
+        };
+        if let Err(reason) = taken {
+            return Ok(corrupt(reason));
+        }
+        self.contents.seen.add(&entry);
+        self.contents.info.chunks += 1;
+        self.at += ChunkHeader::BYTES as u64 + stored_bytes;
+        Ok(Step::Next)
+    }
+
+    /// The next chunk's header; `None` if the file ends before.
+    fn header_bytes(&mut self) -> io::Result<Option<[u8; ChunkHeader::BYTES]>> {
+        let mut bytes = [0; ChunkHeader::BYTES];
+        match self.source.read_exact(&mut bytes) {
+            Ok(()) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Counts what lies behind the last good chunk by its headers, without unpacking. Goes forward only, so it takes
+    /// time in proportion to the file whatever the file holds.
+    fn rest(&mut self, kind: DamageKind) -> io::Result<Damage> {
+        let mut damage = Damage {
+            kind,
+            at_byte: self.at,
+            unread_bytes: self.file_bytes.saturating_sub(self.at),
+            unread_chunks: 0,
+            unread_events: 0,
+        };
+        let mut first = self.at;
+        if matches!(damage.kind, DamageKind::Corrupt { .. }) {
+            // The damaged chunk itself is none of the whole ones.
+            first += 1;
+        }
+        self.source.seek(SeekFrom::Start(first))?;
+        // `window[next..]`, which lies at `window_at + next` in the file, has not been looked at yet.
+        let mut window: Vec<u8> = Vec::new();
+        let mut window_at = first;
+        let mut next = 0;
+        loop {
+            if window.len() - next < ChunkHeader::BYTES {
+                window.drain(..next);
+                window_at += next as u64;
+                next = 0;
+                if self.source.by_ref().take(1 << 16).read_to_end(&mut window)? == 0 {
+                    return Ok(damage);
+                }
+                continue;
+            }
+            let left = &window[next..];
+            match left.windows(CHUNK_MAGIC.len()).position(|bytes| bytes == CHUNK_MAGIC) {
+                Some(0) => {}
+                Some(skip) => {
+                    next += skip;
+                    continue;
+                }
+                None => {
+                    next = window.len() - (CHUNK_MAGIC.len() - 1);
+                    continue;
+                }
+            }
+            let header = left.first_chunk().and_then(|bytes| ChunkHeader::decode(bytes).ok());
+            let Some(header) = header else {
+                next += 1;
+                continue;
+            };
+            let start = window_at + next as u64;
+            let end = start + ChunkHeader::BYTES as u64 + u64::from(header.stored_bytes);
+            if end > self.file_bytes {
+                next += 1;
+                continue;
+            }
+            damage.unread_chunks += 1;
+            if header.kind == ChunkKind::Events as u16 {
+                damage.unread_events = damage.unread_events.saturating_add(u64::from(header.items));
+            }
+            if end <= window_at + window.len() as u64 {
+                next = (end - window_at) as usize;
+            } else {
+                self.source.seek(SeekFrom::Start(end))?;
+                window.clear();
+                (window_at, next) = (end, 0);
+            }
+        }
+    }
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Contents {
+    recording: Recording,
+    facts: Merger,
+    info: SessionInfo,
+    /// The chunks on the way, to be compared with the index.
+    seen: Fold,
+    /// The index has been read, so the session is whole.
+    indexed: bool,
+}
+
+impl Contents {
+    fn take(&mut self, kind: ChunkKind, entry: &Entry, payload: &[u8]) -> Result<(), &'static str> {
+        const NO_JSON: &str = "a chunk does not hold what its kind says";
+        match kind {
+            ChunkKind::Meta => {
+                let meta = serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
+                // Only the first one counts.
+                self.info.meta.get_or_insert(meta);
+            }
+            ChunkKind::Facts => {
+                let mut facts: engine::event::Facts = serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
+                facts.end = None;
+                if !self.facts.add(facts) {
+                    return Err("there are more facts than any recording has");
+                }
+            }
+            ChunkKind::Events => {
+                let before = self.recording.events.len();
+                let unknown = columns::decode(payload, &mut self.recording.events)
+                    .map_err(|_| "a chunk of events does not decode")?;
+                let records = (self.recording.events.len() - before) as u64;
+                if records + unknown != u64::from(entry.items) {
+                    self.recording.events.truncate(before);
+                    return Err("a chunk holds another number of events than it says");
+                }
+                self.info.events += records;
+                self.info.unknown_records += unknown;
+            }
+            ChunkKind::Notes => {
+                let notes: Vec<Note> = serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
+                if self.recording.notes.len() + notes.len() > MOST_ENTRIES {
+                    return Err("there are more notes than any recording has");
+                }
+                self.recording.notes.extend(notes);
+            }
+            ChunkKind::End => {
+                self.recording.facts.end = Some(serde_json::from_slice(payload).map_err(|_| NO_JSON)?);
+            }
+            ChunkKind::Index => {
+                let (fold, offset) = Fold::of_index(payload).ok_or("the index does not decode")?;
+                if offset != entry.offset || fold != self.seen {
+                    return Err("chunks are missing: the index lists others than are there");
+                }
+                self.indexed = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, damage: Option<Damage>) -> (Recording, SessionInfo) {
+        let mut recording = self.recording;
+        let end = recording.facts.end.take();
+        recording.facts = engine::event::Facts { end, ..self.facts.finish() };
+        (recording, SessionInfo { damage, ..self.info })
+    }
+}

@@ -1,0 +1,78 @@
+//! Variable-length numbers (LEB128: seven bits a byte, lowest first) and zigzag, which makes small negative
+//! differences small numbers.
+
+/// Appends `value`.
+pub fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes a number off the front of `bytes`; `None` if there is none or it does not fit into 64 bits.
+pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for (i, &byte) in bytes.iter().enumerate().take(10) {
+        let part = u64::from(byte & 0x7f);
+        if i == 9 && part > 1 {
+            return None;
+        }
+        value |= part << (7 * i);
+        if byte < 0x80 {
+            *bytes = &bytes[i + 1..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// 0, −1, 1, −2, … → 0, 1, 2, 3, …; the argument is a wrapped difference.
+pub fn zigzag(difference: u64) -> u64 {
+    (difference << 1) ^ ((difference as i64 >> 63) as u64)
+}
+
+/// The inverse of [`zigzag`].
+pub fn unzigzag(code: u64) -> u64 {
+    (code >> 1) ^ (code & 1).wrapping_neg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_number_comes_back(values in proptest::collection::vec(any::<u64>(), 0..50)) {
+            let mut bytes = Vec::new();
+            for value in &values {
+                put(&mut bytes, *value);
+            }
+            let mut rest = bytes.as_slice();
+            for value in &values {
+                prop_assert_eq!(take(&mut rest), Some(*value));
+                prop_assert_eq!(unzigzag(zigzag(*value)), *value);
+            }
+            prop_assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn small_differences_are_one_byte() {
+        for difference in [-64i64, -1, 0, 1, 63] {
+            let mut bytes = Vec::new();
+            put(&mut bytes, zigzag(difference as u64));
+            assert_eq!(bytes.len(), 1, "{difference}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_none() {
+        assert_eq!(take(&mut [].as_slice()), None);
+        assert_eq!(take(&mut [0x80].as_slice()), None);
+        assert_eq!(take(&mut [0xff; 10].as_slice()), None);
+        let mut most: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert_eq!(take(&mut most), Some(u64::MAX));
+    }
+}

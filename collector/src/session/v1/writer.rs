@@ -1,0 +1,237 @@
+//! Writing a session while it is recorded.
+
+use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
+use super::columns::Encoder;
+use super::header::FileHeader;
+use super::index::{self, Entry};
+use super::merge;
+use crate::session::{CreateError, Meta, Overwrite, create_file};
+use engine::event::{Facts, Note, WindowEnd};
+use probe_abi::Record;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Records per chunk: enough to pack well, few enough to lose little.
+const RECORDS_PER_CHUNK: u32 = 1 << 14;
+
+/// Recorded time per chunk. A quiet target writes rarely: whoever records also calls [`Writer::flush`] by a timer.
+const NS_PER_CHUNK: u64 = 1_000_000_000;
+
+/// Notes per chunk.
+const NOTES_PER_CHUNK: usize = 64;
+
+/// Threads kept of `WindowEnd`: more than this and the chunk could grow too large. They are a second opinion only.
+const MOST_END_THREADS: usize = 1 << 16;
+
+/// What a finished session holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Size of the file.
+    pub bytes: u64,
+    /// Records written.
+    pub events: u64,
+    /// Size of those records as the kernel wrote them.
+    pub raw_bytes: u64,
+    /// Chunks written.
+    pub chunks: u64,
+    /// Time of the earliest record, 0 if there is none (`CLOCK_MONOTONIC` nanoseconds).
+    pub first_ns: u64,
+    /// Time of the latest record.
+    pub last_ns: u64,
+}
+
+/// Appends chunks to a file; a chunk is written at once or not at all, as far as the kernel allows. After an
+/// error every further call fails: what was written before it stays readable.
+pub struct Writer<W: Write = File> {
+    out: W,
+    packer: Packer,
+    events: Encoder,
+    /// Times of the first and the earliest and latest record of the open chunk.
+    open: Option<Times>,
+    notes: Vec<Note>,
+    entries: Vec<Entry>,
+    summary: Summary,
+    broken: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Times {
+    opened_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Writer<File> {
+    /// Creates `path` (mode 0600; under sudo it belongs to the user behind it) and writes the header. See
+    /// [`create_file`] for what is refused.
+    pub fn create(path: &Path, overwrite: Overwrite, meta: &Meta) -> Result<Writer<File>, CreateError> {
+        let file = create_file(path, overwrite)?;
+        Writer::new(file, meta).map_err(|error| CreateError::io(path, error))
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the header and the description to `out`, which is empty.
+    pub fn new(mut out: W, meta: &Meta) -> io::Result<Writer<W>> {
+        out.write_all(&FileHeader::CURRENT.encode())?;
+        let mut writer = Writer {
+            out,
+            packer: Packer::new()?,
+            events: Encoder::new(),
+            open: None,
+            notes: Vec::new(),
+            entries: Vec::new(),
+            summary: Summary { bytes: FileHeader::BYTES as u64, ..Summary::default() },
+            broken: false,
+        };
+        writer.json(ChunkKind::Meta, 1, (meta.clock.monotonic_ns, meta.clock.monotonic_ns), meta)?;
+        Ok(writer)
+    }
+
+    /// Writes facts at once. May be called again with more of them: see the table in the module's documentation.
+    /// `Facts::end` is not written: [`Writer::finish`] does that.
+    pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
+        for piece in merge::pieces(facts) {
+            let items = piece.processes.len() + piece.threads.len() + piece.functions.len();
+            let items = u32::try_from(items).unwrap_or(u32::MAX);
+            self.json(ChunkKind::Facts, items, (facts.start_ns, facts.start_ns), &piece)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a record. It reaches the file with its chunk: when that is full, a second long, or flushed.
+    /// [`io::ErrorKind::InvalidInput`]: the record's kind byte contradicts its type; nothing was added.
+    pub fn push(&mut self, record: &Record) -> io::Result<()> {
+        self.check()?;
+        let time = record.header().time_ns;
+        if !self.events.push(record) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record whose kind byte is wrong"));
+        }
+        let times = self.open.get_or_insert(Times { opened_ns: time, first_ns: time, last_ns: time });
+        times.first_ns = times.first_ns.min(time);
+        times.last_ns = times.last_ns.max(time);
+        let long = times.last_ns.saturating_sub(times.opened_ns) >= NS_PER_CHUNK;
+        self.summary.first_ns = if self.summary.events == 0 { time } else { self.summary.first_ns.min(time) };
+        self.summary.last_ns = self.summary.last_ns.max(time);
+        self.summary.events += 1;
+        self.summary.raw_bytes += record.as_bytes().len() as u64;
+        if long || self.events.records() >= RECORDS_PER_CHUNK { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds a note; it reaches the file with the next chunk of events, or at a flush.
+    pub fn note(&mut self, note: &Note) -> io::Result<()> {
+        self.check()?;
+        self.notes.push(note.clone());
+        if self.notes.len() >= NOTES_PER_CHUNK { self.flush_notes() } else { Ok(()) }
+    }
+
+    /// Writes what is held back.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.check()?;
+        if let Some(times) = self.open.take() {
+            let records = self.events.records();
+            let payload = self.events.finish();
+            self.chunk(ChunkKind::Events, records, (times.first_ns, times.last_ns), payload)?;
+        }
+        self.flush_notes()?;
+        self.out.flush()
+    }
+
+    fn flush_notes(&mut self) -> io::Result<()> {
+        if self.notes.is_empty() {
+            return Ok(());
+        }
+        let notes = std::mem::take(&mut self.notes);
+        let first = notes.iter().map(|note| note.time_ns).min().unwrap_or_default();
+        let last = notes.iter().map(|note| note.time_ns).max().unwrap_or_default();
+        let items = u32::try_from(notes.len()).unwrap_or(u32::MAX);
+        self.json(ChunkKind::Notes, items, (first, last), &notes)
+    }
+
+    /// What has been written so far; records not yet flushed are counted, their bytes are not.
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// Ends the recording in an orderly way.
+    pub fn finish(mut self, mut end: WindowEnd) -> io::Result<Summary> {
+        self.flush()?;
+        end.threads.truncate(MOST_END_THREADS);
+        end.threads.iter_mut().for_each(merge::shorten_thread);
+        self.json(ChunkKind::End, 1, (end.end_ns, end.end_ns), &end)?;
+        let offset = self.summary.bytes;
+        let payload = index::encode(&self.entries, offset);
+        let items = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.stored(ChunkKind::Index, items, (0, 0), Packed::plain(payload))?;
+        self.out.flush()?;
+        Ok(self.summary)
+    }
+
+    fn json(
+        &mut self,
+        kind: ChunkKind,
+        items: u32,
+        times: (u64, u64),
+        value: &impl serde::Serialize,
+    ) -> io::Result<()> {
+        self.check()?;
+        self.chunk(kind, items, times, serde_json::to_vec(value)?)
+    }
+
+    fn chunk(&mut self, kind: ChunkKind, items: u32, times: (u64, u64), raw: Vec<u8>) -> io::Result<()> {
+        let packed = self.packer.pack(raw)?;
+        self.stored(kind, items, times, packed)
+    }
+
+    fn stored(
+        &mut self,
+        kind: ChunkKind,
+        items: u32,
+        (first_ns, last_ns): (u64, u64),
+        packed: Packed,
+    ) -> io::Result<()> {
+        self.check()?;
+        let size = |bytes: usize| u32::try_from(bytes).ok().filter(|size| *size <= MOST_BYTES);
+        let (Some(stored_bytes), Some(raw_bytes)) = (size(packed.bytes.len()), size(packed.raw_bytes)) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a chunk grew too large"));
+        };
+        let header = ChunkHeader {
+            kind: kind as u16,
+            flags: packed.flags,
+            stored_bytes,
+            raw_bytes,
+            items,
+            first_ns,
+            last_ns,
+            payload_crc: crc32fast::hash(&packed.bytes),
+        };
+        let mut bytes = Vec::with_capacity(ChunkHeader::BYTES + packed.bytes.len());
+        bytes.extend_from_slice(&header.encode());
+        bytes.extend_from_slice(&packed.bytes);
+        // One write: a killed writer leaves the chunk whole or cut, never mixed with another.
+        if let Err(error) = self.out.write_all(&bytes) {
+            self.broken = true;
+            return Err(error);
+        }
+        self.entries.push(Entry::new(self.summary.bytes, &header));
+        self.summary.bytes += bytes.len() as u64;
+        self.summary.chunks += 1;
+        Ok(())
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.broken { Err(io::Error::other("writing this session has failed before")) } else { Ok(()) }
+    }
+}
+
+impl<W: Write> Drop for Writer<W> {
+    /// A recording that ends by an error or a panic keeps what was held back; it has no end, so readers call it
+    /// unfinished.
+    fn drop(&mut self) {
+        if !self.broken {
+            // Nobody is left to tell; the reader will say what is missing.
+            let _ = self.flush();
+        }
+    }
+}
