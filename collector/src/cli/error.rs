@@ -57,6 +57,12 @@ impl UserError {
 
 impl std::error::Error for UserError {}
 
+impl From<crate::session::CreateError> for UserError {
+    fn from(error: crate::session::CreateError) -> UserError {
+        UserError::runtime(format!("cannot write {error}"), error.hint())
+    }
+}
+
 impl fmt::Display for UserError {
     /// The two lines that go to stderr. File and process names may hold anything: control characters are
     /// shown as `?` and each part stays on one line.

@@ -64,7 +64,7 @@ fn notes() -> Vec<Note> {
         Note { time_ns: 3, kind: NoteKind::ProbesOff { functions: vec![1], rates: vec![70_000] } },
         Note {
             time_ns: 4,
-            kind: NoteKind::Gap { pid: 0, until_ns: 9, lost: 5, reason: GapReason::RingFull },
+            kind: NoteKind::Gap { pid: 0, cpu: Some(1), until_ns: 9, lost: 5, reason: GapReason::RingFull },
         },
     ]
 }
