@@ -1,0 +1,61 @@
+//! What the suites share: workloads, the longpole binary, what may run here, goldens, and answers read back.
+
+mod golden;
+mod longpole;
+mod privilege;
+mod process;
+mod report;
+pub mod workload;
+
+pub use golden::{check_golden, data_folder};
+pub use longpole::{Longpole, binary};
+pub use privilege::cannot_record;
+pub use process::{Background, Ended, run};
+pub use report::{Answer, Program, Report};
+
+/// Leaves the test, visibly, where running programs cannot be recorded or workloads cannot be built.
+///
+/// Prints `SKIP name: reason`, which the test runner counts as skipped.
+#[macro_export]
+macro_rules! skip_unless_live {
+    () => {
+        if let Some(reason) = $crate::cannot_record() {
+            println!("SKIP {}: {reason}", $crate::here!());
+            return;
+        }
+    };
+}
+
+/// Leaves the test, visibly, where the machine lacks a compiler.
+#[macro_export]
+macro_rules! skip_unless_built {
+    ($built:expr) => {
+        match $built {
+            Ok(built) => built,
+            Err($crate::workload::Problem::NoCompiler(reason)) => {
+                println!("SKIP {}: {reason}", $crate::here!());
+                return;
+            }
+            Err($crate::workload::Problem::Broken(reason)) => panic!("{reason}"),
+        }
+    };
+}
+
+/// The path of the test it stands in, as the test runner names it.
+#[macro_export]
+macro_rules! here {
+    () => {{
+        fn marker() {}
+        let name = std::any::type_name_of_val(&marker);
+        let name = name.strip_suffix("::marker").unwrap_or(name);
+        name.split_once("::").map_or(name, |(_, test)| test)
+    }};
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_test_knows_its_own_name() {
+        assert_eq!(here!(), "tests::a_test_knows_its_own_name");
+    }
+}

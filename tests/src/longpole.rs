@@ -1,0 +1,110 @@
+//! The binary under test, and calls of it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::process::{self, Background, Ended};
+use crate::report::{Program, Report};
+
+/// No call in a test takes this long.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// The binary: `LONGPOLE_BIN`, or built now.
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| match std::env::var_os("LONGPOLE_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => build().unwrap_or_else(|why| panic!("cannot build longpole: {why}")),
+    })
+}
+
+fn build() -> Result<PathBuf, String> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["build", "--quiet", "--package", "collector", "--bin", "longpole"]);
+    cargo.args(["--message-format", "json-render-diagnostics"]);
+    let ended = process::run(&mut cargo, Duration::from_secs(2400)).map_err(|error| error.to_string())?;
+    ended
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
+        .next_back()
+        .ok_or(ended.stderr)
+}
+
+/// One call of longpole.
+pub struct Longpole {
+    command: Command,
+}
+
+impl Longpole {
+    /// With these arguments, in an environment that does not change the answer.
+    pub fn with<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Self {
+        let mut command = Command::new(binary());
+        command.args(arguments).env("NO_COLOR", "1").env_remove("LONGPOLE_LOG").env_remove("SUDO_UID");
+        Self { command }
+    }
+
+    /// One more argument.
+    pub fn and(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// The command itself, to change more of it.
+    pub fn command(&mut self) -> &mut Command {
+        &mut self.command
+    }
+
+    /// Runs to the end.
+    pub fn run(mut self) -> Ended {
+        process::run(&mut self.command, LIMIT).unwrap_or_else(|error| panic!("{:?}: {error}", self.command))
+    }
+
+    /// Runs to the end, which must be exit code 0.
+    pub fn ok(self) -> Ended {
+        self.code(0)
+    }
+
+    /// Runs to the end, which must be this exit code.
+    pub fn code(self, code: i32) -> Ended {
+        let shown = format!("{:?}", self.command);
+        let ended = self.run();
+        assert_eq!(ended.code, Some(code), "{shown}\n{}\n{}", ended.stdout, ended.stderr);
+        ended
+    }
+
+    /// Must fail with this code, one line that says what is wrong (holding `message`) and one line of hint; and
+    /// without a panic.
+    pub fn fails(self, code: i32, message: &str) -> Ended {
+        let shown = format!("{:?}", self.command);
+        let ended = self.code(code);
+        let said = &ended.stderr;
+        assert!(!said.contains("panicked"), "{shown}\n{said}");
+        let error = said.lines().find(|line| line.starts_with("longpole: ")).unwrap_or_default();
+        assert!(error.contains(message), "{shown}\nno '{message}' in: {said}");
+        assert!(said.lines().any(|line| line.starts_with("hint: ")), "{shown}\nno hint in: {said}");
+        ended
+    }
+
+    /// Starts it in the background.
+    pub fn start(mut self) -> Background {
+        Background::start(&mut self.command).unwrap_or_else(|error| panic!("{:?}: {error}", self.command))
+    }
+
+    /// `longpole report --json` of a recording or a program.
+    pub fn report(file: &Path, cpus: &str) -> Report {
+        let ended = Self::with(["report", "--json", "--cpus", cpus]).and(file).ok();
+        Report::parse(&ended.stdout)
+    }
+
+    /// `longpole export --format program` of a recording.
+    pub fn export(file: &Path) -> Program {
+        let ended = Self::with(["export", "--format", "program"]).and(file).ok();
+        Program::parse(&ended.stdout)
+    }
+}

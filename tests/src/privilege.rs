@@ -1,0 +1,80 @@
+//! Whether running programs can be recorded here, decided without asking longpole itself.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::{process, workload};
+
+/// CAP_PERFMON and CAP_BPF, by their bit numbers (capability.h).
+const NEEDED: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
+
+/// The reason why live tests cannot run, or `None` if they can and must.
+pub fn cannot_record() -> Option<&'static str> {
+    static ANSWER: OnceLock<Option<String>> = OnceLock::new();
+    ANSWER.get_or_init(decide).as_deref()
+}
+
+fn decide() -> Option<String> {
+    if let Ok(reason) = std::env::var("LONGPOLE_REPLAY_ONLY") {
+        return Some(format!("no kernel programs: {reason}"));
+    }
+    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf/probe-ebpf.o");
+    if std::env::var_os("LONGPOLE_EBPF_OBJECT").is_none() && !object.exists() {
+        return Some("no kernel programs: run ./x ebpf first".into());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if let Some(name) = missing_capability(&status) {
+        return Some(format!("no {name}: run as root"));
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Some("this kernel has no BTF (/sys/kernel/btf/vmlinux)".into());
+    }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if version(&release).is_none_or(|version| version < (6, 6)) {
+        return Some(format!("kernel {} is older than 6.6 (uprobe.multi)", release.trim()));
+    }
+    let asker = match workload::build("bpf_allowed.c") {
+        Ok(asker) => asker,
+        Err(workload::Problem::NoCompiler(reason)) => return Some(reason),
+        // Let the tests run and show what is wrong.
+        Err(workload::Problem::Broken(_)) => return None,
+    };
+    let answer = process::run(&mut Command::new(asker), Duration::from_secs(60)).ok()?;
+    (answer.code != Some(0)).then(|| format!("the kernel refuses bpf(2) here: {}", answer.stdout.trim()))
+}
+
+fn missing_capability(status: &str) -> Option<&'static str> {
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
+        .unwrap_or(0);
+    NEEDED.iter().find(|(bit, _)| effective & (1 << bit) == 0).map(|(_, name)| *name)
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.trim().split(['.', '-']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_are_bits() {
+        assert_eq!(missing_capability("Name:\tx\nCapEff:\t000001ffffffffff\n"), None);
+        assert_eq!(missing_capability("CapEff:\t000000c000000000\n"), None);
+        assert_eq!(missing_capability("CapEff:\t0000004000000000\n"), Some("CAP_BPF"));
+        assert_eq!(missing_capability(""), Some("CAP_PERFMON"));
+    }
+
+    #[test]
+    fn kernel_versions_compare_as_numbers() {
+        assert!(version("6.18.44-fc").is_some_and(|version| version >= (6, 6)));
+        assert!(version("5.15.0-91-generic").is_some_and(|version| version < (6, 6)));
+        assert_eq!(version("odd"), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Compiles the workloads in tests/workloads, each once per content, into target/workloads.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::process;
+
+/// Why there is no workload.
+#[derive(Debug)]
+pub enum Problem {
+    /// This machine cannot compile it: a test that needs it is skipped.
+    NoCompiler(String),
+    /// It does not compile or cannot be written: a test that needs it fails.
+    Broken(String),
+}
+
+const C_FLAGS: [&str; 5] = ["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls", "-w"];
+const RUST_FLAGS: [&str; 4] = ["--edition=2024", "-O", "-g", "-Cforce-frame-pointers=no"];
+
+/// The workload from this file of tests/workloads (`quicksort.c`, `exceptions.cpp`, `unwind.rs`), with debug
+/// information.
+///
+/// # Errors
+/// No compiler here, or one that does not accept the source.
+pub fn build(source: &str) -> Result<PathBuf, Problem> {
+    let folder = sources();
+    let path = folder.join(source);
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| Problem::Broken(format!("cannot read {}: {error}", path.display())))
+    };
+    let text = read(&path)? + &read(&folder.join("common.h"))?;
+    compile(&path, &text)
+}
+
+/// The same without any symbol.
+///
+/// # Errors
+/// As [`build`]; or no `strip`.
+pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
+    let full = build(source)?;
+    let stripped = full.with_extension("stripped");
+    if !stripped.exists() {
+        put(&stripped, |temporary| {
+            let mut strip = Command::new("strip");
+            strip.arg("--strip-all").arg("-o").arg(temporary).arg(&full);
+            strip
+        })?;
+    }
+    Ok(stripped)
+}
+
+/// A program of `functions` small functions, each called once a round; it runs until its input ends.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_many_functions(functions: usize) -> Result<PathBuf, Problem> {
+    let text = many_functions(functions);
+    let source = cache()?.join(format!("many_functions_{functions}.c"));
+    if std::fs::read_to_string(&source).is_ok_and(|old| old == text) {
+        return compile(&source, &text);
+    }
+    write_whole(&source, &text)?;
+    compile(&source, &text)
+}
+
+fn many_functions(functions: usize) -> String {
+    use std::fmt::Write;
+    let mut text = String::from("#include <stdio.h>\n#include <poll.h>\nstatic volatile unsigned sink;\n");
+    for number in 0..functions {
+        // Different bodies, or the compiler would merge them.
+        let _ = writeln!(
+            text,
+            "__attribute__((noinline)) void function_{number}(void) {{ sink += {number}u; sink ^= {number}u * 3u; }}"
+        );
+    }
+    text.push_str("static void (*const all[])(void) = {\n");
+    for number in 0..functions {
+        let _ = writeln!(text, "function_{number},");
+    }
+    text.push_str(
+        "};\nint main(void)\n{\n    puts(\"ready\");\n    fflush(stdout);\n\
+         \x20   struct pollfd input = {0, POLLIN, 0};\n\
+         \x20   while (poll(&input, 1, 50) == 0)\n\
+         \x20       for (unsigned i = 0; i < sizeof all / sizeof *all; i += 97)\n            all[i]();\n\
+         \x20   return 0;\n}\n",
+    );
+    text
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads")
+}
+
+/// target/workloads, made if it is missing.
+fn cache() -> Result<PathBuf, Problem> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |own| root.join(own));
+    let folder = target.join("workloads");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Problem::Broken(format!("cannot make {}: {error}", folder.display())))?;
+    Ok(folder)
+}
+
+fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
+    let name = source.file_stem().and_then(OsStr::to_str).unwrap_or("workload");
+    let (compiler, flags): (&str, &[&str]) = match source.extension().and_then(OsStr::to_str) {
+        Some("rs") => ("rustc", &RUST_FLAGS),
+        Some("cpp") => ("c++", &C_FLAGS),
+        _ => ("cc", &C_FLAGS),
+    };
+    let key = fnv(&format!("{compiler} {flags:?} {text}"));
+    let program = cache()?.join(format!("{key:016x}")).join(name);
+    if !program.exists() {
+        put(&program, |temporary| {
+            let mut command = Command::new(compiler);
+            // rust-toolchain.toml decides about rustc by the folder it is called in.
+            command.current_dir(env!("CARGO_MANIFEST_DIR"));
+            command.args(flags).arg(source).arg("-o").arg(temporary);
+            command
+        })?;
+    }
+    Ok(program)
+}
+
+/// Makes a file under another name and moves it into place, so that tests running side by side see all of it or
+/// nothing.
+fn put(program: &Path, command: impl FnOnce(&Path) -> Command) -> Result<(), Problem> {
+    if let Some(folder) = program.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Problem::Broken(format!("cannot make {}: {error}", folder.display())))?;
+    }
+    let temporary = unique(program);
+    let mut command = command(&temporary);
+    let name = command.get_program().to_string_lossy().into_owned();
+    let ended = process::run(&mut command, Duration::from_secs(300))
+        .map_err(|error| Problem::NoCompiler(format!("cannot run {name}: {error}")))?;
+    if ended.code != Some(0) {
+        return Err(Problem::Broken(format!("{name} fails on {}:\n{}", program.display(), ended.stderr)));
+    }
+    std::fs::rename(&temporary, program)
+        .map_err(|error| Problem::Broken(format!("cannot write {}: {error}", program.display())))
+}
+
+fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
+    let temporary = unique(path);
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .map_err(|error| Problem::Broken(format!("cannot write {}: {error}", path.display())))
+}
+
+fn unique(path: &Path) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}-{number}", std::process::id()));
+    PathBuf::from(name)
+}
+
+/// FNV-1a: the same in every run, which std's hasher does not promise.
+fn fnv(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generated_program_has_its_functions_and_no_other() {
+        let text = many_functions(13);
+        assert_eq!(text.matches("void function_").count(), 13);
+        assert!(text.contains("\nfunction_12,\n") && !text.contains("function_13"));
+    }
+
+    #[test]
+    fn a_changed_source_is_another_program() {
+        assert_ne!(fnv("cc a"), fnv("cc b"));
+        assert_eq!(fnv(""), 0xcbf2_9ce4_8422_2325);
+    }
+}
