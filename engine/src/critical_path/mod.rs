@@ -1,1 +1,20 @@
-//! (being built)
+//! Extended critical path (2001, section 2.3): how much each compute operation and each function adds to the running
+//! time on P processors, for any P. Let n(t) be the number of executing threads on unlimited processors and
+//! s(n) = max(n/P, 1); then T_P = ∫ s(n(t)) dt, and the weight of an operation is −∂T_P/∂length (one-sided,
+//! shrinking). The paper recomputes T_P for every segment ([`oracle`]); here one sweep over the forest of deciding
+//! points gives all weights of all P (ours; derivation in ARCHITECTURE.md).
+//!
+//! Numbers are exact: P·weight is an `i64`, P·T and P·weight·length are `i128`. They are divided on output only, so the
+//! order of summation cannot matter.
+
+mod clusters;
+mod functions;
+mod lanes;
+pub mod oracle;
+mod path;
+mod weights;
+
+pub use functions::FunctionTotals;
+pub use lanes::Scaled;
+pub use path::CriticalPath;
+pub use weights::{Segment, Weights};

@@ -48,3 +48,13 @@ pub struct Thread {
     /// What it does, in order.
     pub operations: Vec<Operation>,
 }
+
+impl Program {
+    /// The name of an edge; edges without a name are called `e` + number.
+    pub fn edge_name(&self, edge: EdgeId) -> std::borrow::Cow<'_, str> {
+        match self.edges.get(edge.0 as usize) {
+            Some(name) => name.as_str().into(),
+            None => format!("e{}", edge.0).into(),
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! Plain results with units, confidence and loss. No formatting: that is `collector::present`.
 
+mod build;
 mod cpus;
 mod trust;
 
+pub use build::report;
 pub use cpus::{Cpus, CpusError};
 pub use trust::{Finding, Trust};
 

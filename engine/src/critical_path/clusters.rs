@@ -1,0 +1,144 @@
+//! Instants to terms. Vertices at one instant with the same deciding point are one cluster with a net change Δ.
+//! Shrinking a segment by ε moves the clusters below it by −ε, so that for ε the number of executing threads is
+//! n₋ + ΣΔ(clusters below) instead of n₋, the number before the instant. The segment's weight therefore gets
+//! s(n₋) − s(n₋ + ΣΔ): a term for every instant, depending on which clusters of that instant lie below.
+//!
+//! Written as sums over subtrees: in the tree that the clusters and their pairwise common ancestors span, a node u with D(u) =
+//! ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)) less the same of its children (ours).
+
+use crate::schedule::{Forest, PointId, Vertex};
+
+/// Adds s(from) − s(to) to the weight of every segment at or above `point`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Term {
+    pub(super) point: PointId,
+    pub(super) from: u32,
+    pub(super) to: u32,
+}
+
+/// A point with the net change at it, later at and below it.
+#[derive(Clone, Copy, Debug)]
+struct Cluster {
+    point: PointId,
+    change: i64,
+}
+
+/// Turns one instant after the other into terms.
+#[derive(Debug, Default)]
+pub(super) struct Clusters {
+    clusters: Vec<Cluster>,
+    /// Path from the top of the spanned tree to the cluster just met.
+    path: Vec<Cluster>,
+}
+
+impl Clusters {
+    /// Appends the terms of an instant before which `before` threads executed. Returns how many execute after it.
+    pub(super) fn instant(
+        &mut self,
+        forest: &Forest,
+        before: i64,
+        vertices: &[Vertex],
+        terms: &mut Vec<Term>,
+    ) -> i64 {
+        self.gather(vertices);
+        let after = self.clusters.iter().fold(before, |count, cluster| count + cluster.change);
+        match *self.clusters.as_slice() {
+            [] => {}
+            [one] => push(terms, one.point, before, after),
+            [a, b] => {
+                let above = forest.common(a.point, b.point);
+                let (with_a, with_b) = (before + a.change, before + b.change);
+                if above == a.point {
+                    push(terms, b.point, before, with_b);
+                    push(terms, a.point, with_b, after);
+                } else if above == b.point {
+                    push(terms, a.point, before, with_a);
+                    push(terms, b.point, with_a, after);
+                } else {
+                    push(terms, a.point, before, with_a);
+                    push(terms, b.point, before, with_b);
+                    push(terms, above, with_a, after);
+                    push(terms, above, with_b, before);
+                }
+            }
+            _ => self.many(forest, before, terms),
+        }
+        after
+    }
+
+    /// Net changes by point, without those that are 0.
+    fn gather(&mut self, vertices: &[Vertex]) {
+        self.clusters.clear();
+        const FEW: usize = 8;
+        for vertex in vertices {
+            let change = i64::from(vertex.change);
+            // The last one first: a thread that goes on after a synchronization stops and starts at one point.
+            let known = if self.clusters.len() <= FEW {
+                self.clusters.iter_mut().rev().find(|cluster| cluster.point == vertex.decided_by)
+            } else {
+                self.clusters.last_mut().filter(|cluster| cluster.point == vertex.decided_by)
+            };
+            match known {
+                Some(cluster) => cluster.change += change,
+                None => self.clusters.push(Cluster { point: vertex.decided_by, change }),
+            }
+        }
+        if self.clusters.len() > FEW {
+            self.clusters.sort_unstable_by_key(|cluster| cluster.point);
+            self.clusters.dedup_by(|later, earlier| {
+                let same = later.point == earlier.point;
+                if same {
+                    earlier.change += later.change;
+                }
+                same
+            });
+        }
+        self.clusters.retain(|cluster| cluster.change != 0);
+    }
+
+    /// Any number of clusters: walks the tree they span depth first, O(m log m) point comparisons.
+    fn many(&mut self, forest: &Forest, before: i64, terms: &mut Vec<Term>) {
+        self.clusters.sort_unstable_by(|a, b| forest.walk_order(a.point, b.point));
+        self.path.clear();
+        for place in 0..self.clusters.len() {
+            let cluster = self.clusters[place];
+            if let Some(last) = self.path.last() {
+                let above = forest.common(last.point, cluster.point);
+                self.fold(Some(above), before, terms);
+            }
+            self.path.push(cluster);
+        }
+        self.fold(None, before, terms);
+    }
+
+    /// Takes what is finished off the path, down to `floor` (which is put there if it is missing) or altogether.
+    /// Points on a path are numbered downwards, so numbers tell who is below whom.
+    fn fold(&mut self, floor: Option<PointId>, before: i64, terms: &mut Vec<Term>) {
+        while let Some(top) = self.path.last().copied() {
+            if floor.is_some_and(|floor| top.point <= floor) {
+                return;
+            }
+            self.path.pop();
+            push(terms, top.point, before, before + top.change);
+            if let Some(floor) = floor
+                && self.path.last().is_none_or(|parent| parent.point < floor)
+            {
+                self.path.push(Cluster { point: floor, change: 0 });
+            }
+            if let Some(parent) = self.path.last_mut() {
+                parent.change += top.change;
+                push(terms, parent.point, before + top.change, before);
+            }
+        }
+    }
+}
+
+/// Appends a term unless it is 0 for every CPU count: s does not tell counts up to 1 apart.
+fn push(terms: &mut Vec<Term>, point: PointId, from: i64, to: i64) {
+    // A subset of an instant's changes can lead below 0 where a segment of length 0 starts and ends.
+    let count = |count: i64| u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+    let (from, to) = (count(from), count(to));
+    if from != to {
+        terms.push(Term { point, from, to });
+    }
+}

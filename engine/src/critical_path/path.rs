@@ -1,0 +1,78 @@
+//! What all CPU counts share: the schedule on unlimited processors, how long how many threads execute in it, and the
+//! terms of the weights.
+
+use super::clusters::{Clusters, Term};
+use super::lanes::{LANES, Scaled, scale};
+use super::weights::Weights;
+use crate::program::{Program, ProgramError};
+use crate::report::{Cpus, Finding};
+use crate::schedule::{Schedule, Simulation};
+use crate::time::Ticks;
+
+/// A scheduled program, ready to be weighed for any CPU counts.
+#[derive(Debug)]
+pub struct CriticalPath<'a> {
+    pub(super) program: &'a Program,
+    pub(super) schedule: Schedule,
+    pub(super) terms: Vec<Term>,
+    /// Ticks during which this many threads execute, by their number.
+    executing: Vec<u64>,
+    /// Threads still executing at the end: those that spin on a lock for ever.
+    pub(super) left: u32,
+}
+
+impl<'a> CriticalPath<'a> {
+    /// Schedules the program. O(V log n) for V vertices and n threads, plus O(m log² V) for m clusters at one instant.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`]. A deadlock is no error but a finding.
+    pub fn of(program: &'a Program) -> Result<CriticalPath<'a>, ProgramError> {
+        let mut simulation = Simulation::new(program)?;
+        let mut vertices = Vec::new();
+        let mut clusters = Clusters::default();
+        let mut terms = Vec::new();
+        let mut executing: Vec<u64> = Vec::new();
+        let (mut last, mut count) = (Ticks(0), 0_i64);
+        while let Some(now) = simulation.next_instant(&mut vertices) {
+            let level = usize::try_from(count).unwrap_or(0);
+            if executing.len() <= level {
+                executing.resize(level + 1, 0);
+            }
+            executing[level] += now.0 - last.0;
+            last = now;
+            count = clusters.instant(simulation.forest(), count, &vertices, &mut terms);
+        }
+        let left = u32::try_from(count).unwrap_or(0);
+        Ok(CriticalPath { program, schedule: simulation.finish(), terms, executing, left })
+    }
+
+    /// T_P: the predicted time on this many processors, exact.
+    pub fn time(&self, cpus: Cpus) -> Scaled {
+        let scale = scale(cpus);
+        let parts = self.executing.iter().enumerate().map(|(count, ticks)| {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            i128::from(count.max(scale)) * i128::from(*ticks)
+        });
+        Scaled { value: parts.sum(), scale }
+    }
+
+    /// The weights of all operations, for a few CPU counts at a time.
+    pub fn weights<'s>(&'s self, cpus: &'s [Cpus]) -> impl Iterator<Item = Weights<'s>> {
+        cpus.chunks(LANES).map(|few| Weights::of(self, few))
+    }
+
+    /// The program that was scheduled.
+    pub fn program(&self) -> &'a Program {
+        self.program
+    }
+
+    /// The most threads that execute at once for any length of time.
+    pub fn most_executing(&self) -> usize {
+        self.executing.iter().rposition(|ticks| *ticks > 0).unwrap_or(0)
+    }
+
+    /// Deadlocks and contradictions in the program.
+    pub fn findings(&self) -> &[Finding] {
+        &self.schedule.findings
+    }
+}

@@ -1,0 +1,98 @@
+//! From a program to its report.
+
+use super::{CpuResult, Cpus, Detail, Finding, FunctionRow, Report, SegmentRow};
+use crate::critical_path::{CriticalPath, FunctionTotals, Weights};
+use crate::program::{FunctionRef, Program};
+
+/// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up
+/// is relative to one CPU, whether that was asked for or not. A program that fails [`Program::check`] gives no results and
+/// a finding of kind `invalid_program`; a deadlock gives the result up to it and a finding of kind `deadlock`.
+pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
+    let mut report = Report { results: Vec::new(), trust: program.trust, findings: program.findings.clone() };
+    let path = match CriticalPath::of(program) {
+        Ok(path) => path,
+        Err(error) => {
+            report.findings.push(Finding { kind: "invalid_program".to_owned(), text: error.to_string() });
+            return report;
+        }
+    };
+    report.findings.extend(path.findings().iter().cloned());
+    for weights in path.weights(cpus) {
+        let totals = weights.functions();
+        for (place, cpus) in weights.cpus().iter().enumerate() {
+            report.results.push(result(&path, &weights, &totals, place, *cpus, detail));
+        }
+    }
+    report
+}
+
+fn result(
+    path: &CriticalPath<'_>,
+    weights: &Weights<'_>,
+    totals: &FunctionTotals,
+    place: usize,
+    cpus: Cpus,
+    detail: Detail,
+) -> CpuResult {
+    let time_ns = path.time(cpus).as_ns_f64();
+    let one_ns = path.time(Cpus::ONE).as_ns_f64();
+    let segments = match detail {
+        Detail::Functions => Vec::new(),
+        Detail::Segments => segments(path, weights, place),
+    };
+    CpuResult {
+        cpus,
+        time_ns,
+        // Nothing takes no time on any number of processors.
+        speedup: if time_ns > 0.0 { one_ns / time_ns } else { 1.0 },
+        functions: functions(path.program(), weights, totals, place),
+        segments,
+    }
+}
+
+fn functions(
+    program: &Program,
+    weights: &Weights<'_>,
+    totals: &FunctionTotals,
+    place: usize,
+) -> Vec<FunctionRow> {
+    let numbers = (0..program.functions.len()).filter_map(|index| {
+        let function = FunctionRef(index as u32);
+        let calls = totals.calls(function, place);
+        let tet = totals.tet(weights, function, place);
+        let tetid = totals.tetid(weights, function, place);
+        (calls != 0 || tet.value != 0 || tetid.value != 0).then_some((index, calls, tet, tetid))
+    });
+    let mut numbers: Vec<_> = numbers.collect();
+    // By the exact numbers, so that the order does not hang on rounding.
+    numbers.sort_by(|a, b| {
+        let names = || program.functions[a.0].name.cmp(&program.functions[b.0].name);
+        b.3.value.cmp(&a.3.value).then_with(names)
+    });
+    let rows = numbers.into_iter().map(|(index, calls, tet, tetid)| {
+        let function = &program.functions[index];
+        FunctionRow {
+            function: function.name.clone(),
+            location: function.location.clone(),
+            calls,
+            tet_ns: tet.as_ns_f64(),
+            tetid_ns: tetid.as_ns_f64(),
+            exact: true,
+            folded: function.folded,
+        }
+    });
+    rows.collect()
+}
+
+fn segments(path: &CriticalPath<'_>, weights: &Weights<'_>, place: usize) -> Vec<SegmentRow> {
+    let program = path.program();
+    let rows = path.segments().map(|segment| SegmentRow {
+        thread: program.threads[segment.thread.0 as usize].name.clone(),
+        operation: segment.operation,
+        function: segment.function.map(|function| program.functions[function.0 as usize].name.clone()),
+        start_ns: segment.start.as_ns_f64(),
+        end_ns: segment.end.as_ns_f64(),
+        weight: weights.weight(segment.point, place),
+    });
+    rows.collect()
+}

@@ -1,0 +1,42 @@
+//! Barriers: the last of `count` threads to come lets all go on; what decides is the last arrival.
+
+use super::queue::WaitQueue;
+use super::simulation::{Flow, Moment, Simulation};
+use crate::program::ObjectId;
+
+#[derive(Debug, Default)]
+pub(super) struct Barrier {
+    pub(super) arrived: u32,
+    /// The last arrival; what is above all that came at that instant decides it.
+    last: Option<Moment>,
+    waiters: WaitQueue,
+}
+
+impl Simulation<'_> {
+    pub(super) fn meet(&mut self, thread: u32, object: ObjectId, count: u32) -> Flow {
+        self.arrive(thread);
+        let here = self.here(thread);
+        let barrier = self.barriers.at(object);
+        let last = match barrier.last {
+            Some(last) if last.time == here.time => {
+                Moment { point: self.forest.common(last.point, here.point), ..here }
+            }
+            _ => here,
+        };
+        barrier.arrived = barrier.arrived.saturating_add(1);
+        if barrier.arrived < count {
+            barrier.last = Some(last);
+            barrier.waiters.push(&mut self.links, thread);
+            return Flow::Stop;
+        }
+        barrier.arrived = 0;
+        barrier.last = None;
+        while let Some(waiter) = self.barriers.at(object).waiters.pop(&self.links) {
+            self.actors[waiter as usize].point = last.point;
+            self.go_on(waiter);
+            self.agenda.soon(waiter);
+        }
+        self.actors[thread as usize].point = last.point;
+        self.go_on(thread)
+    }
+}

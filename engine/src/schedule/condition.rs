@@ -1,0 +1,49 @@
+//! Condition variables: waiting frees the mutex; a signal wakes one waiter and a broadcast all, and each then takes
+//! the mutex like anyone else. A signal that finds no waiter is lost.
+
+use super::queue::WaitQueue;
+use super::simulation::{Flow, Simulation, Stage};
+use crate::program::ObjectId;
+
+#[derive(Debug, Default)]
+pub(super) struct Condition {
+    waiters: WaitQueue,
+}
+
+impl Simulation<'_> {
+    pub(super) fn wait_for_condition(&mut self, thread: u32, object: ObjectId, mutex: ObjectId) -> Flow {
+        if self.actors[thread as usize].stage == Stage::Signalled {
+            return self.lock(thread, mutex);
+        }
+        self.arrive(thread);
+        self.free_mutex(thread, mutex);
+        self.actors[thread as usize].stage = Stage::Unsignalled;
+        self.conditions.at(object).waiters.push(&mut self.links, thread);
+        Flow::Stop
+    }
+
+    pub(super) fn signal_condition(&mut self, thread: u32, object: ObjectId) -> Flow {
+        self.wake_one(thread, object);
+        self.go_on(thread)
+    }
+
+    pub(super) fn broadcast_condition(&mut self, thread: u32, object: ObjectId) -> Flow {
+        while self.wake_one(thread, object) {}
+        self.go_on(thread)
+    }
+
+    /// Wakes the waiter that came first; false if there is none.
+    fn wake_one(&mut self, thread: u32, object: ObjectId) -> bool {
+        let Some(waiter) = self.conditions.at(object).waiters.pop(&self.links) else {
+            return false;
+        };
+        let here = self.here(thread);
+        let point = self.decide(&self.actors[waiter as usize], Some(here));
+        let actor = &mut self.actors[waiter as usize];
+        actor.point = point;
+        actor.since = here.time;
+        actor.stage = Stage::Signalled;
+        self.agenda.soon(waiter);
+        true
+    }
+}

@@ -1,0 +1,40 @@
+//! Thread life: a created thread starts when it is created; joining waits for the end.
+
+use super::simulation::{Flow, Moment, Simulation, Stage};
+use crate::program::ThreadId;
+
+impl Simulation<'_> {
+    pub(super) fn create(&mut self, thread: u32, other: ThreadId) -> Flow {
+        let point = self.actors[thread as usize].point;
+        let created = &mut self.actors[other.0 as usize];
+        if created.stage == Stage::NotCreated {
+            created.stage = Stage::Going;
+            created.point = point;
+            self.agenda.soon(other.0);
+        } else {
+            self.note_created_twice(thread, other);
+        }
+        self.go_on(thread)
+    }
+
+    pub(super) fn join(&mut self, thread: u32, other: ThreadId) -> Flow {
+        self.arrive(thread);
+        let joined = self.actors[other.0 as usize];
+        if joined.stage == Stage::Ended {
+            return self.pass(thread, Some(Moment { time: joined.since, point: joined.point }));
+        }
+        self.joiners[other.0 as usize].push(&mut self.links, thread);
+        Flow::Stop
+    }
+
+    pub(super) fn end_thread(&mut self, thread: u32) -> Flow {
+        let here = self.here(thread);
+        let actor = &mut self.actors[thread as usize];
+        actor.stage = Stage::Ended;
+        actor.since = here.time;
+        while let Some(joiner) = self.joiners[thread as usize].pop(&self.links) {
+            self.grant(joiner, here);
+        }
+        Flow::Stop
+    }
+}

@@ -1,0 +1,51 @@
+//! Mutexes as the C library makes them: not handed over. Unlocking frees the mutex and wakes one waiter, which tries
+//! again at the end of the instant's queue; a thread that comes first takes it (barging). Handing over instead would
+//! predict convoys that do not exist.
+
+use super::queue::WaitQueue;
+use super::simulation::{Flow, Moment, Simulation, Stage};
+use crate::program::ObjectId;
+
+#[derive(Debug, Default)]
+pub(super) struct Mutex {
+    pub(super) owner: Option<u32>,
+    freed: Option<Moment>,
+    waiters: WaitQueue,
+}
+
+impl Simulation<'_> {
+    pub(super) fn lock(&mut self, thread: u32, object: ObjectId) -> Flow {
+        self.arrive(thread);
+        let mutex = self.mutexes.at(object);
+        if mutex.owner.is_some() {
+            mutex.waiters.push(&mut self.links, thread);
+            let actor = &mut self.actors[thread as usize];
+            if actor.stage == Stage::Going {
+                actor.stage = Stage::Again;
+            }
+            return Flow::Stop;
+        }
+        mutex.owner = Some(thread);
+        let freed = mutex.freed;
+        self.pass(thread, freed)
+    }
+
+    pub(super) fn unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
+        self.free_mutex(thread, object);
+        self.go_on(thread)
+    }
+
+    /// Frees the mutex if the thread holds it, and notes it if not.
+    pub(super) fn free_mutex(&mut self, thread: u32, object: ObjectId) {
+        let here = self.here(thread);
+        let mutex = self.mutexes.at(object);
+        if mutex.owner != Some(thread) {
+            return self.note_not_held(thread, object);
+        }
+        mutex.owner = None;
+        mutex.freed = Some(here);
+        if let Some(waiter) = mutex.waiters.pop(&self.links) {
+            self.agenda.soon(waiter);
+        }
+    }
+}

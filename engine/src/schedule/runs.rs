@@ -1,0 +1,86 @@
+//! Runs: the compute operations of a thread that follow each other with nothing but calls and returns between them.
+//! A run is a *segment* of the paper (2001, section 2.1: "the execution for a thread between two synchronizations"),
+//! one point of the forest, and all its operations have the same weight.
+
+use super::PointId;
+use crate::program::{Operation, Program, ThreadId};
+use crate::time::Ticks;
+
+/// Marks a run that has not happened (yet), or a `once` that another thread computed.
+const NOT_RUN: u32 = u32::MAX;
+
+/// When each run of each thread started and which point it ends in, in the order of the thread's operations.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// First run of each thread, and the end of the last.
+    first: Vec<u32>,
+    points: Vec<u32>,
+    starts: Vec<u64>,
+}
+
+impl Runs {
+    /// Room for every run that the program can have.
+    pub(super) fn of(program: &Program) -> Runs {
+        let mut first = Vec::with_capacity(program.threads.len() + 1);
+        let mut count: u32 = 0;
+        for thread in &program.threads {
+            first.push(count);
+            let mut breaks = RunBreaks::default();
+            for operation in &thread.operations {
+                count = count.saturating_add(u32::from(breaks.starts_run(operation)));
+            }
+        }
+        first.push(count);
+        Runs { first, points: vec![NOT_RUN; count as usize], starts: vec![0; count as usize] }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Number of the thread's first run.
+    pub(super) fn first_of(&self, thread: usize) -> u32 {
+        self.first[thread]
+    }
+
+    pub(super) fn begin(&mut self, run: u32, point: PointId, start: u64) {
+        self.points[run as usize] = point.0;
+        self.starts[run as usize] = start;
+    }
+
+    /// The runs of a thread in order: where each ends in the forest and when it started; `None` for one that did
+    /// not happen.
+    pub fn of_thread(&self, thread: ThreadId) -> impl Iterator<Item = Option<(PointId, Ticks)>> + '_ {
+        let index = thread.0 as usize;
+        let bounds = self.first.get(index).zip(self.first.get(index + 1));
+        let range = bounds.map_or(0..0, |(from, to)| *from as usize..*to as usize);
+        range.map(|run| {
+            let point = self.points[run];
+            (point != NOT_RUN).then(|| (PointId(point), Ticks(self.starts[run])))
+        })
+    }
+}
+
+/// Tells, walking through a thread's operations, where runs start. The one place that knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunBreaks {
+    inside: bool,
+}
+
+impl RunBreaks {
+    /// Whether this operation is the first of a run. To be asked of every operation in order.
+    pub(crate) fn starts_run(&mut self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Exec(_) | Operation::ExecIn(..) => !std::mem::replace(&mut self.inside, true),
+            Operation::Call(_) | Operation::Return => false,
+            Operation::Once(..) => {
+                self.inside = false;
+                true
+            }
+            _ => {
+                self.inside = false;
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Counting semaphores: `signal`/`wait` and `sem_post`/`sem_wait`, first come first served.
+
+use std::collections::VecDeque;
+
+use super::PointId;
+use super::queue::WaitQueue;
+use super::simulation::{Flow, Moment, Simulation};
+use crate::program::ObjectId;
+
+#[derive(Debug, Default)]
+pub(super) struct Semaphore {
+    /// Counts given before `fresh_time`; who takes one of them was never held up.
+    old: u64,
+    /// Instant of the counts in `fresh`.
+    fresh_time: u64,
+    /// Counts of that instant in order, with what decided them: who takes one at the same instant is decided by both.
+    fresh: VecDeque<(PointId, u32)>,
+    /// Not empty only while there is no count.
+    waiters: WaitQueue,
+}
+
+impl Semaphore {
+    fn add(&mut self, from: Moment, count: u32) {
+        if self.fresh_time != from.time {
+            let aged: u64 = self.fresh.drain(..).map(|(_, count)| u64::from(count)).sum();
+            self.old = self.old.saturating_add(aged);
+            self.fresh_time = from.time;
+        }
+        self.fresh.push_back((from.point, count));
+    }
+
+    /// Takes the oldest count: `Some(None)` if nothing about it can have held up the taker.
+    fn take(&mut self) -> Option<Option<Moment>> {
+        if self.old > 0 {
+            self.old -= 1;
+            return Some(None);
+        }
+        let (point, left) = self.fresh.front_mut()?;
+        let given = Moment { time: self.fresh_time, point: *point };
+        *left -= 1;
+        if *left == 0 {
+            self.fresh.pop_front();
+        }
+        Some(Some(given))
+    }
+}
+
+impl Simulation<'_> {
+    pub(super) fn post(&mut self, thread: u32, object: ObjectId) -> Flow {
+        self.give(thread, object, 1);
+        self.go_on(thread)
+    }
+
+    pub(super) fn init_semaphore(&mut self, thread: u32, object: ObjectId, count: u32) -> Flow {
+        let semaphore = self.semaphores.at(object);
+        semaphore.old = 0;
+        semaphore.fresh.clear();
+        self.give(thread, object, count);
+        self.go_on(thread)
+    }
+
+    pub(super) fn wait(&mut self, thread: u32, object: ObjectId) -> Flow {
+        self.arrive(thread);
+        let semaphore = self.semaphores.at(object);
+        match semaphore.take() {
+            Some(given) => self.pass(thread, given),
+            None => {
+                semaphore.waiters.push(&mut self.links, thread);
+                Flow::Stop
+            }
+        }
+    }
+
+    fn give(&mut self, thread: u32, object: ObjectId, mut count: u32) {
+        let here = self.here(thread);
+        while count > 0 {
+            let Some(waiter) = self.semaphores.at(object).waiters.pop(&self.links) else {
+                return self.semaphores.at(object).add(here, count);
+            };
+            self.grant(waiter, here);
+            count -= 1;
+        }
+    }
+}

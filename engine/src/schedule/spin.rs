@@ -1,0 +1,50 @@
+//! Spin locks: like a mutex, but who waits keeps a processor busy.
+
+use super::queue::WaitQueue;
+use super::simulation::{Flow, Moment, Simulation, Stage};
+use crate::program::ObjectId;
+
+#[derive(Debug, Default)]
+pub(super) struct Spin {
+    pub(super) owner: Option<u32>,
+    freed: Option<Moment>,
+    spinning: WaitQueue,
+}
+
+impl Simulation<'_> {
+    pub(super) fn spin_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
+        self.arrive(thread);
+        let spins_already = self.actors[thread as usize].stage == Stage::Again;
+        let spin = self.spins.at(object);
+        if spin.owner.is_some() {
+            spin.spinning.push(&mut self.links, thread);
+            if !spins_already {
+                self.actors[thread as usize].stage = Stage::Again;
+                self.vertex(thread, 1);
+            }
+            return Flow::Stop;
+        }
+        spin.owner = Some(thread);
+        let freed = spin.freed;
+        let flow = self.pass(thread, freed);
+        if spins_already {
+            self.vertex(thread, -1);
+        }
+        flow
+    }
+
+    pub(super) fn spin_unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
+        let here = self.here(thread);
+        let spin = self.spins.at(object);
+        if spin.owner == Some(thread) {
+            spin.owner = None;
+            spin.freed = Some(here);
+            if let Some(waiter) = spin.spinning.pop(&self.links) {
+                self.agenda.soon(waiter);
+            }
+        } else {
+            self.note_not_held(thread, object);
+        }
+        self.go_on(thread)
+    }
+}
