@@ -1,3 +1,8 @@
 //! Results as bytes: one output format per file, over `impl Write`.
 
+pub mod cell;
+pub mod json;
+mod segments;
 pub mod style;
+mod table;
+pub mod text;

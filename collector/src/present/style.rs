@@ -1,5 +1,6 @@
 //! What a stream can show: colour, width, characters beyond ASCII.
 
+use super::cell::{clean, fit};
 use std::io::IsTerminal;
 
 /// How to write to one stream.
@@ -11,6 +12,62 @@ pub struct Style {
     pub unicode: bool,
     /// Columns.
     pub width: usize,
+}
+
+/// Emphasis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    /// None.
+    Plain,
+    /// What to read first.
+    Bold,
+    /// What may be skipped.
+    Dim,
+    /// What to worry about.
+    Warning,
+}
+
+impl Style {
+    /// The text in colour, if this stream has any. The text has been made fit for a terminal before.
+    pub fn paint(&self, paint: Paint, text: &str) -> String {
+        let code = match paint {
+            Paint::Plain => return text.to_owned(),
+            _ if !self.colour || text.is_empty() => return text.to_owned(),
+            Paint::Bold => "1",
+            Paint::Dim => "2",
+            Paint::Warning => "33",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// The text made fit for a terminal, and for one without UTF-8 if need be.
+    pub fn text(&self, text: &str) -> String {
+        self.ascii(clean(text).into_owned())
+    }
+
+    /// The same in at most `columns` columns: what is too long is cut in the middle.
+    pub fn fit(&self, text: &str, columns: usize) -> String {
+        self.ascii(fit(text, columns))
+    }
+
+    fn ascii(&self, text: String) -> String {
+        if self.unicode || text.is_ascii() {
+            return text;
+        }
+        text.chars()
+            .map(|c| match c {
+                c if c.is_ascii() => c,
+                'µ' => 'u',
+                '×' => 'x',
+                '…' => '~',
+                '–' | '—' | '−' => '-',
+                '·' => ';',
+                '“' | '”' => '"',
+                '‘' | '’' => '\'',
+                _ => '?',
+            })
+            .collect()
+    }
 }
 
 /// What the user's environment says.

@@ -5,7 +5,7 @@ mod guard;
 mod keys;
 mod state;
 mod table;
-mod text;
+use crate::present::cell as text;
 mod theme;
 pub mod view;
 

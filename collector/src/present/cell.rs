@@ -59,7 +59,7 @@ pub fn fit(text: &str, columns: usize) -> String {
 }
 
 /// Terminal columns of a text that has been cleaned.
-pub(super) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 

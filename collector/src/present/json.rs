@@ -1,0 +1,224 @@
+//! A report as JSON: schema `longpole-report/1`.
+//!
+//! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
+//! fraction.
+
+use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, SegmentRow, Trust};
+use serde::{Serialize, Serializer};
+use std::io::{self, Write};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "longpole-report/1";
+
+/// What goes out beside the functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// `segments` in every result.
+    pub segments: bool,
+}
+
+/// Writes the report as one line.
+pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Result<()> {
+    let json = ReportJson {
+        schema: SCHEMA,
+        results: Each(&report.results, |result| ResultJson::new(result, options)),
+        trust: report.trust,
+        findings: &report.findings,
+    };
+    serde_json::to_writer(&mut out, &json)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a, F> {
+    schema: &'static str,
+    results: F,
+    trust: Trust,
+    findings: &'a [Finding],
+}
+
+#[derive(Serialize)]
+struct ResultJson<'a> {
+    #[serde(serialize_with = "cpus")]
+    cpus: Cpus,
+    #[serde(serialize_with = "number")]
+    time_ns: f64,
+    #[serde(serialize_with = "number")]
+    speedup: f64,
+    functions: Each<'a, FunctionRow, FunctionJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments: Option<Each<'a, SegmentRow, SegmentJson<'a>>>,
+}
+
+impl<'a> ResultJson<'a> {
+    fn new(result: &'a CpuResult, options: Options) -> ResultJson<'a> {
+        ResultJson {
+            cpus: result.cpus,
+            time_ns: result.time_ns,
+            speedup: result.speedup,
+            functions: Each(&result.functions, FunctionJson::new),
+            segments: options.segments.then_some(Each(&result.segments, SegmentJson::new)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FunctionJson<'a> {
+    function: &'a str,
+    calls: u64,
+    #[serde(serialize_with = "number")]
+    tet_ns: f64,
+    #[serde(serialize_with = "number")]
+    tetid_ns: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<&'a str>,
+    exact: bool,
+    folded: bool,
+}
+
+impl<'a> FunctionJson<'a> {
+    fn new(row: &'a FunctionRow) -> FunctionJson<'a> {
+        FunctionJson {
+            function: &row.function,
+            calls: row.calls,
+            tet_ns: row.tet_ns,
+            tetid_ns: row.tetid_ns,
+            location: row.location.as_deref(),
+            exact: row.exact,
+            folded: row.folded,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SegmentJson<'a> {
+    thread: &'a str,
+    op: usize,
+    function: Option<&'a str>,
+    #[serde(serialize_with = "number")]
+    start_ns: f64,
+    #[serde(serialize_with = "number")]
+    end_ns: f64,
+    #[serde(serialize_with = "number")]
+    weight: f64,
+}
+
+impl<'a> SegmentJson<'a> {
+    fn new(row: &'a SegmentRow) -> SegmentJson<'a> {
+        SegmentJson {
+            thread: &row.thread,
+            op: row.operation,
+            function: row.function.as_deref(),
+            start_ns: row.start_ns,
+            end_ns: row.end_ns,
+            weight: row.weight,
+        }
+    }
+}
+
+/// A list that becomes JSON entry by entry: reports may have millions of segments.
+struct Each<'a, T, J, F = fn(&'a T) -> J>(&'a [T], F)
+where
+    F: Fn(&'a T) -> J;
+
+impl<'a, T, J: Serialize, F: Fn(&'a T) -> J> Serialize for Each<'a, T, J, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|entry| (self.1)(entry)))
+    }
+}
+
+/// The number, or `"inf"`.
+fn cpus<S: Serializer>(cpus: &Cpus, serializer: S) -> Result<S::Ok, S::Error> {
+    match cpus {
+        Cpus::Count(count) => serializer.serialize_u32(count.get()),
+        Cpus::Infinite => serializer.serialize_str("inf"),
+    }
+}
+
+/// Whole numbers that a double holds exactly go out as integers, the others with all their digits. What is no
+/// number is `null`.
+fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if value.fract() == 0.0 && value.abs() <= EXACT {
+        serializer.serialize_i64(*value as i64)
+    } else {
+        serializer.serialize_f64(*value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report {
+            results: vec![CpuResult {
+                cpus: Cpus::Infinite,
+                time_ns: 12_000.0,
+                speedup: 20.0 / 12.0,
+                functions: vec![FunctionRow {
+                    function: "g \"quoted\"\u{1b}".into(),
+                    location: Some("g.c:3".into()),
+                    calls: 2,
+                    tet_ns: 1_500.5,
+                    tetid_ns: -3.0,
+                    exact: true,
+                    folded: false,
+                }],
+                segments: vec![SegmentRow {
+                    thread: "T2".into(),
+                    operation: 3,
+                    function: None,
+                    start_ns: 2_000.0,
+                    end_ns: 3_000.0,
+                    weight: 0.5,
+                }],
+            }],
+            trust: Trust { events: 7, ..Trust::default() },
+            findings: vec![Finding { kind: "deadlock".into(), text: "T1 waits for m".into() }],
+        }
+    }
+
+    fn text(options: Options) -> String {
+        let mut out = Vec::new();
+        write(&report(), options, &mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn the_schema_to_the_letter() {
+        assert_eq!(
+            text(Options::default()),
+            concat!(
+                r#"{"schema":"longpole-report/1","results":[{"cpus":"inf","time_ns":12000,"speedup":1.6666666666666667,"#,
+                r#""functions":[{"function":"g \"quoted\"\u001b","calls":2,"tet_ns":1500.5,"tetid_ns":-3,"#,
+                r#""location":"g.c:3","exact":true,"folded":false}]}],"#,
+                r#""trust":{"events":7,"wakes":0,"lost":0,"unmatched":0,"unknown_ns":0,"censored":0},"#,
+                r#""findings":[{"kind":"deadlock","text":"T1 waits for m"}]}"#,
+                "\n"
+            )
+        );
+    }
+
+    #[test]
+    fn segments_only_when_asked_for() {
+        assert!(!text(Options::default()).contains("segments"));
+        assert!(text(Options { segments: true }).contains(
+            r#""segments":[{"thread":"T2","op":3,"function":null,"start_ns":2000,"end_ns":3000,"weight":0.5}]"#
+        ));
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_null_and_huge_ones_stay_exact() {
+        let json = |value: f64| {
+            let mut out = Vec::new();
+            number(&value, &mut serde_json::Serializer::new(&mut out)).expect("written");
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(json(f64::NAN), "null");
+        assert_eq!(json(f64::INFINITY), "null");
+        assert_eq!(json(-0.0), "0");
+        assert_eq!(json(1e300).parse::<f64>().expect("number"), 1e300);
+        assert_eq!(json(0.1), "0.1");
+    }
+}

@@ -1,0 +1,68 @@
+//! Columns of one width each behind a label, in as many blocks as the screen needs.
+
+use super::cell::width;
+use super::style::{Paint, Style};
+use std::io::{self, Write};
+
+/// What stands in front of the cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Columns of the label.
+    pub label: usize,
+    /// Columns of each cell, the space before it included.
+    pub cell: usize,
+    /// Cells that fit beside the label; at least 1.
+    pub cells_per_block: usize,
+}
+
+impl Layout {
+    /// Cells of this width beside a label of at least `label` columns; the label gets what is left over, up to
+    /// `most_label`.
+    pub fn new(style: &Style, cells: usize, cell: usize, label: usize, most_label: usize) -> Layout {
+        let cells_per_block = (style.width.saturating_sub(label) / cell).clamp(1, cells.max(1));
+        let left = style.width.saturating_sub(cells_per_block * cell);
+        Layout { label: left.clamp(label, most_label), cell, cells_per_block }
+    }
+}
+
+/// One line: `label` left, `cells[..]` right-aligned under each other.
+pub fn line(
+    out: &mut impl Write,
+    layout: &Layout,
+    style: &Style,
+    label: &str,
+    paint: Paint,
+    cells: &[String],
+) -> io::Result<()> {
+    let mut line = String::new();
+    let mut columns = 0;
+    line.push_str(&style.paint(paint, label));
+    columns += width(label);
+    let mut target = layout.label;
+    for cell in cells {
+        target += layout.cell;
+        let room = target.saturating_sub(width(cell));
+        // A cell that is too wide shifts the rest of its line rather than being cut.
+        let spaces = room.saturating_sub(columns).max(1);
+        line.extend(std::iter::repeat_n(' ', spaces));
+        line.push_str(cell);
+        columns += spaces + width(cell);
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+/// Words in lines of at most the style's width; lines after the first begin with `indent`.
+pub fn wrap(out: &mut impl Write, style: &Style, paint: Paint, text: &str, indent: &str) -> io::Result<()> {
+    let mut line = String::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        if !line.trim().is_empty() && width(&line) + 1 + width(word) > style.width {
+            writeln!(out, "{}", style.paint(paint, &line))?;
+            line = indent.to_string();
+        }
+        if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if line.trim().is_empty() { Ok(()) } else { writeln!(out, "{}", style.paint(paint, &line)) }
+}

@@ -1,0 +1,257 @@
+//! A report as text for people: what to do first, predicted times, functions × CPU counts, trust, findings.
+
+use super::cell::{clean, duration, grouped, width};
+use super::segments;
+use super::style::{Paint, Style};
+use super::table::{self, Layout};
+use engine::report::{CpuResult, Cpus, FunctionRow, Report};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// What to show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Rows in the table; `None`: [`FUNCTIONS`].
+    pub top: Option<usize>,
+    /// A table of all segments, too.
+    pub segments: bool,
+}
+
+/// Functions shown unless asked otherwise.
+pub const FUNCTIONS: usize = 10;
+
+/// Findings shown; the JSON has them all.
+const FINDINGS: usize = 20;
+
+/// Writes the report. `headline` is the sentence that says what to do first.
+pub fn write(
+    report: &Report,
+    headline: &str,
+    options: Options,
+    style: &Style,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let out = &mut out;
+    table::wrap(out, style, Paint::Bold, &style.text(headline), "")?;
+    writeln!(out)?;
+    functions(out, report, options, style)?;
+    if options.segments {
+        segments::write(out, report, style)?;
+    }
+    trust(out, report, style)?;
+    findings(out, report, style)
+}
+
+/// One function with its row for each CPU count.
+struct Line<'a> {
+    name: &'a str,
+    location: Option<&'a str>,
+    folded: bool,
+    sampled: bool,
+    rows: Vec<Option<&'a FunctionRow>>,
+}
+
+fn share(ns: f64, result: &CpuResult) -> f64 {
+    if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 }
+}
+
+/// Largest share of its own at any CPU count first: that is where time is to be gained.
+fn lines(report: &Report) -> Vec<Line<'_>> {
+    let mut by_name: BTreeMap<&str, Line<'_>> = BTreeMap::new();
+    for (column, result) in report.results.iter().enumerate() {
+        for row in &result.functions {
+            let line = by_name.entry(&row.function).or_insert_with(|| Line {
+                name: &row.function,
+                location: row.location.as_deref(),
+                folded: false,
+                sampled: false,
+                rows: vec![None; report.results.len()],
+            });
+            line.folded |= row.folded;
+            line.sampled |= !row.exact;
+            line.rows[column] = Some(row);
+        }
+    }
+    let most = |line: &Line<'_>, measure: fn(&FunctionRow) -> f64| {
+        let shares = line.rows.iter().zip(&report.results);
+        let shares = shares.filter_map(|(row, result)| row.map(|row| share(measure(row), result)));
+        shares.fold(f64::NEG_INFINITY, f64::max)
+    };
+    let mut lines: Vec<Line<'_>> = by_name.into_values().collect();
+    lines.sort_by(|a, b| {
+        let own = most(b, |row| row.tet_ns).total_cmp(&most(a, |row| row.tet_ns));
+        own.then(most(b, |row| row.tetid_ns).total_cmp(&most(a, |row| row.tetid_ns)))
+    });
+    lines
+}
+
+fn functions(out: &mut impl Write, report: &Report, options: Options, style: &Style) -> io::Result<()> {
+    if report.results.is_empty() {
+        return Ok(());
+    }
+    let count = report.results.len();
+    // Shares and times beside each other where that fits.
+    let wide = 44 + count * WIDE_CELL <= style.width;
+    let (cell, label) = if wide { (WIDE_CELL, 44) } else { (NARROW_CELL, 26) };
+    let layout = Layout::new(style, count, cell, label, 60);
+    let lines = lines(report);
+    let shown = options.top.unwrap_or(FUNCTIONS).min(lines.len());
+    for block in (0..count).collect::<Vec<_>>().chunks(layout.cells_per_block) {
+        let results: Vec<&CpuResult> = block.iter().map(|&column| &report.results[column]).collect();
+        predicted(out, &layout, style, &results)?;
+        if shown > 0 {
+            let what = "Share of the predicted time on the critical path: self = in the function itself, \
+                        total = with all it calls.";
+            writeln!(out)?;
+            table::wrap(out, style, Paint::Dim, what, "")?;
+            writeln!(out)?;
+        }
+        for line in &lines[..shown] {
+            function(out, &layout, style, line, block, &results, wide)?;
+        }
+        writeln!(out)?;
+    }
+    if lines.len() > shown {
+        let rest = lines.len() - shown;
+        let more = format!(
+            "{} more with smaller shares: --top {} shows all.",
+            plural(rest, "function"),
+            lines.len()
+        );
+        writeln!(out, "{more}\n")?;
+    }
+    Ok(())
+}
+
+const NARROW_CELL: usize = 9;
+const WIDE_CELL: usize = 18;
+
+fn plural(count: usize, noun: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", grouped(count as u64))
+}
+
+pub(super) fn cpu_title(cpus: Cpus, style: &Style) -> String {
+    match cpus {
+        Cpus::Count(count) if count.get() == 1 => "1 CPU".into(),
+        Cpus::Count(count) if count.get() > 9_999 => count.to_string(),
+        Cpus::Count(count) => format!("{count} CPUs"),
+        Cpus::Infinite => if style.unicode { "∞ CPUs" } else { "inf CPUs" }.into(),
+    }
+}
+
+fn predicted(out: &mut impl Write, layout: &Layout, style: &Style, results: &[&CpuResult]) -> io::Result<()> {
+    let cells = |cell: &dyn Fn(&CpuResult) -> String| -> Vec<String> {
+        results.iter().map(|result| cell(result)).collect()
+    };
+    let times = if style.unicode { "×" } else { "x" };
+    let titles = cells(&|result| cpu_title(result.cpus, style));
+    table::line(out, layout, style, "", Paint::Plain, &titles)?;
+    let time = cells(&|result| style.text(&duration(result.time_ns)));
+    table::line(out, layout, style, "predicted time", Paint::Bold, &time)?;
+    let speedup = cells(&|result| format!("{:.2}{times}", result.speedup));
+    table::line(out, layout, style, "predicted speed-up", Paint::Bold, &speedup)
+}
+
+fn function(
+    out: &mut impl Write,
+    layout: &Layout,
+    style: &Style,
+    line: &Line<'_>,
+    block: &[usize],
+    results: &[&CpuResult],
+    wide: bool,
+) -> io::Result<()> {
+    let columns: Vec<_> =
+        block.iter().zip(results).map(|(&column, result)| (line.rows[column], *result)).collect();
+    let cells = |cell: &dyn Fn(&FunctionRow, &CpuResult) -> String| -> Vec<String> {
+        columns.iter().map(|(row, result)| row.map_or("-".into(), |row| cell(row, result))).collect()
+    };
+    let time = |ns: f64, result: &CpuResult| {
+        let percent = percent(share(ns, result));
+        if wide { format!("{:>9} {percent:>7}", style.text(&duration(ns))) } else { percent }
+    };
+    let marks = match (line.folded, line.sampled) {
+        (false, false) => "",
+        (true, false) => "  [probes taken off: its later calls count for its callers]",
+        (false, true) => "  [sampled]",
+        (true, true) => "  [probes taken off, sampled]",
+    };
+    let location = line.location.map(|location| format!("  {}", style.text(location))).unwrap_or_default();
+    let beside = format!("{location}{marks}");
+    let room = style.width.saturating_sub(width(&beside)).max(24);
+    let name = style.fit(line.name, room);
+    writeln!(out, "{}{}", style.paint(Paint::Bold, &name), style.paint(Paint::Dim, &beside))?;
+    let indented = |label: &str| format!("  {label}");
+    table::line(
+        out,
+        layout,
+        style,
+        &indented("self"),
+        Paint::Plain,
+        &cells(&|row, result| time(row.tet_ns, result)),
+    )?;
+    table::line(
+        out,
+        layout,
+        style,
+        &indented("total"),
+        Paint::Plain,
+        &cells(&|row, result| time(row.tetid_ns, result)),
+    )?;
+    table::line(out, layout, style, &indented("calls"), Paint::Plain, &cells(&|row, _| calls(row.calls)))
+}
+
+/// Never wider than a narrow cell: `1,023`, `1.23 M`.
+fn calls(count: u64) -> String {
+    match count {
+        ..1_000_000 => grouped(count),
+        1_000_000..1_000_000_000 => format!("{:.2} M", count as f64 / 1e6),
+        _ => format!("{:.2} G", count as f64 / 1e9),
+    }
+}
+
+/// `93.1 %`, `-4.0 %`, `250 %`.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if !percent.is_finite() {
+        "?".into()
+    } else if percent.abs() < 99.95 {
+        // Never -0.0.
+        format!("{:.1} %", if percent.abs() < 0.05 { 0.0 } else { percent })
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+fn trust(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
+    let trust = &report.trust;
+    let count = |count: u64, one: &str, many: &str| {
+        format!("{} {}", grouped(count), if count == 1 { one } else { many })
+    };
+    let text = format!(
+        "Trust: {}, {}; lost {}, unmatched {}, unknown {}, censored {}.",
+        count(trust.events, "event", "events"),
+        count(trust.wakes, "wake", "wakes"),
+        grouped(trust.lost),
+        grouped(trust.unmatched),
+        style.text(&duration(trust.unknown_ns as f64)),
+        grouped(trust.censored),
+    );
+    table::wrap(out, style, Paint::Plain, &text, "       ")
+}
+
+fn findings(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
+    for finding in report.findings.iter().take(FINDINGS) {
+        let text = format!("! {}: {}", clean(&finding.kind), clean(&finding.text));
+        table::wrap(out, style, Paint::Warning, &style.text(&text), "  ")?;
+    }
+    match report.findings.len().saturating_sub(FINDINGS) {
+        0 => Ok(()),
+        more => writeln!(out, "! {}: --json lists them all.", plural(more, "more finding")),
+    }
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

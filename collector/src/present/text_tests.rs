@@ -1,0 +1,163 @@
+//! What the report looks like at 80 and 160 columns.
+
+use super::*;
+use engine::report::{Finding, SegmentRow, Trust};
+use std::num::NonZeroU32;
+
+const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
+const WIDE: Style = Style { colour: false, unicode: true, width: 160 };
+const HEADLINE: &str = "Make partition faster first: on 8 CPUs it takes 61.0 % of the predicted time, so the \
+                        run would be up to 2.56 times as fast.";
+
+fn row(name: &str, calls: u64, tet_ns: f64, tetid_ns: f64) -> FunctionRow {
+    FunctionRow { function: name.into(), location: None, calls, tet_ns, tetid_ns, exact: true, folded: false }
+}
+
+fn result(cpus: u32, time_ns: f64, functions: Vec<FunctionRow>) -> CpuResult {
+    CpuResult {
+        cpus: NonZeroU32::new(cpus).map_or(Cpus::Infinite, Cpus::Count),
+        time_ns,
+        speedup: 2e9 / time_ns,
+        functions,
+        segments: Vec::new(),
+    }
+}
+
+const LONG: &str =
+    "std::collections::hash::map::HashMap<alloc::string::String, my_program::Entry>::insert_with_a_long_name";
+
+fn report() -> Report {
+    let mut results = Vec::new();
+    for (cpus, time) in [(1, 2.0e9), (2, 1.1e9), (4, 7e8), (8, 5e8), (16, 4.4e8), (0, 4.2e8)] {
+        let slow = 1.0 - f64::from(cpus) / 40.0;
+        let mut sort = row("sort_parallel", 127, time * 0.3 * slow, time);
+        sort.location = Some("quicksort.c:41".into());
+        let mut folded = row("swap", 1_234_567, time * 0.05, time * 0.05);
+        folded.folded = true;
+        let mut functions =
+            vec![sort, row("partition", 1_023, time * 0.61, time * 0.61), folded, row("main", 1, 0.0, time)];
+        if cpus != 1 {
+            functions.push(row(LONG, 3, time * 1.5, time * 2.5));
+            functions.push(row("waits_for_disk", 2, -time * 0.04, -time * 0.04));
+        }
+        results.push(result(cpus, time, functions));
+    }
+    Report {
+        results,
+        trust: Trust {
+            events: 7_654_321,
+            wakes: 123_456,
+            lost: 3,
+            unmatched: 1,
+            unknown_ns: 1_500_000,
+            censored: 4,
+        },
+        findings: vec![Finding {
+            kind: "deadlock".into(),
+            text: "T1 holds a and waits for b, T2 holds b and waits for a: the result goes up to 3.00 ms, where \
+                   they meet."
+                .into(),
+        }],
+    }
+}
+
+fn shown(report: &Report, options: Options, style: &Style) -> String {
+    let mut out = Vec::new();
+    write(report, HEADLINE, options, style, &mut out).expect("written");
+    String::from_utf8(out).expect("text")
+}
+
+fn check(snapshot: &str, file: &str, text: &str) {
+    if std::env::var_os("LONGPOLE_BLESS").is_some() {
+        let path = format!("{}/src/present/snapshots/{file}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(path, text).expect("blessed");
+        return;
+    }
+    assert_eq!(text, snapshot, "LONGPOLE_BLESS=1 accepts the new look");
+}
+
+#[test]
+fn eighty_columns() {
+    let text = shown(&report(), Options::default(), &NARROW);
+    check(include_str!("snapshots/report-80.txt"), "report-80.txt", &text);
+    assert!(text.lines().all(|line| width(line) <= 80));
+}
+
+#[test]
+fn a_hundred_and_sixty_columns() {
+    let text = shown(&report(), Options::default(), &WIDE);
+    check(include_str!("snapshots/report-160.txt"), "report-160.txt", &text);
+    assert!(text.lines().all(|line| width(line) <= 160));
+}
+
+#[test]
+fn ascii_where_there_is_no_utf8() {
+    let text = shown(&report(), Options::default(), &Style { unicode: false, ..NARROW });
+    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains("inf CPUs") && text.contains("1.00x"), "{text}");
+}
+
+#[test]
+fn more_cpu_counts_than_fit_go_into_further_blocks() {
+    let mut report = report();
+    report.results = (1..=13).map(|cpus| result(cpus, 2e9 / f64::from(cpus), Vec::new())).collect();
+    let text = shown(&report, Options::default(), &NARROW);
+    assert!(text.lines().all(|line| width(line) <= 80), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("predicted time")).count(), 3);
+    let (_, table) = text.split_once("\n\n").expect("a table behind the headline");
+    for cpus in 2..=13 {
+        assert_eq!(table.matches(&format!(" {cpus} CPUs")).count(), 1, "{cpus}: {text}");
+    }
+}
+
+#[test]
+fn hostile_names_do_not_reach_the_terminal() {
+    let mut report = report();
+    report.results[0].functions[0].function = "evil\u{1b}[2J\u{7}\nname\u{202e}".into();
+    report.results[0].functions[0].location = Some("\u{9b}31m:1".into());
+    report.findings[0].text = "\u{1b}]0;title\u{7}".into();
+    for style in [NARROW, WIDE, Style { unicode: false, ..NARROW }] {
+        let text = shown(&report, Options { segments: true, top: None }, &style);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        assert!(!text.contains('\u{202e}'), "{text:?}");
+    }
+}
+
+#[test]
+fn top_limits_the_functions_and_says_so() {
+    let text = shown(&report(), Options { top: Some(2), segments: false }, &NARROW);
+    assert!(text.contains("partition") && !text.contains("main"), "{text}");
+    assert!(text.contains("4 functions more with smaller shares: --top 6 shows all."), "{text}");
+}
+
+#[test]
+fn segments_have_their_weights_side_by_side() {
+    let mut report = report();
+    for (i, result) in report.results.iter_mut().enumerate() {
+        result.segments = vec![SegmentRow {
+            thread: "T2".into(),
+            operation: 3,
+            function: Some("g".into()),
+            start_ns: 2_000.0,
+            end_ns: 3_000.0,
+            weight: i as f64 / 2.0 - 1.0,
+        }];
+    }
+    let text = shown(&report, Options { segments: true, top: Some(0) }, &WIDE);
+    let line = text.lines().find(|line| line.starts_with("T2")).expect("a line for T2");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words, ["T2", "3", "g", "2.00", "µs", "1.00", "µs", "-1", "-0.5", "0", "0.5", "1", "1.5"]);
+}
+
+#[test]
+fn colour_only_when_the_style_has_it() {
+    assert!(!shown(&report(), Options::default(), &NARROW).contains('\u{1b}'));
+    let coloured = shown(&report(), Options::default(), &Style { colour: true, ..NARROW });
+    assert!(coloured.starts_with("\u{1b}[1mMake partition faster first"));
+}
+
+#[test]
+fn nothing_to_show_is_shown_as_nothing() {
+    let text = shown(&Report::default(), Options { segments: true, top: None }, &NARROW);
+    assert!(text.contains("Trust: 0 events, 0 wakes; lost 0, unmatched 0, unknown 0 ns, censored 0."));
+}
