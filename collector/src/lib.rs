@@ -3,4 +3,5 @@
 pub mod cli;
 pub mod present;
 pub mod session;
+pub mod symbols;
 pub mod tui;

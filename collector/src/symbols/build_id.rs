@@ -1,0 +1,117 @@
+//! The number a linker gives a build: tells whether two files belong together.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A GNU build-id: 1 to 64 bytes, 20 usually. Text form: lower-case hexadecimal.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BuildId(Vec<u8>);
+
+/// Text that is no build-id.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a build-id: 2 to 128 hexadecimal digits are needed")]
+pub struct NotABuildId;
+
+impl BuildId {
+    /// Longest build-id accepted, bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// The build-id of these bytes, unless there are none or too many.
+    pub fn new(bytes: &[u8]) -> Option<BuildId> {
+        (!bytes.is_empty() && bytes.len() <= BuildId::MAX_BYTES).then(|| BuildId(bytes.to_vec()))
+    }
+
+    /// The first GNU build-id in a note section or segment.
+    pub fn in_notes(mut notes: &[u8]) -> Option<BuildId> {
+        // Each note: name size, description size, type (3 × u32), then both padded to 4 bytes.
+        loop {
+            let header = notes.first_chunk::<12>()?;
+            let word =
+                |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+            let (name_bytes, data_bytes, kind) = (word(0) as usize, word(4) as usize, word(8));
+            let name = notes.get(12..)?.get(..name_bytes)?;
+            let data_at = 12usize.checked_add(name_bytes.checked_next_multiple_of(4)?)?;
+            let data = notes.get(data_at..)?.get(..data_bytes)?;
+            if kind == object::elf::NT_GNU_BUILD_ID.0 && name == b"GNU\0" {
+                return BuildId::new(data);
+            }
+            notes = notes.get(data_at.checked_add(data_bytes.checked_next_multiple_of(4)?)?..)?;
+        }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+impl From<BuildId> for String {
+    fn from(id: BuildId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for BuildId {
+    type Error = NotABuildId;
+
+    fn try_from(text: String) -> Result<BuildId, NotABuildId> {
+        if !text.len().is_multiple_of(2) || text.len() > BuildId::MAX_BYTES * 2 {
+            return Err(NotABuildId);
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+        let bytes: Option<Vec<u8>> = text
+            .as_bytes()
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
+            .collect();
+        bytes.as_deref().and_then(BuildId::new).ok_or(NotABuildId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_behind_another_note() {
+        let mut notes = Vec::new();
+        for (name, kind, data) in [(&b"Go\0"[..], 4u32, &b"abcde"[..]), (b"GNU\0", 3, &[0xde, 0xad, 0x01])] {
+            notes.extend((name.len() as u32).to_le_bytes());
+            notes.extend((data.len() as u32).to_le_bytes());
+            notes.extend(kind.to_le_bytes());
+            for part in [name, data] {
+                notes.extend(part);
+                notes.resize(notes.len().next_multiple_of(4), 0);
+            }
+        }
+        let id = BuildId::in_notes(&notes).unwrap();
+        assert_eq!(id.to_string(), "dead01");
+        assert_eq!(BuildId::try_from("DEAD01".to_owned()), Ok(id));
+        for cut in 0..notes.len() {
+            let _ = BuildId::in_notes(&notes[..cut]);
+        }
+        assert_eq!(BuildId::in_notes(&[0xff; 64]), None);
+    }
+
+    #[test]
+    fn text_form_is_checked() {
+        for bad in ["", "0", "0g", &"00".repeat(65)] {
+            assert_eq!(BuildId::try_from(bad.to_owned()), Err(NotABuildId), "{bad}");
+        }
+    }
+}

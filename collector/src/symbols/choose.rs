@@ -1,0 +1,327 @@
+//! Which of a binary's functions get probes: the largest ones of the program's own, each with its entry and
+//! exits, and a count with a reason for all that are left out.
+
+use super::exits::{Analysis, Exits, analyse};
+use super::functions::{Function, FunctionKind, ModuleFunctions};
+use super::glob;
+use super::name;
+use super::origin;
+use super::unsure::UnsureReason;
+use super::unwind::UnwindTables;
+use engine::event::FunctionFact;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// What the user wants probed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// At most this many functions; the largest ones count most.
+    pub max_functions: usize,
+    /// Patterns (`*`, `?`) of names to probe. Given any, nothing else is probed; and what they name is probed
+    /// even if it belongs to a runtime or to Rust's standard library.
+    pub include: Vec<String>,
+    /// Patterns of names not to probe. They win over `include`.
+    pub exclude: Vec<String>,
+    /// Limit on the depth of open probed calls per thread (`--depth`), as in the 2001 paper, section 3.2: calls
+    /// below it are not recorded and count for the caller at the limit. Depth is known only while the program
+    /// runs, so it does not narrow the choice: it is passed on in [`Choice::depth`] to the kernel side.
+    pub depth: Option<u32>,
+    /// Number of the first function chosen, so that several modules can share one table.
+    pub first_id: u32,
+}
+
+impl Default for Selection {
+    fn default() -> Selection {
+        Selection { max_functions: 4096, include: Vec::new(), exclude: Vec::new(), depth: None, first_id: 0 }
+    }
+}
+
+/// A function to probe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChosenFunction {
+    /// For the recording's function table; `location` is filled by [`super::locate_functions`].
+    pub fact: FunctionFact,
+    /// Address of its first instruction, as linked.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// File offset of the entry probe.
+    pub entry_offset: u64,
+    /// File offsets of the exit probes; empty if it never returns or if `unsure` says why there are none.
+    pub exit_offsets: Vec<u64>,
+    /// Why only its entry is probed.
+    pub unsure: Option<UnsureReason>,
+}
+
+/// Why a function is not probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeftOut {
+    /// Beyond [`Selection::max_functions`].
+    BeyondLimit,
+    /// No pattern of [`Selection::include`] names it.
+    NotNamed,
+    /// A pattern of [`Selection::exclude`] names it.
+    Excluded,
+    /// Another name of a function that is counted already.
+    Alias,
+    /// Runs in the dynamic linker.
+    IfuncResolver,
+    /// `.cold` and `.part` pieces of other functions.
+    Fragment,
+    /// Linker stubs and start-up code.
+    Startup,
+    /// A compiler's runtime library.
+    CompilerRuntime,
+    /// Rust's standard library, its generic code included.
+    RustStandard,
+    /// No size, or nothing but a jump or a return.
+    TooSmall,
+    /// The kernel takes no probe on its first instruction, or its first instruction is the head of a loop.
+    NotProbeable,
+}
+
+impl LeftOut {
+    /// What follows a count: `12 aliases`.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            LeftOut::BeyondLimit => "smaller ones beyond --max-functions",
+            LeftOut::NotNamed => "not named by --functions",
+            LeftOut::Excluded => "excluded",
+            LeftOut::Alias => "aliases",
+            LeftOut::IfuncResolver => "resolvers of the dynamic linker",
+            LeftOut::Fragment => "cold or outlined parts of others",
+            LeftOut::Startup => "stubs and start-up code",
+            LeftOut::CompilerRuntime => "of a compiler's runtime",
+            LeftOut::RustStandard => "of the Rust standard library",
+            LeftOut::TooSmall => "too small to measure",
+            LeftOut::NotProbeable => "that cannot hold a probe",
+        }
+    }
+}
+
+/// The outcome of [`choose`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choice {
+    /// The functions to probe, largest first; their numbers count up from [`Selection::first_id`].
+    pub chosen: Vec<ChosenFunction>,
+    /// Function symbols there are: those chosen and all that are left out.
+    pub total: usize,
+    /// How many are left out, by reason.
+    pub left_out: BTreeMap<LeftOut, usize>,
+    /// How many of the chosen are probed by entry only, by reason.
+    pub entry_only: BTreeMap<UnsureReason, usize>,
+    /// See [`Selection::depth`].
+    pub depth: Option<u32>,
+}
+
+impl Choice {
+    /// One plain sentence: `412 of 6,310 functions probed, 5,020 of the Rust standard library and 878 aliases
+    /// left out`.
+    pub fn sentence(&self) -> String {
+        let mut text = format!("{} of {} functions probed", grouped(self.chosen.len()), grouped(self.total));
+        let mut reasons: Vec<_> = self.left_out.iter().collect();
+        reasons.sort_by_key(|&(_, &count)| Reverse(count));
+        let parts: Vec<String> = reasons
+            .iter()
+            .map(|(reason, count)| format!("{} {}", grouped(**count), reason.phrase()))
+            .collect();
+        if let Some((last, before)) = parts.split_last() {
+            let list =
+                if before.is_empty() { last.clone() } else { format!("{} and {last}", before.join(", ")) };
+            text.push_str(&format!("; left out: {list}"));
+        }
+        let unsure: usize = self.entry_only.values().sum();
+        if unsure > 0 {
+            text.push_str(&format!("; {} of the probed by entry only", grouped(unsure)));
+        }
+        text
+    }
+}
+
+/// Chooses the functions of a module to probe. Reads and decodes the instructions of the chosen ones only.
+pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
+    let mut choice = Choice { total: module.functions().len(), depth: selection.depth, ..Choice::default() };
+    let mut candidates = Vec::new();
+    let mut group = 0..0;
+    for (index, function) in module.functions().iter().enumerate() {
+        if index >= group.end {
+            let names =
+                module.functions()[index..].iter().take_while(|other| other.address == function.address);
+            group = index..index + names.count();
+        }
+        match left_out(module, function, &module.functions()[group.clone()], selection) {
+            Some(reason) => *choice.left_out.entry(reason).or_default() += 1,
+            None => candidates.push(index),
+        }
+    }
+    candidates.sort_by_key(|&index| {
+        let function = &module.functions()[index];
+        (Reverse(function.size), function.address)
+    });
+
+    // Some turn out unfit only when they are decoded; the next largest take their places.
+    let unwind = UnwindTables::read(module.elf());
+    let mut rest = &candidates[..];
+    while choice.chosen.len() < selection.max_functions && !rest.is_empty() {
+        let wanted = (selection.max_functions - choice.chosen.len()).min(rest.len());
+        let (batch, later) = rest.split_at(wanted);
+        rest = later;
+        for (&index, analysis) in batch.iter().zip(analyse_all(module, unwind.as_ref(), batch)) {
+            match unfit(&analysis) {
+                Some(reason) => *choice.left_out.entry(reason).or_default() += 1,
+                None => add(module, &mut choice, selection, index, analysis),
+            }
+        }
+    }
+    if !rest.is_empty() {
+        *choice.left_out.entry(LeftOut::BeyondLimit).or_default() += rest.len();
+    }
+    choice
+}
+
+fn left_out(
+    module: &ModuleFunctions,
+    function: &Function,
+    names: &[Function],
+    selection: &Selection,
+) -> Option<LeftOut> {
+    match function.kind {
+        FunctionKind::Alias(_) => return Some(LeftOut::Alias),
+        FunctionKind::IfuncResolver => return Some(LeftOut::IfuncResolver),
+        FunctionKind::Plt | FunctionKind::Startup => return Some(LeftOut::Startup),
+        FunctionKind::Cold => return Some(LeftOut::Fragment),
+        FunctionKind::Part | FunctionKind::Ordinary => {}
+    }
+    if function.size == 0 {
+        return Some(LeftOut::TooSmall);
+    }
+    if named(module, names, &selection.exclude) {
+        return Some(LeftOut::Excluded);
+    }
+    if !selection.include.is_empty() {
+        return (!named(module, names, &selection.include)).then_some(LeftOut::NotNamed);
+    }
+    if function.kind == FunctionKind::Part {
+        return Some(LeftOut::Fragment);
+    }
+    let raw = module.raw_name(function);
+    if origin::is_compiler_runtime(&raw) {
+        return Some(LeftOut::CompilerRuntime);
+    }
+    let rust = name::demangled_rust(&raw)?;
+    origin::is_rust_standard(&raw, &rust).then_some(LeftOut::RustStandard)
+}
+
+/// Whether a pattern matches one of the names at an address: readable, readable without parameters, or raw.
+fn named(module: &ModuleFunctions, names: &[Function], patterns: &[String]) -> bool {
+    // A hostile table may hold millions of names for one address.
+    !patterns.is_empty()
+        && names.iter().take(64).any(|function| {
+            let raw = module.raw_name(function);
+            let readable = module.name(function);
+            let short = name::demangled_without_parameters(&raw);
+            patterns.iter().any(|pattern| {
+                glob::matches(pattern, &readable)
+                    || glob::matches(pattern, &raw)
+                    || short.as_deref().is_some_and(|short| glob::matches(pattern, short))
+            })
+        })
+}
+
+/// Decodes functions on a few threads: they are independent, and order does not depend on timing.
+fn analyse_all(module: &ModuleFunctions, unwind: Option<&UnwindTables>, indices: &[usize]) -> Vec<Analysis> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    if threads == 1 || indices.len() < 256 {
+        return indices.iter().map(|&index| analyse(module, unwind, index)).collect();
+    }
+    // Dealt out in turn, since the functions are sorted by size.
+    let shares: Vec<Vec<Analysis>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|first| {
+                let share = indices.iter().skip(first).step_by(threads);
+                scope.spawn(move || share.map(|&index| analyse(module, unwind, index)).collect())
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap_or_default()).collect()
+    });
+    let mut shares: Vec<_> = shares.into_iter().map(Vec::into_iter).collect();
+    (0..indices.len())
+        .map(|at| shares[at % threads].next().unwrap_or_else(|| analyse(module, unwind, indices[at])))
+        .collect()
+}
+
+fn unfit(analysis: &Analysis) -> Option<LeftOut> {
+    if analysis.is_stub {
+        Some(LeftOut::TooSmall)
+    } else if !analysis.entry_can_hold_probe || analysis.exits == Exits::Unsure(UnsureReason::LoopToEntry) {
+        Some(LeftOut::NotProbeable)
+    } else {
+        None
+    }
+}
+
+fn add(
+    module: &ModuleFunctions,
+    choice: &mut Choice,
+    selection: &Selection,
+    index: usize,
+    analysis: Analysis,
+) {
+    let function = &module.functions()[index];
+    let (exit_offsets, unsure) = match analysis.exits {
+        Exits::Sure(offsets) => (offsets, None),
+        Exits::Unsure(reason) => (Vec::new(), Some(reason)),
+    };
+    if let Some(reason) = unsure {
+        *choice.entry_only.entry(reason).or_default() += 1;
+    }
+    let number = u32::try_from(choice.chosen.len()).unwrap_or(u32::MAX);
+    choice.chosen.push(ChosenFunction {
+        fact: FunctionFact {
+            id: selection.first_id.saturating_add(number),
+            name: module.name(function),
+            module: module.module().to_owned(),
+            offset: function.file_offset,
+            location: None,
+            exits_probed: unsure.is_none(),
+        },
+        address: function.address,
+        size: function.size,
+        entry_offset: function.file_offset,
+        exit_offsets,
+        unsure,
+    });
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_counts_everything() {
+        let choice = Choice {
+            total: 6310,
+            left_out: BTreeMap::from([(LeftOut::Alias, 878), (LeftOut::RustStandard, 5432)]),
+            ..Choice::default()
+        };
+        assert_eq!(
+            choice.sentence(),
+            "0 of 6,310 functions probed; left out: 5,432 of the Rust standard library and 878 aliases"
+        );
+        assert_eq!(Choice::default().sentence(), "0 of 0 functions probed");
+        assert_eq!(grouped(1_000_000), "1,000,000");
+    }
+}

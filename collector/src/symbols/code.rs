@@ -1,0 +1,169 @@
+//! A function's instructions, reduced to what matters for its exits: where each starts and where it can go on.
+
+use super::probeable::can_hold_probe;
+use super::unsure::UnsureReason;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+/// One instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Address as linked.
+    pub address: u64,
+    /// Bytes.
+    pub len: u8,
+    /// Where control goes.
+    pub flow: Flow,
+    /// Whether the kernel lets a probe replace it.
+    pub can_hold_probe: bool,
+}
+
+/// Where control goes after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// To the next instruction.
+    Next,
+    /// To the next one, which does nothing or traps: padding if nothing reaches it.
+    Padding,
+    /// To the next one after a call, unless the called function does not return.
+    Call(Option<u64>),
+    /// To the caller.
+    Return,
+    /// To this address.
+    Jump(u64),
+    /// To this address or to the next instruction.
+    Branch(u64),
+    /// Through a table of addresses inside the function.
+    TableJump,
+    /// Through a single memory slot at a fixed address (`jmp *f@GOTPCREL(%rip)`): to another function.
+    SlotJump,
+    /// To an address that cannot be told from here.
+    UnknownJump,
+    /// Nowhere (`ud2`, `hlt`).
+    Stop,
+}
+
+impl Step {
+    /// Address after it.
+    pub fn end(&self) -> u64 {
+        self.address.wrapping_add(u64::from(self.len))
+    }
+}
+
+/// How many instructions before an indirect jump are looked at to recognise a jump table.
+const WINDOW: usize = 8;
+
+/// Decodes `bytes` as instructions from the first to the last byte. Anything that compiled code does not hold
+/// (invalid, privileged, zeros, an instruction that reaches beyond the end) means that there is data in between,
+/// so that no address in there can be trusted.
+pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnsureReason> {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let mut steps = Vec::with_capacity(bytes.len() / 4);
+    let mut window = [Instruction::default(); WINDOW];
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() {
+        let from = decoder.position();
+        decoder.decode_out(&mut instruction);
+        let Some(own) = bytes.get(from..decoder.position()).filter(|own| !own.is_empty()) else {
+            return Err(UnsureReason::NotCode);
+        };
+        if instruction.is_invalid() || is_foreign(&instruction, own) {
+            return Err(UnsureReason::NotCode);
+        }
+        let flow = flow(&instruction, &window);
+        steps.push(Step {
+            address: instruction.ip(),
+            len: own.len() as u8,
+            flow,
+            can_hold_probe: can_hold_probe(&instruction, own),
+        });
+        window.rotate_left(1);
+        window[WINDOW - 1] = instruction;
+    }
+    Ok(steps)
+}
+
+/// Valid encodings that no compiler puts into a function, but that data often looks like.
+fn is_foreign(instruction: &Instruction, bytes: &[u8]) -> bool {
+    let far = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Retf
+            | Mnemonic::Iret
+            | Mnemonic::Iretd
+            | Mnemonic::Iretq
+            | Mnemonic::Sysret
+            | Mnemonic::Sysexit
+    );
+    let far_branch = (0..instruction.op_count())
+        .any(|operand| matches!(instruction.op_kind(operand), OpKind::FarBranch16 | OpKind::FarBranch32));
+    let privileged = instruction.is_privileged() && instruction.mnemonic() != Mnemonic::Hlt;
+    let odd_interrupt = instruction.flow_control() == FlowControl::Interrupt
+        && !matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Syscall);
+    far || far_branch || privileged || odd_interrupt || bytes == [0, 0]
+}
+
+fn flow(instruction: &Instruction, window: &[Instruction; WINDOW]) -> Flow {
+    match instruction.flow_control() {
+        FlowControl::Return => Flow::Return,
+        FlowControl::UnconditionalBranch => Flow::Jump(instruction.near_branch_target()),
+        FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend if has_target(instruction) => {
+            Flow::Branch(instruction.near_branch_target())
+        }
+        FlowControl::Call => match has_target(instruction) {
+            true => Flow::Call(Some(instruction.near_branch_target())),
+            false => Flow::Next,
+        },
+        FlowControl::IndirectCall => Flow::Call(None),
+        FlowControl::IndirectBranch => indirect(instruction, window),
+        FlowControl::Exception => Flow::Stop,
+        FlowControl::Interrupt if instruction.mnemonic() == Mnemonic::Int3 => Flow::Padding,
+        _ if instruction.mnemonic() == Mnemonic::Hlt => Flow::Stop,
+        _ if instruction.mnemonic() == Mnemonic::Nop => Flow::Padding,
+        _ => Flow::Next,
+    }
+}
+
+fn has_target(instruction: &Instruction) -> bool {
+    matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
+}
+
+fn indirect(jump: &Instruction, window: &[Instruction; WINDOW]) -> Flow {
+    // `notrack` lifts the check that the target starts with endbr64: compilers use it for jump tables only.
+    if jump.segment_prefix() == Register::DS {
+        return Flow::TableJump;
+    }
+    if jump.op0_kind() == OpKind::Memory {
+        let slot = jump.is_ip_rel_memory_operand()
+            || (jump.memory_base() == Register::None && jump.memory_index() == Register::None);
+        return if slot && jump.segment_prefix() == Register::None {
+            Flow::SlotJump
+        } else {
+            Flow::UnknownJump
+        };
+    }
+    if is_relative_table(jump.op0_register(), window) { Flow::TableJump } else { Flow::UnknownJump }
+}
+
+/// `movslq (base,index,4),r; add base,r; jmp *r`: distances to the table's own start, which is what compilers
+/// write for a `switch` in position-independent code and for nothing else.
+fn is_relative_table(target: Register, window: &[Instruction; WINDOW]) -> bool {
+    let mut recent = window.iter().rev().take_while(|instruction| {
+        matches!(instruction.flow_control(), FlowControl::Next) && !instruction.is_invalid()
+    });
+    let written = |instruction: &&Instruction| {
+        instruction.op_count() > 0
+            && instruction.op0_kind() == OpKind::Register
+            && instruction.op0_register().full_register() == target.full_register()
+    };
+    let Some(sum) = recent.find(written) else { return false };
+    if sum.mnemonic() != Mnemonic::Add || sum.op1_kind() != OpKind::Register {
+        return false;
+    }
+    let parts = [sum.op0_register(), sum.op1_register()];
+    recent.any(|load| {
+        load.mnemonic() == Mnemonic::Movsxd
+            && load.op1_kind() == OpKind::Memory
+            && load.memory_index() != Register::None
+            && load.memory_index_scale() == 4
+            && parts.contains(&load.op0_register())
+    })
+}

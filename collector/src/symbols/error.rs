@@ -1,0 +1,91 @@
+//! Why a binary's symbols cannot be read: one line for people, one hint.
+
+use super::name::safe_path;
+use std::path::{Path, PathBuf};
+
+/// A binary that cannot be used. `Display` is one line; [`SymbolError::hint`] says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolError {
+    /// The file cannot be opened.
+    #[error("cannot open {}: {source}", safe_path(path))]
+    Open {
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The file cannot be read as far as its own headers say it reaches.
+    #[error("cannot read {}: {what}", safe_path(path))]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Which part, and why.
+        what: String,
+    },
+    /// A directory, pipe or device.
+    #[error("{} is not a regular file", safe_path(path))]
+    NotRegular {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// No ELF file, or one whose headers contradict themselves.
+    #[error("{} is not a usable ELF file: {reason}", safe_path(path))]
+    NotElf {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An ELF file of a kind that longpole cannot probe.
+    #[error("{} is {what}, which longpole cannot probe", safe_path(path))]
+    Unsupported {
+        /// Which file.
+        path: PathBuf,
+        /// The kind, with its article.
+        what: &'static str,
+    },
+    /// Some part is larger than any honest file's.
+    #[error("{}: {what} is larger than {limit} bytes", safe_path(path))]
+    TooLarge {
+        /// Which file.
+        path: PathBuf,
+        /// Which part.
+        what: &'static str,
+        /// The limit, bytes.
+        limit: u64,
+    },
+}
+
+impl SymbolError {
+    /// What the user can do, one line.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SymbolError::Open { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                "run as root, or as the owner of the process with CAP_SYS_PTRACE"
+            }
+            SymbolError::Open { .. } => {
+                "check the path; a process that has ended takes its /proc files with it"
+            }
+            SymbolError::NotRegular { .. } => "name the program's own file",
+            SymbolError::Read { .. } | SymbolError::NotElf { .. } => {
+                "use --no-uprobes to record scheduler and futex events only"
+            }
+            SymbolError::Unsupported { .. } | SymbolError::TooLarge { .. } => {
+                "use --no-uprobes: scheduler and futex events need no symbols"
+            }
+        }
+    }
+
+    pub(super) fn not_elf(path: &Path, reason: impl Into<String>) -> SymbolError {
+        SymbolError::NotElf { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+impl From<SymbolError> for crate::cli::UserError {
+    fn from(error: SymbolError) -> Self {
+        let denied = matches!(&error, SymbolError::Open { source, .. }
+            if source.kind() == std::io::ErrorKind::PermissionDenied);
+        let code = if denied { crate::cli::Code::Permission } else { crate::cli::Code::Runtime };
+        crate::cli::UserError::new(code, error.to_string(), error.hint())
+    }
+}

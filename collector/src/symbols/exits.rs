@@ -1,0 +1,355 @@
+//! Where a function is left: every `ret` and every jump to another function, as addresses for exit probes.
+//!
+//! An exit probe tells which frame ends by its stack pointer: it has to be the one at the function's entry, where
+//! it points at the return address.
+//! - At a `ret` it is, since that is where `ret` takes the return address from.
+//! - At a jump to another function's start (a tail call) it is by the ABI: that function returns to whatever lies
+//!   on top of the stack, so it has to be our caller's address. Where there are unwind tables they must agree.
+//! - A jump inside the function, to its `.cold` part or through a `switch` table is no exit.
+//! - A conditional jump to another function would fire the probe whether it is taken or not: such a function is
+//!   [`UnsureReason::ConditionalTailCall`].
+//! - A jump to the function's own start is a tail call of itself: one exit, then one entry.
+//!
+//! A probe in the middle of an instruction destroys the program, a missed exit makes a function run for ever: a
+//! function is [`Exits::Sure`] only if every byte is explained, as instructions that direct jumps, landing pads
+//! or a recognised `switch` table reach, or as padding.
+
+use super::code::{self, Flow, Step};
+use super::functions::{Function, FunctionKind, ModuleFunctions, cold_parent};
+use super::unsure::UnsureReason;
+use super::unwind::{LandingPads, UnwindFacts, UnwindTables};
+
+/// Largest function that is decoded, bytes.
+const MAX_FUNCTION_BYTES: u64 = 4 << 20;
+/// Most pieces (`.cold` parts) of one function.
+const MAX_PIECES: usize = 8;
+
+/// A function's exits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exits {
+    /// All of them, as file offsets in order. None at all if it never returns.
+    Sure(Vec<u64>),
+    /// They cannot be told with certainty: probe its entry only.
+    Unsure(UnsureReason),
+}
+
+/// What [`analyse`] found out about a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Analysis {
+    /// Its exits.
+    pub exits: Exits,
+    /// Whether the kernel lets a probe replace its first instruction.
+    pub entry_can_hold_probe: bool,
+    /// Whether it does nothing but leave: its first instruction (after `endbr64`) is an exit.
+    pub is_stub: bool,
+}
+
+/// Finds the exits of a function of the module. `unwind` are the module's tables, if it has any.
+pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: usize) -> Analysis {
+    let Some(&function) = module.functions().get(index) else {
+        return Analysis {
+            exits: Exits::Unsure(UnsureReason::Unreadable),
+            entry_can_hold_probe: false,
+            is_stub: false,
+        };
+    };
+    let start = start_of(module, &function);
+    let exits = if module.is_go() {
+        Err(UnsureReason::Go)
+    } else if !module.elf().is_x86_64 {
+        Err(UnsureReason::Architecture)
+    } else {
+        Body::read(module, unwind, index).and_then(|body| body.exits(module))
+    };
+    let is_stub =
+        matches!(&exits, Ok(exits) if start.first_work.is_some_and(|offset| exits.contains(&offset)));
+    Analysis {
+        exits: exits.map_or_else(Exits::Unsure, Exits::Sure),
+        entry_can_hold_probe: start.can_hold_probe || !module.elf().is_x86_64,
+        is_stub,
+    }
+}
+
+struct Start {
+    can_hold_probe: bool,
+    /// File offset of the first instruction that is no `endbr64` or padding.
+    first_work: Option<u64>,
+}
+
+fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
+    let size = function.size.clamp(1, 48);
+    let bytes = (module.elf().read(function.file_offset, size, "a function", 48)).unwrap_or_default();
+    let mut decoder =
+        iced_x86::Decoder::with_ip(64, &bytes, function.address, iced_x86::DecoderOptions::NONE);
+    let mut start = Start { can_hold_probe: false, first_work: None };
+    while decoder.can_decode() {
+        let from = decoder.position();
+        let instruction = decoder.decode();
+        let own = bytes.get(from..decoder.position()).unwrap_or_default();
+        if from == 0 {
+            start.can_hold_probe = super::probeable::can_hold_probe(&instruction, own);
+        }
+        let idle = matches!(instruction.mnemonic(), iced_x86::Mnemonic::Endbr64 | iced_x86::Mnemonic::Nop);
+        if !idle || instruction.is_invalid() {
+            start.first_work = function.file_offset.checked_add(from as u64);
+            break;
+        }
+    }
+    start
+}
+
+/// A function's own instructions: its main piece and the `.cold` parts that it jumps to.
+struct Body {
+    function: Function,
+    index: usize,
+    pieces: Vec<Piece>,
+    /// Of all pieces, in order of address.
+    steps: Vec<Step>,
+    /// Where exceptions land; `None` if some table of them cannot be read.
+    landing: Option<Vec<u64>>,
+}
+
+struct Piece {
+    start: u64,
+    end: u64,
+    facts: Option<UnwindFacts>,
+}
+
+impl Body {
+    fn read(
+        module: &ModuleFunctions,
+        unwind: Option<&UnwindTables>,
+        index: usize,
+    ) -> Result<Body, UnsureReason> {
+        let function = module.functions()[index];
+        let mut body =
+            Body { function, index, pieces: Vec::new(), steps: Vec::new(), landing: Some(Vec::new()) };
+        body.add(module, unwind, index)?;
+        // A piece's jumps and landing pads may lead to further pieces.
+        while let Some(part) = body.missing_part(module) {
+            body.add(module, unwind, part)?;
+        }
+        body.steps.sort_unstable_by_key(|step| step.address);
+        Ok(body)
+    }
+
+    fn missing_part(&self, module: &ModuleFunctions) -> Option<usize> {
+        let jumps = self.steps.iter().filter_map(|step| match step.flow {
+            Flow::Jump(to) | Flow::Branch(to) => Some(to),
+            _ => None,
+        });
+        let pads = self.landing.iter().flatten().copied();
+        jumps.chain(pads).filter(|&to| !self.contains(to)).find_map(|to| self.cold_part_at(module, to))
+    }
+
+    fn add(
+        &mut self,
+        module: &ModuleFunctions,
+        unwind: Option<&UnwindTables>,
+        index: usize,
+    ) -> Result<(), UnsureReason> {
+        let function = &module.functions()[index];
+        if function.size == 0 {
+            return Err(UnsureReason::NoSize);
+        }
+        if function.size > MAX_FUNCTION_BYTES || self.pieces.len() >= MAX_PIECES {
+            return Err(UnsureReason::TooLarge);
+        }
+        let end = function.address.checked_add(function.size).ok_or(UnsureReason::Unreadable)?;
+        let section_ends = |section: &super::elf_file::Section| {
+            section.is_executable()
+                && section.contains(function.address)
+                && section.address.checked_add(section.size).is_some_and(|section_end| end <= section_end)
+        };
+        if !module.elf().sections.is_empty() && !module.elf().sections.iter().any(section_ends) {
+            return Err(UnsureReason::Unreadable);
+        }
+        // Aliases follow their function; the next function has to start at its end or later.
+        let next = module.functions().partition_point(|other| other.address <= function.address);
+        if module.functions().get(next).is_some_and(|other| other.address < end) {
+            return Err(UnsureReason::Overlap);
+        }
+        let bytes = module
+            .elf()
+            .read(function.file_offset, function.size, "a function", MAX_FUNCTION_BYTES)
+            .map_err(|_| UnsureReason::Unreadable)?;
+        self.steps.extend(code::decode(&bytes, function.address)?);
+        let facts = unwind.and_then(|tables| tables.facts(function.address));
+        match facts.as_ref().map(|facts| &facts.landing_pads) {
+            Some(LandingPads::At(pads)) => self.landing.iter_mut().for_each(|known| known.extend(pads)),
+            Some(LandingPads::Unreadable) => self.landing = None,
+            Some(LandingPads::None) | None => {}
+        }
+        self.pieces.push(Piece { start: function.address, end, facts });
+        Ok(())
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        self.pieces.iter().any(|piece| (piece.start..piece.end).contains(&address))
+    }
+
+    /// The `.cold` part of this function that holds the address, by its name.
+    fn cold_part_at(&self, module: &ModuleFunctions, address: u64) -> Option<usize> {
+        let at = module.functions().partition_point(|other| other.address <= address).checked_sub(1)?;
+        let start = module.starting_at(module.functions()[at].address)?;
+        let part = &module.functions()[start];
+        if part.kind != FunctionKind::Cold || address - part.address >= part.size {
+            return None;
+        }
+        let parent = cold_parent(module.raw_name_bytes(part))?;
+        let names = module.functions()[self.index..].iter().take(64);
+        names
+            .take_while(|other| other.address == self.function.address)
+            .any(|other| module.raw_name_bytes(other) == parent)
+            .then_some(start)
+    }
+
+    fn step_at(&self, address: u64) -> Option<usize> {
+        self.steps.binary_search_by_key(&address, |step| step.address).ok()
+    }
+
+    fn exits(&self, module: &ModuleFunctions) -> Result<Vec<u64>, UnsureReason> {
+        let levels = Levels::new(self);
+        let mut exits = self.direct_exits(module, &levels)?;
+        let reached = self.reached()?;
+        exits.extend(self.indirect_exits(&levels, &reached)?);
+        let mut offsets: Vec<u64> =
+            exits.iter().map(|&step| self.exit_offset(module, step)).collect::<Result<_, _>>()?;
+        offsets.sort_unstable();
+        Ok(offsets)
+    }
+
+    fn exit_offset(&self, module: &ModuleFunctions, step: usize) -> Result<u64, UnsureReason> {
+        let step = &self.steps[step];
+        if !step.can_hold_probe {
+            return Err(UnsureReason::NotProbeable);
+        }
+        module.elf().code_offset_of(step.address).ok_or(UnsureReason::Unreadable)
+    }
+
+    /// Returns and direct jumps out, as indices of steps.
+    fn direct_exits(&self, module: &ModuleFunctions, levels: &Levels) -> Result<Vec<usize>, UnsureReason> {
+        let mut exits = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            match step.flow {
+                Flow::Return => exits.push(index),
+                Flow::Call(Some(to)) if self.contains(to) && to != self.function.address => {
+                    return Err(UnsureReason::CallInside);
+                }
+                Flow::Branch(to) if to == self.function.address => return Err(UnsureReason::LoopToEntry),
+                Flow::Jump(to) if to == self.function.address => {
+                    self.tail_call(levels, step)?;
+                    exits.push(index);
+                }
+                Flow::Jump(to) | Flow::Branch(to) if self.contains(to) => {
+                    self.step_at(to).ok_or(UnsureReason::JumpIntoInstruction)?;
+                }
+                Flow::Branch(to) if is_other_function(module, to) => {
+                    return Err(UnsureReason::ConditionalTailCall);
+                }
+                Flow::Jump(to) if is_other_function(module, to) => {
+                    self.tail_call(levels, step)?;
+                    exits.push(index);
+                }
+                Flow::SlotJump => {
+                    self.tail_call(levels, step)?;
+                    exits.push(index);
+                }
+                Flow::Jump(_) | Flow::Branch(_) => return Err(UnsureReason::JumpElsewhere),
+                _ => {}
+            }
+        }
+        Ok(exits)
+    }
+
+    fn tail_call(&self, levels: &Levels, step: &Step) -> Result<(), UnsureReason> {
+        if levels.at(step.address) == Some(false) { Err(UnsureReason::StackNotLevel) } else { Ok(()) }
+    }
+
+    /// Follows control flow from the entry and the landing pads: which steps are reached.
+    fn reached(&self) -> Result<Vec<bool>, UnsureReason> {
+        let mut reached = vec![false; self.steps.len()];
+        let mut open: Vec<usize> = self.step_at(self.function.address).into_iter().collect();
+        for &pad in self.landing.iter().flatten() {
+            if self.contains(pad) {
+                open.push(self.step_at(pad).ok_or(UnsureReason::JumpIntoInstruction)?);
+            }
+        }
+        while let Some(index) = open.pop() {
+            if std::mem::replace(&mut reached[index], true) {
+                continue;
+            }
+            let step = self.steps[index];
+            if let Flow::Jump(to) | Flow::Branch(to) = step.flow {
+                open.extend(self.step_at(to));
+            }
+            if matches!(step.flow, Flow::Next | Flow::Padding | Flow::Call(_) | Flow::Branch(_)) {
+                match self.step_at(step.end()) {
+                    Some(next) => open.push(next),
+                    // A call at the very end calls something that does not return.
+                    None if matches!(step.flow, Flow::Call(_)) => {}
+                    None => return Err(UnsureReason::FallsThrough),
+                }
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Decides what each indirect jump is, and whether all bytes are explained.
+    fn indirect_exits(&self, levels: &Levels, reached: &[bool]) -> Result<Vec<usize>, UnsureReason> {
+        let all_reached =
+            self.steps.iter().zip(reached).all(|(step, &reached)| reached || step.flow == Flow::Padding);
+        let unknown: Vec<usize> =
+            (0..self.steps.len()).filter(|&index| self.steps[index].flow == Flow::UnknownJump).collect();
+        let table = self.steps.iter().any(|step| step.flow == Flow::TableJump);
+        let level = |&index: &usize| levels.at(self.steps[index].address);
+        if all_reached {
+            // Nothing inside is left for an indirect jump to lead to: it leaves, if the stack agrees.
+            return match unknown.iter().all(|index| level(index) == Some(true)) {
+                true => Ok(unknown),
+                false => Err(UnsureReason::IndirectJump),
+            };
+        }
+        // With its frame still on the stack a jump cannot be a tail call, so it leads to the unreached bytes.
+        if !unknown.iter().all(|index| level(index) == Some(false)) {
+            return Err(UnsureReason::IndirectJump);
+        }
+        // Landing pads that cannot be read explain anything, as a table does.
+        if self.landing.is_none() || table || !unknown.is_empty() {
+            Ok(Vec::new())
+        } else {
+            Err(UnsureReason::UnreachedBytes)
+        }
+    }
+}
+
+/// Whether a jump to the address enters another function at its start: a function symbol or a linker stub.
+fn is_other_function(module: &ModuleFunctions, address: u64) -> bool {
+    match module.starting_at(address) {
+        Some(index) => module.functions()[index].kind != FunctionKind::Cold,
+        None => module.is_plt(address),
+    }
+}
+
+/// The unwind tables' word on the stack's height, if it can be trusted: tables that are only right at calls
+/// (synchronous ones) do not know that a frame has been taken down before a `ret`.
+struct Levels<'a> {
+    pieces: &'a [Piece],
+}
+
+impl<'a> Levels<'a> {
+    fn new(body: &'a Body) -> Levels<'a> {
+        let levels = Levels { pieces: &body.pieces };
+        let mut returns = body.steps.iter().filter(|step| step.flow == Flow::Return);
+        if returns.all(|step| levels.at(step.address) != Some(false)) {
+            levels
+        } else {
+            Levels { pieces: &[] }
+        }
+    }
+
+    fn at(&self, address: u64) -> Option<bool> {
+        let piece = self.pieces.iter().find(|piece| (piece.start..piece.end).contains(&address))?;
+        piece.facts.as_ref()?.is_level(address)
+    }
+}

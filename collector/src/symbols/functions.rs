@@ -1,0 +1,370 @@
+//! The functions that a binary's symbol table names.
+
+use super::build_id::BuildId;
+use super::debug_file;
+use super::elf_file::{ElfFile, Section, text_at};
+use super::error::SymbolError;
+use super::name::{self, MAX_RAW_BYTES};
+use object::elf::{STT_FUNC, STT_GNU_IFUNC, Sym64};
+use object::read::elf::Sym as _;
+use object::{LittleEndian as LE, elf};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// Largest symbol table and largest table of names read.
+const MAX_TABLE: u64 = 512 << 20;
+/// Most function symbols accepted.
+const MAX_FUNCTIONS: usize = 2_000_000;
+
+/// Every function that a binary's symbol table names, in order of address. The file stays open: whatever is
+/// read later (instructions, debug information) comes from the same file.
+#[derive(Debug)]
+pub struct ModuleFunctions {
+    elf: ElfFile,
+    debug: Option<ElfFile>,
+    module: String,
+    functions: Vec<Function>,
+    names: Vec<u8>,
+    source: SymbolSource,
+    is_go: bool,
+    outside: usize,
+}
+
+/// Which table the names came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SymbolSource {
+    /// The binary's own symbol table.
+    SymbolTable,
+    /// A stripped binary's dynamic symbols: what it exports, no more.
+    DynamicSymbols,
+    /// The symbol table of a separate debug file with the same build-id.
+    DebugFile(PathBuf),
+    /// None: nothing is named.
+    None,
+}
+
+/// One function symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Address as linked. An `endbr64` at the start belongs to the function.
+    pub address: u64,
+    /// Place of its first instruction in the file.
+    pub file_offset: u64,
+    /// Bytes; 0 if the symbol does not say.
+    pub size: u64,
+    /// How the linker treats the name.
+    pub binding: Binding,
+    /// What it is apart from an ordinary function.
+    pub kind: FunctionKind,
+    name_at: u32,
+}
+
+/// Symbol binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Binding {
+    /// Visible to other modules; also GNU's unique symbols.
+    Global,
+    /// As global, but another definition may take its place.
+    Weak,
+    /// `static`.
+    Local,
+}
+
+/// What a function symbol is. Of several that apply, the first one here counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// Another name of the function at the same address; the index is the one that counts.
+    Alias(usize),
+    /// Runs in the dynamic linker, to choose an implementation.
+    IfuncResolver,
+    /// A linker's stub.
+    Plt,
+    /// `_start`, `.init`, `.fini`.
+    Startup,
+    /// The rarely executed rest of another function (`.cold`), reached by jumps.
+    Cold,
+    /// The outlined rest of another function (`.part`).
+    Part,
+    /// None of these.
+    Ordinary,
+}
+
+/// The functions of an ELF file, by its symbol table, else that of a separate debug file with the same build-id,
+/// else its dynamic symbols. A file without any gives an empty list, not an error.
+pub fn functions_of(path: &Path) -> Result<ModuleFunctions, SymbolError> {
+    ModuleFunctions::read(ElfFile::open(path)?)
+}
+
+impl ModuleFunctions {
+    /// As [`functions_of`] for a file that is already open.
+    pub fn read(elf: ElfFile) -> Result<ModuleFunctions, SymbolError> {
+        let module = elf.path().file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let module = name::safe_within(&module, 255);
+        let is_go = elf.section(b".go.buildinfo").is_some() || elf.section(b".gopclntab").is_some();
+        let debug = debug_file::find(&elf);
+        let mut functions = ModuleFunctions {
+            elf,
+            debug,
+            module,
+            functions: Vec::new(),
+            names: Vec::new(),
+            source: SymbolSource::None,
+            is_go,
+            outside: 0,
+        };
+        functions.read_symbols()?;
+        Ok(functions)
+    }
+
+    /// File name of the binary, for people. That of `/proc/PID/exe` is `exe`: see [`ModuleFunctions::rename`].
+    pub fn module(&self) -> &str {
+        &self.module
+    }
+
+    /// Gives the module the name that people know it by.
+    pub fn rename(&mut self, module: &str) {
+        self.module = name::safe_within(module, 255);
+    }
+
+    /// Every function symbol, by address; of those at one address the one that is no alias comes first.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Where the names come from.
+    pub fn source(&self) -> &SymbolSource {
+        &self.source
+    }
+
+    /// The binary's build-id.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.elf.build_id.as_ref()
+    }
+
+    /// Whether it was built by Go: its stacks move, so that a stack pointer does not tell a frame.
+    pub fn is_go(&self) -> bool {
+        self.is_go
+    }
+
+    /// Function symbols that lie outside the file's code and are left out.
+    pub fn outside(&self) -> usize {
+        self.outside
+    }
+
+    /// The binary.
+    pub fn elf(&self) -> &ElfFile {
+        &self.elf
+    }
+
+    /// The separate debug file with the same build-id, if there is one.
+    pub fn debug(&self) -> Option<&ElfFile> {
+        self.debug.as_ref()
+    }
+
+    /// The symbol as it stands in the file (at most [`MAX_RAW_BYTES`] of it).
+    pub fn raw_name(&self, function: &Function) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.raw_name_bytes(function))
+    }
+
+    /// The readable name, safe to print; `module+0xoffset` if the symbol has none.
+    pub fn name(&self, function: &Function) -> String {
+        let raw = self.raw_name(function);
+        if raw.is_empty() { unnamed(&self.module, function.file_offset) } else { name::demangled(&raw) }
+    }
+
+    /// Index of the first symbol at exactly this address.
+    pub fn starting_at(&self, address: u64) -> Option<usize> {
+        let at = self.functions.partition_point(|function| function.address < address);
+        self.functions.get(at).is_some_and(|function| function.address == address).then_some(at)
+    }
+
+    /// The function whose bytes hold the address.
+    pub fn containing(&self, address: u64) -> Option<&Function> {
+        let end = self.functions.partition_point(|function| function.address <= address);
+        // Functions hardly nest: a few neighbours suffice, and a hostile file cannot make this long.
+        self.functions[..end]
+            .iter()
+            .rev()
+            .take(16)
+            .filter(|function| address - function.address < function.size)
+            .min_by_key(|function| {
+                (std::cmp::Reverse(function.address), matches!(function.kind, FunctionKind::Alias(_)))
+            })
+    }
+
+    /// Whether the address lies in a section of linker stubs.
+    pub fn is_plt(&self, address: u64) -> bool {
+        self.elf.sections.iter().any(|section| section.name.starts_with(b".plt") && section.contains(address))
+    }
+
+    pub(super) fn raw_name_bytes(&self, function: &Function) -> &[u8] {
+        text_at(&self.names, function.name_at, MAX_RAW_BYTES)
+    }
+
+    fn read_symbols(&mut self) -> Result<(), SymbolError> {
+        let of_kind = |elf: &ElfFile, kind: u32| {
+            elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
+        };
+        let (from, index, source) = if let Some(index) = of_kind(&self.elf, elf::SHT_SYMTAB.0) {
+            (&self.elf, index, SymbolSource::SymbolTable)
+        } else if let Some((debug, index)) =
+            self.debug.as_ref().and_then(|debug| Some((debug, of_kind(debug, elf::SHT_SYMTAB.0)?)))
+        {
+            (debug, index, SymbolSource::DebugFile(debug.path().to_owned()))
+        } else if let Some(index) = of_kind(&self.elf, elf::SHT_DYNSYM.0) {
+            (&self.elf, index, SymbolSource::DynamicSymbols)
+        } else {
+            return Ok(());
+        };
+        let table = &from.sections[index];
+        let bytes = from.section_bytes(table, "the symbol table", MAX_TABLE)?;
+        let names = match from.sections.get(table.link as usize) {
+            Some(strings) => from.section_bytes(strings, "the symbol names", MAX_TABLE)?,
+            None => Vec::new(),
+        };
+        let (symbols, _) =
+            object::pod::slice_from_bytes::<Sym64<LE>>(&bytes, bytes.len() / size_of::<Sym64<LE>>())
+                .map_err(|()| SymbolError::not_elf(from.path(), "its symbol table cannot be read"))?;
+
+        let code = self.elf.code_sections();
+        let mut functions = Vec::new();
+        let mut outside = 0;
+        for symbol in symbols {
+            let kind = symbol.st_type();
+            if (kind != STT_FUNC && kind != STT_GNU_IFUNC) || symbol.st_shndx(LE) == elf::SHN_UNDEF {
+                continue;
+            }
+            let address = symbol.st_value(LE);
+            let Some(file_offset) = self.code_offset(address, &code) else {
+                outside += 1;
+                continue;
+            };
+            if functions.len() >= MAX_FUNCTIONS {
+                let (path, what) = (self.elf.path().to_owned(), "the table of function symbols");
+                return Err(SymbolError::TooLarge { path, what, limit: MAX_FUNCTIONS as u64 * 24 });
+            }
+            let name_at = symbol.st_name(LE);
+            functions.push(Function {
+                address,
+                file_offset,
+                size: symbol.st_size(LE),
+                binding: match symbol.st_bind() {
+                    elf::STB_LOCAL => Binding::Local,
+                    elf::STB_WEAK => Binding::Weak,
+                    _ => Binding::Global,
+                },
+                kind: if kind == STT_GNU_IFUNC {
+                    FunctionKind::IfuncResolver
+                } else {
+                    FunctionKind::Ordinary
+                },
+                name_at,
+            });
+        }
+        self.names = names;
+        self.source = source;
+        self.outside = outside;
+        self.functions = functions;
+        self.sort_and_classify();
+        Ok(())
+    }
+
+    /// The file offset of an address that may hold instructions: in an executable segment, and in a section of
+    /// code if there are sections at all.
+    fn code_offset(&self, address: u64, code: &[&Section]) -> Option<u64> {
+        let offset = self.elf.code_offset_of(address)?;
+        (self.elf.sections.is_empty() || code.iter().any(|section| section.contains(address)))
+            .then_some(offset)
+    }
+
+    fn sort_and_classify(&mut self) {
+        let mut functions = std::mem::take(&mut self.functions);
+        // Cheap keys only: a hostile table may hold millions of names for one address.
+        functions.sort_unstable_by_key(|function| {
+            (function.address, function.size == 0, function.binding, function.name_at)
+        });
+        let code = self.elf.code_sections();
+        let mut first = 0;
+        while let Some(&Function { address, .. }) = functions.get(first) {
+            let end =
+                first + functions[first..].iter().take_while(|function| function.address == address).count();
+            let group = &mut functions[first..end];
+            let best = (0..group.len().min(64)).min_by_key(|&index| self.rank(&group[index])).unwrap_or(0);
+            group.swap(0, best);
+            if group.iter().any(|function| function.kind == FunctionKind::IfuncResolver) {
+                group[0].kind = FunctionKind::IfuncResolver;
+            } else {
+                group[0].kind = self.ordinary_kind(&group[0], &code);
+            }
+            for alias in &mut group[1..] {
+                alias.kind = FunctionKind::Alias(first);
+            }
+            first = end;
+        }
+        self.functions = functions;
+    }
+
+    /// The best name has the least: with a size, exported rather than local, few leading underscores, short.
+    fn rank(&self, function: &Function) -> (bool, Binding, usize, usize, &[u8]) {
+        let raw = self.raw_name_bytes(function);
+        let underscores = raw.iter().take_while(|&&byte| byte == b'_').count();
+        (function.size == 0, function.binding, underscores, raw.len(), raw)
+    }
+
+    fn ordinary_kind(&self, function: &Function, code: &[&Section]) -> FunctionKind {
+        let section = code.iter().find(|section| section.contains(function.address));
+        let section = section.map_or(&b""[..], |section| &section.name);
+        let raw = self.raw_name_bytes(function);
+        if section.starts_with(b".plt") || section == b".iplt" || raw.ends_with(b"@plt") {
+            FunctionKind::Plt
+        } else if function.address == self.elf.entry || section == b".init" || section == b".fini" {
+            FunctionKind::Startup
+        } else if cold_parent(raw).is_some() {
+            FunctionKind::Cold
+        } else if part_parent(raw).is_some() {
+            FunctionKind::Part
+        } else {
+            FunctionKind::Ordinary
+        }
+    }
+}
+
+/// What a place without a symbol is called.
+pub fn unnamed(module: &str, file_offset: u64) -> String {
+    format!("{module}+{file_offset:#x}")
+}
+
+/// `f` for `f.cold` and `f.cold.3`: code that belongs to `f` and is reached by jumps.
+pub fn cold_parent(raw: &[u8]) -> Option<&[u8]> {
+    suffix_parent(raw, b".cold")
+}
+
+/// `f` for `f.part.0` (also with what a compiler appends to that).
+fn part_parent(raw: &[u8]) -> Option<&[u8]> {
+    let at = raw.windows(6).position(|window| window == b".part.")?;
+    raw.get(at + 6).is_some_and(u8::is_ascii_digit).then(|| &raw[..at])
+}
+
+fn suffix_parent<'a>(raw: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
+    let digits = raw.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let stem = &raw[..raw.len() - digits];
+    let stem = if digits > 0 { stem.strip_suffix(b".")? } else { stem };
+    stem.strip_suffix(suffix).filter(|parent| !parent.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cold_and_part_names() {
+        assert_eq!(cold_parent(b"f.cold"), Some(&b"f"[..]));
+        assert_eq!(cold_parent(b"f.constprop.0.cold.12"), Some(&b"f.constprop.0"[..]));
+        assert_eq!(cold_parent(b"f.colder"), None);
+        assert_eq!(cold_parent(b".cold"), None);
+        assert_eq!(cold_parent(b"f.cold2"), None);
+        assert_eq!(part_parent(b"f.part.0"), Some(&b"f"[..]));
+        assert_eq!(part_parent(b"f.part.0.isra.0"), Some(&b"f"[..]));
+        assert_eq!(part_parent(b"f.party"), None);
+    }
+}

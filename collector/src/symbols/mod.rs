@@ -1,0 +1,38 @@
+//! What a binary says about its functions: names, places, exits, source lines. Every binary is untrusted input:
+//! nothing here panics on it, sizes are bounded, and names are safe to print.
+//!
+//! [`functions_of`] reads the symbol table, [`choose`] picks functions to probe with the file offsets of their
+//! entries and exits, [`resolve`] answers what lies at an address (one serializable question and answer, so that
+//! a sandboxed child can take over).
+
+mod build_id;
+mod choose;
+mod code;
+mod debug_file;
+mod dwarf;
+mod elf_file;
+mod error;
+mod exits;
+mod functions;
+mod glob;
+mod landing_pads;
+mod name;
+mod origin;
+mod probeable;
+mod resolve;
+mod rust_v0;
+mod unsure;
+mod unwind;
+
+pub use build_id::{BuildId, NotABuildId};
+pub use choose::{Choice, ChosenFunction, LeftOut, Selection, choose};
+pub use elf_file::{ElfFile, Section, Segment};
+pub use error::SymbolError;
+pub use exits::{Analysis, Exits, analyse};
+pub use functions::{Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, unnamed};
+pub use name::{MAX_NAME_BYTES, demangled, safe, safe_bytes, safe_path, safe_within};
+pub use resolve::{
+    Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
+};
+pub use unsure::UnsureReason;
+pub use unwind::{LandingPads, UnwindFacts, UnwindTables};

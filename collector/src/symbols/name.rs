@@ -1,0 +1,166 @@
+//! Names out of untrusted files: demangled, bounded in length, and without characters that a terminal obeys.
+
+use std::fmt::{self, Write};
+use std::path::Path;
+
+/// Longest name handed out, in bytes. Real C++ names reach some hundred bytes, template monsters some thousand.
+pub const MAX_NAME_BYTES: usize = 2048;
+
+/// Longest symbol name that is read; the rest of a longer one is cut off.
+pub const MAX_RAW_BYTES: usize = 16 * 1024;
+
+/// Replaces what a terminal would obey or that would hide other text (control characters, text direction
+/// marks, line and paragraph separators, zero-width characters) and cuts to [`MAX_NAME_BYTES`].
+pub fn safe(text: &str) -> String {
+    safe_within(text, MAX_NAME_BYTES)
+}
+
+/// As [`safe`] for bytes that may not be UTF-8.
+pub fn safe_bytes(bytes: &[u8]) -> String {
+    let cut = &bytes[..bytes.len().min(MAX_NAME_BYTES * 2)];
+    safe(&String::from_utf8_lossy(cut))
+}
+
+/// As [`safe`] for a path.
+pub fn safe_path(path: &Path) -> String {
+    safe(&path.to_string_lossy())
+}
+
+/// As [`safe`] with another bound.
+pub fn safe_within(text: &str, max_bytes: usize) -> String {
+    let mut bounded = Bounded { text: String::new(), max_bytes };
+    // An error only says that the bound was reached.
+    let _ = bounded.write_str(text);
+    bounded.finish()
+}
+
+/// The name for people of a symbol's raw name: C++ (Itanium) and Rust (legacy and v0) are demangled, with
+/// parameters, without Rust's hash; any other name stays as it is. Always safe to print.
+pub fn demangled(raw: &str) -> String {
+    if let Some(name) = demangled_rust(raw) {
+        return name;
+    }
+    if is_itanium(raw)
+        && let Some(name) = demangled_cpp(raw, cpp_demangle::DemangleOptions::new())
+    {
+        return name;
+    }
+    safe(raw)
+}
+
+/// The name without its parameter list, if it is a C++ name: what one types into a pattern.
+pub fn demangled_without_parameters(raw: &str) -> Option<String> {
+    if !is_itanium(raw) || rustc_demangle::try_demangle(raw).is_ok() {
+        return None;
+    }
+    demangled_cpp(raw, cpp_demangle::DemangleOptions::new().no_params().no_return_type())
+}
+
+/// The Rust name, or `None` if the symbol is not mangled by rustc.
+pub fn demangled_rust(raw: &str) -> Option<String> {
+    if raw.len() >= MAX_RAW_BYTES {
+        return None;
+    }
+    let name = rustc_demangle::try_demangle(raw).ok()?;
+    let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
+    let _ = write!(bounded, "{name:#}");
+    (!bounded.text.is_empty()).then(|| bounded.finish())
+}
+
+fn is_itanium(raw: &str) -> bool {
+    raw.starts_with("_Z") || raw.starts_with("__Z") || raw.starts_with("_GLOBAL_")
+}
+
+fn demangled_cpp(raw: &str, options: cpp_demangle::DemangleOptions) -> Option<String> {
+    if raw.len() >= MAX_RAW_BYTES {
+        return None;
+    }
+    // The text of a small symbol can grow without bound through substitutions: the writer stops it.
+    let symbol = cpp_demangle::Symbol::new(raw).ok()?;
+    let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
+    let complete = symbol.structured_demangle(&mut bounded, &options).is_ok();
+    (complete || bounded.is_full()).then(|| bounded.finish())
+}
+
+/// Writes safe characters until a bound, then fails: the way to stop a demangler that would go on for ever.
+struct Bounded {
+    text: String,
+    max_bytes: usize,
+}
+
+impl Bounded {
+    fn is_full(&self) -> bool {
+        self.text.len() >= self.max_bytes
+    }
+
+    /// The text; a cut one ends with "…".
+    fn finish(mut self) -> String {
+        if self.is_full() {
+            let keep = self.max_bytes.saturating_sub('…'.len_utf8());
+            let boundary = (0..=keep.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at));
+            self.text.truncate(boundary.unwrap_or(0));
+            self.text.push('…');
+        }
+        self.text
+    }
+}
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            if self.is_full() {
+                return Err(fmt::Error);
+            }
+            self.text.push(if is_unsafe(c) { '\u{fffd}' } else { c });
+        }
+        Ok(())
+    }
+}
+
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demangles_cpp_and_both_rust_schemes() {
+        assert_eq!(demangled("_ZN3foo3barEi"), "foo::bar(int)");
+        assert_eq!(demangled_without_parameters("_ZN3foo3barEi").as_deref(), Some("foo::bar"));
+        assert_eq!(demangled("_ZN4core3ptr13drop_in_place17h0123456789abcdefE"), "core::ptr::drop_in_place");
+        assert_eq!(demangled("_RNvNtCs1234_7mycrate3foo3bar"), "mycrate::foo::bar");
+        assert_eq!(demangled("pthread_mutex_lock"), "pthread_mutex_lock");
+        assert_eq!(demangled("_Znonsense"), "_Znonsense");
+    }
+
+    #[test]
+    fn nothing_a_terminal_obeys_gets_through() {
+        assert_eq!(safe("a\u{1b}[2Jb\u{202e}c\n\u{9b}d"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\u{fffd}d");
+        assert_eq!(safe_bytes(b"x\xff\x07y"), "x\u{fffd}\u{fffd}y");
+        assert_eq!(safe("größe::<T>"), "größe::<T>");
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let name = safe(&"ä".repeat(1_000_000));
+        assert!(name.len() <= MAX_NAME_BYTES && name.ends_with('…'), "{}", name.len());
+        assert_eq!(safe(&"a".repeat(100)).len(), 100);
+    }
+
+    #[test]
+    fn a_demangling_bomb_stops_at_the_bound() {
+        // Each parameter is a pair of the one before: 2^n leaves in O(n) bytes.
+        let mut raw = String::from("_Z1fSt4pairIiiE");
+        let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        for i in 0..30 {
+            let s = if i == 0 { "S0_".to_owned() } else { format!("S{}_", char::from(digits[i])) };
+            raw.push_str(&format!("St4pairI{s}{s}E"));
+        }
+        assert!(demangled(&raw).len() <= MAX_NAME_BYTES.max(raw.len()));
+    }
+}

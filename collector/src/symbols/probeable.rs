@@ -1,0 +1,84 @@
+//! Which instructions the kernel lets a probe replace. One refused address makes a whole group of probes fail, so
+//! they are sorted out before.
+
+use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
+
+/// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
+///
+/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c: no
+/// `lock` or segment prefixes other than fs and gs, no instruction of three opcode bytes or with a VEX or EVEX
+/// prefix (older kernels refuse those), nothing privileged, no traps, no system calls.
+pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
+    if instruction.is_invalid() || instruction.is_privileged() {
+        return false;
+    }
+    if instruction.code().encoding() != EncodingKind::Legacy {
+        return false;
+    }
+    let prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
+    let prefixes = bytes.iter().take_while(|byte| prefix(byte)).count();
+    if bytes[..prefixes].iter().any(|byte| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0xf0)) {
+        return false;
+    }
+    let rest = &bytes[prefixes..];
+    let rest = if rest.first().is_some_and(|byte| byte & 0xf0 == 0x40) { &rest[1..] } else { rest };
+    let opcode_refused = matches!(
+        rest,
+        [0x0f, 0x38 | 0x3a, ..]
+            | [0x0f, 0x00..=0x0d | 0x18 | 0x24..=0x27 | 0x30 | 0x34..=0x3f | 0x78..=0x7d, ..]
+            | [0x0f, 0xa6 | 0xa7 | 0xae | 0xb8 | 0xd0 | 0xf0 | 0xff, ..]
+            | [0x6c..=0x6f | 0xcc..=0xcf | 0xd6 | 0xe4..=0xe7 | 0xec..=0xef | 0xf1 | 0xf4 | 0xfa | 0xfb, ..]
+    );
+    // mov ss and pop ss hold back the trap that the kernel needs.
+    !opcode_refused
+        && instruction.mnemonic() != Mnemonic::Syscall
+        && instruction.code() != Code::Mov_Sreg_rm16
+        && instruction.code() != Code::Mov_Sreg_r32m16
+        && instruction.code() != Code::Mov_Sreg_r64m16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn check(bytes: &[u8]) -> bool {
+        let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+        assert_eq!(instruction.len(), bytes.len());
+        can_hold_probe(&instruction, bytes)
+    }
+
+    #[test]
+    fn usual_first_and_last_instructions_are_allowed() {
+        for bytes in [
+            &[0x55][..],                                    // push rbp
+            &[0xf3, 0x0f, 0x1e, 0xfa],                      // endbr64
+            &[0x41, 0x57],                                  // push r15
+            &[0x48, 0x83, 0xec, 0x18],                      // sub rsp, 24
+            &[0xc3],                                        // ret
+            &[0xf3, 0xc3],                                  // rep ret
+            &[0xe9, 0, 0, 0, 0],                            // jmp
+            &[0xff, 0x25, 0, 0, 0, 0],                      // jmp [rip]
+            &[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], // mov rax, fs:0x28
+            &[0xf2, 0x0f, 0x58, 0xc1],                      // addsd
+        ] {
+            assert!(check(bytes), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_refused() {
+        for bytes in [
+            &[0xf4][..],                     // hlt
+            &[0xcc],                         // int3
+            &[0x0f, 0x05],                   // syscall
+            &[0x0f, 0x0b],                   // ud2
+            &[0xf0, 0x48, 0x0f, 0xc1, 0x07], // lock xadd
+            &[0x3e, 0xff, 0xe0],             // notrack jmp rax
+            &[0xc5, 0xf8, 0x77],             // vzeroupper
+            &[0x66, 0x0f, 0x38, 0x00, 0xc1], // pshufb
+        ] {
+            assert!(!check(bytes), "{bytes:x?}");
+        }
+    }
+}

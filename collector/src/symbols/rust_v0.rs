@@ -1,0 +1,180 @@
+//! Just enough of Rust's v0 mangling (RFC 2603) to find the crate in which a function's code stands.
+
+/// Paths nest; a hostile symbol may nest without end.
+const MAX_DEPTH: u32 = 64;
+
+/// The crate that defines the code of the path (the symbol without `_R`).
+pub fn defining_crate(path: &str) -> Option<&str> {
+    Parser { text: path, at: 0 }.path(0)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn next(&mut self) -> Option<u8> {
+        let byte = *self.text.as_bytes().get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    /// Reads a path as far as needed and gives its crate.
+    fn path(&mut self, depth: u32) -> Option<&'a str> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match self.next()? {
+            b'C' => self.identifier(),
+            // A nested name: namespace, parent path, name.
+            b'N' => {
+                self.next()?;
+                self.path(depth + 1)
+            }
+            // Generic arguments follow the path.
+            b'I' => self.path(depth + 1),
+            // An impl: its own path first, then type (and trait).
+            b'M' | b'X' => {
+                self.disambiguator()?;
+                self.path(depth + 1)
+            }
+            // A trait's provided method: the code stands where the trait does.
+            b'Y' => {
+                self.skip_type(depth + 1)?;
+                self.path(depth + 1)
+            }
+            b'B' => {
+                let to = usize::try_from(self.base62()?).ok()?;
+                (to < self.at).then(|| Parser { text: self.text, at: to }.path(depth + 1))?
+            }
+            _ => None,
+        }
+    }
+
+    fn disambiguator(&mut self) -> Option<()> {
+        if self.text.as_bytes().get(self.at) == Some(&b's') {
+            self.at += 1;
+            self.base62()?;
+        }
+        Some(())
+    }
+
+    fn identifier(&mut self) -> Option<&'a str> {
+        self.disambiguator()?;
+        if self.text.as_bytes().get(self.at) == Some(&b'u') {
+            self.at += 1;
+        }
+        let digits = self.text.get(self.at..)?.bytes().take_while(u8::is_ascii_digit).take(6).count();
+        let length: usize = self.text.get(self.at..self.at + digits)?.parse().ok()?;
+        self.at += digits;
+        if self.text.as_bytes().get(self.at) == Some(&b'_') {
+            self.at += 1;
+        }
+        let name = self.text.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(name)
+    }
+
+    fn base62(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        loop {
+            let digit = match self.next()? {
+                b'_' => return Some(value),
+                byte @ b'0'..=b'9' => byte - b'0',
+                byte @ b'a'..=b'z' => byte - b'a' + 10,
+                byte @ b'A'..=b'Z' => byte - b'A' + 36,
+                _ => return None,
+            };
+            // "_" is 0 and "0_" is 1; back references count that way too.
+            value = value.checked_mul(62)?.checked_add(u64::from(digit))?;
+            if self.text.as_bytes().get(self.at) == Some(&b'_') {
+                self.at += 1;
+                return value.checked_add(1);
+            }
+        }
+    }
+
+    /// Skips the simple types; a provided method of a complex type stays unknown (`None`).
+    fn skip_type(&mut self, depth: u32) -> Option<()> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match self.next()? {
+            b'a'..=b'z' => Some(()),
+            b'R' | b'Q' => {
+                if self.text.as_bytes().get(self.at) == Some(&b'L') {
+                    self.at += 1;
+                    self.base62()?;
+                }
+                self.skip_type(depth + 1)
+            }
+            b'P' | b'O' | b'S' => self.skip_type(depth + 1),
+            b'B' => self.base62().map(drop),
+            b'T' => {
+                while self.text.as_bytes().get(self.at)? != &b'E' {
+                    self.skip_type(depth + 1)?;
+                }
+                self.at += 1;
+                Some(())
+            }
+            b'C' | b'M' | b'X' | b'N' | b'I' | b'Y' => {
+                self.at -= 1;
+                self.skip_path(depth + 1)
+            }
+            _ => None,
+        }
+    }
+
+    /// Skips a whole path, arguments included.
+    fn skip_path(&mut self, depth: u32) -> Option<()> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        match self.next()? {
+            b'C' => self.identifier().map(drop),
+            b'N' => {
+                self.next()?;
+                self.skip_path(depth + 1)?;
+                self.identifier().map(drop)
+            }
+            b'M' => {
+                self.disambiguator()?;
+                self.skip_path(depth + 1)?;
+                self.skip_type(depth + 1)
+            }
+            b'X' => {
+                self.disambiguator()?;
+                self.skip_path(depth + 1)?;
+                self.skip_type(depth + 1)?;
+                self.skip_path(depth + 1)
+            }
+            b'Y' => {
+                self.skip_type(depth + 1)?;
+                self.skip_path(depth + 1)
+            }
+            b'I' => {
+                self.skip_path(depth + 1)?;
+                loop {
+                    match *self.text.as_bytes().get(self.at)? {
+                        b'E' => break self.at += 1,
+                        b'L' => {
+                            self.at += 1;
+                            self.base62()?;
+                        }
+                        // A constant: type, then hexadecimal digits up to "_".
+                        b'K' => {
+                            self.at += 1;
+                            self.skip_type(depth + 1)?;
+                            while self.next()? != b'_' {}
+                        }
+                        _ => self.skip_type(depth + 1)?,
+                    }
+                }
+                Some(())
+            }
+            b'B' => self.base62().map(drop),
+            _ => None,
+        }
+    }
+}

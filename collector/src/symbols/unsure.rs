@@ -1,0 +1,68 @@
+//! Why the exits of a function are not known.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why the exits of a function cannot be told with certainty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnsureReason {
+    /// Go moves stacks, so that a stack pointer does not tell a frame.
+    Go,
+    /// Not x86-64.
+    Architecture,
+    /// The symbol gives no size.
+    NoSize,
+    /// Larger than what is decoded.
+    TooLarge,
+    /// Its bytes cannot be read, or lie beyond its section.
+    Unreadable,
+    /// Another function symbol lies inside it.
+    Overlap,
+    /// It holds bytes that are no instructions of compiled code.
+    NotCode,
+    /// A jump leads into the middle of an instruction.
+    JumpIntoInstruction,
+    /// A jump leads to a place that is no function's start.
+    JumpElsewhere,
+    /// A conditional jump leaves it: a probe there would fire without it being left.
+    ConditionalTailCall,
+    /// A conditional jump leads to its first instruction, which would look like a call.
+    LoopToEntry,
+    /// It calls into its own middle or into its `.cold` part.
+    CallInside,
+    /// Some of its bytes are reached by nothing that is understood.
+    UnreachedBytes,
+    /// An indirect jump may stay inside or leave.
+    IndirectJump,
+    /// At a jump to another function the unwind tables give another stack height than at the entry.
+    StackNotLevel,
+    /// It runs on into what follows it.
+    FallsThrough,
+    /// The kernel takes no probe on one of its exits.
+    NotProbeable,
+}
+
+impl fmt::Display for UnsureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UnsureReason::Go => "Go moves stacks",
+            UnsureReason::Architecture => "not x86-64 code",
+            UnsureReason::NoSize => "no size in the symbol table",
+            UnsureReason::TooLarge => "too large to decode",
+            UnsureReason::Unreadable => "its bytes cannot be read",
+            UnsureReason::Overlap => "another function starts inside it",
+            UnsureReason::NotCode => "data among its instructions",
+            UnsureReason::JumpIntoInstruction => "a jump into the middle of an instruction",
+            UnsureReason::JumpElsewhere => "a jump to a place that is no function's start",
+            UnsureReason::ConditionalTailCall => "a conditional jump to another function",
+            UnsureReason::LoopToEntry => "a loop back to its first instruction",
+            UnsureReason::CallInside => "a call into its own middle",
+            UnsureReason::UnreachedBytes => "bytes that no understood jump reaches",
+            UnsureReason::IndirectJump => "an indirect jump that may leave it or not",
+            UnsureReason::StackNotLevel => "a jump to another function with the stack not as at the entry",
+            UnsureReason::FallsThrough => "it runs on into the next function",
+            UnsureReason::NotProbeable => "an exit that the kernel does not probe",
+        })
+    }
+}

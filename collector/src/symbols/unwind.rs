@@ -1,0 +1,110 @@
+//! What the unwind tables say about a function: where its stack is as at its entry, and where exceptions land.
+//!
+//! `.eh_frame` is the compiler's own statement of the stack's height at every instruction, which is what tells a
+//! tail call from a jump inside a function.
+
+use super::elf_file::ElfFile;
+use super::landing_pads;
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection as _};
+
+/// Largest table read.
+const MAX_TABLE: u64 = 256 << 20;
+/// x86-64's stack pointer in DWARF's numbering.
+const STACK_POINTER: gimli::Register = gimli::Register(7);
+/// Most rows read for one function.
+const MAX_ROWS: usize = 100_000;
+
+/// The unwind tables of a module.
+pub struct UnwindTables {
+    header: Vec<u8>,
+    frames: Vec<u8>,
+    exceptions: Vec<u8>,
+    exceptions_at: u64,
+    bases: BaseAddresses,
+}
+
+/// What they say about one stretch of code.
+#[derive(Debug, Default)]
+pub struct UnwindFacts {
+    /// Address ranges in order, with whether the stack pointer is what it was at the function's entry.
+    level: Vec<(u64, u64, bool)>,
+    /// Where exceptions land.
+    pub landing_pads: LandingPads,
+}
+
+/// Addresses that the unwinder jumps to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub enum LandingPads {
+    /// No exception is caught or cleaned up after here.
+    #[default]
+    None,
+    /// All of them.
+    At(Vec<u64>),
+    /// There are some, but their table has an unknown form.
+    Unreadable,
+}
+
+impl UnwindFacts {
+    /// Whether the stack pointer at the address is the one at the function's entry; `None` if no row tells.
+    pub fn is_level(&self, address: u64) -> Option<bool> {
+        let at = self.level.partition_point(|&(start, ..)| start <= address);
+        let &(_, end, level) = self.level.get(at.checked_sub(1)?)?;
+        (address < end).then_some(level)
+    }
+}
+
+impl UnwindTables {
+    /// The tables of a file, or `None` if it has none that can be searched.
+    pub fn read(elf: &ElfFile) -> Option<UnwindTables> {
+        let section = |name: &[u8]| {
+            let section = elf.section(name)?;
+            Some((section.address, elf.section_bytes(section, "the unwind tables", MAX_TABLE).ok()?))
+        };
+        let (header_at, header) = section(b".eh_frame_hdr")?;
+        let (frames_at, frames) = section(b".eh_frame")?;
+        let (exceptions_at, exceptions) = section(b".gcc_except_table").unwrap_or_default();
+        let bases = BaseAddresses::default().set_eh_frame_hdr(header_at).set_eh_frame(frames_at);
+        Some(UnwindTables { header, frames, exceptions, exceptions_at, bases })
+    }
+
+    /// What is known about the code that starts at exactly this address.
+    pub fn facts(&self, start: u64) -> Option<UnwindFacts> {
+        let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
+        let mut frames = EhFrame::new(&self.frames, LittleEndian);
+        frames.set_address_size(8);
+        let table = header.table()?;
+        let found = table.lookup(start, &self.bases).ok()?;
+        let offset = table.pointer_to_offset(found).ok()?;
+        let fde = frames.fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset).ok()?;
+        if fde.initial_address() != start {
+            return None;
+        }
+        let mut context = gimli::UnwindContext::new();
+        let mut rows = fde.rows(&frames, &self.bases, &mut context).ok()?;
+        let mut level = Vec::new();
+        while let Some(row) = rows.next_row().ok()? {
+            if level.len() >= MAX_ROWS {
+                return None;
+            }
+            let as_at_entry = matches!(row.cfa(),
+                gimli::CfaRule::RegisterAndOffset { register, offset: 8 } if *register == STACK_POINTER);
+            level.push((row.start_address(), row.end_address(), as_at_entry));
+        }
+        if !level.is_sorted_by_key(|&(start, ..)| start) {
+            return None;
+        }
+        let landing_pads = match fde.lsda() {
+            None => LandingPads::None,
+            Some(Pointer::Direct(address)) => {
+                self.landing_pads(address, start).map_or(LandingPads::Unreadable, LandingPads::At)
+            }
+            Some(Pointer::Indirect(_)) => LandingPads::Unreadable,
+        };
+        Some(UnwindFacts { level, landing_pads })
+    }
+
+    fn landing_pads(&self, table: u64, function: u64) -> Option<Vec<u64>> {
+        let at = usize::try_from(table.checked_sub(self.exceptions_at)?).ok()?;
+        landing_pads::read(self.exceptions.get(at..)?, table, function)
+    }
+}
