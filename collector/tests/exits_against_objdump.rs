@@ -48,7 +48,7 @@ fn disassemble(path: &Path) -> Option<HashMap<u64, Said>> {
 }
 
 fn real_binaries() -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = vec![std::env::current_exe().unwrap()];
+    let mut paths: Vec<PathBuf> = vec![std::env::current_exe().expect("own path")];
     for name in ["bash", "git", "perf", "python3", "gdb", "cc1"] {
         let found = std::env::var_os("PATH")
             .iter()
@@ -57,7 +57,7 @@ fn real_binaries() -> Vec<PathBuf> {
             .find(|path| path.is_file());
         paths.extend(found);
     }
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc");
     let libraries = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     paths.extend(libraries.filter(|path| path.contains(".so")).map(PathBuf::from));
     paths.extend(std::env::var_os("EXITS_OF").iter().flat_map(std::env::split_paths));

@@ -157,8 +157,8 @@ mod tests {
         // Each parameter is a pair of the one before: 2^n leaves in O(n) bytes.
         let mut raw = String::from("_Z1fSt4pairIiiE");
         let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-        for i in 0..30 {
-            let s = if i == 0 { "S0_".to_owned() } else { format!("S{}_", char::from(digits[i])) };
+        for (i, digit) in digits.iter().enumerate().take(30) {
+            let s = if i == 0 { "S0_".to_owned() } else { format!("S{}_", char::from(*digit)) };
             raw.push_str(&format!("St4pairI{s}{s}E"));
         }
         assert!(demangled(&raw).len() <= MAX_NAME_BYTES.max(raw.len()));
