@@ -3,6 +3,7 @@
 
 mod check;
 mod error;
+pub mod json;
 mod operation;
 
 pub use error::ProgramError;

@@ -1,0 +1,260 @@
+//! The whole document and its threads, read without a tree of values in between: a program may have many million
+//! operations.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::operation::{AllNames, OperationSeed};
+use super::{FORMAT, VERSION};
+use crate::program::{Operation, ProgramError, Thread, quoted};
+use crate::report::{Finding, Trust};
+
+/// What has been read so far.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    pub(super) format: bool,
+    pub(super) version: bool,
+    pub(super) threads: Option<Vec<Thread>>,
+    pub(super) functions: Vec<FunctionEntry>,
+    pub(super) trust: Trust,
+    pub(super) findings: Vec<Finding>,
+    pub(super) names: AllNames,
+    /// Positions of `create` and `join`, whose threads are numbered only when all are known.
+    pub(super) thread_uses: Vec<(u32, u32)>,
+    /// What is wrong, if it is more than a violation of JSON.
+    pub(super) error: Option<ProgramError>,
+}
+
+/// What a recording knew about a function.
+#[derive(Debug, Deserialize)]
+pub(super) struct FunctionEntry {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) location: Option<String>,
+    #[serde(default)]
+    pub(super) folded: bool,
+}
+
+impl Document {
+    /// Notes the error; the text of the returned one is not used.
+    fn fail<E: Error>(&mut self, error: ProgramError) -> E {
+        self.error.get_or_insert(error);
+        E::custom("no program")
+    }
+}
+
+pub(super) fn foreign(what: impl fmt::Display) -> ProgramError {
+    ProgramError::new(
+        format!("this is no longpole program: {what}"),
+        "a program starts with {\"format\":\"longpole-program\",\"version\":1,\"threads\":[",
+    )
+}
+
+/// Reads into a [`Document`].
+pub(super) struct DocumentSeed<'d>(pub(super) &'d mut Document);
+
+impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for DocumentSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a longpole program")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let document = self.0;
+        while let Some(field) = fields.next_key::<Field>()? {
+            match field {
+                Field::Format => {
+                    let format: String = fields.next_value()?;
+                    if format != FORMAT {
+                        return Err(document.fail(foreign(format_args!("its format is {}", quoted(&format)))));
+                    }
+                    document.format = true;
+                }
+                Field::Version => {
+                    let version: u64 = fields.next_value()?;
+                    if version != VERSION {
+                        return Err(document.fail(ProgramError::new(
+                            format!("version {version} of the program format is not known, only {VERSION}"),
+                            "use the longpole that wrote it, or a newer one",
+                        )));
+                    }
+                    document.version = true;
+                }
+                Field::Threads if document.threads.is_some() => {
+                    return Err(document.fail(foreign("it has \"threads\" twice")));
+                }
+                Field::Threads => fields.next_value_seed(ThreadsSeed(document))?,
+                Field::Functions => document.functions = fields.next_value()?,
+                Field::Trust => document.trust = fields.next_value()?,
+                Field::Findings => document.findings = fields.next_value()?,
+                Field::Other => {
+                    fields.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Field {
+    Format,
+    Version,
+    Threads,
+    Functions,
+    Trust,
+    Findings,
+    #[serde(other)]
+    Other,
+}
+
+struct ThreadsSeed<'d>(&'d mut Document);
+
+impl<'de> DeserializeSeed<'de> for ThreadsSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ThreadsSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list of threads")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let mut threads = Vec::new();
+        while let Some(thread) =
+            list.next_element_seed(ThreadSeed { document: self.0, number: threads.len() })?
+        {
+            threads.push(thread);
+        }
+        self.0.threads = Some(threads);
+        Ok(())
+    }
+}
+
+struct ThreadSeed<'d> {
+    document: &'d mut Document,
+    number: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for ThreadSeed<'_> {
+    type Value = Thread;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Thread, D::Error> {
+        input.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ThreadSeed<'_> {
+    type Value = Thread;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a thread such as {\"name\":\"T1\",\"ops\":[]}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Thread, A::Error> {
+        let ThreadSeed { document, number } = self;
+        let mut name: Option<String> = None;
+        let mut operations: Option<Vec<Operation>> = None;
+        while let Some(field) = fields.next_key::<ThreadField>()? {
+            match field {
+                ThreadField::Name => name = Some(fields.next_value()?),
+                ThreadField::Ops if operations.is_some() => {
+                    let problem = format!("thread number {number} has \"ops\" twice");
+                    return Err(
+                        document.fail(ProgramError::new(problem, "give each thread one list of operations"))
+                    );
+                }
+                ThreadField::Ops => {
+                    let seed = OperationsSeed { document, number, name: name.as_deref() };
+                    operations = Some(fields.next_value_seed(seed)?);
+                }
+                ThreadField::Other => {
+                    fields.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        match (name, operations) {
+            (Some(name), Some(operations)) => Ok(Thread { name, operations }),
+            (name, _) => {
+                let missing = if name.is_none() { "name" } else { "ops" };
+                let problem = format!("thread number {number} (from 0) has no \"{missing}\"");
+                Err(document.fail(ProgramError::new(problem, "a thread is {\"name\":\"T1\",\"ops\":[…]}")))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ThreadField {
+    Name,
+    Ops,
+    #[serde(other)]
+    Other,
+}
+
+struct OperationsSeed<'d> {
+    document: &'d mut Document,
+    number: usize,
+    name: Option<&'d str>,
+}
+
+impl<'de> DeserializeSeed<'de> for OperationsSeed<'_> {
+    type Value = Vec<Operation>;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Vec<Operation>, D::Error> {
+        input.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OperationsSeed<'_> {
+    type Value = Vec<Operation>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list of operations")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Operation>, A::Error> {
+        let OperationsSeed { document, number, name } = self;
+        let mut operations = Vec::new();
+        loop {
+            match list.next_element_seed(OperationSeed(&mut document.names)) {
+                Ok(None) => return Ok(operations),
+                Ok(Some(operation)) => {
+                    if matches!(operation, Operation::Create(_) | Operation::Join(_)) {
+                        // `Program::check` refuses programs whose places do not fit into 32 bits.
+                        document.thread_uses.push((number as u32, operations.len() as u32));
+                    }
+                    operations.push(operation);
+                }
+                Err(error) => {
+                    let problem = super::read::one_line(&error);
+                    let error = ProgramError::new(
+                        problem,
+                        "the operations and their values are listed in the README",
+                    );
+                    let numbered = format!("number {number}");
+                    return Err(document.fail(error.at(name.unwrap_or(&numbered), operations.len())));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The program as JSON text, read and written:
+//!
+//! ```json
+//! {"format":"longpole-program","version":1,"threads":[{"name":"T1","ops":[
+//!   ["exec","a",1000],["signal","X"],["call","f"],["exec",250],["ret"],["wait","Y"]]}]}
+//! ```
+//!
+//! Lengths are nanoseconds, possibly fractional (to 1/1000 ns). `exec` without a name belongs to the top of the stack.
+//! Fields that a reader does not know are ignored. Optional fields keep what a recording knew: `trust`, `findings`, and
+//! `functions` with `name`, `location` and `folded`.
+
+mod document;
+mod held;
+mod names;
+mod operation;
+mod read;
+mod value;
+mod write;
+
+pub use read::read;
+pub use write::write;
+
+/// Value of the field `format`.
+const FORMAT: &str = "longpole-program";
+
+/// Value of the field `version`.
+const VERSION: u64 = 1;

@@ -1,0 +1,198 @@
+//! One operation: an array that starts with what it is.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+
+use super::names::Names;
+use super::value::{ExecValue, Length, Name, NameOrLength};
+use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId, quoted};
+use crate::time::Ticks;
+
+/// All names that operations use.
+#[derive(Debug, Default)]
+pub(super) struct AllNames {
+    pub(super) functions: Names,
+    pub(super) objects: Names,
+    pub(super) edges: Names,
+    /// Threads that are created or joined, numbered as they are mentioned.
+    pub(super) threads: Names,
+}
+
+/// The first value of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Exec,
+    Call,
+    Ret,
+    Signal,
+    Wait,
+    Lock,
+    Unlock,
+    RdLock,
+    WrLock,
+    RwUnlock,
+    SpinLock,
+    SpinUnlock,
+    Barrier,
+    CondWait,
+    CondSignal,
+    CondBroadcast,
+    SemInit,
+    SemWait,
+    SemPost,
+    Once,
+    Create,
+    Join,
+    Io,
+    Sleep,
+    Release,
+    Await,
+}
+
+impl Kind {
+    fn of(name: &str) -> Option<Kind> {
+        Some(match name {
+            "exec" => Kind::Exec,
+            "call" => Kind::Call,
+            "ret" => Kind::Ret,
+            "signal" => Kind::Signal,
+            "wait" => Kind::Wait,
+            "lock" => Kind::Lock,
+            "unlock" => Kind::Unlock,
+            "rdlock" => Kind::RdLock,
+            "wrlock" => Kind::WrLock,
+            "rwunlock" => Kind::RwUnlock,
+            "spin_lock" => Kind::SpinLock,
+            "spin_unlock" => Kind::SpinUnlock,
+            "barrier" => Kind::Barrier,
+            "cond_wait" => Kind::CondWait,
+            "cond_signal" => Kind::CondSignal,
+            "cond_broadcast" => Kind::CondBroadcast,
+            "sem_init" => Kind::SemInit,
+            "sem_wait" => Kind::SemWait,
+            "sem_post" => Kind::SemPost,
+            "once" => Kind::Once,
+            "create" => Kind::Create,
+            "join" => Kind::Join,
+            "io" => Kind::Io,
+            "sleep" => Kind::Sleep,
+            "release" => Kind::Release,
+            "await" => Kind::Await,
+            _ => return None,
+        })
+    }
+}
+
+struct KindName;
+
+impl<'de> DeserializeSeed<'de> for KindName {
+    type Value = Kind;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Kind, D::Error> {
+        input.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KindName {
+    type Value = Kind;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the name of an operation")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Kind, E> {
+        Kind::of(name).ok_or_else(|| E::custom(format!("there is no operation {}", quoted(name))))
+    }
+}
+
+/// Reads an operation.
+pub(super) struct OperationSeed<'n>(pub(super) &'n mut AllNames);
+
+impl<'de> DeserializeSeed<'de> for OperationSeed<'_> {
+    type Value = Operation;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Operation, D::Error> {
+        input.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OperationSeed<'_> {
+    type Value = Operation;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an operation such as [\"exec\",\"f\",1000]")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Operation, A::Error> {
+        let names = self.0;
+        let Some(kind) = values.next_element_seed(KindName)? else {
+            return Err(A::Error::custom("an operation without a name"));
+        };
+        let operation = match kind {
+            Kind::Exec => exec(&mut values, &mut names.functions)?,
+            Kind::Call => Operation::Call(FunctionRef(name(&mut values, &mut names.functions)?)),
+            Kind::Ret => Operation::Return,
+            Kind::Signal => Operation::Signal(object(&mut values, names)?),
+            Kind::Wait => Operation::Wait(object(&mut values, names)?),
+            Kind::Lock => Operation::Lock(object(&mut values, names)?),
+            Kind::Unlock => Operation::Unlock(object(&mut values, names)?),
+            Kind::RdLock => Operation::ReadLock(object(&mut values, names)?),
+            Kind::WrLock => Operation::WriteLock(object(&mut values, names)?),
+            Kind::RwUnlock => Operation::ReadWriteUnlock(object(&mut values, names)?),
+            Kind::SpinLock => Operation::SpinLock(object(&mut values, names)?),
+            Kind::SpinUnlock => Operation::SpinUnlock(object(&mut values, names)?),
+            Kind::Barrier => match (object(&mut values, names)?, count(&mut values)?) {
+                (_, 0) => return Err(A::Error::custom("a barrier for 0 threads")),
+                (barrier, count) => Operation::Barrier(barrier, count),
+            },
+            Kind::CondWait => Operation::CondWait(object(&mut values, names)?, object(&mut values, names)?),
+            Kind::CondSignal => Operation::CondSignal(object(&mut values, names)?),
+            Kind::CondBroadcast => Operation::CondBroadcast(object(&mut values, names)?),
+            Kind::SemInit => Operation::SemInit(object(&mut values, names)?, count(&mut values)?),
+            Kind::SemWait => Operation::SemWait(object(&mut values, names)?),
+            Kind::SemPost => Operation::SemPost(object(&mut values, names)?),
+            Kind::Once => Operation::Once(object(&mut values, names)?, length(&mut values)?),
+            Kind::Create => Operation::Create(ThreadId(name(&mut values, &mut names.threads)?)),
+            Kind::Join => Operation::Join(ThreadId(name(&mut values, &mut names.threads)?)),
+            Kind::Io => {
+                let length = length(&mut values)?;
+                Operation::Io(object(&mut values, names)?, length)
+            }
+            Kind::Sleep => Operation::Sleep(length(&mut values)?),
+            Kind::Release => Operation::Release(EdgeId(name(&mut values, &mut names.edges)?)),
+            Kind::Await => Operation::Await(EdgeId(name(&mut values, &mut names.edges)?)),
+        };
+        if values.next_element::<IgnoredAny>()?.is_some() {
+            return Err(A::Error::custom("more values than the operation has"));
+        }
+        Ok(operation)
+    }
+}
+
+fn exec<'de, A: SeqAccess<'de>>(values: &mut A, functions: &mut Names) -> Result<Operation, A::Error> {
+    match values.next_element_seed(ExecValue(functions))?.ok_or_else(too_few)? {
+        NameOrLength::Name(function) => Ok(Operation::ExecIn(FunctionRef(function), length(values)?)),
+        NameOrLength::Length(length) => Ok(Operation::Exec(length)),
+    }
+}
+
+fn name<'de, A: SeqAccess<'de>>(values: &mut A, names: &mut Names) -> Result<u32, A::Error> {
+    values.next_element_seed(Name(names))?.ok_or_else(too_few)
+}
+
+fn object<'de, A: SeqAccess<'de>>(values: &mut A, names: &mut AllNames) -> Result<ObjectId, A::Error> {
+    name(values, &mut names.objects).map(ObjectId)
+}
+
+fn length<'de, A: SeqAccess<'de>>(values: &mut A) -> Result<Ticks, A::Error> {
+    values.next_element_seed(Length)?.ok_or_else(too_few)
+}
+
+fn count<'de, A: SeqAccess<'de>>(values: &mut A) -> Result<u32, A::Error> {
+    values.next_element::<u32>()?.ok_or_else(too_few)
+}
+
+fn too_few<E: Error>() -> E {
+    E::custom("fewer values than the operation needs")
+}

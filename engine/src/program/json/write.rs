@@ -1,0 +1,166 @@
+//! Writing: one operation a line, without building the text in memory.
+
+use std::collections::HashSet;
+use std::io::{self, BufWriter, Write};
+
+use super::{FORMAT, VERSION};
+use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, Program, ThreadId};
+use crate::report::Trust;
+use crate::time::Ticks;
+
+/// Writes a program so that [`super::read`] gives one with the same report.
+///
+/// # Errors
+/// What the writer says; `InvalidInput` for a program that fails [`Program::check`] or whose names are not unique.
+pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+    program.check().map_err(|error| invalid(error.to_string()))?;
+    let names = Names::of(program).map_err(invalid)?;
+    let mut out = BufWriter::with_capacity(1 << 16, to);
+    write!(out, "{{\"format\":\"{FORMAT}\",\"version\":{VERSION}")?;
+    if program.trust != Trust::default() {
+        write!(out, ",\n\"trust\":{}", serde_json::to_string(&program.trust)?)?;
+    }
+    if !program.findings.is_empty() {
+        write!(out, ",\n\"findings\":{}", serde_json::to_string(&program.findings)?)?;
+    }
+    functions(program, &names, &mut out)?;
+    out.write_all(b",\n\"threads\":[")?;
+    for (index, thread) in program.threads.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        write!(out, "{comma}\n{{\"name\":{},\"ops\":[", names.threads[index])?;
+        for (index, step) in thread.operations.iter().enumerate() {
+            out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
+            operation(step, &names, &mut out)?;
+        }
+        out.write_all(b"]}")?;
+    }
+    out.write_all(b"]}\n")?;
+    out.flush()
+}
+
+/// What is known about functions beyond their names; left out if it is nothing.
+fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
+    let mut first = true;
+    for (function, name) in program.functions.iter().zip(&names.functions) {
+        if function.location.is_none() && !function.folded {
+            continue;
+        }
+        out.write_all(if first { b",\n\"functions\":[" } else { b",\n" })?;
+        first = false;
+        write!(out, "{{\"name\":{name}")?;
+        if let Some(location) = &function.location {
+            write!(out, ",\"location\":{}", json(location))?;
+        }
+        if function.folded {
+            out.write_all(b",\"folded\":true")?;
+        }
+        out.write_all(b"}")?;
+    }
+    if first { Ok(()) } else { out.write_all(b"]") }
+}
+
+fn operation(operation: &Operation, names: &Names, out: &mut impl Write) -> io::Result<()> {
+    let object = |object: ObjectId| &names.objects[object.0 as usize];
+    let function = |function: FunctionRef| &names.functions[function.0 as usize];
+    let thread = |thread: ThreadId| &names.threads[thread.0 as usize];
+    match *operation {
+        Operation::Exec(time) => write!(out, "[\"exec\",{}]", Length(time)),
+        Operation::ExecIn(name, time) => write!(out, "[\"exec\",{},{}]", function(name), Length(time)),
+        Operation::Call(name) => write!(out, "[\"call\",{}]", function(name)),
+        Operation::Return => write!(out, "[\"ret\"]"),
+        Operation::Signal(name) => write!(out, "[\"signal\",{}]", object(name)),
+        Operation::Wait(name) => write!(out, "[\"wait\",{}]", object(name)),
+        Operation::Lock(name) => write!(out, "[\"lock\",{}]", object(name)),
+        Operation::Unlock(name) => write!(out, "[\"unlock\",{}]", object(name)),
+        Operation::ReadLock(name) => write!(out, "[\"rdlock\",{}]", object(name)),
+        Operation::WriteLock(name) => write!(out, "[\"wrlock\",{}]", object(name)),
+        Operation::ReadWriteUnlock(name) => write!(out, "[\"rwunlock\",{}]", object(name)),
+        Operation::SpinLock(name) => write!(out, "[\"spin_lock\",{}]", object(name)),
+        Operation::SpinUnlock(name) => write!(out, "[\"spin_unlock\",{}]", object(name)),
+        Operation::Barrier(name, count) => write!(out, "[\"barrier\",{},{count}]", object(name)),
+        Operation::CondWait(name, mutex) => {
+            write!(out, "[\"cond_wait\",{},{}]", object(name), object(mutex))
+        }
+        Operation::CondSignal(name) => write!(out, "[\"cond_signal\",{}]", object(name)),
+        Operation::CondBroadcast(name) => write!(out, "[\"cond_broadcast\",{}]", object(name)),
+        Operation::SemInit(name, count) => write!(out, "[\"sem_init\",{},{count}]", object(name)),
+        Operation::SemWait(name) => write!(out, "[\"sem_wait\",{}]", object(name)),
+        Operation::SemPost(name) => write!(out, "[\"sem_post\",{}]", object(name)),
+        Operation::Once(name, time) => write!(out, "[\"once\",{},{}]", object(name), Length(time)),
+        Operation::Create(name) => write!(out, "[\"create\",{}]", thread(name)),
+        Operation::Join(name) => write!(out, "[\"join\",{}]", thread(name)),
+        Operation::Io(name, time) => write!(out, "[\"io\",{},{}]", Length(time), object(name)),
+        Operation::Sleep(time) => write!(out, "[\"sleep\",{}]", Length(time)),
+        Operation::Release(edge) => write!(out, "[\"release\",{}]", names.edge(edge)),
+        Operation::Await(edge) => write!(out, "[\"await\",{}]", names.edge(edge)),
+    }
+}
+
+/// Nanoseconds with as many decimals as needed; exact.
+struct Length(Ticks);
+
+impl std::fmt::Display for Length {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, part) = (self.0.0 / Ticks::PER_NS, self.0.0 % Ticks::PER_NS);
+        match part {
+            0 => write!(out, "{whole}"),
+            part if part % 100 == 0 => write!(out, "{whole}.{}", part / 100),
+            part if part % 10 == 0 => write!(out, "{whole}.{:02}", part / 10),
+            part => write!(out, "{whole}.{part:03}"),
+        }
+    }
+}
+
+/// All names as JSON strings, quoted once.
+struct Names {
+    functions: Vec<String>,
+    objects: Vec<String>,
+    threads: Vec<String>,
+    edges: Vec<String>,
+    /// What the names of unnamed edges start with, so that they are unlike all others.
+    unnamed_edge: String,
+}
+
+impl Names {
+    fn of(program: &Program) -> Result<Names, String> {
+        let edges = unique("edges", program.edges.iter().map(String::as_str))?;
+        let mut unnamed_edge = String::from("e");
+        while program.edges.iter().any(|name| is_numbered(name, &unnamed_edge)) {
+            unnamed_edge.push('_');
+        }
+        Ok(Names {
+            functions: unique("functions", program.functions.iter().map(|function| function.name.as_str()))?,
+            objects: unique("objects", program.objects.iter().map(String::as_str))?,
+            threads: unique("threads", program.threads.iter().map(|thread| thread.name.as_str()))?,
+            edges,
+            unnamed_edge,
+        })
+    }
+
+    fn edge(&self, edge: EdgeId) -> std::borrow::Cow<'_, str> {
+        match self.edges.get(edge.0 as usize) {
+            Some(name) => name.into(),
+            None => format!("\"{}{}\"", self.unnamed_edge, edge.0).into(),
+        }
+    }
+}
+
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    let digits = name.strip_prefix(prefix).unwrap_or("");
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn unique<'n>(what: &str, names: impl Iterator<Item = &'n str> + Clone) -> Result<Vec<String>, String> {
+    let mut seen = HashSet::new();
+    for name in names.clone() {
+        if !seen.insert(name) {
+            return Err(format!("two {what} of the program are called {}", crate::program::quoted(name)));
+        }
+    }
+    Ok(names.map(json).collect())
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
