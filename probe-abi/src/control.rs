@@ -10,7 +10,7 @@ pub const PID_LIMIT: u32 = 1 << 22;
 pub const MAX_RINGS: usize = 8;
 
 /// Most `uprobe_multi` links of one process that have their own generation (see [`Cookie`]).
-pub const MAX_GROUPS: usize = 64;
+pub const MAX_GROUPS: usize = 256;
 
 /// Frames of different functions that the programs can keep open for one thread. Deeper ones are recorded all
 /// the same, but their recursion is not folded.
@@ -18,10 +18,6 @@ pub const MAX_OPEN_FRAMES: usize = 128;
 
 /// The rate limit counts calls in windows of 2^27 ns (134 ms).
 pub const RATE_WINDOW_SHIFT: u32 = 27;
-
-/// A number that stands in the programs where the user side puts the type id of a kernel's per-CPU variable
-/// before loading: Rust cannot say `extern` for one.
-pub const PREEMPT_COUNT_MARK: u64 = 0x706c_6f6e_6770_6f6c;
 
 /// Read-only global of the kernel programs, fixed when they are loaded. Offsets are bytes from the start of the
 /// kernel's struct, taken from the running kernel's own type information. All flags are 0 or 1.
@@ -38,10 +34,11 @@ pub struct Settings {
     pub ring_wake_bytes: u32,
     /// Calls of one function in one rate window after which it is cut off; 0 = never.
     pub calls_per_window: u32,
-    /// [`PREEMPT_COUNT_MARK`] has been replaced: contexts can be told.
+    /// The next one is known: contexts can be told.
     pub preempt_count_known: u32,
-    /// Offset of the counter in that per-CPU variable (0 where it is the variable).
-    pub preempt_count: u32,
+    /// Bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`: both are per-CPU
+    /// variables, so this is the same on all CPUs.
+    pub preempt_count_distance: u32,
     /// `sched_process_exit` has the argument `group_dead` (Linux 6.16).
     pub exit_has_group_dead: u32,
     /// Number of `futex(2)` on this architecture.
@@ -60,6 +57,10 @@ pub struct Settings {
     pub task_signal: u32,
     /// `signal_struct.live.counter`
     pub signal_live: u32,
+    /// `task_struct.se.cfs_rq`
+    pub task_cfs_rq: u32,
+    /// `cfs_rq.rq`
+    pub cfs_rq_rq: u32,
     /// `pt_regs.sp`
     pub regs_sp: u32,
     /// `pt_regs.orig_ax`: the system call's number.
@@ -138,7 +139,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 96);
+const _: () = assert!(size_of::<Settings>() == 104);
 const _: () = assert!(size_of::<CpuCounters>() == 128);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

@@ -19,7 +19,7 @@ mod record;
 mod sched;
 
 pub use control::{
-    Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT, PREEMPT_COUNT_MARK,
+    Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT,
     RATE_WINDOW_SHIFT, Settings,
 };
 pub use function::{FunctionEnter, FunctionExit};

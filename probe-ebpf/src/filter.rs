@@ -5,7 +5,7 @@
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, macros::map, maps::Array};
 use probe_abi::PID_LIMIT;
 
-use crate::{atomic, settings::setting};
+use crate::{memory, settings::setting};
 
 /// Bit `pid & 63` of word `pid >> 6`.
 #[map]
@@ -15,8 +15,8 @@ static TRACKED: Array<u64> = Array::with_max_entries(PID_LIMIT / 64, BPF_F_MMAPA
 #[inline(always)]
 pub fn is_tracked(pid: u32) -> bool {
     let Some(word) = TRACKED.get_ptr(pid >> 6) else { return false };
-    // SAFETY: a map value, which stays where it is. Volatile: others write it.
-    let word = unsafe { core::ptr::read_volatile(word) };
+    // SAFETY: a map value of 8 bytes.
+    let word = unsafe { memory::load(word) };
     word >> (pid & 63) & 1 != 0
 }
 
@@ -28,7 +28,7 @@ pub fn track(pid: u32) {
     }
     if let Some(word) = TRACKED.get_ptr_mut(pid >> 6) {
         // SAFETY: a map value of 8 bytes.
-        unsafe { atomic::set_bits(word, 1 << (pid & 63)) };
+        unsafe { memory::set_bits(word, 1 << (pid & 63)) };
     }
 }
 
@@ -37,6 +37,6 @@ pub fn track(pid: u32) {
 pub fn untrack(pid: u32) {
     if let Some(word) = TRACKED.get_ptr_mut(pid >> 6) {
         // SAFETY: a map value of 8 bytes.
-        unsafe { atomic::keep_bits(word, !(1 << (pid & 63))) };
+        unsafe { memory::keep_bits(word, !(1 << (pid & 63))) };
     }
 }

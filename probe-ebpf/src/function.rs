@@ -5,6 +5,8 @@
 //! happened to it (exception, longjmp, a jump out of it that has no probe), as soon as the thread enters or leaves
 //! a function at or above its stack address.
 
+use core::mem::offset_of;
+
 use aya_ebpf::{
     EbpfContext,
     bindings::{BPF_ANY, BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
@@ -20,7 +22,7 @@ use probe_abi::{
 };
 
 use crate::{
-    atomic, filter,
+    filter, memory,
     ring::{self, count},
     settings::setting,
 };
@@ -39,14 +41,19 @@ struct Frame {
 #[repr(C)]
 struct Frames {
     depth: u64,
+    /// Result of [`scan`]: whether the function it looked for is among the frames.
+    found: u64,
     frames: [Frame; MAX_OPEN_FRAMES],
 }
 
 const MASK: usize = MAX_OPEN_FRAMES - 1;
 const _: () = assert!(MAX_OPEN_FRAMES.is_power_of_two());
 
-static NO_FRAMES: Frames =
-    Frames { depth: 0, frames: [Frame { stack_pointer: 0, function: 0, reserved: 0 }; MAX_OPEN_FRAMES] };
+static NO_FRAMES: Frames = Frames {
+    depth: 0,
+    found: 0,
+    frames: [Frame { stack_pointer: 0, function: 0, reserved: 0 }; MAX_OPEN_FRAMES],
+};
 
 /// Open frames by thread id.
 #[map]
@@ -71,8 +78,8 @@ pub fn function_probe(context: ProbeContext) -> u32 {
     // SAFETY: the helper takes this program's context.
     let cookie = Cookie::from_bits(unsafe { bpf_get_attach_cookie(context.as_ptr()) });
     match GENERATIONS.get_ptr(u32::from(cookie.group)) {
-        // SAFETY: a map value, which stays where it is. Volatile: the user side writes it.
-        Some(valid) if unsafe { core::ptr::read_volatile(valid) } == u64::from(cookie.generation) => {}
+        // SAFETY: a map value of 8 bytes.
+        Some(valid) if unsafe { memory::load(valid) } == u64::from(cookie.generation) => {}
         _ => {
             count!(stale);
             return 0;
@@ -112,15 +119,13 @@ fn enter(context: &ProbeContext, time_ns: u64, tid: u32, pid: u32, function: u32
             }
         }
     };
-    // Frames at or below the new one are gone: their place on the stack is taken.
+    // The place of frames at or below the new one is taken.
     let (depth, open) = scan(frames, stack_pointer, function, true);
     if open {
-        set_depth(frames, depth);
         count!(folded);
         return;
     }
     if !on {
-        set_depth(frames, depth);
         count!(cut);
         return;
     }
@@ -144,15 +149,9 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         let top = unsafe { (*frames).frames[top] };
         if depth > 0 && top.function == function && top.stack_pointer == stack_pointer {
             set_depth(frames, depth - 1);
-        } else {
-            set_depth(frames, depth);
-            if open {
-                // The end of a folded call.
-                return;
-            }
-            if !is_on(function) {
-                return;
-            }
+        } else if open || !is_on(function) {
+            // The end of a folded call, or of one that was cut.
+            return;
         }
     }
     // With or without an entry of ours: a function that was open before the probes came ends as well.
@@ -164,13 +163,18 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     });
 }
 
-/// The number of frames that are still there when a function starts (`inclusive`) or ends at `stack_pointer`, and
-/// whether `function` is among them.
+/// Drops the frames that are gone when a function starts (`inclusive`) or ends at `stack_pointer`. Gives the number of
+/// the others, and whether `function` is among them.
+///
+/// Results go through the map's memory: the verifier would follow every value of a register to the end of the program.
 #[inline(always)]
-fn scan(frames: *const Frames, stack_pointer: u64, function: u32, inclusive: bool) -> (u64, bool) {
-    // SAFETY: a map value that only this thread uses.
-    let mut index = unsafe { (*frames).depth };
-    let mut depth = index;
+fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool) -> (u64, bool) {
+    let depth = memory::word(frames, offset_of!(Frames, depth));
+    let found = memory::word(frames, offset_of!(Frames, found));
+    // SAFETY: a word of a map value.
+    let mut index = unsafe { memory::load(depth) };
+    // SAFETY: a word of a map value.
+    unsafe { memory::store(found, 0) };
     for _ in 0..MAX_OPEN_FRAMES {
         if index == 0 || index > MAX_OPEN_FRAMES as u64 {
             break;
@@ -180,52 +184,58 @@ fn scan(frames: *const Frames, stack_pointer: u64, function: u32, inclusive: boo
         let frame = unsafe { (*frames).frames[index as usize & MASK] };
         let gone = frame.stack_pointer < stack_pointer || (inclusive && frame.stack_pointer == stack_pointer);
         if gone {
-            depth = index;
+            // SAFETY: a word of a map value.
+            unsafe { memory::store(depth, index) };
         } else if frame.function == function {
-            return (depth, true);
+            // SAFETY: a word of a map value.
+            unsafe { memory::store(found, 1) };
+            break;
         }
     }
-    (depth, false)
+    // SAFETY: a word of a map value.
+    let depth = unsafe { memory::load(depth) };
+    // SAFETY: a word of a map value.
+    let found = unsafe { memory::load(found) };
+    (depth, found != 0)
 }
 
 #[inline(always)]
 fn set_depth(frames: *mut Frames, depth: u64) {
-    // SAFETY: a map value that only this thread uses.
-    unsafe { (*frames).depth = depth };
+    // SAFETY: a word of a map value.
+    unsafe { memory::store(memory::word(frames, offset_of!(Frames, depth)), depth) };
 }
 
 /// Counts a call and says whether the function may still be recorded.
 #[inline(always)]
 fn count_call(function: u32, time_ns: u64) -> bool {
     let Some(counters) = FUNCTIONS.get_ptr_mut(function) else { return true };
-    // SAFETY: a field of a map value; only its address is taken.
-    let calls = unsafe { &raw mut (*counters).calls };
-    // SAFETY: 8 aligned bytes of a map value.
-    unsafe { atomic::add(calls, 1) };
+    let calls = memory::word(counters, offset_of!(FunctionCounters, calls));
+    let cut_ns = memory::word(counters, offset_of!(FunctionCounters, cut_ns));
+    let window = memory::word(counters, offset_of!(FunctionCounters, window));
+    let window_calls = memory::word(counters, offset_of!(FunctionCounters, window_calls));
+    // SAFETY: a counter in a map value.
+    unsafe { memory::add(calls, 1) };
     let limit = u64::from(setting!(calls_per_window));
     if limit == 0 {
         return true;
     }
-    // SAFETY: a field of a map value; volatile because other CPUs write it.
-    if unsafe { core::ptr::read_volatile(&raw const (*counters).cut_ns) } != 0 {
+    // SAFETY: a word of a map value.
+    if unsafe { memory::load(cut_ns) } != 0 {
         return false;
     }
     // Two CPUs may start a window at once: some calls are then counted into the wrong one, which a limit bears.
-    let window = time_ns >> RATE_WINDOW_SHIFT;
-    // SAFETY: a field of a map value; volatile because other CPUs write it.
-    let started = unsafe { core::ptr::read_volatile(&raw const (*counters).window) };
-    if started != window {
-        // SAFETY: a field of a map value.
-        unsafe { core::ptr::write_volatile(&raw mut (*counters).window, window) };
-        // SAFETY: a field of a map value.
-        unsafe { core::ptr::write_volatile(&raw mut (*counters).window_calls, 0) };
+    let this_window = time_ns >> RATE_WINDOW_SHIFT;
+    // SAFETY: a word of a map value.
+    if unsafe { memory::load(window) } != this_window {
+        // SAFETY: a word of a map value.
+        unsafe { memory::store(window, this_window) };
+        // SAFETY: a counter in a map value.
+        unsafe { memory::store(window_calls, 0) };
     }
-    // SAFETY: a field of a map value; only its address is taken.
-    let window_calls = unsafe { &raw mut (*counters).window_calls };
-    // SAFETY: 8 aligned bytes of a map value.
-    if unsafe { atomic::add(window_calls, 1) } >= limit {
-        // SAFETY: a field of a map value.
-        unsafe { core::ptr::write_volatile(&raw mut (*counters).cut_ns, time_ns) };
+    // SAFETY: a counter in a map value.
+    if unsafe { memory::add(window_calls, 1) } >= limit {
+        // SAFETY: a word of a map value.
+        unsafe { memory::store(cut_ns, time_ns) };
         return false;
     }
     true
@@ -233,9 +243,13 @@ fn count_call(function: u32, time_ns: u64) -> bool {
 
 #[inline(always)]
 fn is_on(function: u32) -> bool {
-    match FUNCTIONS.get_ptr(function) {
-        // SAFETY: a field of a map value; volatile because other CPUs write it.
-        Some(counters) => unsafe { core::ptr::read_volatile(&raw const (*counters).cut_ns) == 0 },
+    match FUNCTIONS.get_ptr_mut(function) {
+        Some(counters) => {
+            let cut_ns = memory::word(counters, offset_of!(FunctionCounters, cut_ns));
+            // SAFETY: a word of a map value.
+            let cut_ns = unsafe { memory::load(cut_ns) };
+            cut_ns == 0
+        }
         None => true,
     }
 }

@@ -1,7 +1,6 @@
 //! The futex system call, by the system call tracepoints: they exist wherever BPF tracing does.
 
 use aya_ebpf::{
-    EbpfContext,
     helpers::bpf_get_current_pid_tgid,
     macros::{btf_tracepoint, fentry, fexit},
     programs::{BtfTracePointContext, FEntryContext, FExitContext},
@@ -74,9 +73,7 @@ pub fn futex_enter(arguments: FEntryContext) -> i32 {
 pub fn futex_exit(arguments: FExitContext) -> i32 {
     let (tid, pid) = current();
     if filter::is_tracked(pid) {
-        // SAFETY: the context of this program has eight 8-byte slots.
-        let result = unsafe { *arguments.as_ptr().cast::<i64>().add(7) };
-        left(tid, pid, result);
+        left(tid, pid, arguments.arg::<u64>(7) as i64);
     }
     0
 }

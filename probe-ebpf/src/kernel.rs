@@ -1,6 +1,9 @@
 //! Reading the kernel's structs at offsets that the user side looked up.
 
-use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_probe_read_kernel_str, bpf_task_pt_regs};
+use aya_ebpf::helpers::{
+    bpf_probe_read_kernel,
+    generated::{bpf_get_current_task_btf, bpf_probe_read_kernel_str, bpf_task_pt_regs},
+};
 
 use crate::settings::setting;
 
@@ -74,6 +77,18 @@ impl Task {
     #[inline(always)]
     pub fn name(self) -> *const u8 {
         self.0.wrapping_add(setting!(task_comm) as usize)
+    }
+
+    /// The pre-emption counter of the CPU that it runs on. Only for the current thread.
+    #[inline(always)]
+    pub fn preempt_count(self) -> Option<u32> {
+        // SAFETY: a task and an offset of `task_struct`.
+        let queue: *const u8 = unsafe { field(self.0, setting!(task_cfs_rq)) };
+        // SAFETY: the `cfs_rq` of that task and an offset in it.
+        let run_queue: *const u8 = unsafe { field(queue, setting!(cfs_rq_rq)) };
+        let counter = run_queue.wrapping_offset(setting!(preempt_count_distance) as i32 as isize);
+        // SAFETY: the helper checks the address itself.
+        unsafe { bpf_probe_read_kernel(counter.cast::<u32>()) }.ok()
     }
 
     /// Its user-space stack pointer as of its last entry into the kernel.

@@ -3,16 +3,16 @@
 
 #![no_std]
 #![no_main]
-#![feature(asm_experimental_arch, core_intrinsics)]
+#![feature(core_intrinsics)]
 #![expect(internal_features, reason = "the target's atomic instructions are reachable only as intrinsics")]
 
-mod atomic;
 mod context;
 mod filter;
 mod function;
 mod futex;
 mod kernel;
 mod life;
+mod memory;
 mod ring;
 mod sched;
 mod settings;

@@ -3,6 +3,8 @@
 //! Every try takes the CPU's next number, so that a record that does not fit leaves a hole that the reader sees.
 //! Readers come by on a timer; only a ring that fills up faster than that wakes its reader.
 
+use core::mem::offset_of;
+
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
     helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
@@ -12,7 +14,7 @@ use aya_ebpf::{
 use probe_abi::{Context, CpuCounters, Header, Kind};
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::{atomic, settings::setting};
+use crate::{memory, settings::setting};
 
 /// The smallest ring there is; the user side sets the sizes before loading, and gives rings that no CPU uses none.
 const PLACEHOLDER: u32 = 4096;
@@ -45,10 +47,10 @@ const LOOK_EVERY: u64 = 64;
 macro_rules! count {
     ($field:ident) => {
         if let Some(counters) = $crate::ring::this_cpu() {
-            // SAFETY: a field of a map value; only its address is taken.
-            let counter = unsafe { &raw mut (*counters).$field };
-            // SAFETY: 8 aligned bytes of a map value.
-            unsafe { $crate::atomic::add(counter, 1) };
+            let counter =
+                $crate::memory::word(counters, core::mem::offset_of!(probe_abi::CpuCounters, $field));
+            // SAFETY: a counter in a map value.
+            unsafe { $crate::memory::add(counter, 1) };
         }
     };
 }
@@ -86,10 +88,8 @@ pub fn write<T: IntoBytes + Immutable>(
 ) {
     let cpu = cpu();
     let Some(counters) = CPUS.get_ptr_mut(cpu) else { return };
-    // SAFETY: a field of a map value; only its address is taken.
-    let next = unsafe { &raw mut (*counters).sequence };
-    // SAFETY: 8 aligned bytes of a map value.
-    let sequence = unsafe { atomic::add(next, 1) };
+    // SAFETY: a counter in a map value.
+    let sequence = unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, sequence)), 1) };
     let header = Header {
         time_ns,
         sequence: sequence as u32,
@@ -108,10 +108,8 @@ pub fn write<T: IntoBytes + Immutable>(
         flags = BPF_RB_FORCE_WAKEUP;
     }
     if ring.output(&record, u64::from(flags)).is_err() {
-        // SAFETY: a field of a map value; only its address is taken.
-        let dropped = unsafe { &raw mut (*counters).dropped };
-        // SAFETY: 8 aligned bytes of a map value.
-        unsafe { atomic::add(dropped, 1) };
+        // SAFETY: a counter in a map value.
+        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, dropped)), 1) };
     }
 }
 

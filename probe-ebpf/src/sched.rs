@@ -74,7 +74,7 @@ fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
     if filter::is_tracked(pid) {
         flags |= WakingFlags::WAKER_TRACKED;
     }
-    ring::write(Kind::Waking, context(tid), time_ns, tid, pid, |header| Waking {
+    ring::write(Kind::Waking, context(waker, tid), time_ns, tid, pid, |header| Waking {
         header,
         wakee_tid: wakee.tid(),
         wakee_pid,
