@@ -2,7 +2,6 @@
 
 pub mod cli;
 pub mod present;
-pub mod probe;
 pub mod session;
 pub mod symbols;
 pub mod tui;

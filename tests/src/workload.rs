@@ -52,7 +52,8 @@ pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
     Ok(stripped)
 }
 
-/// A program of `functions` small functions, each called once a round; it runs until its input ends.
+/// A program of `functions` small functions, some of them called every 50 ms; it says `ready`, then the addresses of
+/// all of them in one line of hexadecimal numbers, and runs until its input ends.
 ///
 /// # Errors
 /// As [`build`].
@@ -81,7 +82,9 @@ fn many_functions(functions: usize) -> String {
         let _ = writeln!(text, "function_{number},");
     }
     text.push_str(
-        "};\nint main(void)\n{\n    puts(\"ready\");\n    fflush(stdout);\n\
+        "};\nint main(void)\n{\n    puts(\"ready\");\n\
+         \x20   for (unsigned i = 0; i < sizeof all / sizeof *all; i++)\n        printf(\"%lx \", (unsigned long)all[i]);\n\
+         \x20   puts(\"\");\n    fflush(stdout);\n\
          \x20   struct pollfd input = {0, POLLIN, 0};\n\
          \x20   while (poll(&input, 1, 50) == 0)\n\
          \x20       for (unsigned i = 0; i < sizeof all / sizeof *all; i += 97)\n            all[i]();\n\

@@ -83,6 +83,9 @@ fn a_program_of_many_functions_is_one() {
     let program = skip_unless_built!(workload::build_many_functions(101));
     let mut running = Background::start(&mut Command::new(program)).unwrap();
     assert_eq!(running.line(LIMIT).unwrap(), "ready");
+    let addresses = running.line(LIMIT).unwrap();
+    let distinct: std::collections::BTreeSet<&str> = addresses.split_whitespace().collect();
+    assert_eq!(distinct.len(), 101);
     running.close_stdin();
     assert_eq!(running.wait(LIMIT).unwrap().code, Some(0));
 }

@@ -1,7 +1,9 @@
 //! longpole's build and test commands; `./x CMD` and `cargo xtask CMD` end up here.
 
+mod bench;
 mod build;
 mod command;
+mod demo;
 mod ebpf;
 mod libtest;
 mod linker;
@@ -32,6 +34,10 @@ enum Task {
     Test(test::Options),
     /// Only the tests that record running programs (needs root or CAP_BPF and CAP_PERFMON)
     LiveTest,
+    /// Records a bundled program while it runs and shows what limits it
+    Demo,
+    /// Measures speed and overhead, updates BENCHMARKS.md
+    Bench(bench::Options),
     /// The rules for source files that no lint knows
     Tidy,
 }
@@ -42,6 +48,8 @@ fn main() -> ExitCode {
         Task::Ebpf => ebpf::run(),
         Task::Test(options) => test::run(&options),
         Task::LiveTest => test::run(&test::Options::live()),
+        Task::Demo => demo::run(),
+        Task::Bench(options) => bench::run(&options),
         Task::Tidy => tidy::run(),
     };
     result.unwrap_or_else(|error| {

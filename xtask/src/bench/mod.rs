@@ -1,0 +1,97 @@
+//! `./x bench`: measures what the README claims and keeps the results, with machine and date, in BENCHMARKS.md.
+
+mod attach;
+mod handover;
+mod page;
+mod sample;
+mod weights;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::build;
+use crate::command;
+use crate::ebpf::{self, Object};
+use crate::workspace::Workspace;
+
+/// What to measure.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only this one; all if left out
+    #[arg(value_enum)]
+    only: Option<Which>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Which {
+    /// Weights of a generated program of 10 million operations
+    Weights,
+    /// Attaching to and detaching from 5,000 functions
+    Attach,
+    /// Two threads handing a lock to and fro
+    Handover,
+}
+
+/// Measures, prints, and updates the sections of BENCHMARKS.md.
+///
+/// # Errors
+/// Something does not compile, or a measurement cannot be made.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    let wanted = |which| options.only.is_none_or(|only| only == which);
+    let mut page = page::Page::read(&workspace)?;
+    if wanted(Which::Weights) {
+        page.put("weights", &weights::measure(&workspace)?)?;
+    }
+    if wanted(Which::Attach) || wanted(Which::Handover) {
+        let longpole = recorder(&workspace)?;
+        if wanted(Which::Attach) {
+            page.put("attach", &attach::measure(&workspace, &longpole)?)?;
+        }
+        if wanted(Which::Handover) {
+            page.put("handover", &handover::measure(&workspace, &longpole)?)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A release binary that can record here.
+fn recorder(workspace: &Workspace) -> Result<PathBuf> {
+    let object = ebpf::provide(workspace)?;
+    let longpole = build::release(workspace, &object)?;
+    if let Object::Unavailable(reason) = object {
+        bail!("cannot measure recording: {reason}");
+    }
+    if let Some(reason) = longpole_tests::cannot_record() {
+        bail!("cannot measure recording: {reason}");
+    }
+    Ok(longpole)
+}
+
+/// An example program of the engine, built as released.
+fn engine_example(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let mut build = command::cargo(workspace);
+    build.args(["build", "--release", "--locked", "--package", "engine", "--example", name]);
+    command::must(&mut build, "building the benchmark")?;
+    Ok(workspace.target.join("release/examples").join(name))
+}
+
+/// A scratch folder under target, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(workspace: &Workspace, name: &str) -> Result<Self> {
+        let folder = workspace.target.join("bench").join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Only files of ours are in it; a leftover under target does no harm.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

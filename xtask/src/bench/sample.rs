@@ -1,0 +1,72 @@
+//! Repeated measurements: the median, with the smallest and largest beside it.
+
+use std::fmt;
+
+/// Measurements of one thing.
+#[derive(Clone, Debug, Default)]
+pub struct Sample(Vec<f64>);
+
+impl Sample {
+    /// One more measurement.
+    pub fn push(&mut self, value: f64) {
+        self.0.push(value);
+        self.0.sort_by(f64::total_cmp);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The middle one, or the mean of the middle two; 0 of none.
+    pub fn median(&self) -> f64 {
+        let middle = self.0.len() / 2;
+        match (self.0.get(middle.wrapping_sub(1)), self.0.get(middle)) {
+            (Some(below), Some(above)) if self.0.len().is_multiple_of(2) => (below + above) / 2.0,
+            (_, Some(value)) => *value,
+            _ => 0.0,
+        }
+    }
+
+    /// Every measurement times this, for another unit.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self(self.0.iter().map(|value| value * factor).collect())
+    }
+}
+
+/// `median (smallest–largest)` with three significant digits.
+impl fmt::Display for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.0.first().copied().unwrap_or(0.0), self.0.last().copied().unwrap_or(0.0));
+        write!(f, "{} ({}–{})", digits(self.median()), digits(first), digits(last))
+    }
+}
+
+/// Three significant digits.
+pub fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        let mut sample = Sample::default();
+        assert_eq!(sample.median(), 0.0);
+        for value in [5.0, 1.0, 3.0] {
+            sample.push(value);
+        }
+        assert_eq!(sample.median(), 3.0);
+        sample.push(100.0);
+        assert_eq!(sample.median(), 4.0);
+        assert_eq!(sample.to_string(), "4.00 (1.00–100)");
+    }
+}

@@ -1,0 +1,152 @@
+//! `./x demo`: attaches to a bundled multithreaded program while it runs and shows what limits it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use longpole_tests::{Background, run as run_program, workload};
+
+use crate::build;
+use crate::ebpf::{self, Object};
+use crate::workspace::Workspace;
+
+const CPUS: &str = "1,2,4,8,16,inf";
+/// Both must be in the answer: which of them is worth improving depends on the number of CPUs.
+const FUNCTIONS: [&str; 2] = ["ParallelQuickSort", "RecursiveQuickSort"];
+/// "Missing permission or kernel feature", as longpole itself ends (automake's "skip").
+const CANNOT_RECORD: u8 = 77;
+
+/// Builds, records, reports and cleans up.
+///
+/// # Errors
+/// Something does not compile, or longpole fails on the bundled program.
+pub fn run() -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    eprintln!("building longpole …");
+    let object = ebpf::provide(&workspace)?;
+    let longpole = build::release(&workspace, &object)?;
+    let reason = match &object {
+        Object::Unavailable(reason) => Some(format!("no kernel programs: {reason}")),
+        Object::Built(_) => longpole_tests::cannot_record().map(str::to_owned),
+    };
+    if let Some(reason) = reason {
+        return bundled(&workspace, &longpole, &reason);
+    }
+    live(&workspace, &longpole)?;
+    println!();
+    println!("Your own running program:  sudo {} record -p PID -d 10s -o my.lp", longpole.display());
+    println!("What limits it, and where: {} report my.lp --cpus {CPUS}", longpole.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
+    let quicksort = match workload::build("quicksort.c") {
+        Ok(program) => program,
+        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
+    };
+    // Stopped and reaped when this goes out of scope, also after an error.
+    let target =
+        Background::start(Command::new(&quicksort).arg("1000000")).context("cannot start quicksort")?;
+    let recording = Recording::at(workspace)?;
+    println!(
+        "The parallel quick sort of Broberg, Lundberg and Grahn (2001) runs as process {}.",
+        target.pid()
+    );
+    println!("Attaching to it for 5 seconds …");
+    let mut record = Command::new(longpole);
+    record.args(["record", "-d", "5s", "--force", "-p", &target.pid().to_string(), "-o"]).arg(&recording.0);
+    let ended = run_program(&mut record, Duration::from_secs(120)).context("longpole record")?;
+    print!("{}", ended.stderr);
+    if ended.code != Some(0) {
+        bail!("longpole record ended with {:?}", ended.code.or(ended.signal));
+    }
+    println!();
+    let table = report(longpole, &recording.0, &[])?;
+    print!("{table}");
+    let json = report(longpole, &recording.0, &["--json"])?;
+    complete(&json).context("the report of the quick sort is not what it should be")
+}
+
+/// Shows a program with a known answer, since nothing can be recorded here.
+fn bundled(workspace: &Workspace, longpole: &Path, reason: &str) -> Result<ExitCode> {
+    println!("This machine cannot record: {reason}");
+    println!(
+        "`{} doctor` says what is missing. The same question asked of a bundled program:",
+        longpole.display()
+    );
+    println!();
+    let program = workspace.root.join("tests/data/quicksort/program.json");
+    print!("{}", report(longpole, &program, &[])?);
+    complete(&report(longpole, &program, &["--json"])?)?;
+    Ok(ExitCode::from(CANNOT_RECORD))
+}
+
+fn report(longpole: &Path, file: &Path, more: &[&str]) -> Result<String> {
+    let mut command = Command::new(longpole);
+    command.arg("report").arg(file).args(["--cpus", CPUS]).args(more);
+    let ended = run_program(&mut command, Duration::from_secs(300)).context("longpole report")?;
+    if ended.code != Some(0) {
+        bail!("longpole report ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
+    }
+    Ok(ended.stdout)
+}
+
+/// Every CPU count has an answer, and both sort functions have their numbers.
+fn complete(json: &str) -> Result<()> {
+    let report: serde_json::Value = serde_json::from_str(json).context("no JSON")?;
+    let results = report["results"].as_array().ok_or_else(|| anyhow!("no results"))?;
+    if results.len() != CPUS.split(',').count() {
+        bail!("{} answers instead of one for each of {CPUS}", results.len());
+    }
+    for name in FUNCTIONS {
+        let has_time = |result: &serde_json::Value| {
+            let rows = result["functions"].as_array().map_or(&[][..], Vec::as_slice);
+            rows.iter()
+                .any(|row| row["function"] == name && row["tetid_ns"].as_f64().is_some_and(|ns| ns != 0.0))
+        };
+        if !results.iter().any(has_time) {
+            bail!("{name} has no time at any CPU count");
+        }
+    }
+    Ok(())
+}
+
+/// The recording's file, removed at the end.
+struct Recording(PathBuf);
+
+impl Recording {
+    fn at(workspace: &Workspace) -> Result<Self> {
+        let folder = workspace.target.join("demo");
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(Self(folder.join(format!("quicksort-{}.lp", std::process::id()))))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // It may not have been written; there is nothing else to clean up.
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complete;
+
+    fn report(function: &str, tetid: f64) -> String {
+        let row = format!(r#"{{"function":"{function}","tetid_ns":{tetid}}}"#);
+        let other = r#"{"function":"ParallelQuickSort","tetid_ns":5}"#;
+        let result = format!(r#"{{"functions":[{row},{other}]}}"#);
+        format!(r#"{{"results":[{0},{0},{0},{0},{0},{0}]}}"#, result)
+    }
+
+    #[test]
+    fn the_demo_fails_without_its_numbers() {
+        assert!(complete(&report("RecursiveQuickSort", 7.0)).is_ok());
+        assert!(complete(&report("RecursiveQuickSort", 0.0)).is_err());
+        assert!(complete(&report("SortRange", 7.0)).is_err());
+        assert!(complete(r#"{"results":[]}"#).is_err());
+        assert!(complete("").is_err());
+    }
+}
