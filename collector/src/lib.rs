@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod present;
+pub mod probe;
 pub mod session;
 pub mod symbols;
 pub mod tui;

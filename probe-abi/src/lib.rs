@@ -10,6 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod control;
 mod function;
 mod futex;
 mod header;
@@ -17,6 +18,10 @@ mod life;
 mod record;
 mod sched;
 
+pub use control::{
+    Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT,
+    RATE_WINDOW_SHIFT, Settings,
+};
 pub use function::{FunctionEnter, FunctionExit};
 pub use futex::{FutexEnter, FutexExit, futex_operation};
 pub use header::{Context, Header, Kind};

@@ -74,10 +74,9 @@ pub fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     // build-std is not stable; the toolchain is pinned, so what it does cannot change under us.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", &tools.linker);
-    // Debug information becomes BTF; aya-ebpf reads registers of the architecture named here.
+    // The flags of probe-ebpf/.cargo/config.toml once more: a RUSTFLAGS in the environment would hide those.
     let arch = std::env::consts::ARCH;
-    let flags =
-        ["-Cdebuginfo=2", "-Clink-arg=--btf", &format!("--cfg=bpf_target_arch=\"{arch}\"")].join("\x1f");
+    let flags = ["-Ctarget-cpu=v3", "-Clink-arg=--btf"].join("\x1f");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags);
     cargo.env("AYA_BPF_TARGET_ARCH", arch);
     cargo

@@ -1,0 +1,318 @@
+//! A running capture.
+
+use std::{
+    os::fd::BorrowedFd,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering, mpsc},
+    thread::JoinHandle,
+};
+
+use engine::event::{GapReason, LossCounts, Note, NoteKind};
+
+use super::{
+    attach::{Functions, Link, attach_kernel, close_together},
+    counters,
+    error::{ProbeError, ProbeErrorKind},
+    governor::{self, Common, Probes},
+    load::{LoadOptions, Shared, load},
+    ring::Rings,
+};
+
+/// Function numbers that have counters when more functions than those given at the start may come.
+const MORE_FUNCTIONS: u32 = 65_536;
+
+/// What to capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Processes (tgid) to record, all threads of each.
+    pub pids: Vec<u32>,
+    /// Record processes that they make, from their first instant.
+    pub children: bool,
+    /// Functions to probe in those processes.
+    pub functions: Vec<ProbeFunction>,
+    /// Probe functions at all.
+    pub uprobes: bool,
+    /// Bytes of each of at most eight rings; rounded up to a power of two.
+    pub ring_bytes: usize,
+    /// Calls per second above which a function loses its probes; 0 = never.
+    pub max_rate_hz: u64,
+}
+
+/// Where one function's probes go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeFunction {
+    /// The number in the records.
+    pub id: u32,
+    /// The process it is in, or `None` for all of [`CaptureOptions::pids`].
+    pub pid: Option<u32>,
+    /// A path that opens the file as mapped by the process, for example `/proc/PID/exe`.
+    pub binary: PathBuf,
+    /// Offset in the file of its first instruction.
+    pub entry_offset: u64,
+    /// Offsets in the file of each `ret` and each jump out of it; empty if its exits are not probed.
+    pub exit_offsets: Vec<u64>,
+}
+
+/// Programs in the kernel, probes in the target. All of it goes when this is dropped, or when the process ends in
+/// whatever way.
+pub struct Capture {
+    rings: Rings,
+    common: Arc<Common>,
+    kernel_links: Vec<Link>,
+    governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    own_notes: Vec<Note>,
+    start_ns: u64,
+    tracked: Vec<u32>,
+}
+
+/// What is known when a capture has ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StopSummary {
+    /// What was lost.
+    pub loss: LossCounts,
+    /// Notes that [`Capture::take_notes`] had not given yet.
+    pub notes: Vec<Note>,
+    /// Calls that were left out because their function had been called too often, before its probes were gone.
+    pub calls_cut: u64,
+    /// Records written by the programs, lost ones included.
+    pub records: u64,
+}
+
+impl Capture {
+    /// Loads the programs, attaches everything and starts recording.
+    ///
+    /// # Errors
+    ///
+    /// If this longpole has no programs, rights are missing, the kernel lacks something, or a target is gone. What
+    /// had been attached by then is detached again.
+    pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
+        let highest = options.functions.iter().map(|function| function.id).max();
+        let mut functions = highest.map_or(0, |id| id.saturating_add(1)).min(MORE_FUNCTIONS * 16);
+        if options.children {
+            functions = functions.max(MORE_FUNCTIONS);
+        }
+        let loaded = load(&LoadOptions {
+            children: options.children,
+            ring_bytes: options.ring_bytes,
+            max_rate_hz: options.max_rate_hz,
+            functions,
+        })?;
+        let shared = loaded.shared;
+        let mut ebpf = loaded.ebpf;
+        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf, loaded.has_do_futex)?;
+        let probes = Probes {
+            ebpf,
+            functions: Functions::new(shared.clone()),
+            notes: Vec::new(),
+            logger: loaded.logger,
+        };
+        let mut capture = Capture {
+            rings: Rings::new(loaded.rings),
+            common: Arc::new(Common::new(probes, shared)),
+            kernel_links,
+            governor: None,
+            own_notes: Vec::new(),
+            start_ns: 0,
+            tracked: Vec::new(),
+        };
+        if options.uprobes {
+            for pid in &options.pids {
+                capture.attach_functions(*pid, &options.functions)?;
+            }
+        }
+        for pid in &options.pids {
+            capture.track(*pid);
+        }
+        capture.start_ns = now_ns();
+        // The governor believes that untracked processes are gone, so it comes last.
+        let (stop, stopped) = mpsc::channel();
+        let common = capture.common.clone();
+        let limit = options.max_rate_hz;
+        let thread = std::thread::Builder::new()
+            .name("longpole-governor".into())
+            .spawn(move || governor::run(&common, limit, &stopped))
+            .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
+        capture.governor = Some((stop, thread));
+        Ok(capture)
+    }
+
+    /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// Number of rings: [`Capture::drain`] numbers them from 0.
+    pub fn ring_count(&self) -> usize {
+        self.rings.count()
+    }
+
+    /// Descriptors that become readable when a ring is a quarter full. Draining every few milliseconds without
+    /// waiting for them is the usual way.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.rings.descriptors()
+    }
+
+    /// Hands the records that are there to `sink`, with the number of their ring, and says how many. Never waits, and
+    /// stops after some 10,000 records per ring; 0 means that all rings were empty. Within a ring that serves
+    /// one CPU, records are nearly in time order.
+    pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
+        self.rings.drain(sink)
+    }
+
+    /// What was done and noticed since the last call, in time order. A note's time can lie before records that were
+    /// drained before it: a function's records stop some ten milliseconds before its probes are gone.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        let mut notes = std::mem::take(&mut self.own_notes);
+        notes.append(&mut self.common.lock().notes);
+        notes.sort_by_key(|note| note.time_ns);
+        notes
+    }
+
+    /// What was lost so far, as far as the kernel side knows.
+    pub fn loss(&self) -> LossCounts {
+        let missed = counters::missed(&self.common.lock().ebpf);
+        self.common.shared.loss(missed)
+    }
+
+    /// Functions that the kernel refuses to probe, since the last call: they were given but have no probes.
+    pub fn take_refused(&mut self) -> Vec<u32> {
+        self.common.lock().functions.take_refused()
+    }
+
+    /// How often a function was called so far, folded and cut calls included; `None` for an unknown number.
+    pub fn calls(&self, function: u32) -> Option<u64> {
+        self.common.shared.function(function).map(|counters| counters.calls)
+    }
+
+    /// Probes functions of a process that has come up (a child, or a program after `exec`) and records the process.
+    /// `since_ns` is the time of its `Fork` or `Exec` record: from then until now its function calls are missing,
+    /// which becomes a gap among the notes. Probes of an earlier program in the same process are taken off.
+    ///
+    /// # Errors
+    ///
+    /// If the process is gone or cannot be probed; it is then recorded without function calls.
+    pub fn add_process(
+        &mut self,
+        pid: u32,
+        since_ns: u64,
+        functions: &[ProbeFunction],
+    ) -> Result<(), ProbeError> {
+        self.track(pid);
+        self.common.lock().functions.remove_processes(&|other| other == pid);
+        self.attach_functions(pid, functions)?;
+        self.own_notes.push(Note {
+            time_ns: since_ns,
+            kind: NoteKind::Gap {
+                pid,
+                cpu: None,
+                until_ns: now_ns(),
+                lost: 0,
+                reason: GapReason::ProbesNotYetAttached,
+            },
+        });
+        Ok(())
+    }
+
+    /// Records nothing more, and says from when on (`CLOCK_MONOTONIC` nanoseconds). Records written before are still
+    /// there to be drained.
+    pub fn end(&mut self) -> u64 {
+        for pid in std::mem::take(&mut self.tracked) {
+            self.common.shared.untrack(pid);
+        }
+        self.common.shared.untrack_all();
+        now_ns()
+    }
+
+    /// Takes everything off and out of the kernel.
+    pub fn stop(mut self) -> StopSummary {
+        self.end();
+        let total = self.common.shared.cpu_totals();
+        StopSummary {
+            loss: self.loss(),
+            notes: self.take_notes(),
+            calls_cut: total.cut,
+            records: total.sequence,
+        }
+    }
+
+    fn attach_functions(&mut self, pid: u32, functions: &[ProbeFunction]) -> Result<(), ProbeError> {
+        let functions: Vec<_> = functions
+            .iter()
+            .filter(|function| function.pid.is_none_or(|only| only == pid))
+            .cloned()
+            .collect();
+        if functions.is_empty() {
+            return Ok(());
+        }
+        let probes = &mut *self.common.lock();
+        probes.functions.add(&mut probes.ebpf, pid, functions)
+    }
+
+    fn track(&mut self, pid: u32) {
+        if pid != std::process::id() && self.common.shared.track(pid) {
+            self.tracked.push(pid);
+        }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.governor.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+        let mut threads = close_together(std::mem::take(&mut self.kernel_links));
+        threads.append(&mut self.common.lock().functions.close_all());
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Starts recording a process; false for an id that cannot exist.
+    pub(crate) fn track(&self, pid: u32) -> bool {
+        let Some(word) = self.tracked.word(pid as usize / 64) else { return false };
+        word.fetch_or(1 << (pid % 64), Ordering::SeqCst);
+        true
+    }
+
+    pub(crate) fn untrack(&self, pid: u32) {
+        if let Some(word) = self.tracked.word(pid as usize / 64) {
+            word.fetch_and(!(1 << (pid % 64)), Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a process is recorded.
+    pub(crate) fn is_tracked(&self, pid: u32) -> bool {
+        let word = self.tracked.word(pid as usize / 64);
+        word.is_some_and(|word| word.load(Ordering::SeqCst) >> (pid % 64) & 1 != 0)
+    }
+
+    /// Stops recording every process.
+    pub(crate) fn untrack_all(&self) {
+        let mut index = 0;
+        while let Some(word) = self.tracked.word(index) {
+            if word.load(Ordering::SeqCst) != 0 {
+                word.store(0, Ordering::SeqCst);
+            }
+            index += 1;
+        }
+    }
+}
+
+/// `CLOCK_MONOTONIC`, the clock of the records.
+fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one `timespec`, which is there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+/// For callers that find that a target cannot be recorded before they start.
+impl ProbeError {
+    /// A target that is gone or cannot be probed.
+    pub fn target(message: impl Into<String>, hint: impl Into<String>) -> ProbeError {
+        ProbeError::new(ProbeErrorKind::Target, message, hint)
+    }
+}

@@ -1,0 +1,88 @@
+//! What was lost, by reason, from where the kernel counts it.
+
+use std::{
+    mem::offset_of,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
+};
+
+use aya::Ebpf;
+use engine::event::LossCounts;
+use probe_abi::{CpuCounters, FunctionCounters};
+
+use super::load::Shared;
+
+impl Shared {
+    /// Sum over all CPUs.
+    pub(crate) fn cpu_totals(&self) -> CpuCounters {
+        const WORDS: usize = size_of::<CpuCounters>() / 8;
+        let mut total = CpuCounters::default();
+        for cpu in 0..self.cpu_count {
+            let Some(words) = self.cpus.value::<WORDS>(cpu) else { continue };
+            let one: CpuCounters = zerocopy::transmute!(words);
+            total.sequence = total.sequence.saturating_add(one.sequence);
+            total.dropped = total.dropped.saturating_add(one.dropped);
+            total.folded = total.folded.saturating_add(one.folded);
+            total.cut = total.cut.saturating_add(one.cut);
+            total.unfolded = total.unfolded.saturating_add(one.unfolded);
+            total.stale = total.stale.saturating_add(one.stale);
+        }
+        total
+    }
+
+    /// Counters of one function; `None` for a number that has none.
+    pub(crate) fn function(&self, number: u32) -> Option<FunctionCounters> {
+        const WORDS: usize = size_of::<FunctionCounters>() / 8;
+        let words = self.functions.value::<WORDS>(number as usize)?;
+        Some(zerocopy::transmute!(words))
+    }
+
+    /// What the programs know; `late` and `undecodable` are found later.
+    pub(crate) fn loss(&self, missed: u64) -> LossCounts {
+        let total = self.cpu_totals();
+        LossCounts { dropped: total.dropped, missed, recursion_folded: total.folded, ..LossCounts::default() }
+    }
+}
+
+/// How often the kernel did not run one of the programs because it was running already on that CPU.
+pub(crate) fn missed(ebpf: &Ebpf) -> u64 {
+    let mut total = 0u64;
+    for (_, program) in ebpf.programs() {
+        // Programs that are not loaded have no descriptor.
+        if let Ok(descriptor) = program.fd() {
+            total = total.saturating_add(recursion_misses(descriptor.as_fd()).unwrap_or(0));
+        }
+    }
+    total
+}
+
+/// `struct bpf_prog_info` (include/uapi/linux/bpf.h) up to the counter that is read; all 0 is a valid request.
+#[repr(C)]
+struct ProgramInfo {
+    until_run_time: [u64; 24],
+    run_time_ns: u64,
+    run_count: u64,
+    recursion_misses: u64,
+}
+const _: () = assert!(offset_of!(ProgramInfo, recursion_misses) == 208);
+
+/// `union bpf_attr` for `BPF_OBJ_GET_INFO_BY_FD`.
+#[repr(C)]
+struct InfoRequest {
+    descriptor: u32,
+    length: u32,
+    info: u64,
+}
+
+fn recursion_misses(program: BorrowedFd<'_>) -> Option<u64> {
+    const GET_INFO: libc::c_int = 15;
+    let mut info = ProgramInfo { until_run_time: [0; 24], run_time_ns: 0, run_count: 0, recursion_misses: 0 };
+    let request = InfoRequest {
+        descriptor: u32::try_from(program.as_raw_fd()).ok()?,
+        length: size_of::<ProgramInfo>() as u32,
+        info: &raw mut info as u64,
+    };
+    // SAFETY: the kernel reads `request` and writes at most `length` bytes to `info`; both outlive the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, GET_INFO, &raw const request, size_of::<InfoRequest>()) };
+    (result == 0).then_some(info.recursion_misses)
+}

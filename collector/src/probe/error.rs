@@ -1,0 +1,129 @@
+//! What can go wrong when capturing.
+
+use std::fmt;
+
+/// Why capturing is not possible, as one line, and what to do about it, as another. The hint may be empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeError {
+    /// What kind of trouble: decides the exit code.
+    pub kind: ProbeErrorKind,
+    /// What is wrong, naming the thing.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// See [`ProbeError::kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeErrorKind {
+    /// This binary was built without kernel programs.
+    ReplayOnly,
+    /// Not enough rights.
+    Permission,
+    /// The kernel lacks something.
+    Unsupported,
+    /// The target is gone or cannot be probed.
+    Target,
+    /// Something else that should have worked.
+    Failed,
+}
+
+impl ProbeError {
+    pub(crate) fn new(
+        kind: ProbeErrorKind,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> ProbeError {
+        ProbeError { kind, message: message.into(), hint: hint.into() }
+    }
+
+    /// An error whose causes decide whether it is a matter of rights.
+    pub(crate) fn from_cause(
+        what: impl fmt::Display,
+        cause: &(dyn std::error::Error + 'static),
+    ) -> ProbeError {
+        let message = format!("{what}: {}", chain(cause));
+        match io_code(cause) {
+            Some(libc::EPERM | libc::EACCES) => ProbeError::new(
+                ProbeErrorKind::Permission,
+                message,
+                "run as root, or grant the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the \
+                 longpole binary; `longpole doctor` lists what is missing",
+            ),
+            Some(libc::ESRCH) => ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"),
+            _ => ProbeError::new(
+                ProbeErrorKind::Failed,
+                message,
+                "`longpole doctor` checks what this kernel supports",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ProbeError {}
+
+/// The system error code at the bottom of a chain of causes.
+pub(crate) fn io_code(cause: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let mut next = Some(cause);
+    while let Some(error) = next {
+        if let Some(code) = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
+            return Some(code);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// Messages of a chain of causes on one line, without repeating what a message already contains. The verifier's
+/// log, which aya puts into its message, is cut to its last lines' worth.
+fn chain(cause: &(dyn std::error::Error + 'static)) -> String {
+    const LONGEST: usize = 600;
+    let mut text = String::new();
+    let mut next = Some(cause);
+    while let Some(error) = next {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&message);
+        }
+        next = error.source();
+    }
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().rev().nth(LONGEST) {
+        Some((cut, _)) => format!("… {}", &text[cut..]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_call_is_a_matter_of_rights_and_a_missing_process_is_not() {
+        let refused = ProbeError::from_cause("attach", &std::io::Error::from_raw_os_error(libc::EPERM));
+        assert_eq!(refused.kind, ProbeErrorKind::Permission);
+        assert!(refused.hint.contains("setcap"));
+        let gone = ProbeError::from_cause("attach", &std::io::Error::from_raw_os_error(libc::ESRCH));
+        assert_eq!(gone.kind, ProbeErrorKind::Target);
+        let other = ProbeError::from_cause("attach", &std::io::Error::from_raw_os_error(libc::EINVAL));
+        assert_eq!(other.kind, ProbeErrorKind::Failed);
+    }
+
+    #[test]
+    fn a_long_verifier_log_becomes_one_line_with_its_end() {
+        let log = format!("{}\nthe last word", "line\n".repeat(10_000));
+        let error = ProbeError::from_cause("load", &std::io::Error::other(log));
+        assert!(error.message.len() < 1_000);
+        assert!(error.message.ends_with("the last word"));
+        assert!(!error.message.contains('\n'));
+    }
+}

@@ -1,0 +1,116 @@
+//! Where the running kernel keeps what the programs read.
+
+use probe_abi::Settings;
+
+use super::{
+    btf::Btf,
+    error::{ProbeError, ProbeErrorKind},
+};
+
+/// Looks up everything the programs need; the error names the first thing that is missing.
+pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
+    let member = |name: &str, path: &str| {
+        btf.member(name, path).ok_or_else(|| missing(&format!("struct {name} without the member {path}")))
+    };
+    let switch = "sched_switch";
+    if btf.tracepoint_arguments(switch) != Some(4) {
+        return Err(missing(
+            "a sched_switch tracepoint without the state of the leaving thread (before Linux 5.18)",
+        ));
+    }
+    let mut settings = Settings {
+        exit_has_group_dead: u32::from(btf.tracepoint_arguments("sched_process_exit") == Some(2)),
+        task_pid: member("task_struct", "pid")?,
+        task_tgid: member("task_struct", "tgid")?,
+        task_state: member("task_struct", "__state")?,
+        task_start_time: member("task_struct", "start_time")?,
+        task_comm: member("task_struct", "comm")?,
+        task_signal: member("task_struct", "signal")?,
+        signal_live: member("signal_struct", "live.counter")?,
+        ..Settings::default()
+    };
+    registers(&mut settings, &member)?;
+    if let Some(context) = context(btf) {
+        (settings.task_cfs_rq, settings.cfs_rq_rq, settings.preempt_count_distance) = context;
+        settings.preempt_count_known = 1;
+    }
+    Ok(settings)
+}
+
+/// How to get from a running thread to its CPU's pre-emption counter: two members to follow, and the distance of the
+/// counter from there. Without `CONFIG_FAIR_GROUP_SCHED` there is no way; contexts are then unknown.
+fn context(btf: &Btf) -> Option<(u32, u32, u32)> {
+    let from = btf.per_cpu_offset("runqueues")?;
+    let to = match btf.per_cpu_offset("__preempt_count") {
+        Some(offset) => offset,
+        // Linux 6.2 to 6.14.
+        None => btf.per_cpu_offset("pcpu_hot")?.checked_add(btf.member("pcpu_hot", "preempt_count")?)?,
+    };
+    let distance = i32::try_from(i64::from(to) - i64::from(from)).ok()?;
+    Some((btf.member("task_struct", "se.cfs_rq")?, btf.member("cfs_rq", "rq")?, distance as u32))
+}
+
+/// System call numbers and arguments in the registers of x86-64.
+#[cfg(target_arch = "x86_64")]
+fn registers(
+    settings: &mut Settings,
+    member: &dyn Fn(&str, &str) -> Result<u32, ProbeError>,
+) -> Result<(), ProbeError> {
+    settings.futex_number = 202;
+    settings.regs_sp = member("pt_regs", "sp")?;
+    settings.regs_number = member("pt_regs", "orig_ax")?;
+    for (slot, name) in settings.regs_arguments.iter_mut().zip(["di", "si", "dx", "r10", "r8"]) {
+        *slot = member("pt_regs", name)?;
+    }
+    Ok(())
+}
+
+/// Other architectures are not supported yet.
+#[cfg(not(target_arch = "x86_64"))]
+fn registers(_: &mut Settings, _: &dyn Fn(&str, &str) -> Result<u32, ProbeError>) -> Result<(), ProbeError> {
+    Err(ProbeError::new(ProbeErrorKind::Unsupported, "longpole records on x86-64 only", ""))
+}
+
+fn missing(what: &str) -> ProbeError {
+    ProbeError::new(
+        ProbeErrorKind::Unsupported,
+        format!("this kernel has {what}"),
+        "longpole needs Linux 6.6 or later with CONFIG_DEBUG_INFO_BTF=y; `longpole doctor` lists the checks",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_running_kernel_has_everything() {
+        let btf = match Btf::of_kernel() {
+            Ok(Some(btf)) => btf,
+            Ok(None) => panic!("BTF of the running kernel is not understood"),
+            Err(error) => {
+                println!("SKIP the_running_kernel_has_everything: no BTF: {error}");
+                return;
+            }
+        };
+        let settings = layout(&btf).expect("complete");
+        // Plausible rather than exact: kernels differ, that is the point.
+        assert_ne!(settings.task_pid, settings.task_tgid);
+        assert!(settings.task_comm > 0);
+        assert_eq!(settings.regs_sp, 152, "part of the kernel's ABI on x86-64");
+        assert_eq!(settings.preempt_count_known, 1);
+    }
+
+    #[test]
+    fn a_missing_member_is_named() {
+        // Type information without any type.
+        let mut empty = vec![0x9f, 0xeb, 1, 0];
+        for word in [24u32, 0, 0, 0, 1] {
+            empty.extend(word.to_le_bytes());
+        }
+        empty.push(0);
+        let error = layout(&Btf::parse(empty).expect("valid, if empty")).expect_err("nothing in it");
+        assert_eq!(error.kind, ProbeErrorKind::Unsupported);
+        assert!(error.message.contains("sched_switch"), "{error}");
+    }
+}

@@ -1,0 +1,162 @@
+//! Brings the programs and their maps into the kernel. Nothing is attached yet.
+
+use std::sync::Arc;
+
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::{Map, MapData, RingBuf},
+};
+use aya_log::EbpfLogger;
+use probe_abi::{CpuCounters, FunctionCounters, MAX_GROUPS, MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT};
+use zerocopy::IntoBytes as _;
+
+use super::{
+    btf::Btf,
+    error::{ProbeError, ProbeErrorKind},
+    layout::layout,
+    object::object,
+    shared::SharedWords,
+};
+
+/// The smallest and the largest ring: from where it holds some milliseconds of a busy machine to where it is a
+/// mistake.
+const RING_BYTES: std::ops::RangeInclusive<usize> = 4096..=1 << 28;
+
+/// What is decided before loading.
+pub(crate) struct LoadOptions {
+    pub(crate) children: bool,
+    /// Bytes of each ring; rounded up to a power of two.
+    pub(crate) ring_bytes: usize,
+    /// Calls per second above which a function is cut off; 0 = never.
+    pub(crate) max_rate_hz: u64,
+    /// Function numbers below this have counters.
+    pub(crate) functions: u32,
+}
+
+/// The programs in the kernel, and what this process shares with them.
+pub(crate) struct Loaded {
+    pub(crate) ebpf: Ebpf,
+    pub(crate) btf: aya::Btf,
+    pub(crate) rings: Vec<RingBuf<MapData>>,
+    pub(crate) shared: Arc<Shared>,
+    /// The programs' own warnings; they go to the `log` crate whenever it is flushed.
+    pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
+    /// Whether `do_futex` exists by that name.
+    pub(crate) has_do_futex: bool,
+}
+
+/// Memory shared with the programs.
+pub(crate) struct Shared {
+    /// One bit per process id.
+    pub(crate) tracked: SharedWords,
+    /// [`CpuCounters`] per CPU.
+    pub(crate) cpus: SharedWords,
+    pub(crate) cpu_count: usize,
+    /// [`FunctionCounters`] per function number.
+    pub(crate) functions: SharedWords,
+    /// Valid generation per link slot.
+    pub(crate) generations: SharedWords,
+}
+
+/// Loads everything but the programs themselves, which are loaded as they are attached.
+pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
+    let object = object()?;
+    let kernel_types = Btf::of_kernel().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => ProbeError::new(
+            ProbeErrorKind::Unsupported,
+            "this kernel has no type information (/sys/kernel/btf/vmlinux)",
+            "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all large distributions' are",
+        ),
+        _ => ProbeError::from_cause("cannot read /sys/kernel/btf/vmlinux", &error),
+    })?;
+    let kernel_types = kernel_types.ok_or_else(|| {
+        ProbeError::new(
+            ProbeErrorKind::Unsupported,
+            "the kernel's type information is in an unknown format",
+            "",
+        )
+    })?;
+    let mut settings = layout(&kernel_types)?;
+
+    let cpu_count = aya::util::nr_cpus()
+        .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?
+        .get();
+    let rings = (cpu_count as usize).next_power_of_two().min(MAX_RINGS);
+    let ring_bytes = options.ring_bytes.clamp(*RING_BYTES.start(), *RING_BYTES.end()).next_power_of_two();
+    let functions = options.functions.max(1);
+    settings.own_pid = std::process::id();
+    settings.children = u32::from(options.children);
+    settings.ring_mask = rings as u32 - 1;
+    settings.ring_wake_bytes = (ring_bytes / 4) as u32;
+    settings.calls_per_window = calls_per_window(options.max_rate_hz);
+
+    let names: [&'static str; MAX_RINGS] =
+        ["RING_0", "RING_1", "RING_2", "RING_3", "RING_4", "RING_5", "RING_6", "RING_7"];
+    let mut loader = EbpfLoader::new();
+    loader.override_global("SETTINGS", settings.as_bytes(), true);
+    loader.map_max_entries("CPUS", cpu_count);
+    loader.map_max_entries("FUNCTIONS", functions);
+    for name in &names[..rings] {
+        loader.map_max_entries(name, ring_bytes as u32);
+    }
+    let mut ebpf = loader
+        .load(object)
+        .map_err(|error| ProbeError::from_cause("cannot load the kernel programs", &error))?;
+    let logger = EbpfLogger::init(&mut ebpf)
+        .inspect_err(|error| log::debug!("the kernel programs' warnings cannot be read: {error}"))
+        .ok();
+    let shared = Shared {
+        tracked: share(&ebpf, "TRACKED", PID_LIMIT as usize / 64)?,
+        cpus: share(&ebpf, "CPUS", cpu_count as usize * size_of::<CpuCounters>() / 8)?,
+        cpu_count: cpu_count as usize,
+        functions: share(&ebpf, "FUNCTIONS", functions as usize * size_of::<FunctionCounters>() / 8)?,
+        generations: share(&ebpf, "GENERATIONS", MAX_GROUPS)?,
+    };
+    let rings = names[..rings]
+        .iter()
+        .map(|name| {
+            let map = ebpf.take_map(name).ok_or_else(|| no_map(name))?;
+            RingBuf::try_from(map).map_err(|error| ProbeError::from_cause(format_args!("map {name}"), &error))
+        })
+        .collect::<Result<_, _>>()?;
+    let btf = aya::Btf::from_sys_fs()
+        .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?;
+    let has_do_futex = kernel_types.has_function("do_futex");
+    Ok(Loaded { ebpf, btf, rings, shared: Arc::new(shared), logger, has_do_futex })
+}
+
+/// Calls in a rate window at `hz` calls per second; at least one, unless there is no limit.
+fn calls_per_window(hz: u64) -> u32 {
+    if hz == 0 {
+        return 0;
+    }
+    let calls = u128::from(hz) * (1u128 << RATE_WINDOW_SHIFT) / 1_000_000_000;
+    u32::try_from(calls.max(1)).unwrap_or(u32::MAX)
+}
+
+fn share(ebpf: &Ebpf, name: &str, words: usize) -> Result<SharedWords, ProbeError> {
+    let Some(Map::Array(data)) = ebpf.map(name) else { return Err(no_map(name)) };
+    SharedWords::map(std::os::fd::AsFd::as_fd(data.fd()), words)
+        .map_err(|error| ProbeError::from_cause(format_args!("cannot map {name}"), &error))
+}
+
+fn no_map(name: &str) -> ProbeError {
+    ProbeError::new(
+        ProbeErrorKind::Failed,
+        format!("the kernel programs have no map {name}"),
+        "the object file and this binary are of different versions: build both with ./x build",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_becomes_calls_per_window() {
+        assert_eq!(calls_per_window(0), 0);
+        assert_eq!(calls_per_window(1), 1);
+        assert_eq!(calls_per_window(10_000), 1342);
+        assert_eq!(calls_per_window(u64::MAX), u32::MAX);
+    }
+}

@@ -1,0 +1,292 @@
+//! Small target programs, and recordings of them.
+
+use std::{
+    io::{Read as _, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use collector::probe::{Capture, CaptureOptions, ProbeErrorKind, ProbeFunction};
+use engine::event::{LossCounts, Note};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use probe_abi::Record;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Waits for its turn, so that tests do not see each other's load. `None`, after saying why, where nothing can be
+/// recorded.
+pub fn live(test: &str) -> Option<MutexGuard<'static, ()>> {
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    match Capture::start(CaptureOptions { ring_bytes: 4096, ..CaptureOptions::default() }) {
+        Ok(_) => Some(turn),
+        Err(error) => {
+            let missing = matches!(
+                error.kind,
+                ProbeErrorKind::ReplayOnly | ProbeErrorKind::Permission | ProbeErrorKind::Unsupported
+            );
+            assert!(missing, "probes should work here: {error}");
+            println!("SKIP {test}: {error}");
+            None
+        }
+    }
+}
+
+/// A program built from source in a folder that goes away with it.
+pub struct Program {
+    folder: tempfile::TempDir,
+    pub path: PathBuf,
+}
+
+/// Compiles C (`c`) or C++ (`cpp`) with debug information and some optimization, as real programs are.
+pub fn compile(extension: &str, source: &str, flags: &[&str]) -> Program {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let file = folder.path().join(format!("target.{extension}"));
+    std::fs::write(&file, source).expect("source file");
+    let path = folder.path().join("target");
+    let compiler = if extension == "cpp" { "c++" } else { "cc" };
+    let output = Command::new(compiler)
+        .args(["-g", "-O1", "-fno-inline", "-pthread", "-o"])
+        .arg(&path)
+        .arg(&file)
+        .args(flags)
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Program { folder, path }
+}
+
+impl Program {
+    /// Runs it; the target waits for a byte on its standard input (see [`GATE`]).
+    pub fn start(&self) -> Target {
+        let child = Command::new(&self.path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .current_dir(self.folder.path())
+            .spawn()
+            .expect("start the target");
+        let target = Target { child };
+        // The loader is done when the target says so.
+        target.wait_for(|stat| stat.contains(" S "));
+        target
+    }
+
+    /// Runs it to its end without any probes.
+    pub fn run_plain(&self) -> Outcome {
+        self.start().finish()
+    }
+
+    /// Where the probes of these functions go; numbers from 0 in the order given.
+    pub fn functions(&self, names: &[&str]) -> Vec<ProbeFunction> {
+        functions(&self.path, names)
+    }
+}
+
+/// C code that waits for a byte on standard input.
+pub const GATE: &str =
+    "#include <unistd.h>\nstatic void gate(void) { char c; if (read(0, &c, 1) != 1) _exit(99); }\n";
+
+/// A running target.
+pub struct Target {
+    child: Child,
+}
+
+/// How a target ended.
+#[derive(Debug, PartialEq)]
+pub struct Outcome {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Target {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it through its gate.
+    pub fn open_gate(&mut self) {
+        self.child.stdin.as_mut().expect("piped").write_all(b"g").expect("the target waits");
+    }
+
+    /// Waits until /proc says something about it.
+    pub fn wait_for(&self, seen: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+            let wchan = std::fs::read_to_string(format!("/proc/{}/syscall", self.pid())).unwrap_or_default();
+            if seen(&stat) && !wchan.starts_with("running") {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the target did not come to its gate");
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("own child").is_some()
+    }
+
+    /// Lets it through its gate if it still waits there, and waits for its end.
+    pub fn finish(mut self) -> Outcome {
+        if let Some(stdin) = &mut self.child.stdin {
+            let _ = stdin.write_all(b"g");
+        }
+        let status = self.child.wait().expect("own child");
+        let mut outcome = Outcome { status, stdout: String::new(), stderr: String::new() };
+        self.child.stdout.take().expect("piped").read_to_string(&mut outcome.stdout).expect("text");
+        self.child.stderr.take().expect("piped").read_to_string(&mut outcome.stderr).expect("text");
+        outcome
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a capture gave from a target's gate to its end.
+pub struct Recorded {
+    pub outcome: Outcome,
+    pub records: Vec<Record>,
+    #[expect(dead_code, reason = "used by tests to come")]
+    pub notes: Vec<Note>,
+    pub loss: LossCounts,
+    pub calls: Vec<u64>,
+    pub pid: u32,
+}
+
+/// Options with rings that hold a test's records.
+pub fn options(pid: u32) -> CaptureOptions {
+    CaptureOptions {
+        pids: vec![pid],
+        children: false,
+        functions: Vec::new(),
+        uprobes: true,
+        ring_bytes: 1 << 24,
+        max_rate_hz: 0,
+    }
+}
+
+/// Records a target from its gate to its end with probes on `names`.
+pub fn record(program: &Program, names: &[&str]) -> Recorded {
+    record_with(program, |options| options.functions = program.functions(names))
+}
+
+/// Records a target from its gate to its end.
+pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) -> Recorded {
+    let mut target = program.start();
+    let pid = target.pid();
+    let mut options = options(pid);
+    change(&mut options);
+    let count = options.functions.len();
+    let mut capture = Capture::start(options).expect("capture");
+    assert_eq!(capture.take_refused(), Vec::<u32>::new());
+    target.open_gate();
+    let mut records = Vec::new();
+    let mut bad = 0;
+    loop {
+        let ended = target.has_ended();
+        drain(&mut capture, &mut records, &mut bad);
+        if ended {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let outcome = target.finish();
+    capture.end();
+    drain(&mut capture, &mut records, &mut bad);
+    assert_eq!(bad, 0, "bytes that are no record");
+    records.sort_by_key(|record| record.header().time_ns);
+    let calls = (0..count as u32).map(|number| capture.calls(number).expect("counted")).collect();
+    let mut notes = capture.take_notes();
+    let summary = capture.stop();
+    notes.extend(summary.notes);
+    Recorded { outcome, records, notes, loss: summary.loss, calls, pid }
+}
+
+/// Drains until there is nothing left.
+pub fn drain(capture: &mut Capture, records: &mut Vec<Record>, bad: &mut u64) {
+    while capture.drain(&mut |_, bytes| match Record::decode(bytes) {
+        Ok(record) => records.push(record),
+        Err(_) => *bad += 1,
+    }) > 0
+    {}
+}
+
+impl Recorded {
+    /// Entries and exits of one function.
+    pub fn entries_and_exits(&self, number: u32) -> (usize, usize) {
+        let entries =
+            self.records.iter().filter(|r| matches!(r, Record::FunctionEnter(e) if e.function == number));
+        let exits =
+            self.records.iter().filter(|r| matches!(r, Record::FunctionExit(e) if e.function == number));
+        (entries.count(), exits.count())
+    }
+
+    /// Holes in the per-CPU numbers between the first and the last record of each CPU.
+    pub fn holes(&self) -> u64 {
+        let mut cpus = std::collections::BTreeMap::<u16, Vec<u32>>::new();
+        for record in &self.records {
+            cpus.entry(record.header().cpu).or_default().push(record.header().sequence);
+        }
+        let mut holes = 0;
+        for sequence in cpus.values_mut() {
+            sequence.sort_unstable();
+            let span = u64::from(sequence[sequence.len() - 1] - sequence[0]) + 1;
+            sequence.dedup();
+            holes += span - sequence.len() as u64;
+        }
+        holes
+    }
+}
+
+/// Entries and exits of functions by symbol name: every `ret` and every jump out of the function.
+fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
+    use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+    let data = std::fs::read(binary).expect("target");
+    let file = object::File::parse(&*data).expect("ELF");
+    let mut found = Vec::new();
+    for (id, name) in names.iter().enumerate() {
+        let symbol = file
+            .symbols()
+            .find(|symbol| symbol.name() == Ok(name) && symbol.size() > 0)
+            .unwrap_or_else(|| panic!("no function {name}"));
+        let section = file.section_by_index(symbol.section_index().expect("defined")).expect("section");
+        let (section_offset, _) = section.file_range().expect("in the file");
+        let offset_of = |address: u64| address - section.address() + section_offset;
+        let start = offset_of(symbol.address()) as usize;
+        let code = &data[start..start + symbol.size() as usize];
+        let mut decoder = Decoder::with_ip(64, code, symbol.address(), DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let inside = symbol.address()..symbol.address() + symbol.size();
+        let mut exit_offsets = Vec::new();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            let leaves = match instruction.flow_control() {
+                FlowControl::Return => true,
+                FlowControl::UnconditionalBranch => {
+                    matches!(instruction.op0_kind(), OpKind::NearBranch64)
+                        && !inside.contains(&instruction.near_branch_target())
+                }
+                _ => false,
+            };
+            if leaves {
+                exit_offsets.push(offset_of(instruction.ip()));
+            }
+        }
+        found.push(ProbeFunction {
+            id: id as u32,
+            pid: None,
+            binary: binary.to_owned(),
+            entry_offset: offset_of(symbol.address()),
+            exit_offsets,
+        });
+    }
+    found
+}

@@ -1,0 +1,161 @@
+//! What the user side tells the kernel programs, and the counters they keep for it: read-only globals and
+//! shared memory, not records.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Highest process id a kernel can give out (`PID_MAX_LIMIT` on 64 bit): size of the filter's bitmap in bits.
+pub const PID_LIMIT: u32 = 1 << 22;
+
+/// Most rings the kernel programs can write to. A CPU writes to ring `cpu & Settings::ring_mask`.
+pub const MAX_RINGS: usize = 8;
+
+/// Most `uprobe_multi` links of one process that have their own generation (see [`Cookie`]).
+pub const MAX_GROUPS: usize = 256;
+
+/// Frames of different functions that the programs can keep open for one thread. Deeper ones are recorded all
+/// the same, but their recursion is not folded.
+pub const MAX_OPEN_FRAMES: usize = 128;
+
+/// The rate limit counts calls in windows of 2^27 ns (134 ms).
+pub const RATE_WINDOW_SHIFT: u32 = 27;
+
+/// Read-only global of the kernel programs, fixed when they are loaded. Offsets are bytes from the start of the
+/// kernel's struct, taken from the running kernel's own type information. All flags are 0 or 1.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Settings {
+    /// longpole's own process: never tracked.
+    pub own_pid: u32,
+    /// Processes made by tracked processes are tracked from their first instant.
+    pub children: u32,
+    /// Number of rings minus one; the number is a power of two.
+    pub ring_mask: u32,
+    /// A ring that holds more bytes than this wakes its reader.
+    pub ring_wake_bytes: u32,
+    /// Calls of one function in one rate window after which it is cut off; 0 = never.
+    pub calls_per_window: u32,
+    /// The next one is known: contexts can be told.
+    pub preempt_count_known: u32,
+    /// Bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`: both are per-CPU
+    /// variables, so this is the same on all CPUs.
+    pub preempt_count_distance: u32,
+    /// `sched_process_exit` has the argument `group_dead` (Linux 6.16).
+    pub exit_has_group_dead: u32,
+    /// Number of `futex(2)` on this architecture.
+    pub futex_number: u32,
+    /// `task_struct.pid`
+    pub task_pid: u32,
+    /// `task_struct.tgid`
+    pub task_tgid: u32,
+    /// `task_struct.__state`
+    pub task_state: u32,
+    /// `task_struct.start_time`
+    pub task_start_time: u32,
+    /// `task_struct.comm`
+    pub task_comm: u32,
+    /// `task_struct.signal`
+    pub task_signal: u32,
+    /// `signal_struct.live.counter`
+    pub signal_live: u32,
+    /// `task_struct.se.cfs_rq`
+    pub task_cfs_rq: u32,
+    /// `cfs_rq.rq`
+    pub cfs_rq_rq: u32,
+    /// `pt_regs.sp`
+    pub regs_sp: u32,
+    /// `pt_regs.orig_ax`: the system call's number.
+    pub regs_number: u32,
+    /// `pt_regs` of system call arguments 1 to 5.
+    pub regs_arguments: [u32; 5],
+    /// Always 0.
+    pub reserved: u32,
+}
+
+/// What one CPU counted; one per CPU in shared memory. Only the kernel writes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct CpuCounters {
+    /// Records this CPU tried to write; its low 32 bits number the next one.
+    pub sequence: u64,
+    /// Records that did not fit into the ring.
+    pub dropped: u64,
+    /// Calls below the first open frame of the same function.
+    pub folded: u64,
+    /// Calls of functions that were cut off by the rate limit but still had their probes.
+    pub cut: u64,
+    /// Calls whose recursion could not be folded: too many open frames, or no memory for them.
+    pub unfolded: u64,
+    /// Probe hits of a link that was being replaced.
+    pub stale: u64,
+    /// Keeps two CPUs out of one cache line.
+    pub reserved: [u64; 10],
+}
+
+/// What is counted per function; one per function number in shared memory. Only the kernel writes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct FunctionCounters {
+    /// Calls, folded and cut ones included.
+    pub calls: u64,
+    /// Number of the rate window (time >> [`RATE_WINDOW_SHIFT`]) that `window_calls` belongs to.
+    pub window: u64,
+    /// Calls in that window.
+    pub window_calls: u64,
+    /// When the rate limit cut the function off (`CLOCK_MONOTONIC` nanoseconds); 0 = it is on.
+    pub cut_ns: u64,
+}
+
+/// What a probe tells the program that it is: the 64-bit cookie of its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cookie {
+    /// Number of the function in the session's function table.
+    pub function: u32,
+    /// Whether the probe is on an exit.
+    pub exit: bool,
+    /// Slot of the link; below [`MAX_GROUPS`].
+    pub group: u8,
+    /// Which link of that slot: while one replaces another both are attached, and only hits of the one whose
+    /// number stands in the slot count.
+    pub generation: u16,
+}
+
+impl Cookie {
+    /// As the kernel carries it.
+    pub const fn to_bits(self) -> u64 {
+        self.function as u64
+            | (self.exit as u64) << 32
+            | (self.group as u64) << 40
+            | (self.generation as u64) << 48
+    }
+
+    /// The inverse of [`Cookie::to_bits`].
+    pub const fn from_bits(bits: u64) -> Cookie {
+        Cookie {
+            function: bits as u32,
+            exit: bits >> 32 & 1 != 0,
+            group: (bits >> 40) as u8,
+            generation: (bits >> 48) as u16,
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Settings>() == 104);
+const _: () = assert!(size_of::<CpuCounters>() == 128);
+const _: () = assert!(size_of::<FunctionCounters>() == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_survives_the_kernel() {
+        for function in [0, 1, 0x8000_0001, u32::MAX] {
+            for exit in [false, true] {
+                for (group, generation) in [(0, 0), (7, 1), (255, u16::MAX)] {
+                    let cookie = Cookie { function, exit, group, generation };
+                    assert_eq!(Cookie::from_bits(cookie.to_bits()), cookie);
+                }
+            }
+        }
+    }
+}

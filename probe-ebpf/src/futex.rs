@@ -1,0 +1,105 @@
+//! The futex system call, by the system call tracepoints: they exist wherever BPF tracing does.
+
+use aya_ebpf::{
+    helpers::bpf_get_current_pid_tgid,
+    macros::{btf_tracepoint, fentry, fexit},
+    programs::{BtfTracePointContext, FEntryContext, FExitContext},
+};
+use probe_abi::{Context, FutexEnter, FutexExit, Kind, futex_operation};
+
+use crate::{filter, kernel::Registers, ring, settings::setting};
+
+/// Operations that use the second word: `FUTEX_REQUEUE`, `FUTEX_CMP_REQUEUE`, `FUTEX_WAKE_OP`,
+/// `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_CMP_REQUEUE_PI`.
+const fn has_second_word(operation: u32) -> bool {
+    matches!(futex_operation(operation), 3 | 4 | 5 | 11 | 12)
+}
+
+/// Any system call of any thread starts. Arguments: `pt_regs`, `long number`.
+#[btf_tracepoint(function = "sys_enter")]
+pub fn sys_enter(arguments: BtfTracePointContext) -> i32 {
+    if arguments.arg::<u64>(1) as u32 != setting!(futex_number) {
+        return 0;
+    }
+    let (tid, pid) = current();
+    if !filter::is_tracked(pid) {
+        return 0;
+    }
+    let registers = Registers(arguments.arg(0));
+    entered(
+        tid,
+        pid,
+        registers.argument::<0>(),
+        registers.argument::<1>() as u32,
+        registers.argument::<2>() as u32,
+        registers.argument::<4>(),
+    );
+    0
+}
+
+/// Any system call of any thread ends. Arguments: `pt_regs`, `long result`.
+#[btf_tracepoint(function = "sys_exit")]
+pub fn sys_exit(arguments: BtfTracePointContext) -> i32 {
+    let registers = Registers(arguments.arg(0));
+    if registers.call_number() != setting!(futex_number) {
+        return 0;
+    }
+    let (tid, pid) = current();
+    if filter::is_tracked(pid) {
+        left(tid, pid, arguments.arg::<u64>(1) as i64);
+    }
+    0
+}
+
+/// `do_futex(u32 *uaddr, int op, u32 val, ktime_t *timeout, u32 *uaddr2, u32 val2, u32 val3)` starts.
+#[fentry(function = "do_futex")]
+pub fn futex_enter(arguments: FEntryContext) -> i32 {
+    let (tid, pid) = current();
+    if filter::is_tracked(pid) {
+        entered(
+            tid,
+            pid,
+            arguments.arg::<u64>(0),
+            arguments.arg::<u64>(1) as u32,
+            arguments.arg::<u64>(2) as u32,
+            arguments.arg::<u64>(4),
+        );
+    }
+    0
+}
+
+/// `do_futex` ends; its result follows its seven arguments.
+#[fexit(function = "do_futex")]
+pub fn futex_exit(arguments: FExitContext) -> i32 {
+    let (tid, pid) = current();
+    if filter::is_tracked(pid) {
+        left(tid, pid, arguments.arg::<u64>(7) as i64);
+    }
+    0
+}
+
+#[inline(always)]
+fn current() -> (u32, u32) {
+    let both = bpf_get_current_pid_tgid();
+    (both as u32, (both >> 32) as u32)
+}
+
+#[inline(always)]
+fn entered(tid: u32, pid: u32, word: u64, operation: u32, value: u32, word2: u64) {
+    let word2 = if has_second_word(operation) { word2 } else { 0 };
+    ring::write(Kind::FutexEnter, Context::Task, ring::now_ns(), tid, pid, |header| FutexEnter {
+        header,
+        word,
+        word2,
+        operation,
+        value,
+    });
+}
+
+#[inline(always)]
+fn left(tid: u32, pid: u32, result: i64) {
+    ring::write(Kind::FutexExit, Context::Task, ring::now_ns(), tid, pid, |header| FutexExit {
+        header,
+        result,
+    });
+}

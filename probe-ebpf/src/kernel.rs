@@ -1,0 +1,129 @@
+//! Reading the kernel's structs at offsets that the user side looked up.
+
+use aya_ebpf::helpers::{
+    bpf_probe_read_kernel,
+    generated::{bpf_get_current_task_btf, bpf_probe_read_kernel_str, bpf_task_pt_regs},
+};
+
+use crate::settings::setting;
+
+/// A `task_struct` that the kernel handed to the program as a typed pointer.
+#[derive(Clone, Copy)]
+pub struct Task(pub *const u8);
+
+/// A `pt_regs` that the kernel handed to the program as a typed pointer.
+#[derive(Clone, Copy)]
+pub struct Registers(pub *const u8);
+
+/// Reads a field `offset` bytes into a kernel struct.
+///
+/// # Safety
+///
+/// `base` is a pointer that the verifier knows the type of, and `offset` one of that type's fields from
+/// [`setting!`]. The verifier checks both, and the kernel turns a fault into a zero.
+#[inline(always)]
+unsafe fn field<T: Copy>(base: *const u8, offset: u32) -> T {
+    // SAFETY: as the caller promises. Volatile: other CPUs write these fields.
+    unsafe { core::ptr::read_volatile(base.wrapping_add(offset as usize).cast::<T>()) }
+}
+
+impl Task {
+    /// The thread that runs on this CPU.
+    #[inline(always)]
+    pub fn current() -> Task {
+        // SAFETY: the helper has no arguments and gives a trusted pointer.
+        Task(unsafe { bpf_get_current_task_btf() }.cast())
+    }
+
+    /// Thread id.
+    #[inline(always)]
+    pub fn tid(self) -> u32 {
+        // SAFETY: a task and an offset of `task_struct`.
+        unsafe { field(self.0, setting!(task_pid)) }
+    }
+
+    /// Process id.
+    #[inline(always)]
+    pub fn pid(self) -> u32 {
+        // SAFETY: a task and an offset of `task_struct`.
+        unsafe { field(self.0, setting!(task_tgid)) }
+    }
+
+    /// `TASK_*` bits.
+    #[inline(always)]
+    pub fn state(self) -> u32 {
+        // SAFETY: a task and an offset of `task_struct`.
+        unsafe { field(self.0, setting!(task_state)) }
+    }
+
+    /// When it was made, `CLOCK_MONOTONIC` nanoseconds.
+    #[inline(always)]
+    pub fn start_ns(self) -> u64 {
+        // SAFETY: a task and an offset of `task_struct`.
+        unsafe { field(self.0, setting!(task_start_time)) }
+    }
+
+    /// Whether no thread of its process is left alive.
+    #[inline(always)]
+    pub fn is_last_of_process(self) -> bool {
+        // SAFETY: a task and an offset of `task_struct`.
+        let signal: *const u8 = unsafe { field(self.0, setting!(task_signal)) };
+        // SAFETY: the `signal_struct` of that task and an offset in it.
+        let live: i32 = unsafe { field(signal, setting!(signal_live)) };
+        live == 0
+    }
+
+    /// Where its name stands, for [`read_name`].
+    #[inline(always)]
+    pub fn name(self) -> *const u8 {
+        self.0.wrapping_add(setting!(task_comm) as usize)
+    }
+
+    /// The pre-emption counter of the CPU that it runs on. Only for the current thread.
+    #[inline(always)]
+    pub fn preempt_count(self) -> Option<u32> {
+        // SAFETY: a task and an offset of `task_struct`.
+        let queue: *const u8 = unsafe { field(self.0, setting!(task_cfs_rq)) };
+        // SAFETY: the `cfs_rq` of that task and an offset in it.
+        let run_queue: *const u8 = unsafe { field(queue, setting!(cfs_rq_rq)) };
+        let counter = run_queue.wrapping_offset(setting!(preempt_count_distance) as i32 as isize);
+        // SAFETY: the helper checks the address itself.
+        unsafe { bpf_probe_read_kernel(counter.cast::<u32>()) }.ok()
+    }
+
+    /// Its user-space stack pointer as of its last entry into the kernel.
+    #[inline(always)]
+    pub fn user_stack_pointer(self) -> u64 {
+        // SAFETY: the helper takes a task pointer from the kernel.
+        let registers = unsafe { bpf_task_pt_regs(self.0.cast_mut().cast()) };
+        // SAFETY: the helper gives a typed pointer to the task's `pt_regs`; the offset is one of that struct.
+        unsafe { field(registers as usize as *const u8, setting!(regs_sp)) }
+    }
+}
+
+impl Registers {
+    /// The system call's number.
+    #[inline(always)]
+    pub fn call_number(self) -> u32 {
+        // SAFETY: a `pt_regs` and an offset of it.
+        let number: u64 = unsafe { field(self.0, setting!(regs_number)) };
+        number as u32
+    }
+
+    /// The system call's argument `INDEX`, counted from 0.
+    #[inline(always)]
+    pub fn argument<const INDEX: usize>(self) -> u64 {
+        // SAFETY: a `pt_regs` and an offset of it.
+        unsafe { field(self.0, setting!(regs_arguments[INDEX])) }
+    }
+}
+
+/// Copies a thread name: up to 15 bytes and NULs up to 16.
+#[inline(always)]
+pub fn read_name(from: *const u8) -> [u8; 16] {
+    let mut name = [0u8; 16];
+    // SAFETY: the helper checks the address itself; it writes at most 16 bytes into `name`. A name that cannot be
+    // read stays empty, which is what an unknown name looks like.
+    let _ = unsafe { bpf_probe_read_kernel_str(name.as_mut_ptr().cast(), 16, from.cast()) };
+    name
+}

@@ -1,0 +1,29 @@
+//! longpole's kernel programs. One file per event family, with the same names as in `probe-abi`; `ring` is the
+//! one writer, `filter` the one filter. They only look: nothing of the target is changed or slowed on purpose.
+
+#![no_std]
+#![no_main]
+#![feature(core_intrinsics)]
+#![expect(internal_features, reason = "the target's atomic instructions are reachable only as intrinsics")]
+
+mod context;
+mod filter;
+mod function;
+mod futex;
+mod kernel;
+mod life;
+mod memory;
+mod ring;
+mod sched;
+mod settings;
+
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+/// Some helpers are only there for programs that are also under the GPL.
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

@@ -1,0 +1,84 @@
+//! Scheduler events: who runs, and who woke whom.
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use probe_abi::{Context, Kind, Switch, SwitchFlags, Waking, WakingFlags};
+
+use crate::{context::context, filter, kernel::Task, ring};
+
+/// A CPU goes from one thread to another. Arguments: `bool preempt`, `prev`, `next`, `unsigned prev_state`.
+#[btf_tracepoint(function = "sched_switch")]
+pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
+    let previous = Task(arguments.arg(1));
+    let next = Task(arguments.arg(2));
+    let (previous_pid, next_pid) = (previous.pid(), next.pid());
+    let previous_tracked = filter::is_tracked(previous_pid);
+    let next_tracked = filter::is_tracked(next_pid);
+    if !previous_tracked && !next_tracked {
+        return 0;
+    }
+    let time_ns = ring::now_ns();
+    let preempted = arguments.arg::<u64>(0) as u8 != 0;
+    let state = arguments.arg::<u64>(3) as u32;
+    let mut flags = 0;
+    if preempted {
+        flags |= SwitchFlags::PREEMPTED;
+    }
+    if previous_tracked {
+        flags |= SwitchFlags::PREV_TRACKED;
+    }
+    if next_tracked {
+        flags |= SwitchFlags::NEXT_TRACKED;
+    }
+    let blocks = previous_tracked && !preempted && state != 0;
+    let prev_user_sp = if blocks { previous.user_stack_pointer() } else { 0 };
+    let tid = previous.tid();
+    let on_behalf_of = if tid == 0 { Context::Idle } else { Context::Task };
+    ring::write(Kind::Switch, on_behalf_of, time_ns, tid, previous_pid, |header| Switch {
+        header,
+        next_tid: next.tid(),
+        next_pid,
+        prev_state: state,
+        flags,
+        prev_user_sp,
+    });
+    0
+}
+
+/// The current thread, or an interrupt on its back, is about to make a thread runnable. Argument: the thread.
+#[btf_tracepoint(function = "sched_waking")]
+pub fn sched_waking(arguments: BtfTracePointContext) -> i32 {
+    let wakee = Task(arguments.arg(0));
+    let wakee_pid = wakee.pid();
+    if filter::is_tracked(wakee_pid) {
+        waking(wakee, wakee_pid, wakee.state(), 0);
+    }
+    0
+}
+
+/// A new thread becomes runnable for the first time. Argument: the thread.
+#[btf_tracepoint(function = "sched_wakeup_new")]
+pub fn sched_wakeup_new(arguments: BtfTracePointContext) -> i32 {
+    let wakee = Task(arguments.arg(0));
+    let wakee_pid = wakee.pid();
+    if filter::is_tracked(wakee_pid) {
+        waking(wakee, wakee_pid, 0, WakingFlags::NEW);
+    }
+    0
+}
+
+#[inline(always)]
+fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
+    let time_ns = ring::now_ns();
+    let waker = Task::current();
+    let (tid, pid) = (waker.tid(), waker.pid());
+    if filter::is_tracked(pid) {
+        flags |= WakingFlags::WAKER_TRACKED;
+    }
+    ring::write(Kind::Waking, context(waker, tid), time_ns, tid, pid, |header| Waking {
+        header,
+        wakee_tid: wakee.tid(),
+        wakee_pid,
+        flags,
+        wakee_state,
+    });
+}

@@ -1,0 +1,47 @@
+//! The read-only global with the user side's choices and the running kernel's struct offsets. The verifier sees
+//! its values as constants: paths that are switched off cost nothing, and offsets are as good as compiled in.
+
+use probe_abi::Settings;
+
+/// Filled in by the user side before loading.
+#[unsafe(no_mangle)]
+pub static SETTINGS: Settings = Settings {
+    own_pid: 0,
+    children: 0,
+    ring_mask: 0,
+    ring_wake_bytes: 0,
+    calls_per_window: 0,
+    preempt_count_known: 0,
+    preempt_count_distance: 0,
+    exit_has_group_dead: 0,
+    futex_number: 0,
+    task_pid: 0,
+    task_tgid: 0,
+    task_state: 0,
+    task_start_time: 0,
+    task_comm: 0,
+    task_signal: 0,
+    signal_live: 0,
+    task_cfs_rq: 0,
+    cfs_rq_rq: 0,
+    regs_sp: 0,
+    regs_number: 0,
+    regs_arguments: [0; 5],
+    reserved: 0,
+};
+
+/// One field of [`SETTINGS`] as the user side set it.
+macro_rules! setting {
+    ($($field:tt)+) => {
+        $crate::settings::load(&$crate::settings::SETTINGS.$($field)+)
+    };
+}
+pub(crate) use setting;
+
+/// Reads a field of [`SETTINGS`]; for [`setting!`].
+#[inline(always)]
+pub fn load<T: Copy>(field: &'static T) -> T {
+    // SAFETY: a reference is valid to read. Volatile because the value in the object file is not the one at run
+    // time.
+    unsafe { core::ptr::read_volatile(field) }
+}
