@@ -4,7 +4,7 @@
 use super::lanes::scale;
 use crate::program::{Operation, Program, ProgramError, ThreadId};
 use crate::report::Cpus;
-use crate::schedule::{Simulation, Vertex};
+use crate::schedule::{Simulation, Step, Vertex};
 use crate::time::Ticks;
 
 /// The weight of one compute operation, found by shortening it.
@@ -82,12 +82,16 @@ fn scheduled(program: &Program, cpus: Cpus) -> Result<(i128, Order), ProgramErro
     Ok((sum, order(program, &schedule.trace)))
 }
 
-fn order(program: &Program, trace: &[(ThreadId, u32)]) -> Order {
+fn order(program: &Program, trace: &[Step]) -> Order {
     let mut sides = std::collections::BTreeMap::<(u8, u32), Vec<(ThreadId, u32)>>::new();
     for step in trace {
-        let operation = program.threads[step.0.0 as usize].operations[step.1 as usize];
-        if let Some(side) = side(&operation) {
-            sides.entry(side).or_default().push(*step);
+        let operation = program.threads[step.thread.0 as usize].operations[step.operation as usize];
+        let side = match operation {
+            Operation::CondWait(condition, _) if step.begins => Some((5, condition.0)),
+            _ => side(&operation),
+        };
+        if let Some(side) = side {
+            sides.entry(side).or_default().push((step.thread, step.operation));
         }
     }
     sides.into_iter().map(|((side, object), steps)| (side, object, steps)).collect()

@@ -16,6 +16,7 @@ impl Simulation<'_> {
             return self.lock(thread, mutex);
         }
         self.arrive(thread);
+        self.note_step(thread, true);
         self.free_mutex(thread, mutex);
         self.actors[thread as usize].stage = Stage::Unsignalled;
         self.conditions.at(object).waiters.push(&mut self.links, thread);

@@ -27,4 +27,5 @@ mod wake;
 pub use forest::{Forest, PointId};
 pub(crate) use runs::RunBreaks;
 pub use runs::Runs;
+pub(crate) use simulation::Step;
 pub use simulation::{Schedule, Simulation, Vertex};

@@ -104,7 +104,16 @@ pub struct Simulation<'a> {
     pub(super) edges: Vec<Edge>,
     pub(super) joiners: Vec<WaitQueue>,
     pub(super) oddities: Oddities,
-    trace: Option<Vec<(ThreadId, u32)>>,
+    trace: Option<Vec<Step>>,
+}
+
+/// An operation takes effect; in a trace, for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) thread: ThreadId,
+    pub(crate) operation: u32,
+    /// It only begins to wait for a condition: a signal before this is lost.
+    pub(crate) begins: bool,
 }
 
 /// What a finished simulation leaves.
@@ -123,7 +132,7 @@ pub struct Schedule {
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
     /// For tests: operations in the order in which they took effect, if asked for.
-    pub(crate) trace: Vec<(ThreadId, u32)>,
+    pub(crate) trace: Vec<Step>,
 }
 
 impl<'a> Simulation<'a> {
@@ -364,13 +373,18 @@ impl<'a> Simulation<'a> {
 
     /// The thread has done an operation for which it never waits.
     pub(super) fn go_on(&mut self, thread: u32) -> Flow {
+        self.note_step(thread, false);
         let actor = &mut self.actors[thread as usize];
-        if let Some(trace) = &mut self.trace {
-            trace.push((ThreadId(thread), actor.next));
-        }
         actor.stage = Stage::Going;
         actor.next += 1;
         Flow::On
+    }
+
+    pub(super) fn note_step(&mut self, thread: u32, begins: bool) {
+        if let Some(trace) = &mut self.trace {
+            let operation = self.actors[thread as usize].next;
+            trace.push(Step { thread: ThreadId(thread), operation, begins });
+        }
     }
 
     /// A waiting thread gets past its operation because of `cause`, and acts at the end of this instant's queue.

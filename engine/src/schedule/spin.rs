@@ -14,22 +14,21 @@ pub(super) struct Spin {
 impl Simulation<'_> {
     pub(super) fn spin_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.arrive(thread);
-        let spins_already = self.actors[thread as usize].stage == Stage::Again;
+        // Also a thread that gets the lock at once spins, for no time: if its arrival alone came earlier, it would spin
+        // until the lock is freed.
+        if self.actors[thread as usize].stage == Stage::Going {
+            self.vertex(thread, 1);
+        }
         let spin = self.spins.at(object);
         if spin.owner.is_some() {
             spin.spinning.push(&mut self.links, thread);
-            if !spins_already {
-                self.actors[thread as usize].stage = Stage::Again;
-                self.vertex(thread, 1);
-            }
+            self.actors[thread as usize].stage = Stage::Again;
             return Flow::Stop;
         }
         spin.owner = Some(thread);
         let freed = spin.freed;
         let flow = self.pass(thread, freed);
-        if spins_already {
-            self.vertex(thread, -1);
-        }
+        self.vertex(thread, -1);
         flow
     }
 
