@@ -1,6 +1,7 @@
 //! Everything of longpole that touches the outside world: probes, session files, symbols, screens.
 
 pub mod cli;
+pub mod doctor;
 pub mod present;
 pub mod probe;
 pub mod session;

@@ -1,6 +1,7 @@
 //! Results as bytes: one output format per file, over `impl Write`.
 
 pub mod cell;
+pub mod doctor;
 pub mod json;
 mod segments;
 pub mod style;

@@ -1,0 +1,367 @@
+//! The checks: pure judgements about a [`Machine`].
+
+use super::machine::{Btf, Machine, RING_BUFFER, TRACEPOINTS, UPROBE_MULTI};
+use serde::Serialize;
+
+/// One thing that longpole needs or would like to have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Stable word for machines.
+    pub id: &'static str,
+    /// Whether it is there.
+    pub ok: bool,
+    /// Recording does not work without it.
+    pub required: bool,
+    /// What was found.
+    pub found: String,
+    /// What it is for.
+    pub why: &'static str,
+    /// The command or change that gets it, if it is missing.
+    pub fix: Option<String>,
+}
+
+const CAP_SYS_PTRACE: u32 = 19;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYSLOG: u32 = 34;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// The first kernel with uprobe_multi links.
+const OLDEST_KERNEL: (u32, u32) = (6, 6);
+
+/// Judges a machine; the same checks in the same order on every machine.
+pub fn check(machine: &Machine) -> Vec<Check> {
+    vec![
+        programs(machine),
+        architecture(machine),
+        kernel(machine),
+        btf(machine),
+        tracepoints(machine),
+        ring_buffer(machine),
+        uprobes(machine),
+        uprobe_multi(machine),
+        capability(machine, CAP_BPF),
+        capability(machine, CAP_PERFMON),
+        capability(machine, CAP_SYS_PTRACE),
+        capability(machine, CAP_SYSLOG),
+        paranoid(machine),
+        lockdown(machine),
+        container(machine),
+    ]
+}
+
+/// A check with its fix, which is dropped where nothing is missing.
+fn verdict(
+    id: &'static str,
+    ok: bool,
+    required: bool,
+    found: impl Into<String>,
+    why: &'static str,
+    fix: impl Into<String>,
+) -> Check {
+    Check { id, ok, required, found: found.into(), why, fix: (!ok).then(|| fix.into()) }
+}
+
+fn programs(machine: &Machine) -> Check {
+    verdict(
+        "programs",
+        machine.programs,
+        true,
+        if machine.programs {
+            "kernel programs are built in"
+        } else {
+            "replay-only build: no kernel programs inside"
+        },
+        "without them longpole can only analyse recordings made elsewhere",
+        "./x build (it provides the BPF tool chain), then use target/release/longpole",
+    )
+}
+
+fn architecture(machine: &Machine) -> Check {
+    verdict(
+        "architecture",
+        machine.architecture == "x86_64",
+        true,
+        machine.architecture.clone(),
+        "the exits of functions are found by decoding x86-64 instructions",
+        "record on an x86-64 machine; recordings can be analysed anywhere",
+    )
+}
+
+/// `6.18.0-1-amd64` → (6, 18).
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn kernel(machine: &Machine) -> Check {
+    let new_enough = version(&machine.kernel_release).is_some_and(|version| version >= OLDEST_KERNEL);
+    verdict(
+        "kernel",
+        new_enough,
+        true,
+        format!("Linux {}", machine.kernel_release),
+        "function probes are attached all at once since Linux 6.6",
+        "boot Linux 6.6 or newer",
+    )
+}
+
+fn btf(machine: &Machine) -> Check {
+    let (ok, found) = match &machine.btf {
+        Btf::Names(_) => (true, "/sys/kernel/btf/vmlinux".to_string()),
+        Btf::Missing => (false, "no /sys/kernel/btf/vmlinux".to_string()),
+        Btf::Unreadable(error) => (false, format!("/sys/kernel/btf/vmlinux: {error}")),
+    };
+    verdict(
+        "btf",
+        ok,
+        true,
+        found,
+        "the kernel's own description of its structures: without it the programs cannot read them",
+        "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (distribution kernels have it), and mount sysfs: \
+         mount -t sysfs sysfs /sys",
+    )
+}
+
+fn has(machine: &Machine, name: &str) -> bool {
+    matches!(&machine.btf, Btf::Names(names) if names.contains(&name))
+}
+
+fn tracepoints(machine: &Machine) -> Check {
+    let missing: Vec<&str> = TRACEPOINTS.into_iter().filter(|name| !has(machine, name)).collect();
+    let found = if missing.is_empty() {
+        format!("all {} are there", TRACEPOINTS.len())
+    } else {
+        format!("missing: {}", missing.join(", "))
+    };
+    verdict(
+        "tracepoints",
+        missing.is_empty(),
+        true,
+        found,
+        "they tell who runs, who waits, who wakes whom, and which lock it is about",
+        "boot a kernel with CONFIG_TRACEPOINTS=y, CONFIG_FTRACE_SYSCALLS=y and CONFIG_DEBUG_INFO_BTF=y",
+    )
+}
+
+fn ring_buffer(machine: &Machine) -> Check {
+    let there = has(machine, RING_BUFFER);
+    verdict(
+        "ring_buffer",
+        there,
+        true,
+        if there { "BPF ring buffers" } else { "no BPF ring buffers" },
+        "events come out of the kernel through them",
+        "boot Linux 5.8 or newer with CONFIG_BPF_SYSCALL=y",
+    )
+}
+
+fn uprobes(machine: &Machine) -> Check {
+    verdict(
+        "uprobes",
+        machine.uprobes,
+        true,
+        if machine.uprobes { "the kernel has uprobes" } else { "the kernel has no uprobes" },
+        "they tell when a function is entered and left; without them only --no-uprobes works",
+        "boot a kernel with CONFIG_UPROBE_EVENTS=y",
+    )
+}
+
+fn uprobe_multi(machine: &Machine) -> Check {
+    let there = has(machine, UPROBE_MULTI);
+    verdict(
+        "uprobe_multi",
+        there,
+        true,
+        if there { "uprobe_multi links" } else { "no uprobe_multi links" },
+        "thousands of functions are probed in milliseconds and without CAP_SYS_ADMIN",
+        "boot Linux 6.6 or newer with CONFIG_UPROBES=y and CONFIG_BPF_EVENTS=y",
+    )
+}
+
+/// The kernel takes `CAP_SYS_ADMIN` for the two that were cut out of it in Linux 5.8.
+fn has_capability(machine: &Machine, number: u32) -> bool {
+    let has = |number: u32| machine.capabilities >> number & 1 == 1;
+    let here = has(number) || (matches!(number, CAP_BPF | CAP_PERFMON) && has(CAP_SYS_ADMIN));
+    here && machine.first_user_namespace != Some(false)
+}
+
+fn capability(machine: &Machine, number: u32) -> Check {
+    let (id, name, why, required) = match number {
+        CAP_BPF => ("cap_bpf", "CAP_BPF", "loading programs into the kernel", true),
+        CAP_PERFMON => ("cap_perfmon", "CAP_PERFMON", "programs that trace, and probes on functions", true),
+        CAP_SYS_PTRACE => {
+            ("cap_sys_ptrace", "CAP_SYS_PTRACE", "reading the memory maps of other users' processes", false)
+        }
+        _ => ("cap_syslog", "CAP_SYSLOG", "names of kernel functions where kptr_restrict hides them", false),
+    };
+    let ok = has_capability(machine, number);
+    let found = match (ok, machine.first_user_namespace) {
+        (true, _) => format!("{name} is effective"),
+        (false, Some(false)) => format!("{name} does not count: this is not the first user namespace"),
+        (false, _) => format!("no {name}"),
+    };
+    verdict(id, ok, required, found, why, capability_fix(machine, required))
+}
+
+fn capability_fix(machine: &Machine, required: bool) -> String {
+    let names =
+        if required { "cap_bpf,cap_perfmon" } else { "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog" };
+    let executable = quoted(&machine.executable.to_string_lossy());
+    if machine.first_user_namespace == Some(false) {
+        "run longpole outside of the container, as root".into()
+    } else if let Some(container) = &machine.container {
+        let caps: String =
+            names.split(',').map(|name| format!(" --cap-add {}", name[4..].to_ascii_uppercase())).collect();
+        let tool = if container == "podman" { "podman" } else { "docker" };
+        format!("start the container with: {tool} run --pid=host{caps} ...")
+    } else if machine.no_new_privileges {
+        format!("sudo {executable} ... (no_new_privs is set here: capabilities of files are ignored)")
+    } else {
+        format!("sudo setcap {names}+ep {executable}   (or run it with sudo)")
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if path.chars().all(plain) { path.to_string() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+fn paranoid(machine: &Machine) -> Check {
+    let capable = has_capability(machine, CAP_PERFMON);
+    let (ok, found) = match machine.perf_event_paranoid {
+        Some(level) if capable => (true, format!("{level}, which CAP_PERFMON overrides")),
+        Some(level) => (level <= -1, format!("{level}")),
+        None => (capable, "cannot be read".to_string()),
+    };
+    verdict(
+        "perf_event_paranoid",
+        ok,
+        false,
+        found,
+        "above -1 the kernel lets only CAP_PERFMON sample other processes",
+        "grant CAP_PERFMON rather than lowering it for everyone",
+    )
+}
+
+fn lockdown(machine: &Machine) -> Check {
+    let level = machine.lockdown.as_deref();
+    verdict(
+        "lockdown",
+        level != Some("confidentiality"),
+        true,
+        level.unwrap_or("not in use"),
+        "in confidentiality mode no program may read kernel memory",
+        "boot without lockdown=confidentiality on the kernel's command line",
+    )
+}
+
+fn container(machine: &Machine) -> Check {
+    let found = match (&machine.container, machine.first_pid_namespace) {
+        (Some(container), _) => format!("inside of a container ({container})"),
+        (None, Some(false)) => "in a PID namespace of its own".to_string(),
+        (None, _) => "none".to_string(),
+    };
+    let tool = if machine.container.as_deref() == Some("podman") { "podman" } else { "docker" };
+    verdict(
+        "container",
+        machine.first_pid_namespace != Some(false),
+        true,
+        found,
+        "in a PID namespace of its own longpole and the kernel number processes differently",
+        format!("run longpole on the host, or start the container with: {tool} run --pid=host ..."),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::all_required;
+
+    fn good() -> Machine {
+        Machine {
+            kernel_release: "6.18.0-1-amd64".into(),
+            architecture: "x86_64".into(),
+            btf: Btf::Names([UPROBE_MULTI, RING_BUFFER].into_iter().chain(TRACEPOINTS).collect()),
+            uprobes: true,
+            capabilities: u64::MAX,
+            first_user_namespace: Some(true),
+            first_pid_namespace: Some(true),
+            no_new_privileges: false,
+            perf_event_paranoid: Some(4),
+            lockdown: Some("integrity".into()),
+            container: None,
+            programs: true,
+            executable: "/opt/long pole/longpole".into(),
+        }
+    }
+
+    /// Ids of the checks that fail, and whether recording still works.
+    fn missing(machine: &Machine) -> (Vec<&'static str>, bool) {
+        let checks = check(machine);
+        for check in &checks {
+            assert_eq!(check.ok, check.fix.is_none(), "{check:?}");
+            assert!(!check.found.is_empty() && !check.why.is_empty());
+        }
+        (checks.iter().filter(|check| !check.ok).map(|check| check.id).collect(), all_required(&checks))
+    }
+
+    #[test]
+    fn a_good_machine_lacks_nothing() {
+        assert_eq!(missing(&good()), (vec![], true));
+    }
+
+    #[test]
+    fn each_lack_is_named() {
+        let cases: [(Machine, &[&str], bool); 9] = [
+            (Machine { programs: false, ..good() }, &["programs"], false),
+            (Machine { kernel_release: "6.5.13".into(), ..good() }, &["kernel"], false),
+            (
+                Machine { btf: Btf::Missing, ..good() },
+                &["btf", "tracepoints", "ring_buffer", "uprobe_multi"],
+                false,
+            ),
+            (
+                Machine { capabilities: 1 << CAP_BPF | 1 << CAP_PERFMON, ..good() },
+                &["cap_sys_ptrace", "cap_syslog"],
+                true,
+            ),
+            (Machine { capabilities: 1 << CAP_SYS_ADMIN, ..good() }, &["cap_sys_ptrace", "cap_syslog"], true),
+            (
+                Machine { capabilities: 0, ..good() },
+                &["cap_bpf", "cap_perfmon", "cap_sys_ptrace", "cap_syslog", "perf_event_paranoid"],
+                false,
+            ),
+            (Machine { lockdown: Some("confidentiality".into()), ..good() }, &["lockdown"], false),
+            (Machine { first_pid_namespace: Some(false), ..good() }, &["container"], false),
+            (Machine { uprobes: false, ..good() }, &["uprobes"], false),
+        ];
+        for (machine, expected, works) in cases {
+            assert_eq!(missing(&machine), (expected.to_vec(), works));
+        }
+    }
+
+    #[test]
+    fn the_fix_can_be_copied_into_a_shell() {
+        let fix = |machine: &Machine| {
+            let checks = check(machine);
+            let check = checks.iter().find(|check| check.id == "cap_bpf").expect("check");
+            check.fix.clone().expect("a fix")
+        };
+        let bare = Machine { capabilities: 0, ..good() };
+        assert!(fix(&bare).starts_with("sudo setcap cap_bpf,cap_perfmon+ep '/opt/long pole/longpole'"));
+        let docker = Machine { container: Some("docker".into()), ..bare.clone() };
+        assert!(fix(&docker).contains("docker run --pid=host --cap-add BPF --cap-add PERFMON"));
+        let user = Machine { first_user_namespace: Some(false), capabilities: u64::MAX, ..good() };
+        assert_eq!(fix(&user), "run longpole outside of the container, as root");
+    }
+
+    #[test]
+    fn versions_of_all_shapes() {
+        assert_eq!(version("6.18.0-1-amd64"), Some((6, 18)));
+        assert_eq!(version("6.6-rc1"), Some((6, 6)));
+        assert_eq!(version("10.0"), Some((10, 0)));
+        assert_eq!(version("weird"), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! Everything the checks need to know, read from /proc and /sys. Nothing is changed and nothing is loaded.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Kernel functions and types that tell what the kernel can do, by their names in its type information.
+pub const UPROBE_MULTI: &str = "bpf_uprobe_multi_link_attach";
+/// See [`UPROBE_MULTI`].
+pub const RING_BUFFER: &str = "bpf_ringbuf";
+/// Tracepoints that the kernel programs are attached to.
+pub const TRACEPOINTS: [&str; 9] = [
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup_new",
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_process_exit",
+    "task_rename",
+    "sys_enter",
+    "sys_exit",
+];
+
+/// A machine as it matters to longpole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// Instruction set.
+    pub architecture: String,
+    /// The kernel's type information.
+    pub btf: Btf,
+    /// The kernel can set uprobes.
+    pub uprobes: bool,
+    /// Effective capabilities, one bit each.
+    pub capabilities: u64,
+    /// In the first user namespace: capabilities of another one do not count for BPF. `None`: cannot be told.
+    pub first_user_namespace: Option<bool>,
+    /// In the first PID namespace: in another one most processes are invisible and have other numbers.
+    pub first_pid_namespace: Option<bool>,
+    /// `no_new_privs` is set: a file's capabilities are ignored.
+    pub no_new_privileges: bool,
+    /// `kernel.perf_event_paranoid`.
+    pub perf_event_paranoid: Option<i32>,
+    /// Kernel lockdown: `none`, `integrity` or `confidentiality`.
+    pub lockdown: Option<String>,
+    /// What kind of container this seems to be.
+    pub container: Option<String>,
+    /// This binary holds the kernel programs.
+    pub programs: bool,
+    /// Path of this binary, for commands to copy.
+    pub executable: PathBuf,
+}
+
+/// The kernel's type information (/sys/kernel/btf/vmlinux).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Btf {
+    /// There is none.
+    Missing,
+    /// It is there but cannot be read.
+    Unreadable(String),
+    /// Which of the names that matter it holds.
+    Names(Vec<&'static str>),
+}
+
+impl Machine {
+    /// Reads this machine.
+    pub fn read() -> Machine {
+        let status = text("/proc/self/status");
+        Machine {
+            kernel_release: text("/proc/sys/kernel/osrelease").trim().to_string(),
+            architecture: std::env::consts::ARCH.to_string(),
+            btf: btf(Path::new("/sys/kernel/btf/vmlinux")),
+            uprobes: Path::new("/sys/bus/event_source/devices/uprobe").exists(),
+            capabilities: field(&status, "CapEff:")
+                .and_then(|value| u64::from_str_radix(value, 16).ok())
+                .unwrap_or(0),
+            // Inode numbers that the kernel gives to the first namespaces (include/linux/proc_ns.h).
+            first_user_namespace: is_inode("/proc/self/ns/user", 0xEFFF_FFFD),
+            first_pid_namespace: is_inode("/proc/self/ns/pid", 0xEFFF_FFFC),
+            no_new_privileges: field(&status, "NoNewPrivs:") == Some("1"),
+            perf_event_paranoid: text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok(),
+            lockdown: lockdown(&text("/sys/kernel/security/lockdown")),
+            container: container(),
+            programs: programs_embedded(),
+            executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("longpole")),
+        }
+    }
+}
+
+fn programs_embedded() -> bool {
+    false
+}
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+fn is_inode(path: &str, inode: u64) -> Option<bool> {
+    std::fs::metadata(path).ok().map(|metadata| metadata.ino() == inode)
+}
+
+fn btf(path: &Path) -> Btf {
+    match std::fs::read(path) {
+        Ok(bytes) => Btf::Names(names_in(&bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Btf::Missing,
+        Err(error) => Btf::Unreadable(error.to_string()),
+    }
+}
+
+/// Type information holds its names as C strings behind each other: a name that is there stands between two NULs.
+fn names_in(btf: &[u8]) -> Vec<&'static str> {
+    let strings: std::collections::HashSet<&[u8]> = btf.split(|byte| *byte == 0).collect();
+    let plain = [UPROBE_MULTI, RING_BUFFER].into_iter().filter(|name| strings.contains(name.as_bytes()));
+    let tracepoints =
+        TRACEPOINTS.into_iter().filter(|name| strings.contains(format!("btf_trace_{name}").as_bytes()));
+    plain.chain(tracepoints).collect()
+}
+
+/// `none [integrity] confidentiality` → `integrity`.
+fn lockdown(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(chosen, _)| chosen.to_string())
+}
+
+fn container() -> Option<String> {
+    if Path::new("/run/.containerenv").exists() {
+        return Some("podman".into());
+    }
+    if Path::new("/.dockerenv").exists() {
+        return Some("docker".into());
+    }
+    // Only root may read it; systemd-nspawn and LXC say it there.
+    let environment = std::fs::read("/proc/1/environ").unwrap_or_default();
+    environment
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(b"container="))
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_count_only_as_whole_strings() {
+        let bytes =
+            b"\0bpf_ringbuf_notify\0btf_trace_sched_switch\0sched_waking\0bpf_uprobe_multi_link_attach\0";
+        assert_eq!(names_in(bytes), [UPROBE_MULTI, "sched_switch"]);
+    }
+
+    #[test]
+    fn the_chosen_lockdown_stands_in_brackets() {
+        assert_eq!(lockdown("none [integrity] confidentiality\n").as_deref(), Some("integrity"));
+        assert_eq!(lockdown("[none] integrity confidentiality\n").as_deref(), Some("none"));
+        assert_eq!(lockdown(""), None);
+    }
+
+    #[test]
+    fn status_fields() {
+        let status = "Name:\tx\nCapEff:\t000001ffffffffff\nNoNewPrivs:\t0\n";
+        assert_eq!(field(status, "CapEff:"), Some("000001ffffffffff"));
+        assert_eq!(field(status, "CapBnd:"), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let machine = Machine::read();
+        assert!(!machine.kernel_release.is_empty());
+        assert!(machine.first_pid_namespace.is_some());
+    }
+}
