@@ -2,10 +2,12 @@
 
 mod build;
 mod cpus;
+mod headline;
 mod trust;
 
 pub use build::report;
 pub use cpus::{Cpus, CpusError};
+pub use headline::headline;
 pub use trust::{Finding, Trust};
 
 /// How much a report is to hold.

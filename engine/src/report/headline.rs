@@ -1,0 +1,148 @@
+//! The one sentence on top: what to do first and what it would bring.
+
+use super::{CpuResult, Cpus, FunctionRow, Report};
+
+/// Below this share of the predicted time no function is worth starting with.
+const WORTH_STARTING: f64 = 0.02;
+
+/// One sentence for people, or `None` if there is no result to talk about. Names are as they are in the report: they
+/// may hold anything.
+///
+/// It is about the largest finite CPU count of the report, since that is where the limits show, and names the function
+/// with the largest TET there. A weight is the slope of the predicted time (2001, section 2.3), so the promise is
+/// given as a slope, too: how much the predicted time falls for every tenth taken off the function.
+pub fn headline(report: &Report) -> Option<String> {
+    let deadlock = report.findings.iter().find(|finding| finding.kind == "deadlock");
+    if let Some(deadlock) = deadlock {
+        return Some(format!("Remove the deadlock first: {}", deadlock.text));
+    }
+    let result = largest(&report.results)?;
+    let cpus = cpus_text(result.cpus);
+    let Some((first, share)) = leader(result) else {
+        return Some(format!(
+            "No function stands out on {cpus}: nearly all of the predicted time is waiting, or compute outside of the \
+             functions that were recorded."
+        ));
+    };
+    let mut sentence = format!(
+        "Make {} faster first: every 10 % off its own time takes about {} % off the predicted time on {cpus}",
+        first.function,
+        short(share * 10.0),
+    );
+    // Another answer for a small machine is worth a word.
+    let smallest = report.results.iter().min_by_key(|result| result.cpus);
+    if let Some((other, _)) = smallest.and_then(leader)
+        && let Some(smallest) = smallest
+        && other.function != first.function
+    {
+        sentence.push_str(&format!(" (on {} it is {})", cpus_text(smallest.cpus), other.function));
+    }
+    sentence.push('.');
+    Some(sentence)
+}
+
+/// The result of the largest finite CPU count, else of unlimited CPUs.
+fn largest(results: &[CpuResult]) -> Option<&CpuResult> {
+    let finite = results.iter().filter(|result| result.cpus != Cpus::Infinite);
+    finite.max_by_key(|result| result.cpus).or_else(|| results.first())
+}
+
+/// The function with the largest TET and its share of the predicted time, if that is worth anything. The first of
+/// equal ones.
+fn leader(result: &CpuResult) -> Option<(&FunctionRow, f64)> {
+    let mut best: Option<&FunctionRow> = None;
+    for row in &result.functions {
+        if best.is_none_or(|best| row.tet_ns > best.tet_ns) {
+            best = Some(row);
+        }
+    }
+    let best = best?;
+    let share = if result.time_ns > 0.0 { best.tet_ns / result.time_ns } else { 0.0 };
+    (share >= WORTH_STARTING).then_some((best, share))
+}
+
+fn cpus_text(cpus: Cpus) -> String {
+    match cpus {
+        Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
+        Cpus::Count(count) => format!("{count} CPUs"),
+        Cpus::Infinite => "unlimited CPUs".to_owned(),
+    }
+}
+
+fn short(percent: f64) -> String {
+    let text = format!("{percent:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Finding;
+
+    fn result(cpus: u32, time_ns: f64, functions: &[(&str, f64)]) -> CpuResult {
+        let row = |&(function, tet_ns): &(&str, f64)| FunctionRow {
+            function: function.to_owned(),
+            location: None,
+            calls: 1,
+            tet_ns,
+            tetid_ns: tet_ns,
+            exact: true,
+            folded: false,
+        };
+        CpuResult {
+            cpus: Cpus::count(cpus).unwrap_or(Cpus::Infinite),
+            time_ns,
+            speedup: 1.0,
+            functions: functions.iter().map(row).collect(),
+            segments: Vec::new(),
+        }
+    }
+
+    fn of(results: Vec<CpuResult>) -> Option<String> {
+        headline(&Report { results, ..Report::default() })
+    }
+
+    #[test]
+    fn the_largest_finite_count_decides() {
+        let results = vec![
+            result(0, 50.0, &[("c", 50.0)]),
+            result(4, 100.0, &[("a", 10.0), ("b", 61.0)]),
+            result(2, 150.0, &[("b", 90.0)]),
+        ];
+        assert_eq!(
+            of(results).expect("a sentence"),
+            "Make b faster first: every 10 % off its own time takes about 6.1 % off the predicted time on 4 CPUs."
+        );
+        assert!(
+            of(vec![result(0, 50.0, &[("c", 50.0)])]).expect("a sentence").ends_with("on unlimited CPUs.")
+        );
+    }
+
+    #[test]
+    fn another_answer_for_a_small_machine_is_mentioned() {
+        let results = vec![result(1, 200.0, &[("a", 190.0)]), result(8, 100.0, &[("b", 100.0)])];
+        assert_eq!(
+            of(results).expect("a sentence"),
+            "Make b faster first: every 10 % off its own time takes about 10 % off the predicted time on 8 CPUs (on \
+             1 CPU it is a)."
+        );
+    }
+
+    #[test]
+    fn nothing_is_promised_where_nothing_is_to_be_gained() {
+        let sentence = of(vec![result(8, 100.0, &[("a", 1.0), ("b", -5.0)])]).expect("a sentence");
+        assert!(sentence.starts_with("No function stands out on 8 CPUs"), "{sentence}");
+        assert!(of(vec![result(8, 0.0, &[])]).is_some());
+        assert_eq!(of(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_deadlock_comes_first() {
+        let report = Report {
+            results: vec![result(8, 100.0, &[("a", 90.0)])],
+            findings: vec![Finding { kind: "deadlock".to_owned(), text: "T1 waits for m.".to_owned() }],
+            ..Report::default()
+        };
+        assert_eq!(headline(&report).as_deref(), Some("Remove the deadlock first: T1 waits for m."));
+    }
+}
