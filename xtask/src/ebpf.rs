@@ -74,11 +74,9 @@ pub fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     // build-std is not stable; the toolchain is pinned, so what it does cannot change under us.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", &tools.linker);
-    // The flags of probe-ebpf/.cargo/config.toml once more: a RUSTFLAGS in the environment would hide those.
-    let arch = std::env::consts::ARCH;
-    let flags = ["-Ctarget-cpu=v3", "-Clink-arg=--btf"].join("\x1f");
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags);
-    cargo.env("AYA_BPF_TARGET_ARCH", arch);
+    // Which registers hold a function's arguments. Flags are in probe-ebpf/.cargo/config.toml; `command::cargo` keeps out
+    // the environment's, which would hide them.
+    cargo.env("AYA_BPF_TARGET_ARCH", std::env::consts::ARCH);
     cargo
 }
 

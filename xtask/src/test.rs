@@ -31,7 +31,7 @@ pub struct Options {
 impl Options {
     /// The tests that record running programs.
     pub fn live() -> Self {
-        Self { only: Some("live_".into()), test: None }
+        Self { only: Some("live".into()), test: None }
     }
 }
 
@@ -146,7 +146,7 @@ struct Binary {
 
 impl Binary {
     fn is_live(&self) -> bool {
-        self.name.contains("live_")
+        self.name.contains("live")
     }
 }
 
