@@ -3,8 +3,9 @@
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
 mod facts;
-mod order;
+pub mod order;
 mod sequence;
+mod window;
 
 pub use facts::{
     Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts, Note, NoteKind,
@@ -12,6 +13,7 @@ pub use facts::{
 };
 
 pub use order::{DISORDER_NS, Merger, OrderCounts};
+pub use window::Window;
 
 use probe_abi::Record;
 

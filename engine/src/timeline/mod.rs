@@ -1,1 +1,63 @@
-//! (being built)
+//! What happened: for each thread gap-free intervals that cover its life in the window exactly, the probed
+//! functions on its stack over time, and who woke whom.
+//!
+//! | interval | begins | ends |
+//! |---|---|---|
+//! | `Running{cpu}` | `Switch` to the thread | `Switch` from it |
+//! | `Runnable` | first `Waking` of a sleep, first waking of a new thread, `Switch` from it with state 0 or pre-empted | `Switch` to it |
+//! | `Blocked` | `Switch` from it with a sleeping state | first `Waking` |
+//! | `Unknown` | last proof of the state before | next proof of a state |
+//!
+//! The state at the window's start (and after a gap or a contradiction, when events are complete again) follows
+//! from the thread's first event, since any change before it would have been recorded; a thread without any
+//! event is what /proc says. A later waking of the same sleep, and a waking of a thread that does not sleep, end
+//! nothing. A waking may overtake the switch that takes the sleeper off its CPU: it then ends that sleep at once.
+//! While records are missing ([`crate::event::GapReason::RingFull`]), a thread is `Unknown` unless it stays on a
+//! CPU whose records are complete.
+
+mod builder;
+mod finish;
+mod gaps;
+mod machine;
+mod model;
+mod resume;
+mod stack;
+
+#[cfg(test)]
+mod tests;
+
+pub use model::{
+    BaseStack, Birth, Counts, External, Interval, State, Step, StepKind, Thread, Timeline, UnknownReason,
+    Wait, WaitReason, Wake, Wakeup,
+};
+
+use crate::event::{Facts, Recording};
+
+/// The timeline of a recording, from [`Facts::start_ns`] to the end of its window (its last event, if it was cut
+/// short). Never fails: what does not fit becomes `Unknown` and a finding.
+pub fn build(recording: &Recording) -> Timeline {
+    let facts = &recording.facts;
+    let last_ns = || recording.events.iter().map(|event| event.header().time_ns).max();
+    let end_ns = facts.end.as_ref().map(|end| end.end_ns).or_else(last_ns).unwrap_or(0).max(facts.start_ns);
+    let mut builder = builder::Builder::new(facts, &recording.notes, end_ns);
+    for event in &recording.events {
+        builder.record(event);
+    }
+    finish::finish(builder, recording, end_ns)
+}
+
+/// The facts of the same recording for a window that begins at `start_ns`: what everything before it proves.
+pub fn facts_at(recording: &Recording, start_ns: u64) -> Facts {
+    let Some(limit_ns) = start_ns.checked_sub(1).filter(|&limit| limit >= recording.facts.start_ns) else {
+        return recording.facts.clone();
+    };
+    let mut builder = builder::Builder::new(&recording.facts, &recording.notes, limit_ns);
+    for event in &recording.events {
+        if event.header().time_ns > limit_ns {
+            break;
+        }
+        builder.record(event);
+    }
+    builder.advance_to(limit_ns);
+    resume::facts(&builder, &recording.facts, start_ns)
+}

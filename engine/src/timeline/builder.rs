@@ -1,0 +1,484 @@
+//! From records to threads: which record is evidence of what, for which thread, on which CPU.
+
+use super::gaps::Gaps;
+use super::machine::{Leaving, Machine, Now, Tally, Unseen};
+use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, Wake, Wakeup};
+use super::stack::{ExitOutcome, StepLog};
+use crate::event::{Facts, FutexFact, Note};
+use crate::time::Timestamp;
+use probe_abi::{
+    Context, Exec, Fork, FutexEnter, FutexExit, Header, Record, Rename, Switch, SwitchFlags, Waking,
+    WakingFlags, futex_operation,
+};
+use rustc_hash::FxHashMap;
+
+/// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
+const DEAD_STATES: u32 = 0x10 | 0x20 | 0x80;
+
+/// Futex commands that wait: `WAIT`, `LOCK_PI`, `WAIT_BITSET`, `WAIT_REQUEUE_PI`, `LOCK_PI2`.
+const FUTEX_WAITS: [u32; 5] = [0, 6, 9, 11, 13];
+
+/// Moves all threads on, record by record.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Builder {
+    pub(super) start_ns: u64,
+    pub(super) now_ns: u64,
+    /// Records after this instant are not looked at.
+    pub(super) limit_ns: u64,
+    pub(super) threads: Vec<Machine>,
+    /// Thread id → index of the thread that has it now.
+    live: FxHashMap<u32, u32>,
+    /// Tracked thread on each CPU.
+    cpus: Vec<Option<u32>>,
+    gaps: Gaps,
+    pub(super) tally: Tally,
+    pub(super) events: u64,
+    pub(super) late: u64,
+    /// Process names for threads that nobody named.
+    process_names: FxHashMap<u32, String>,
+}
+
+impl Builder {
+    /// Starts from the facts; looks at records up to and including `limit_ns`.
+    pub(super) fn new(facts: &Facts, notes: &[Note], limit_ns: u64) -> Builder {
+        let mut builder = Builder {
+            start_ns: facts.start_ns,
+            now_ns: facts.start_ns,
+            limit_ns,
+            gaps: Gaps::new(notes, facts.start_ns),
+            process_names: facts.processes.iter().map(|p| (p.pid, clean_name(p.comm.as_bytes()))).collect(),
+            ..Builder::default()
+        };
+        for fact in &facts.threads {
+            let machine = super::resume::machine(fact, facts.start_ns);
+            let index = builder.add(machine);
+            if let Some(Now::Running { cpu }) = index.map(|index| builder.state(index)) {
+                builder.set_cpu(cpu, index);
+            }
+        }
+        builder.gaps.advance(facts.start_ns, &mut builder.threads, &mut builder.tally);
+        for thread in builder.threads.iter_mut().filter(|thread| thread.now == Now::Gap) {
+            if !builder.gaps.hit(thread) {
+                thread.gap_ends(facts.start_ns);
+            }
+        }
+        builder
+    }
+
+    /// Takes the next record.
+    pub(super) fn record(&mut self, record: &Record) {
+        let time_ns = record.header().time_ns;
+        if time_ns < self.now_ns {
+            self.late += u64::from(time_ns >= self.start_ns);
+            return;
+        }
+        if time_ns > self.limit_ns {
+            return;
+        }
+        self.events += 1;
+        self.now_ns = time_ns;
+        self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
+        match record {
+            Record::Switch(switch) => self.switch(switch),
+            Record::Waking(waking) => self.waking(waking),
+            Record::Fork(fork) => self.fork(fork),
+            Record::Exec(exec) => self.exec(exec),
+            Record::Exit(exit) => {
+                let index = self.acts(&exit.header);
+                self.past_sleep(index);
+                if let Some(thread) = self.thread(index) {
+                    thread.exiting = true;
+                }
+            }
+            Record::Rename(rename) => self.rename(rename),
+            Record::FutexEnter(enter) => self.futex_enter(enter),
+            Record::FutexExit(exit) => self.futex_exit(exit),
+            Record::FunctionEnter(enter) => {
+                self.function(&enter.header, |thread, log| {
+                    thread.stacks.enter(enter.function, enter.stack_pointer, log);
+                    None
+                });
+            }
+            Record::FunctionExit(exit) => {
+                self.function(&exit.header, |thread, log| {
+                    Some((exit.function, thread.stacks.exit(exit.stack_pointer, log)))
+                });
+            }
+        }
+    }
+
+    /// Nothing more comes up to here.
+    pub(super) fn advance_to(&mut self, time_ns: u64) {
+        self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
+        self.now_ns = self.now_ns.max(time_ns);
+    }
+
+    fn switch(&mut self, switch: &Switch) {
+        let header = &switch.header;
+        let (time_ns, cpu) = (header.time_ns, header.cpu);
+        let prev_tracked = switch.flags & SwitchFlags::PREV_TRACKED != 0;
+        match self.find(header.pid, header.tid, prev_tracked) {
+            Some(index) => {
+                self.on_cpu(index, cpu);
+                let how = match switch.prev_state {
+                    _ if switch.flags & SwitchFlags::PREEMPTED != 0 => Leaving::Runnable,
+                    0 => Leaving::Runnable,
+                    state if state & DEAD_STATES != 0 => Leaving::Dead,
+                    task_state => Leaving::Blocked { task_state },
+                };
+                let Builder { threads, tally, gaps, .. } = self;
+                if let Some(thread) = threads.get_mut(index as usize) {
+                    if switch.prev_user_sp != 0 {
+                        let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
+                        thread.stacks.seen_at(switch.prev_user_sp, &mut log);
+                    }
+                    thread.leaves(time_ns, how, tally);
+                    if how != Leaving::Dead {
+                        gaps.hold(time_ns, thread, tally);
+                    } else if thread.now != Now::Dead {
+                        // Inside a gap: that it died is certain all the same.
+                        thread.gone(time_ns, tally);
+                    }
+                }
+                self.set_cpu(cpu, None);
+            }
+            None => self.displace(cpu, None),
+        }
+        let next_tracked = switch.flags & SwitchFlags::NEXT_TRACKED != 0;
+        if let Some(index) = self.find(switch.next_pid, switch.next_tid, next_tracked) {
+            self.leave_other_cpu(index, cpu);
+            let Builder { threads, tally, gaps, .. } = self;
+            if let Some(thread) = threads.get_mut(index as usize) {
+                thread.arrives(time_ns, cpu, tally);
+                gaps.hold(time_ns, thread, tally);
+            }
+            self.set_cpu(cpu, Some(index));
+        }
+    }
+
+    fn waking(&mut self, waking: &Waking) {
+        let header = &waking.header;
+        let time_ns = header.time_ns;
+        let tracked = waking.flags & WakingFlags::WAKER_TRACKED != 0;
+        let in_task = Context::from_byte(header.context) == Context::Task;
+        let waker = if in_task { self.find(header.pid, header.tid, tracked) } else { None };
+        if let Some(waker) = waker {
+            self.on_cpu(waker, header.cpu);
+        }
+        if waking.flags & WakingFlags::NEW != 0 {
+            return self.first_waking(waking, waker);
+        }
+        let Some(wakee) = self.find(waking.wakee_pid, waking.wakee_tid, true) else { return };
+        if waking.wakee_state == 0 || waker == Some(wakee) {
+            self.tally.spurious += 1;
+            return;
+        }
+        let wake = match (waker, Context::from_byte(header.context)) {
+            (Some(waker), _) => {
+                let wakeup = u32::try_from(self.tally.wakeups.len()).unwrap_or(u32::MAX);
+                self.tally.wakeups.push(Wakeup { time: Timestamp(time_ns), waker, wakee, ended: None });
+                self.step(waker, time_ns, StepKind::Wake(wakeup));
+                Wake::By(wakeup)
+            }
+            (None, Context::Task) => Wake::External(External::Task),
+            (None, Context::HardIrq) => Wake::External(External::HardIrq),
+            (None, Context::SoftIrq) => Wake::External(External::SoftIrq),
+            (None, Context::Nmi) => Wake::External(External::Nmi),
+            (None, Context::Idle) => Wake::External(External::Idle),
+            (None, Context::Unknown) => Wake::External(External::UnknownContext),
+        };
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(wakee as usize) {
+            thread.woken_by(time_ns, wake, tally);
+            gaps.hold(time_ns, thread, tally);
+        }
+    }
+
+    fn first_waking(&mut self, waking: &Waking, waker: Option<u32>) {
+        let (pid, tid, time_ns) = (waking.wakee_pid, waking.wakee_tid, waking.header.time_ns);
+        let known = self.find(pid, tid, false).filter(|&index| self.newborn(index, time_ns));
+        let wakee = match known {
+            Some(index) => Some(index),
+            None => self.add_thread(pid, tid, 0, &[], Now::Forked { parent: waker }),
+        };
+        let Some(wakee) = wakee else { return };
+        if let Some(waker) = waker {
+            self.step(waker, time_ns, StepKind::Create(wakee));
+        }
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(wakee as usize) {
+            thread.born(time_ns, waker.map_or(Birth::Unknown, Birth::By));
+            gaps.hold(time_ns, thread, tally);
+        }
+    }
+
+    fn fork(&mut self, fork: &Fork) {
+        let parent = self.acts(&fork.header);
+        let time_ns = fork.header.time_ns;
+        let now = Now::Forked { parent };
+        match self.find(fork.child_pid, fork.child_tid, false) {
+            // Listed by /proc after it was born.
+            Some(index) if self.newborn(index, time_ns) => {
+                if let Some(thread) = self.thread(Some(index)) {
+                    thread.now = now;
+                    thread.since_ns = time_ns;
+                }
+            }
+            _ => {
+                self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now);
+            }
+        }
+    }
+
+    fn exec(&mut self, exec: &Exec) {
+        let Header { time_ns, tid, pid, cpu, .. } = exec.header;
+        let caller = self.find(pid, exec.old_tid, true);
+        for index in 0..self.threads.len() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            if Some(index) != caller
+                && let Some(thread) = self.threads.get_mut(index as usize)
+                && thread.out.pid == pid
+                && !matches!(thread.now, Now::Dead)
+            {
+                thread.gone(time_ns, &mut self.tally);
+                self.cpus.iter_mut().filter(|on| **on == Some(index)).for_each(|on| *on = None);
+            }
+        }
+        let Some(caller) = caller else { return };
+        self.live.remove(&exec.old_tid);
+        self.live.insert(tid, caller);
+        self.on_cpu(caller, cpu);
+        self.past_sleep(Some(caller));
+        let Some(thread) = self.threads.get_mut(caller as usize) else { return };
+        thread.out.tid = tid;
+        set_name(&mut thread.out.comm, &exec.comm);
+        thread.futex = None;
+        thread.functions_lost = false;
+        let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
+        thread.stacks.clear(&mut log);
+        let first_step = u32::try_from(thread.out.steps.len()).unwrap_or(u32::MAX);
+        let time = Timestamp(time_ns);
+        thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });
+    }
+
+    fn rename(&mut self, rename: &Rename) {
+        if let Some(index) = self.find(rename.header.pid, rename.header.tid, false) {
+            self.on_cpu(index, rename.header.cpu);
+        }
+        let renamed = self.find(rename.renamed_pid, rename.renamed_tid, false);
+        if let Some(thread) = self.thread(renamed) {
+            set_name(&mut thread.out.comm, &rename.comm);
+        }
+    }
+
+    fn futex_enter(&mut self, enter: &FutexEnter) {
+        let index = self.acts(&enter.header);
+        self.past_sleep(index);
+        if let Some(thread) = self.thread(index) {
+            let waits = FUTEX_WAITS.contains(&futex_operation(enter.operation));
+            thread.futex = waits.then_some(FutexFact { word: enter.word, operation: enter.operation });
+        }
+    }
+
+    fn futex_exit(&mut self, exit: &FutexExit) {
+        let index = self.acts(&exit.header);
+        self.past_sleep(index);
+        let start = Timestamp(self.start_ns);
+        let Some(thread) = self.thread(index) else { return };
+        let entered = thread.futex.take().is_some();
+        // Entered before the window: the wait at its start was this call's.
+        let cut = !entered && thread.out.start == start && thread.out.waits.len() == 1;
+        if let Some(wait) = thread.out.waits.last_mut()
+            && (entered && matches!(wait.reason, super::model::WaitReason::Futex(_))
+                || cut && wait.cut_at_start)
+            && wait.result.is_none()
+        {
+            wait.result = Some(exit.result);
+        }
+    }
+
+    fn function(
+        &mut self,
+        header: &Header,
+        apply: impl FnOnce(&mut Machine, &mut StepLog<'_>) -> Option<(u32, ExitOutcome)>,
+    ) {
+        let index = self.acts(header);
+        self.past_sleep(index);
+        let Builder { threads, tally, .. } = self;
+        let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
+        // Back in its own code: whatever futex call it was in is over.
+        thread.futex = None;
+        let mut steps = std::mem::take(&mut thread.out.steps);
+        let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
+        match apply(thread, &mut log) {
+            Some((function, ExitOutcome::OpenSinceStart)) if !thread.functions_lost => {
+                if let Some(base) = thread.out.base_stacks.last_mut() {
+                    base.functions.push(function);
+                }
+            }
+            Some((_, ExitOutcome::OpenSinceStart)) => {
+                steps.pop();
+                tally.stray_exits += 1;
+            }
+            Some((_, ExitOutcome::Stray)) => tally.stray_exits += 1,
+            Some((_, ExitOutcome::Matched)) | None => {}
+        }
+        thread.out.steps = steps;
+    }
+
+    /// The header's thread does what the record says, so it is on the header's CPU.
+    fn acts(&mut self, header: &Header) -> Option<u32> {
+        let index = self.find(header.pid, header.tid, true)?;
+        self.on_cpu(index, header.cpu);
+        Some(index)
+    }
+
+    fn on_cpu(&mut self, index: u32, cpu: u16) {
+        if self.cpus.get(cpu as usize).copied().flatten() != Some(index) {
+            self.displace(cpu, Some(index));
+            self.leave_other_cpu(index, cpu);
+            self.set_cpu(cpu, Some(index));
+        }
+        let now_ns = self.now_ns;
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(index as usize) {
+            thread.acts(now_ns, cpu, tally);
+            gaps.hold(now_ns, thread, tally);
+        }
+    }
+
+    fn past_sleep(&mut self, index: Option<u32>) {
+        let now_ns = self.now_ns;
+        let Builder { threads, tally, .. } = self;
+        if let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) {
+            thread.passes_sleep(now_ns, tally);
+        }
+    }
+
+    /// Whoever was thought to be on this CPU is not.
+    fn displace(&mut self, cpu: u16, by: Option<u32>) {
+        let Some(other) = self.cpus.get(cpu as usize).copied().flatten() else { return };
+        if Some(other) == by {
+            return;
+        }
+        self.set_cpu(cpu, None);
+        let now_ns = self.now_ns;
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(other as usize)
+            && thread.now == (Now::Running { cpu })
+        {
+            thread.displaced(now_ns, tally);
+            gaps.hold(now_ns, thread, tally);
+        }
+    }
+
+    fn leave_other_cpu(&mut self, index: u32, cpu: u16) {
+        if let Now::Running { cpu: other } = self.state(index)
+            && other != cpu
+            && self.cpus.get(other as usize).copied().flatten() == Some(index)
+        {
+            self.set_cpu(other, None);
+        }
+    }
+
+    fn set_cpu(&mut self, cpu: u16, thread: Option<u32>) {
+        let cpu = cpu as usize;
+        if cpu >= self.cpus.len() {
+            self.cpus.resize(cpu + 1, None);
+        }
+        if let Some(slot) = self.cpus.get_mut(cpu) {
+            *slot = thread;
+        }
+    }
+
+    fn step(&mut self, index: u32, time_ns: u64, kind: StepKind) {
+        if let Some(thread) = self.thread(Some(index)) {
+            thread.out.steps.push(Step { time: Timestamp(time_ns), kind });
+        }
+    }
+
+    fn state(&self, index: u32) -> Now {
+        self.threads.get(index as usize).map_or(Now::Dead, |thread| thread.now)
+    }
+
+    fn thread(&mut self, index: Option<u32>) -> Option<&mut Machine> {
+        self.threads.get_mut(index? as usize)
+    }
+
+    /// The living thread with this id; a new one that nobody listed if `tracked` says that there must be one.
+    fn find(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
+        if tid == 0 {
+            return None;
+        }
+        if let Some(&index) = self.live.get(&tid)
+            && let Some(thread) = self.threads.get(index as usize)
+            && thread.out.pid == pid
+            && thread.now != Now::Dead
+        {
+            return Some(index);
+        }
+        if tracked { self.add_thread(pid, tid, 0, &[], Now::Unseen(Unseen::NotListed)) } else { None }
+    }
+
+    /// Whether a thread may still be the one that is being born now: not woken yet, or listed by /proc later
+    /// than this and not seen since.
+    fn newborn(&self, index: u32, time_ns: u64) -> bool {
+        match self.state(index) {
+            Now::Forked { .. } => true,
+            Now::Unseen(Unseen::Listed { seen_ns, .. }) => seen_ns >= time_ns,
+            _ => false,
+        }
+    }
+
+    fn add_thread(&mut self, pid: u32, tid: u32, start_time_ns: u64, comm: &[u8], now: Now) -> Option<u32> {
+        let not_listed = now == Now::Unseen(Unseen::NotListed);
+        let start_ns = if not_listed { self.start_ns } else { self.now_ns };
+        let comm = clean_name(comm);
+        let comm =
+            if comm.is_empty() { self.process_names.get(&pid).cloned().unwrap_or_default() } else { comm };
+        let start = Timestamp(start_ns);
+        let birth = if not_listed { Birth::BeforeWindow } else { Birth::Unknown };
+        let base_stacks = vec![BaseStack { first_step: 0, time: start, functions: Vec::new() }];
+        let out = Thread {
+            pid,
+            tid,
+            start_time_ns,
+            comm,
+            start,
+            end: start,
+            birth,
+            base_stacks,
+            ..Thread::default()
+        };
+        self.add(Machine::new(out, now, not_listed))
+    }
+
+    fn add(&mut self, machine: Machine) -> Option<u32> {
+        let index = u32::try_from(self.threads.len()).ok().filter(|&index| index != u32::MAX)?;
+        let (tid, now_ns) = (machine.out.tid, self.now_ns);
+        if let Some(old) = self.live.insert(tid, index)
+            && let Some(thread) = self.threads.get_mut(old as usize)
+            && thread.now != Now::Dead
+        {
+            // Its id is used again: it is gone, whatever became of it.
+            thread.gone(now_ns, &mut self.tally);
+            self.cpus.iter_mut().filter(|on| **on == Some(old)).for_each(|on| *on = None);
+        }
+        self.threads.push(machine);
+        Some(index)
+    }
+}
+
+/// A kernel name up to its NUL. Names come from the target: control characters do not get further than here.
+pub(super) fn clean_name(comm: &[u8]) -> String {
+    let bytes = comm.split(|&byte| byte == 0).next().unwrap_or_default();
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+fn set_name(name: &mut String, comm: &[u8]) {
+    let new = clean_name(comm);
+    if !new.is_empty() {
+        *name = new;
+    }
+}

@@ -1,0 +1,192 @@
+//! The end of the window: what is still open is closed or censored, /proc's second opinion is heard, and what
+//! was noticed is said.
+
+use super::builder::Builder;
+use super::machine::{AtEnd, Machine, Ran};
+use super::model::{Counts, State, Timeline};
+use super::resume::ran_between;
+use crate::event::{FunctionId, GapReason, NoteKind, Recording, ThreadFact};
+use crate::report::Finding;
+use crate::time::{Nanos, Timestamp};
+use rustc_hash::FxHashMap;
+
+/// /proc and the events may differ by this share of the time between the two readings, and by this much at all
+/// (scheduler ticks, interrupt time).
+const CPU_TIME_TOLERANCE_PERCENT: u64 = 5;
+const CPU_TIME_TOLERANCE_NS: u64 = 5_000_000;
+
+/// Ends all threads at the window's end.
+pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -> Timeline {
+    let facts = &recording.facts;
+    builder.advance_to(end_ns);
+    let end_facts: FxHashMap<(u32, u32), &ThreadFact> = facts
+        .end
+        .iter()
+        .flat_map(|end| &end.threads)
+        .map(|thread| ((thread.pid, thread.tid), thread))
+        .collect();
+    let mut disagreements = Vec::new();
+    let Builder { threads, mut tally, events, late, start_ns, .. } = builder;
+    let mut out = Vec::with_capacity(threads.len());
+    for mut thread in threads {
+        let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
+        thread.window_ends(end_ns, at_end(&thread, fact), &mut tally);
+        disagreements.extend(disagreement(&thread, fact, end_ns));
+        out.push(thread.out);
+    }
+    let unknown = out
+        .iter()
+        .map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0)
+        .fold(0, u64::saturating_add);
+    let gap_loss = recording
+        .notes
+        .iter()
+        .map(|note| match note.kind {
+            NoteKind::Gap { lost, .. } => lost,
+            NoteKind::ProbesOff { .. } => 0,
+        })
+        .fold(late, u64::saturating_add);
+    let counted_loss = facts.end.as_ref().map_or(0, |end| end.loss.lost());
+    let counts = Counts {
+        events,
+        late,
+        wakes: tally.wakes,
+        unmatched: tally.unmatched,
+        spurious: tally.spurious,
+        censored: tally.censored,
+        contradictions: tally.contradictions,
+        stray_exits: tally.stray_exits,
+        lost: gap_loss.max(counted_loss),
+        unknown: Nanos(unknown),
+    };
+    let mut timeline = Timeline {
+        start: Timestamp(start_ns),
+        end: Timestamp(end_ns),
+        threads: out,
+        wakeups: tally.wakeups,
+        functions: facts.functions.clone(),
+        folded: folded(recording),
+        counts,
+        findings: Vec::new(),
+    };
+    timeline.findings = findings(&timeline, recording, &disagreements);
+    timeline
+}
+
+fn at_end(thread: &Machine, fact: Option<&ThreadFact>) -> AtEnd {
+    let Some(fact) = fact else { return AtEnd::default() };
+    let ran = cpu_time(thread, fact).map(|(from_ns, until_ns, used_ns)| {
+        let length = until_ns - from_ns;
+        match used_ns {
+            used if used >= length / 5 * 4 => Ran::All,
+            used if used <= length / 5 => Ran::Nothing,
+            _ => Ran::Some,
+        }
+    });
+    AtEnd { state: fact.state, ran }
+}
+
+/// When /proc was read at both ends, and the CPU time used in between.
+fn cpu_time(thread: &Machine, fact: &ThreadFact) -> Option<(u64, u64, u64)> {
+    let (from_ns, before) = thread.cpu_time?;
+    let used = fact.cpu_time_ns?.checked_sub(before)?;
+    (fact.seen_ns > from_ns).then_some((from_ns, fact.seen_ns, used))
+}
+
+/// A thread whose CPU time in /proc and in the events differ too much, as (name, /proc, events).
+fn disagreement(thread: &Machine, fact: Option<&ThreadFact>, end_ns: u64) -> Option<(String, u64, u64)> {
+    let (from_ns, until_ns, used) = cpu_time(thread, fact?)?;
+    let (ran, unknown) = ran_between(&thread.out, thread.out.end.0, from_ns, until_ns);
+    let slack = (until_ns - from_ns) / 100 * CPU_TIME_TOLERANCE_PERCENT + CPU_TIME_TOLERANCE_NS;
+    let not_seen = unknown.saturating_add(until_ns.saturating_sub(end_ns));
+    let too_much = ran > used.saturating_add(slack);
+    let too_little = ran.saturating_add(not_seen).saturating_add(slack) < used;
+    (too_much || too_little).then(|| (format!("{}/{}", thread.out.comm, thread.out.tid), used, ran))
+}
+
+fn folded(recording: &Recording) -> Vec<FunctionId> {
+    let mut folded: Vec<FunctionId> = recording
+        .notes
+        .iter()
+        .flat_map(|note| match &note.kind {
+            NoteKind::ProbesOff { functions, .. } => functions.as_slice(),
+            NoteKind::Gap { .. } => &[],
+        })
+        .copied()
+        .collect();
+    folded.sort_unstable();
+    folded.dedup();
+    folded
+}
+
+fn findings(
+    timeline: &Timeline,
+    recording: &Recording,
+    disagreements: &[(String, u64, u64)],
+) -> Vec<Finding> {
+    let counts = &timeline.counts;
+    let mut findings = Vec::new();
+    let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
+    if counts.lost > 0 {
+        say("loss", format!("{} were lost", plural(counts.lost, "record", "records")));
+    }
+    let (full, late) = gap_lengths(recording, timeline.end.0);
+    if full > 0 {
+        say("gap", format!("records are missing in {} of the recording, summed over CPUs", ms(full)));
+    }
+    if late > 0 {
+        say(
+            "probes_late",
+            format!("new processes ran {} without function probes: calls in that time are missing", ms(late)),
+        );
+    }
+    if counts.contradictions > 0 {
+        let places = plural(counts.contradictions, "place", "places");
+        say(
+            "contradiction",
+            format!("events contradict each other in {places}: the time between is unknown"),
+        );
+    }
+    if counts.stray_exits > 0 {
+        let exits = plural(counts.stray_exits, "function exit", "function exits");
+        say("stray_exit", format!("{exits} fit no entry and were left out"));
+    }
+    if let Some((thread, proc_ns, ran_ns)) =
+        disagreements.iter().max_by_key(|(_, proc_ns, ran_ns)| proc_ns.abs_diff(*ran_ns))
+    {
+        let threads = plural(disagreements.len() as u64, "thread", "threads");
+        say(
+            "cpu_time",
+            format!(
+                "CPU time from events and from /proc differ for {threads}, most for {thread}: {} and {}",
+                ms(*ran_ns),
+                ms(*proc_ns)
+            ),
+        );
+    }
+    findings
+}
+
+/// Summed length of gaps with lost records, and of those without function probes.
+fn gap_lengths(recording: &Recording, end_ns: u64) -> (u64, u64) {
+    let mut lengths = (0u64, 0u64);
+    for note in &recording.notes {
+        if let NoteKind::Gap { until_ns, reason, .. } = note.kind {
+            let from_ns = note.time_ns.max(recording.facts.start_ns);
+            let length = until_ns.min(end_ns).saturating_sub(from_ns);
+            match reason {
+                GapReason::RingFull => lengths.0 = lengths.0.saturating_add(length),
+                GapReason::ProbesNotYetAttached => lengths.1 = lengths.1.saturating_add(length),
+            }
+        }
+    }
+    lengths
+}
+
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}

@@ -1,0 +1,268 @@
+//! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
+
+use crate::event::{FunctionFact, FunctionId, FutexFact};
+use crate::report::Finding;
+use crate::time::{Nanos, Timestamp};
+
+/// What happened between the start and the end of the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    /// First instant of the window.
+    pub start: Timestamp,
+    /// Last instant of the window.
+    pub end: Timestamp,
+    /// All threads that lived in the window: those of the facts first, then in order of their first event.
+    pub threads: Vec<Thread>,
+    /// Wake-ups by tracked threads on their own behalf, in order of time.
+    pub wakeups: Vec<Wakeup>,
+    /// Function table of the recording.
+    pub functions: Vec<FunctionFact>,
+    /// Functions that lost their probes during the recording, ascending.
+    pub folded: Vec<FunctionId>,
+    /// Sums over the whole window.
+    pub counts: Counts,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// One thread, told apart by process, id and start time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Thread {
+    /// Host process id.
+    pub pid: u32,
+    /// Host thread id, the last one if an exec changed it.
+    pub tid: u32,
+    /// Kernel start time, ns, 0 if not known.
+    pub start_time_ns: u64,
+    /// Last name known in the window; control characters replaced.
+    pub comm: String,
+    /// Birth, or the window's start.
+    pub start: Timestamp,
+    /// Death, or the window's end.
+    pub end: Timestamp,
+    /// Where it came from.
+    pub birth: Birth,
+    /// Whether it ended in the window.
+    pub died: bool,
+    /// Covers `start..end` without gap or overlap. Only a `Blocked` interval may be empty: a wait whose wake-up
+    /// came before the thread was off its CPU.
+    pub intervals: Vec<Interval>,
+    /// The waits that `State::Blocked` points to, in order of time.
+    pub waits: Vec<Wait>,
+    /// What the thread did, in order.
+    pub steps: Vec<Step>,
+    /// Stacks open before any step: at the thread's start and after each exec, in order.
+    pub base_stacks: Vec<BaseStack>,
+}
+
+/// How a thread came to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Birth {
+    /// Alive when the window began, or taken to be.
+    #[default]
+    BeforeWindow,
+    /// Created by the thread with this index in [`Timeline::threads`], at its step [`StepKind::Create`].
+    By(u32),
+    /// Born in the window; by whom is not known.
+    Unknown,
+}
+
+/// A stretch of a thread's life, up to the start of the next one or the thread's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// First instant.
+    pub start: Timestamp,
+    /// What the thread did.
+    pub state: State,
+    /// Index of the first of the thread's steps that belongs to this interval (or to a later one).
+    pub first_step: u32,
+}
+
+/// What a thread was doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// On a CPU, from a `Switch` to it until a `Switch` from it. `None`: on one that never switched, known from
+    /// /proc's CPU time only.
+    Running {
+        /// The CPU.
+        cpu: Option<u16>,
+    },
+    /// Wants a CPU: pre-empted, or woken (`Waking`) and not yet switched to.
+    Runnable,
+    /// Off the CPU and not runnable, from a `Switch` with a sleeping state until the first `Waking`. Index in
+    /// [`Thread::waits`].
+    Blocked(u32),
+    /// Not known.
+    Unknown(UnknownReason),
+}
+
+/// Why a state is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnknownReason {
+    /// Records of this time were lost.
+    Gap,
+    /// Events contradict each other: some in between are missing.
+    Contradiction,
+    /// The thread was neither listed at the start nor seen being born.
+    NotListed,
+    /// Nothing was seen of it, and /proc did not tell.
+    NoEvidence,
+}
+
+/// A wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What for.
+    pub reason: WaitReason,
+    /// What ended it.
+    pub wake: Wake,
+    /// Result of the futex call in which it happened, if that returned in the window: ≥ 0 or −errno.
+    pub result: Option<i64>,
+    /// It began before the window or before something unknown: its length is not known.
+    pub cut_at_start: bool,
+}
+
+impl Wait {
+    /// Whether the futex call gave up at its time limit.
+    pub fn timed_out(&self) -> bool {
+        const ETIMEDOUT: i64 = 110;
+        self.result == Some(-ETIMEDOUT)
+    }
+}
+
+/// What a thread waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// Inside a waiting futex call.
+    Futex(FutexFact),
+    /// Inside the kernel with these `TASK_*` bits.
+    Kernel {
+        /// `TASK_*` bits, 0 if not known.
+        task_state: u32,
+    },
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// A tracked thread, in its own code or system call: index in [`Timeline::wakeups`].
+    By(u32),
+    /// Something outside the recorded threads.
+    External(External),
+    /// The window ended first.
+    CutAtEnd,
+    /// Followed by something unknown.
+    CutByUnknown,
+}
+
+/// Wakers that are no thread of the recording. The thread that was merely interrupted is never the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum External {
+    /// A task that is not recorded.
+    Task,
+    /// A hardware interrupt: a timer or a device.
+    HardIrq,
+    /// Deferred interrupt work: network, block device or timer.
+    SoftIrq,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// The idle task.
+    Idle,
+    /// The kernel programs could not tell in which context it happened.
+    UnknownContext,
+    /// A thread of the recording, before the window began.
+    BeforeWindow,
+    /// No wake-up was recorded: the thread was seen on a CPU again.
+    NotSeen,
+}
+
+/// A thread of the recording made another one runnable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// When.
+    pub time: Timestamp,
+    /// Index of the waking thread.
+    pub waker: u32,
+    /// Index of the woken thread.
+    pub wakee: u32,
+    /// Index of the wait it ended in the woken thread's waits; `None` if it ended none.
+    pub ended: Option<u32>,
+}
+
+/// Something a thread did at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When.
+    pub time: Timestamp,
+    /// What.
+    pub kind: StepKind,
+}
+
+/// See [`Step`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// A function was put on the stack.
+    Enter(FunctionId),
+    /// The function on top of the stack was taken off.
+    Leave,
+    /// The thread woke another: index in [`Timeline::wakeups`].
+    Wake(u32),
+    /// The thread created another: index in [`Timeline::threads`].
+    Create(u32),
+}
+
+/// Functions that were open before the recording could see them enter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BaseStack {
+    /// They are pushed before this step.
+    pub first_step: u32,
+    /// From when on they are taken to have been open.
+    pub time: Timestamp,
+    /// The functions, the innermost first.
+    pub functions: Vec<FunctionId>,
+}
+
+/// Sums over a timeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records read.
+    pub events: u64,
+    /// Records left out because they were older than the one before.
+    pub late: u64,
+    /// Waits that ended with a recorded wake-up.
+    pub wakes: u64,
+    /// Waits that ended without one.
+    pub unmatched: u64,
+    /// Wake-ups that ended no wait.
+    pub spurious: u64,
+    /// Waits cut by the window's edges.
+    pub censored: u64,
+    /// Places where events contradicted each other.
+    pub contradictions: u64,
+    /// Function exits that fitted no entry.
+    pub stray_exits: u64,
+    /// Records known to be lost: from the loss counters or the gaps, whichever says more.
+    pub lost: u64,
+    /// Thread time in `State::Unknown`.
+    pub unknown: Nanos,
+}
+
+impl Thread {
+    /// The intervals with their ends: start, end, state.
+    pub fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp, State)> + '_ {
+        let ends = self.intervals.iter().skip(1).map(|next| next.start).chain(std::iter::once(self.end));
+        self.intervals.iter().zip(ends).map(|(interval, end)| (interval.start, end, interval.state))
+    }
+
+    /// Time in intervals for which `pick` holds.
+    pub fn time_in(&self, pick: impl Fn(State) -> bool) -> Nanos {
+        let sum = self
+            .spans()
+            .filter(|(_, _, state)| pick(*state))
+            .fold(0u64, |sum, (start, end, _)| sum.saturating_add(end.0.saturating_sub(start.0)));
+        Nanos(sum)
+    }
+}
+
+const _: () = assert!(size_of::<Interval>() == 24);
+const _: () = assert!(size_of::<Step>() == 16);

@@ -1,0 +1,145 @@
+//! Between a thread's facts and its state: where a window begins, and where the next one goes on.
+
+use super::builder::Builder;
+use super::machine::{Machine, Now, Unseen, Woken};
+use super::model::{BaseStack, Birth, External, State, Thread, WaitReason, Wake};
+use super::stack::{Stacks, StepLog};
+use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
+use crate::time::Timestamp;
+
+/// A thread that was alive at the start of the window.
+pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
+    let start = Timestamp(start_ns);
+    let out = Thread {
+        pid: fact.pid,
+        tid: fact.tid,
+        start_time_ns: fact.start_time_ns,
+        comm: super::builder::clean_name(fact.comm.as_bytes()),
+        start,
+        end: start,
+        birth: Birth::BeforeWindow,
+        base_stacks: vec![BaseStack { first_step: 0, time: start, functions: Vec::new() }],
+        ..Thread::default()
+    };
+    let listed = Now::Unseen(Unseen::Listed { state: fact.state, seen_ns: fact.seen_ns });
+    let mut machine = Machine::new(out, listed, true);
+    machine.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
+    let Some(before) = &fact.before else { return machine };
+    machine.futex = before.futex;
+    machine.exiting = before.exiting;
+    machine.functions_lost = before.functions_lost;
+    machine.woken =
+        before.woken.then_some(Woken { time_ns: start_ns, wake: Wake::External(External::BeforeWindow) });
+    machine.now = match before.condition {
+        Condition::Unseen => listed,
+        Condition::UnseenSinceContradiction => Now::Unseen(Unseen::Contradiction),
+        Condition::UnseenSinceGap => Now::Unseen(Unseen::Gap),
+        Condition::UnseenNotListed => Now::Unseen(Unseen::NotListed),
+        Condition::Forked => Now::Forked { parent: None },
+        Condition::Running { cpu } => Now::Running { cpu },
+        Condition::Runnable => Now::Runnable,
+        Condition::Blocked { task_state } => Now::Blocked { reason: machine.wait_reason(task_state) },
+        Condition::Gap => Now::Gap,
+    };
+    let mut steps = Vec::new();
+    let mut log = StepLog { time: start, steps: &mut steps };
+    machine.stacks = Stacks::resume(&before.stacks, &before.active_stacks, &mut log);
+    machine.out.steps = steps;
+    machine
+}
+
+/// The facts with which a window that begins at `start_ns` goes on; the builder has seen everything before.
+pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
+    Facts {
+        start_ns,
+        processes: facts.processes.clone(),
+        threads: builder
+            .threads
+            .iter()
+            .filter(|thread| thread.now != Now::Dead)
+            .map(|thread| thread_fact(thread, start_ns))
+            .collect(),
+        functions: facts.functions.clone(),
+        end: None,
+    }
+}
+
+fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
+    let (state, seen_ns) = match thread.now {
+        // What /proc said after the waking tells nothing about the sleep before it.
+        Now::Unseen(Unseen::Listed { state, seen_ns }) => match thread.woken {
+            Some(woken) if woken.time_ns <= seen_ns => (ThreadState::Unknown, seen_ns),
+            _ => (state, seen_ns),
+        },
+        _ => (ThreadState::Unknown, start_ns),
+    };
+    let cpu_time = cpu_time_at(thread, start_ns);
+    let (stacks, active_stacks) = thread.stacks.facts();
+    ThreadFact {
+        tid: thread.out.tid,
+        pid: thread.out.pid,
+        start_time_ns: thread.out.start_time_ns,
+        comm: thread.out.comm.clone(),
+        state,
+        seen_ns: cpu_time.map_or(seen_ns, |(seen_ns, _)| seen_ns),
+        cpu_time_ns: cpu_time.map(|(_, cpu_time)| cpu_time),
+        before: Some(Box::new(ThreadBefore {
+            condition: condition(thread.now),
+            woken: thread.woken.is_some(),
+            futex: thread.futex,
+            exiting: thread.exiting,
+            functions_lost: thread.functions_lost,
+            stacks,
+            active_stacks,
+        })),
+    }
+}
+
+/// The thread's CPU time at `start_ns`, or when /proc was read if that was later. `None` if part of it is not
+/// known.
+fn cpu_time_at(thread: &Machine, start_ns: u64) -> Option<(u64, u64)> {
+    let (seen_ns, cpu_time) = thread.cpu_time?;
+    if seen_ns >= start_ns {
+        return Some((seen_ns, cpu_time));
+    }
+    let open = match thread.now {
+        Now::Running { .. } => start_ns.saturating_sub(thread.since_ns.max(seen_ns)),
+        Now::Unseen(Unseen::Listed { state: ThreadState::Sleeping | ThreadState::Stopped, .. })
+        | Now::Runnable
+        | Now::Blocked { .. } => 0,
+        _ => return None,
+    };
+    let (ran, unknown) = ran_between(&thread.out, thread.since_ns, seen_ns, start_ns);
+    (unknown == 0).then(|| (start_ns, cpu_time.saturating_add(ran).saturating_add(open)))
+}
+
+/// Time in `Running` and in `Unknown` intervals between two instants; the last interval ends at `end_ns`.
+pub(super) fn ran_between(thread: &Thread, end_ns: u64, from_ns: u64, until_ns: u64) -> (u64, u64) {
+    let ends = thread.intervals.iter().skip(1).map(|next| next.start.0).chain(std::iter::once(end_ns));
+    let mut sums = (0u64, 0u64);
+    for (interval, end) in thread.intervals.iter().zip(ends) {
+        let length = end.min(until_ns).saturating_sub(interval.start.0.max(from_ns));
+        match interval.state {
+            State::Running { .. } => sums.0 = sums.0.saturating_add(length),
+            State::Unknown(_) => sums.1 = sums.1.saturating_add(length),
+            State::Runnable | State::Blocked(_) => {}
+        }
+    }
+    sums
+}
+
+fn condition(now: Now) -> Condition {
+    match now {
+        Now::Unseen(Unseen::Listed { .. }) | Now::Dead => Condition::Unseen,
+        Now::Unseen(Unseen::NotListed) => Condition::UnseenNotListed,
+        Now::Unseen(Unseen::Contradiction) => Condition::UnseenSinceContradiction,
+        Now::Unseen(Unseen::Gap) => Condition::UnseenSinceGap,
+        Now::Forked { .. } => Condition::Forked,
+        Now::Running { cpu } => Condition::Running { cpu },
+        Now::Runnable => Condition::Runnable,
+        Now::Blocked { reason: WaitReason::Kernel { task_state } } => Condition::Blocked { task_state },
+        // The futex call is kept beside it; any sleeping state will do.
+        Now::Blocked { reason: WaitReason::Futex(_) } => Condition::Blocked { task_state: 1 },
+        Now::Gap => Condition::Gap,
+    }
+}

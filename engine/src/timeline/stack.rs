@@ -1,0 +1,207 @@
+//! Which probed functions are open on a thread, told from stack pointers (x86-64: stacks grow down; at a
+//! function's first instruction and at its `ret` the stack pointer is the address of its return address).
+//!
+//! Rules, all ours:
+//! - Entry at S: open frames below S are gone (longjmp, exception, an exit that was not probed); an open frame at
+//!   S ended in a tail call.
+//! - Exit at S: open frames below S are gone, and the one at S ends.
+//! - The user stack pointer S of a thread that leaves its CPU: open frames below S are gone.
+//! - An exit at S without a frame there, S above everything ever seen on the thread's first stack: the function
+//!   was open all the time, outside everything known. Any other such exit proves nothing and is counted.
+//! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack belongs to another one (signal stack,
+//!   coroutine) and ends no frame of the first. The frames in view are those of the active stacks: going to a
+//!   stack that is not active puts it on top, going back to an active one takes off those above.
+
+use super::model::{Step, StepKind};
+use crate::event::{FrameFact, FunctionId, StackFact};
+use crate::time::Timestamp;
+
+/// Stack pointers further away than this are on another stack: the usual limit of a main thread's stack.
+const OTHER_STACK_BYTES: u64 = 8 << 20;
+
+/// Stacks kept apart per thread; beyond that the oldest inactive one is forgotten.
+const MAX_STACKS: usize = 64;
+
+/// The open frames of one thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stacks {
+    stacks: Vec<StackFact>,
+    /// Indices in `stacks`; the frames in view are theirs, one after the other.
+    active: Vec<usize>,
+}
+
+/// What a function exit told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExitOutcome {
+    /// It ended a known frame.
+    Matched,
+    /// The function had been open all the time.
+    OpenSinceStart,
+    /// It fits nothing.
+    Stray,
+}
+
+/// Where changes of the frames in view are written.
+pub(super) struct StepLog<'a> {
+    pub(super) time: Timestamp,
+    pub(super) steps: &'a mut Vec<Step>,
+}
+
+impl StepLog<'_> {
+    fn push(&mut self, frame: &FrameFact) {
+        self.steps.push(Step { time: self.time, kind: StepKind::Enter(frame.function) });
+    }
+
+    fn pop(&mut self, count: usize) {
+        self.steps.extend(std::iter::repeat_n(Step { time: self.time, kind: StepKind::Leave }, count));
+    }
+}
+
+impl Stacks {
+    /// The stacks as facts, and which of them are active.
+    pub(super) fn facts(&self) -> (Vec<StackFact>, Vec<u32>) {
+        (self.stacks.clone(), self.active.iter().filter_map(|&index| u32::try_from(index).ok()).collect())
+    }
+
+    /// Goes on from facts; the frames in view are written to the log.
+    pub(super) fn resume(stacks: &[StackFact], active: &[u32], log: &mut StepLog<'_>) -> Stacks {
+        let mut resumed = Stacks { stacks: stacks.to_vec(), active: Vec::new() };
+        resumed.stacks.truncate(MAX_STACKS);
+        for &index in active {
+            let index = index as usize;
+            if let Some(stack) = resumed.stacks.get(index)
+                && !resumed.active.contains(&index)
+            {
+                stack.frames.iter().for_each(|frame| log.push(frame));
+                resumed.active.push(index);
+            }
+        }
+        resumed
+    }
+
+    /// A function starts.
+    pub(super) fn enter(&mut self, function: FunctionId, stack_pointer: u64, log: &mut StepLog<'_>) {
+        let index = self.find(stack_pointer).unwrap_or_else(|| self.add());
+        self.activate(index, log);
+        let Some(stack) = self.stacks.get_mut(index) else { return };
+        log.pop(drop_frames(stack, |frame| frame.stack_pointer <= stack_pointer));
+        let frame = FrameFact { function, stack_pointer };
+        stack.frames.push(frame);
+        log.push(&frame);
+        stack.highest = stack.highest.max(stack_pointer);
+        stack.latest = stack_pointer;
+    }
+
+    /// A function ends.
+    pub(super) fn exit(&mut self, stack_pointer: u64, log: &mut StepLog<'_>) -> ExitOutcome {
+        let first_ever = self.stacks.is_empty();
+        let found = self.find(stack_pointer);
+        let index = found.unwrap_or_else(|| self.add());
+        self.activate(index, log);
+        let bottom = index == 0 && self.active.len() == 1;
+        let Some(stack) = self.stacks.get_mut(index) else { return ExitOutcome::Stray };
+        log.pop(drop_frames(stack, |frame| frame.stack_pointer < stack_pointer));
+        let outcome = if stack.frames.last().is_some_and(|frame| frame.stack_pointer == stack_pointer) {
+            stack.frames.pop();
+            log.pop(1);
+            ExitOutcome::Matched
+        } else if bottom && stack.frames.is_empty() && (first_ever || stack_pointer > stack.highest) {
+            log.pop(1);
+            ExitOutcome::OpenSinceStart
+        } else {
+            ExitOutcome::Stray
+        };
+        stack.highest = stack.highest.max(stack_pointer);
+        stack.latest = stack_pointer;
+        outcome
+    }
+
+    /// The thread left its CPU with this user stack pointer.
+    pub(super) fn seen_at(&mut self, stack_pointer: u64, log: &mut StepLog<'_>) {
+        let Some(index) = self.find(stack_pointer) else { return };
+        let in_view = self.active.contains(&index);
+        if in_view {
+            self.activate(index, log);
+        }
+        let Some(stack) = self.stacks.get_mut(index) else { return };
+        let gone = drop_frames(stack, |frame| frame.stack_pointer < stack_pointer);
+        if in_view {
+            log.pop(gone);
+        }
+        stack.highest = stack.highest.max(stack_pointer);
+        stack.latest = stack_pointer;
+    }
+
+    /// All frames are gone, as after an exec.
+    pub(super) fn clear(&mut self, log: &mut StepLog<'_>) {
+        log.pop(self.in_view(0));
+        *self = Stacks::default();
+    }
+
+    /// The stack that a stack pointer lies on: the nearest within reach, the active one if several are.
+    fn find(&self, stack_pointer: u64) -> Option<usize> {
+        let reach = |index: usize| {
+            let distance = self.stacks.get(index).map(|stack| distance(stack, stack_pointer))?;
+            (distance <= OTHER_STACK_BYTES).then_some((distance, index))
+        };
+        let current = self.active.last().and_then(|&index| reach(index));
+        if self.stacks.len() == 1 || current.is_some_and(|(distance, _)| distance == 0) {
+            return current.map(|(_, index)| index);
+        }
+        let others = (0..self.stacks.len()).filter_map(reach);
+        current.into_iter().chain(others).min_by_key(|&(distance, _)| distance).map(|(_, index)| index)
+    }
+
+    /// A new stack; the oldest inactive one makes room for it.
+    fn add(&mut self) -> usize {
+        if self.stacks.len() >= MAX_STACKS {
+            let unused = (1..self.stacks.len()).find(|index| !self.active.contains(index));
+            // 64 stacks active within one another: the innermost is used again.
+            let Some(unused) = unused else { return self.stacks.len() - 1 };
+            self.stacks.remove(unused);
+            for index in &mut self.active {
+                *index -= usize::from(*index > unused);
+            }
+        }
+        self.stacks.push(StackFact::default());
+        self.stacks.len() - 1
+    }
+
+    /// Brings a stack's frames into view on top.
+    fn activate(&mut self, index: usize, log: &mut StepLog<'_>) {
+        if self.active.last() == Some(&index) {
+            return;
+        }
+        if let Some(position) = self.active.iter().position(|&active| active == index) {
+            log.pop(self.in_view(position + 1));
+            self.active.truncate(position + 1);
+        } else {
+            self.active.push(index);
+            if let Some(stack) = self.stacks.get(index) {
+                stack.frames.iter().for_each(|frame| log.push(frame));
+            }
+        }
+    }
+
+    /// Frames in view on the active stacks from this position on.
+    fn in_view(&self, position: usize) -> usize {
+        let active = self.active.get(position..).unwrap_or_default();
+        active.iter().filter_map(|&index| self.stacks.get(index)).map(|stack| stack.frames.len()).sum()
+    }
+}
+
+/// Takes off frames from the top as long as `gone` holds, and says how many.
+fn drop_frames(stack: &mut StackFact, gone: impl Fn(&FrameFact) -> bool) -> usize {
+    let before = stack.frames.len();
+    while stack.frames.last().is_some_and(&gone) {
+        stack.frames.pop();
+    }
+    before - stack.frames.len()
+}
+
+/// How far a stack pointer is outside the part of the stack that is in use.
+fn distance(stack: &StackFact, stack_pointer: u64) -> u64 {
+    let high = stack.frames.first().map_or(stack.latest, |frame| frame.stack_pointer.max(stack.latest));
+    let low = stack.frames.last().map_or(stack.latest, |frame| frame.stack_pointer.min(stack.latest));
+    low.saturating_sub(stack_pointer).max(stack_pointer.saturating_sub(high))
+}
