@@ -3,6 +3,7 @@
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
 mod facts;
+mod futex;
 pub mod order;
 mod sequence;
 mod window;
@@ -12,6 +13,7 @@ pub use facts::{
     ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
+pub use futex::{futex_name, futex_waits};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use window::Window;
 

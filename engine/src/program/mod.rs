@@ -3,11 +3,14 @@
 
 mod check;
 mod error;
+mod from_timeline;
 pub mod json;
+mod names;
 mod operation;
 
 pub use error::ProgramError;
 pub(crate) use error::quoted;
+pub use from_timeline::from_timeline;
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 
 use crate::report::{Finding, Trust};

@@ -1,9 +1,17 @@
-//! Programs and recordings made from a number, for tests and benchmarks: the same number gives the same program.
+//! Programs and recordings made from a number, for tests and benchmarks: the same number gives the same program,
+//! and a recording comes with the answer that every stage behind it must find.
 
+mod expected;
 mod large;
+mod machine;
 mod numbers;
 mod random;
+mod recording;
+mod scribe;
 
+pub use expected::{Doing, Truth};
 pub use large::large_program;
+pub use machine::Unsupported;
 pub use numbers::Numbers;
 pub use random::{Lengths, random_program};
+pub use recording::{Execution, Generated, generate};

@@ -4,19 +4,16 @@ use super::gaps::Gaps;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen};
 use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
-use crate::event::{Facts, FutexFact, Note};
+use crate::event::{Facts, FutexFact, Note, futex_waits};
 use crate::time::Timestamp;
 use probe_abi::{
     Context, Exec, Fork, FutexEnter, FutexExit, Header, Record, Rename, Switch, SwitchFlags, Waking,
-    WakingFlags, futex_operation,
+    WakingFlags,
 };
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
 const DEAD_STATES: u32 = 0x10 | 0x20 | 0x80;
-
-/// Futex commands that wait: `WAIT`, `LOCK_PI`, `WAIT_BITSET`, `WAIT_REQUEUE_PI`, `LOCK_PI2`.
-const FUTEX_WAITS: [u32; 5] = [0, 6, 9, 11, 13];
 
 /// Moves all threads on, record by record.
 #[derive(Clone, Debug, Default)]
@@ -202,12 +199,19 @@ impl Builder {
             None => self.add_thread(pid, tid, 0, &[], Now::Forked { parent: waker }),
         };
         let Some(wakee) = wakee else { return };
-        if let Some(waker) = waker {
-            self.step(waker, time_ns, StepKind::Create(wakee));
-        }
+        // The fork has been noted as a step of the parent; where it was not seen, whoever wakes is the parent.
+        let parent = match self.state(wakee) {
+            Now::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
+            _ => {
+                if let Some(waker) = waker {
+                    self.step(waker, time_ns, StepKind::Create(wakee));
+                }
+                waker
+            }
+        };
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(wakee as usize) {
-            thread.born(time_ns, waker.map_or(Birth::Unknown, Birth::By));
+            thread.born(time_ns, parent.map_or(Birth::Unknown, Birth::By));
             gaps.hold(time_ns, thread, tally);
         }
     }
@@ -216,17 +220,22 @@ impl Builder {
         let parent = self.acts(&fork.header);
         let time_ns = fork.header.time_ns;
         let now = Now::Forked { parent };
-        match self.find(fork.child_pid, fork.child_tid, false) {
+        let listed = self.find(fork.child_pid, fork.child_tid, false).filter(|&index| {
+            !matches!(self.state(index), Now::Forked { .. }) && self.newborn(index, time_ns)
+        });
+        let child = match listed {
             // Listed by /proc after it was born.
-            Some(index) if self.newborn(index, time_ns) => {
+            Some(index) => {
                 if let Some(thread) = self.thread(Some(index)) {
                     thread.now = now;
                     thread.since_ns = time_ns;
                 }
+                Some(index)
             }
-            _ => {
-                self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now);
-            }
+            None => self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now),
+        };
+        if let (Some(parent), Some(child)) = (parent, child) {
+            self.step(parent, time_ns, StepKind::Create(child));
         }
     }
 
@@ -275,7 +284,7 @@ impl Builder {
         let index = self.acts(&enter.header);
         self.past_sleep(index);
         if let Some(thread) = self.thread(index) {
-            let waits = FUTEX_WAITS.contains(&futex_operation(enter.operation));
+            let waits = futex_waits(enter.operation);
             thread.futex = waits.then_some(FutexFact { word: enter.word, operation: enter.operation });
         }
     }

@@ -77,9 +77,9 @@ fn at_end(thread: &Machine, fact: Option<&ThreadFact>) -> AtEnd {
     let Some(fact) = fact else { return AtEnd::default() };
     let ran = cpu_time(thread, fact).map(|(from_ns, until_ns, used_ns)| {
         let length = until_ns - from_ns;
-        match used_ns {
-            used if used >= length / 5 * 4 => Ran::All,
-            used if used <= length / 5 => Ran::Nothing,
+        match u128::from(used_ns) * 5 {
+            fifths if fifths <= u128::from(length) => Ran::Nothing,
+            fifths if fifths >= u128::from(length) * 4 => Ran::All,
             _ => Ran::Some,
         }
     });

@@ -40,6 +40,8 @@ impl Gaps {
             .iter()
             .filter_map(|note| match note.kind {
                 NoteKind::Gap { pid, cpu, until_ns, reason: GapReason::RingFull, .. } => {
+                    // Lost between records of the same instant: what was known is over all the same.
+                    let until_ns = until_ns.max(note.time_ns.saturating_add(1));
                     Some(Gap { from_ns: note.time_ns.max(start_ns), until_ns, pid, cpu })
                 }
                 _ => None,

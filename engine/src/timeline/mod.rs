@@ -23,9 +23,6 @@ mod model;
 mod resume;
 mod stack;
 
-#[cfg(test)]
-mod tests;
-
 pub use model::{
     BaseStack, Birth, Counts, External, Interval, State, Step, StepKind, Thread, Timeline, UnknownReason,
     Wait, WaitReason, Wake, Wakeup,

@@ -61,7 +61,8 @@ pub enum Birth {
     /// Alive when the window began, or taken to be.
     #[default]
     BeforeWindow,
-    /// Created by the thread with this index in [`Timeline::threads`], at its step [`StepKind::Create`].
+    /// Created by the thread with this index in [`Timeline::threads`], at its first step [`StepKind::Create`]
+    /// with this thread.
     By(u32),
     /// Born in the window; by whom is not known.
     Unknown,
@@ -207,7 +208,8 @@ pub enum StepKind {
     Leave,
     /// The thread woke another: index in [`Timeline::wakeups`].
     Wake(u32),
-    /// The thread created another: index in [`Timeline::threads`].
+    /// The thread created another: index in [`Timeline::threads`]. A fork whose child was not woken in the window
+    /// made no thread yet; the child's [`Thread::birth`] decides.
     Create(u32),
 }
 

@@ -1,0 +1,344 @@
+//! From what happened to what the threads do. Scheduling is removed: compute lengths are the time in `Running`
+//! intervals only, and waiting for a CPU leaves nothing behind.
+//!
+//! | timeline | program |
+//! |---|---|
+//! | `Running` | `exec` of that length, cut where the function stack changes or another thread is woken |
+//! | `Runnable` | nothing |
+//! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
+//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out |
+//! | `Blocked` at the window's end | nothing: nobody knows what it waits for |
+//! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
+//! | first waking of a new thread | `create` |
+//!
+//! **Deadlock-free by construction.** Give each operation the number of the event that made it: a `release` or
+//! `create` that of the waking or fork, an `await` that of the next event of its own thread, which is later than
+//! the waking. Within a thread the numbers do not fall, because steps and intervals were written in the order of
+//! the events. Every dependency therefore goes from a smaller number to a larger one (between threads) or not
+//! back (within one), so performing the operations in order of their numbers satisfies all of them. Each edge has
+//! one release and one await: a wake-up ends at most one wait, and a thread is created at most once. Nothing in
+//! this needs the recording to be complete, so it holds for lossy ones too.
+
+use super::names;
+use super::{EdgeId, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
+use crate::event::FunctionId;
+use crate::report::{Finding, Trust};
+use crate::time::{Ticks, Timestamp};
+use crate::timeline::{self, Birth, External, State, Step, StepKind, Timeline, Wake};
+use rustc_hash::FxHashMap;
+
+/// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
+/// part of that one, whether the kernel recorded them or not.
+pub fn from_timeline(timeline: &Timeline) -> Program {
+    let numbers = functions_used(timeline);
+    let mut translator = Translator {
+        timeline,
+        threads: FxHashMap::default(),
+        functions: FxHashMap::default(),
+        edges: vec![None; timeline.wakeups.len()],
+        program: Program {
+            functions: names::functions(&numbers, &timeline.functions, &timeline.folded),
+            trust: trust(timeline),
+            findings: timeline.findings.clone(),
+            ..Program::default()
+        },
+        objects: FxHashMap::default(),
+        created: vec![false; timeline.threads.len()],
+        left: Ticks::MAX_TOTAL,
+        shortened: false,
+    };
+    for (function, number) in (0..).map(FunctionRef).zip(numbers) {
+        translator.functions.insert(number, function);
+    }
+    let lived = || (0u32..).zip(&timeline.threads).filter(|(_, thread)| has_lived(thread));
+    for (number, (index, _)) in (0..).map(ThreadId).zip(lived()) {
+        translator.threads.insert(index, number);
+    }
+    translator.number_edges();
+    let names = names::threads(lived().map(|(_, thread)| thread));
+    for ((index, thread), name) in lived().zip(names) {
+        let operations = translator.thread(index, thread);
+        translator.program.threads.push(Thread { name, operations });
+    }
+    let findings = findings(timeline, &translator);
+    translator.program.findings.extend(findings);
+    translator.program
+}
+
+fn has_lived(thread: &timeline::Thread) -> bool {
+    !thread.intervals.is_empty() || !thread.steps.is_empty()
+}
+
+/// The functions on any stack, ascending.
+fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
+    let mut seen: rustc_hash::FxHashSet<FunctionId> = rustc_hash::FxHashSet::default();
+    for thread in &timeline.threads {
+        seen.extend(thread.base_stacks.iter().flat_map(|base| &base.functions));
+        seen.extend(thread.steps.iter().filter_map(|step| match step.kind {
+            StepKind::Enter(function) => Some(function),
+            _ => None,
+        }));
+    }
+    let mut numbers: Vec<FunctionId> = seen.into_iter().collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn trust(timeline: &Timeline) -> Trust {
+    let counts = &timeline.counts;
+    Trust {
+        events: counts.events,
+        wakes: counts.wakes,
+        lost: counts.lost,
+        unmatched: counts.unmatched,
+        unknown_ns: counts.unknown.0,
+        censored: counts.censored,
+    }
+}
+
+struct Translator<'a> {
+    timeline: &'a Timeline,
+    program: Program,
+    /// Index in the timeline → number in the program.
+    threads: FxHashMap<u32, ThreadId>,
+    functions: FxHashMap<FunctionId, FunctionRef>,
+    objects: FxHashMap<&'static str, ObjectId>,
+    /// Edge of each wake-up that ended a wait.
+    edges: Vec<Option<EdgeId>>,
+    created: Vec<bool>,
+    /// What may still be added to the sum of all lengths.
+    left: u64,
+    shortened: bool,
+}
+
+/// One thread's operations as they are written.
+#[derive(Default)]
+struct Script {
+    operations: Vec<Operation>,
+    /// Compute since the last operation, ns.
+    compute_ns: u64,
+    /// Time not known or cut since the last operation and compute, ns; written only if something follows.
+    unknown_ns: u64,
+    /// The same before `compute_ns`.
+    unknown_before_ns: u64,
+    /// Functions on the stack, and whether each was written as a call.
+    stack: Vec<(FunctionId, bool)>,
+    open: FxHashMap<FunctionId, u32>,
+}
+
+impl<'a> Translator<'a> {
+    fn number_edges(&mut self) {
+        let mut number = 0u32;
+        for (wakeup, edge) in self.timeline.wakeups.iter().zip(&mut self.edges) {
+            let Some(ended) = wakeup.ended else { continue };
+            let wakee = self.timeline.threads.get(wakeup.wakee as usize);
+            let wait = wakee.and_then(|thread| thread.waits.get(ended as usize));
+            *edge = Some(EdgeId(number));
+            self.program.edges.push(names::edge(number, wait));
+            number = number.saturating_add(1);
+        }
+    }
+
+    fn thread(&mut self, index: u32, thread: &'a timeline::Thread) -> Vec<Operation> {
+        let mut script = Script::default();
+        if thread.birth == Birth::Unknown {
+            let before = thread.start.0.saturating_sub(self.timeline.start.0);
+            self.wait(&mut script, names::NOT_STARTED, before);
+        }
+        let mut bases = thread.base_stacks.iter().peekable();
+        let mut steps = (0u32..).zip(&thread.steps).peekable();
+        for (at, (start, end, state)) in thread.spans().enumerate() {
+            let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
+            let mut now = start;
+            while let Some((number, step)) = steps.next_if(|(number, _)| *number < next) {
+                while let Some(base) = bases.next_if(|base| base.first_step <= number) {
+                    base.functions.iter().rev().for_each(|&function| self.call(&mut script, function));
+                }
+                let time = step.time.clamp(now, end);
+                script.pass(state, now, time);
+                now = time;
+                self.step(&mut script, index, step);
+            }
+            match state {
+                State::Blocked(wait) => {
+                    self.blocked(&mut script, thread, wait, end.0.saturating_sub(start.0))
+                }
+                _ => script.pass(state, now, end),
+            }
+        }
+        // A thread that was seen at one instant only.
+        for (_, step) in steps {
+            self.step(&mut script, index, step);
+        }
+        self.compute(&mut script);
+        script.operations
+    }
+
+    fn step(&mut self, script: &mut Script, thread: u32, step: &Step) {
+        match step.kind {
+            StepKind::Enter(function) => self.call(script, function),
+            StepKind::Leave => self.leave(script),
+            StepKind::Wake(wakeup) => {
+                if let Some(edge) = self.edges.get(wakeup as usize).copied().flatten() {
+                    self.write(script, Operation::Release(edge));
+                }
+            }
+            StepKind::Create(child) => {
+                let wanted = self.timeline.threads.get(child as usize).map(|child| child.birth);
+                let created = self.created.get_mut(child as usize);
+                if let (Some(Birth::By(parent)), Some(created), Some(&child)) =
+                    (wanted, created, self.threads.get(&child))
+                    && parent == thread
+                    && !std::mem::replace(created, true)
+                {
+                    self.write(script, Operation::Create(child));
+                }
+            }
+        }
+    }
+
+    fn blocked(&mut self, script: &mut Script, thread: &timeline::Thread, wait: u32, length_ns: u64) {
+        let Some(wait) = thread.waits.get(wait as usize) else { return };
+        match wait.wake {
+            Wake::By(wakeup) => {
+                if let Some(edge) = self.edges.get(wakeup as usize).copied().flatten() {
+                    self.write(script, Operation::Await(edge));
+                }
+            }
+            Wake::External(External::HardIrq | External::SoftIrq) if wait.timed_out() => {
+                let length = self.length(length_ns);
+                self.write(script, Operation::Sleep(length));
+            }
+            Wake::External(_) => self.wait(script, names::device(wait), length_ns),
+            Wake::CutAtEnd | Wake::CutByUnknown => {
+                script.unknown_ns = script.unknown_ns.saturating_add(length_ns);
+            }
+        }
+    }
+
+    fn call(&mut self, script: &mut Script, function: FunctionId) {
+        let open = script.open.entry(function).or_insert(0);
+        let outermost = *open == 0;
+        *open += 1;
+        script.stack.push((function, outermost));
+        if outermost && let Some(&function) = self.functions.get(&function) {
+            self.write(script, Operation::Call(function));
+        }
+    }
+
+    fn leave(&mut self, script: &mut Script) {
+        let Some((function, outermost)) = script.stack.pop() else { return };
+        if let Some(open) = script.open.get_mut(&function) {
+            *open = open.saturating_sub(1);
+        }
+        if outermost {
+            self.write(script, Operation::Return);
+        }
+    }
+
+    /// A wait that no thread of the recording ended.
+    fn wait(&mut self, script: &mut Script, device: &'static str, length_ns: u64) {
+        if length_ns == 0 {
+            return;
+        }
+        let object = self.device(device);
+        let length = self.length(length_ns);
+        self.write(script, Operation::Io(object, length));
+    }
+
+    fn device(&mut self, device: &'static str) -> ObjectId {
+        *self.objects.entry(device).or_insert_with(|| {
+            self.program.objects.push(device.to_owned());
+            ObjectId(u32::try_from(self.program.objects.len() - 1).unwrap_or(u32::MAX))
+        })
+    }
+
+    /// Writes the compute and the unknown time so far, then the operation.
+    fn write(&mut self, script: &mut Script, operation: Operation) {
+        let unknown_ns = std::mem::take(&mut script.unknown_ns);
+        script.unknown_before_ns = script.unknown_before_ns.saturating_add(unknown_ns);
+        self.compute(script);
+        script.operations.push(operation);
+    }
+
+    fn compute(&mut self, script: &mut Script) {
+        let unknown_ns = std::mem::take(&mut script.unknown_before_ns);
+        if unknown_ns > 0 {
+            let object = self.device(names::UNKNOWN);
+            let length = self.length(unknown_ns);
+            script.operations.push(Operation::Io(object, length));
+        }
+        let compute_ns = std::mem::take(&mut script.compute_ns);
+        if compute_ns > 0 {
+            let length = self.length(compute_ns);
+            script.operations.push(Operation::Exec(length));
+        }
+    }
+
+    /// A length, as long as the sum of all may still grow.
+    fn length(&mut self, ns: u64) -> Ticks {
+        let wanted = ns.saturating_mul(Ticks::PER_NS);
+        let length = wanted.min(self.left);
+        self.shortened |= length < wanted;
+        self.left -= length;
+        Ticks(length)
+    }
+}
+
+impl Script {
+    fn pass(&mut self, state: State, from: Timestamp, until: Timestamp) {
+        let length = until.0.saturating_sub(from.0);
+        match state {
+            State::Running { .. } if length > 0 => {
+                let unknown_ns = std::mem::take(&mut self.unknown_ns);
+                self.unknown_before_ns = self.unknown_before_ns.saturating_add(unknown_ns);
+                self.compute_ns = self.compute_ns.saturating_add(length);
+            }
+            State::Unknown(_) => self.unknown_ns = self.unknown_ns.saturating_add(length),
+            State::Running { .. } | State::Runnable | State::Blocked(_) => {}
+        }
+    }
+}
+
+fn findings(timeline: &Timeline, translator: &Translator<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
+    let folded: Vec<&str> = timeline
+        .functions
+        .iter()
+        .filter(|fact| timeline.folded.binary_search(&fact.id).is_ok())
+        .map(|fact| fact.name.as_str())
+        .collect();
+    if !timeline.folded.is_empty() {
+        let named = folded.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+        let more = timeline.folded.len().saturating_sub(folded.len().min(5));
+        let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+        say(
+            "folded",
+            format!(
+                "called too often, so that probes were taken off and later calls count for the callers: {named}{others}"
+            ),
+        );
+    }
+    let counts = &timeline.counts;
+    if counts.unmatched > 0 {
+        let all = counts.unmatched.saturating_add(counts.wakes);
+        say(
+            "unmatched",
+            format!(
+                "{} of {all} waits ended without a recorded wake-up and count as waits of their measured length",
+                counts.unmatched
+            ),
+        );
+    }
+    if translator.shortened {
+        say("too_long", "lengths add up to more than 106 days and were cut there".to_owned());
+    }
+    if counts.events > 0 {
+        say(
+            "uncontended",
+            "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),
+        );
+    }
+    findings
+}

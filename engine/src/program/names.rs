@@ -1,0 +1,122 @@
+//! Names of threads, functions, devices and edges of a recorded program: unique, and saying what is known.
+
+use crate::event::{FunctionFact, FunctionId, futex_name};
+use crate::program::Function;
+use crate::timeline::{External, Thread, Wait, WaitReason, Wake};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
+pub(super) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<String> {
+    let mut taken = FxHashSet::default();
+    let names = threads.map(|thread| {
+        let comm = if thread.comm.is_empty() { "?" } else { &thread.comm };
+        unique(format!("{comm}/{}", thread.tid), &mut taken)
+    });
+    names.collect()
+}
+
+/// The functions with these numbers, in that order, each with a name of its own: the plain name where it is
+/// unique, else with its source line, else with module and offset.
+pub(super) fn functions(
+    numbers: &[FunctionId],
+    facts: &[FunctionFact],
+    folded: &[FunctionId],
+) -> Vec<Function> {
+    let by_id: FxHashMap<FunctionId, &FunctionFact> = facts.iter().map(|fact| (fact.id, fact)).collect();
+    let facts: Vec<Option<&FunctionFact>> = numbers.iter().map(|id| by_id.get(id).copied()).collect();
+    let plain: Vec<String> = numbers
+        .iter()
+        .zip(&facts)
+        .map(|(id, fact)| fact.map_or(format!("function #{id}"), plain_name))
+        .collect();
+    let located: Vec<String> = plain
+        .iter()
+        .zip(&facts)
+        .map(|(name, fact)| match fact.and_then(|fact| fact.location.as_ref()) {
+            Some(location) => format!("{name} ({location})"),
+            None => name.clone(),
+        })
+        .collect();
+    let (plain_uses, located_uses) = (uses(&plain), uses(&located));
+    let is_single = |uses: &FxHashMap<&str, u32>, name: &str| uses.get(name) == Some(&1);
+    let mut taken = FxHashSet::default();
+    let mut functions = Vec::with_capacity(numbers.len());
+    for (index, id) in numbers.iter().enumerate() {
+        let (Some(name), Some(located)) = (plain.get(index), located.get(index)) else { continue };
+        let fact = facts.get(index).copied().flatten();
+        let wanted = match fact {
+            _ if is_single(&plain_uses, name) => name.clone(),
+            _ if is_single(&located_uses, located) => located.clone(),
+            Some(fact) => format!("{name} ({}+{:#x})", fact.module, fact.offset),
+            None => name.clone(),
+        };
+        functions.push(Function {
+            name: unique(wanted, &mut taken),
+            location: fact.and_then(|fact| fact.location.clone()),
+            folded: folded.binary_search(id).is_ok(),
+        });
+    }
+    functions
+}
+
+fn plain_name(fact: &FunctionFact) -> String {
+    if fact.name.is_empty() { format!("{}+{:#x}", fact.module, fact.offset) } else { fact.name.clone() }
+}
+
+fn uses(names: &[String]) -> FxHashMap<&str, u32> {
+    let mut uses = FxHashMap::default();
+    for name in names {
+        *uses.entry(name.as_str()).or_insert(0) += 1;
+    }
+    uses
+}
+
+/// The name itself, or with the first free number behind it.
+fn unique(name: String, taken: &mut FxHashSet<String>) -> String {
+    let mut free = name.clone();
+    let mut number = 2u64;
+    while !taken.insert(free.clone()) {
+        free = format!("{name}#{number}");
+        number += 1;
+    }
+    free
+}
+
+/// Name of a wake edge: the futex word if the wait was for one, and the edge's number.
+pub(super) fn edge(number: u32, wait: Option<&Wait>) -> String {
+    use std::fmt::Write;
+    let mut name = String::with_capacity(32);
+    let written = match wait.map(|wait| wait.reason) {
+        Some(WaitReason::Futex(futex)) => {
+            write!(name, "{} {:#x} #{number}", futex_name(futex.operation), futex.word)
+        }
+        _ => write!(name, "wake #{number}"),
+    };
+    debug_assert!(written.is_ok(), "writing to a String cannot fail");
+    name
+}
+
+/// Name of what a thread waited for when no thread of the recording ended the wait.
+pub(super) fn device(wait: &Wait) -> &'static str {
+    const UNINTERRUPTIBLE: u32 = 2;
+    let Wake::External(external) = wait.wake else { return UNKNOWN };
+    let in_device_wait =
+        matches!(wait.reason, WaitReason::Kernel { task_state } if task_state & UNINTERRUPTIBLE != 0);
+    match external {
+        External::HardIrq | External::SoftIrq if in_device_wait => "device",
+        External::HardIrq => "timer or device interrupt",
+        External::SoftIrq => "network, device or timer",
+        External::Nmi => "non-maskable interrupt",
+        External::Idle => "idle task",
+        External::Task => "another process",
+        External::UnknownContext => "unknown waker",
+        External::BeforeWindow => "woken before the window",
+        External::NotSeen => "wake-up not seen",
+    }
+}
+
+/// Device name of time of which nothing is known.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// Device name of the time before a thread that something outside the recording started.
+pub(super) const NOT_STARTED: &str = "started from outside";

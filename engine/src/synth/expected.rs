@@ -1,0 +1,156 @@
+//! The answer to a generated recording, kept while the program is executed: what each thread did when, and the
+//! program that has to come out.
+
+use super::scribe::kept_name;
+use crate::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
+use crate::time::Ticks;
+
+/// What a thread truly did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// On a CPU.
+    Running,
+    /// Waiting for one.
+    Runnable,
+    /// Asleep.
+    Blocked,
+    /// No longer there.
+    Ended,
+}
+
+/// A thread's true life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Truth {
+    /// Index in the executed program.
+    pub thread: usize,
+    /// Its id.
+    pub tid: u32,
+    /// Its name, as much of it as the kernel keeps.
+    pub name: String,
+    /// Whether it was there from the start.
+    pub initial: bool,
+    /// What it did from when on, in order.
+    pub changes: Vec<(u64, Doing)>,
+    /// Its CPU time.
+    pub cpu_time_ns: u64,
+}
+
+/// The name under which a timeline puts waits in an uninterruptible state that an interrupt ends.
+const DEVICE: &str = "device";
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ledger {
+    /// In order of birth.
+    pub(super) lives: Vec<Truth>,
+    /// Index in `lives` of each thread of the program.
+    lived: Vec<Option<usize>>,
+    scripts: Vec<Vec<Operation>>,
+    edges: u32,
+    functions: Vec<Function>,
+    names: Vec<String>,
+}
+
+impl Ledger {
+    pub(super) fn new(program: &Program) -> Ledger {
+        Ledger {
+            lived: vec![None; program.threads.len()],
+            scripts: vec![Vec::new(); program.threads.len()],
+            functions: program.functions.clone(),
+            names: program.threads.iter().map(|thread| kept_name(&thread.name)).collect(),
+            ..Ledger::default()
+        }
+    }
+
+    pub(super) fn starts(&mut self, thread: usize, tid: u32, time_ns: u64, initial: bool) {
+        self.lived[thread] = Some(self.lives.len());
+        let changes = vec![(time_ns, Doing::Runnable)];
+        let name = self.names[thread].clone();
+        self.lives.push(Truth { thread, tid, name, initial, changes, cpu_time_ns: 0 });
+    }
+
+    pub(super) fn does(&mut self, thread: usize, time_ns: u64, doing: Doing) {
+        if let Some(life) = self.lived[thread].and_then(|index| self.lives.get_mut(index)) {
+            life.changes.push((time_ns, doing));
+        }
+    }
+
+    pub(super) fn computes(&mut self, thread: usize, length_ns: u64) {
+        if let Some(life) = self.lived[thread].and_then(|index| self.lives.get_mut(index)) {
+            life.cpu_time_ns += length_ns;
+        }
+        let length = Ticks::from_ns(length_ns);
+        match self.scripts[thread].last_mut() {
+            Some(Operation::Exec(sum)) => sum.0 += length.0,
+            _ => self.scripts[thread].push(Operation::Exec(length)),
+        }
+    }
+
+    pub(super) fn call(&mut self, thread: usize, function: u32, outermost: bool) {
+        if outermost {
+            self.scripts[thread].push(Operation::Call(FunctionRef(function)));
+        }
+    }
+
+    pub(super) fn ret(&mut self, thread: usize, outermost: bool) {
+        if outermost {
+            self.scripts[thread].push(Operation::Return);
+        }
+    }
+
+    pub(super) fn io(&mut self, thread: usize, length_ns: u64) {
+        self.scripts[thread].push(Operation::Io(ObjectId(0), Ticks::from_ns(length_ns)));
+    }
+
+    pub(super) fn sleep(&mut self, thread: usize, length_ns: u64) {
+        self.scripts[thread].push(Operation::Sleep(Ticks::from_ns(length_ns)));
+    }
+
+    pub(super) fn edge(&mut self, waker: usize, wakee: usize) {
+        let edge = EdgeId(self.edges);
+        self.edges += 1;
+        self.scripts[waker].push(Operation::Release(edge));
+        self.scripts[wakee].push(Operation::Await(edge));
+    }
+
+    pub(super) fn create(&mut self, thread: usize, other: usize) {
+        self.scripts[thread].push(Operation::Create(ThreadId(other as u32)));
+    }
+
+    /// The program that has to come out of the recording.
+    pub(super) fn program(&self) -> Program {
+        let operations = || self.scripts.iter().flatten();
+        let mut functions: Vec<FunctionRef> = operations()
+            .filter_map(|operation| match operation {
+                Operation::Call(function) => Some(*function),
+                _ => None,
+            })
+            .collect();
+        functions.sort_unstable();
+        functions.dedup();
+        let does_io = operations().any(|operation| matches!(operation, Operation::Io(..)));
+        let renumber = |operation: &Operation| match *operation {
+            Operation::Call(function) => {
+                let number = functions.binary_search(&function).unwrap_or_default();
+                Operation::Call(FunctionRef(number as u32))
+            }
+            Operation::Create(thread) => {
+                let number = self.lived[thread.0 as usize].unwrap_or_default();
+                Operation::Create(ThreadId(number as u32))
+            }
+            operation => operation,
+        };
+        Program {
+            functions: functions.iter().map(|f| self.functions[f.0 as usize].clone()).collect(),
+            objects: if does_io { vec![DEVICE.to_owned()] } else { Vec::new() },
+            threads: self
+                .lives
+                .iter()
+                .map(|life| Thread {
+                    name: format!("{}/{}", life.name, life.tid),
+                    operations: self.scripts[life.thread].iter().map(renumber).collect(),
+                })
+                .collect(),
+            ..Program::default()
+        }
+    }
+}

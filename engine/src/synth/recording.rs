@@ -1,0 +1,191 @@
+//! Recordings with a known answer: a program is executed on P processors, and what the kernel would have
+//! recorded comes out as real records, beside what every stage behind it must find.
+
+use super::expected::{Doing, Truth};
+use super::machine::{GRAIN_NS, Machine, Unsupported};
+use crate::event::{
+    Facts, FunctionFact, Merger, Note, ProcessFact, Recording, ThreadFact, ThreadState, WindowEnd,
+};
+use crate::program::Program;
+use probe_abi::Record;
+
+/// The machine on which a program is executed, and how it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// Processors, 1 to 64.
+    pub cpus: u16,
+    /// Time after which a thread makes room for others.
+    pub slice_ns: u64,
+    /// Time from a wake-up, or from a pre-emption, until the thread can run.
+    pub latency_ns: u64,
+    /// Rings; CPU modulo rings says which.
+    pub rings: usize,
+    /// First number of every CPU's sequence.
+    pub first_sequence: u32,
+    /// Clock at the start.
+    pub start_ns: u64,
+    /// Process, and id of the first thread.
+    pub pid: u32,
+    /// Where the randomness starts that decides about noise, exits and stack pointers.
+    pub seed: u64,
+    /// Wake-ups of threads that do not sleep, and swapped neighbours in the rings.
+    pub noise: bool,
+    /// With `noise`: wake-ups of threads that were woken or pre-empted before and have not run since.
+    pub second_wakings: bool,
+    /// The kernel does not record calls below the first open frame of the same function.
+    pub fold_recursion: bool,
+}
+
+impl Default for Execution {
+    fn default() -> Execution {
+        Execution {
+            cpus: 2,
+            slice_ns: 3_000_000,
+            latency_ns: 1_000,
+            rings: 2,
+            first_sequence: 0,
+            start_ns: 1_000_000_000,
+            pid: 1000,
+            seed: 0,
+            noise: false,
+            second_wakings: false,
+            fold_recursion: false,
+        }
+    }
+}
+
+/// A generated recording and its answer.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// Facts at the start, with the end.
+    pub facts: Facts,
+    /// Records of each ring in the order in which the kernel wrote them.
+    pub rings: Vec<Vec<Record>>,
+    /// What [`crate::program::from_timeline`] must make of it, apart from edge names, trust and findings.
+    pub expected: Program,
+    /// What the threads truly did, in order of birth.
+    pub truth: Vec<Truth>,
+}
+
+/// Executes a program. Lengths are rounded up to 64 ns. A semaphore or an edge that is there before anyone waits
+/// leaves no trace, as with real ones: the expected program has an edge only where a thread slept.
+///
+/// # Errors
+/// The first operation that the generator does not execute.
+pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, Unsupported> {
+    let mut machine = Machine::new(program, execution);
+    let start_ns = machine.start_ns();
+    machine.run()?;
+    let lives = machine.ledger.lives.clone();
+    let last = lives.iter().filter_map(|life| life.changes.last()).map(|change| change.0).max();
+    let end_ns = last.unwrap_or(start_ns).max(start_ns) + 2 * GRAIN_NS;
+    let functions = (0u32..).zip(&program.functions).map(|(id, function)| FunctionFact {
+        id,
+        name: function.name.clone(),
+        module: "synthetic".to_owned(),
+        offset: 0x1000 + 16 * u64::from(id),
+        location: function.location.clone(),
+        exits_probed: true,
+    });
+    let mut generated = Generated {
+        facts: Facts {
+            start_ns,
+            processes: vec![ProcessFact { pid: execution.pid, ..ProcessFact::default() }],
+            functions: functions.collect(),
+            ..Facts::default()
+        },
+        rings: machine.scribe.rings.clone(),
+        expected: machine.ledger.program(),
+        truth: lives,
+    };
+    if execution.noise {
+        generated.rings.iter_mut().for_each(|ring| swap_neighbours(ring, execution.seed));
+    }
+    generated.facts.threads = generated.listed_at(start_ns);
+    let threads = generated.listed_at(end_ns);
+    generated.facts.end = Some(WindowEnd { end_ns, threads, ..WindowEnd::default() });
+    Ok(generated)
+}
+
+impl Generated {
+    /// The recording as it comes out of decoding and merging.
+    pub fn recording(&self) -> Recording {
+        let mut merger = Merger::new(self.rings.len());
+        for (ring, records) in self.rings.iter().enumerate() {
+            for record in records {
+                if let Ok(record) = Record::decode(record.as_bytes()) {
+                    merger.push(ring, record);
+                }
+            }
+        }
+        let events = merger.finish().collect();
+        let notes: Vec<Note> = merger.take_notes();
+        Recording { facts: self.facts.clone(), events, notes }
+    }
+
+    /// What /proc lists at this time.
+    fn listed_at(&self, time_ns: u64) -> Vec<ThreadFact> {
+        let pid = self.facts.processes.first().map_or(0, |process| process.pid);
+        let facts = self.truth.iter().filter_map(|life| {
+            let state = match doing_before(life, time_ns)? {
+                Doing::Running | Doing::Runnable => ThreadState::Running,
+                Doing::Blocked => ThreadState::Sleeping,
+                Doing::Ended => return None,
+            };
+            Some(ThreadFact {
+                tid: life.tid,
+                pid,
+                comm: life.name.clone(),
+                state,
+                seen_ns: time_ns,
+                cpu_time_ns: Some(cpu_time_before(life, time_ns)),
+                ..ThreadFact::default()
+            })
+        });
+        facts.collect()
+    }
+
+    /// The same with some records lost on the way.
+    #[must_use]
+    pub fn lossy(mut self, mut is_lost: impl FnMut(&Record) -> bool) -> Generated {
+        self.rings.iter_mut().for_each(|ring| ring.retain(|record| !is_lost(record)));
+        self
+    }
+
+    /// The same as if it had been attached to at this time: facts from /proc, no records from before.
+    #[must_use]
+    pub fn attached_at(mut self, time_ns: u64) -> Generated {
+        self.rings.iter_mut().for_each(|ring| ring.retain(|record| record.header().time_ns >= time_ns));
+        self.facts.threads = self.listed_at(time_ns);
+        self.facts.start_ns = time_ns;
+        self
+    }
+}
+
+/// What a thread did just before this time; `None` if it was not born.
+fn doing_before(life: &Truth, time_ns: u64) -> Option<Doing> {
+    let there_at_start = life.changes.first().filter(|(born, _)| life.initial && *born == time_ns);
+    let before = life.changes.iter().take_while(|(from, _)| *from < time_ns).last();
+    before.or(there_at_start).map(|(_, doing)| *doing)
+}
+
+fn cpu_time_before(life: &Truth, time_ns: u64) -> u64 {
+    let ends = life.changes.iter().skip(1).map(|(from, _)| *from).chain(std::iter::once(u64::MAX));
+    let stretches = life.changes.iter().zip(ends);
+    stretches
+        .filter(|((_, doing), _)| *doing == Doing::Running)
+        .map(|((from, _), until)| until.min(time_ns).saturating_sub(*from))
+        .sum()
+}
+
+/// Neighbours of one CPU whose places an interrupt swapped.
+fn swap_neighbours(ring: &mut [Record], seed: u64) {
+    let mut at = (seed % 3) as usize;
+    while at + 1 < ring.len() {
+        let close = ring[at + 1].header().time_ns.abs_diff(ring[at].header().time_ns) < 1_000_000;
+        if close {
+            ring.swap(at, at + 1);
+        }
+        at += 2 + (seed as usize).wrapping_add(at) % 3;
+    }
+}

@@ -1,0 +1,135 @@
+//! Writes the records of a generated recording as the kernel programs would: per CPU a sequence, per ring an
+//! order.
+
+use probe_abi::{
+    Context, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Record, Switch,
+    SwitchFlags, Waking, WakingFlags,
+};
+
+/// Where and when a record is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) time_ns: u64,
+    pub(super) cpu: u16,
+    pub(super) context: Context,
+    /// Current thread, 0 if idle.
+    pub(super) tid: u32,
+}
+
+/// All records written so far.
+#[derive(Clone, Debug)]
+pub(super) struct Scribe {
+    pub(super) rings: Vec<Vec<Record>>,
+    sequences: Vec<u32>,
+    pid: u32,
+}
+
+impl Scribe {
+    pub(super) fn new(cpus: u16, rings: usize, first_sequence: u32, pid: u32) -> Scribe {
+        let sequences = vec![first_sequence; usize::from(cpus)];
+        Scribe { rings: vec![Vec::new(); rings.max(1)], sequences, pid }
+    }
+
+    fn header(&mut self, kind: Kind, at: Place) -> Header {
+        let sequence = self.sequences.get_mut(usize::from(at.cpu)).map_or(0, |next| {
+            let sequence = *next;
+            *next = next.wrapping_add(1);
+            sequence
+        });
+        let pid = if at.tid == 0 { 0 } else { self.pid };
+        Header {
+            time_ns: at.time_ns,
+            sequence,
+            cpu: at.cpu,
+            kind: kind as u8,
+            context: at.context as u8,
+            tid: at.tid,
+            pid,
+        }
+    }
+
+    fn write(&mut self, record: Record) {
+        let ring = usize::from(record.header().cpu) % self.rings.len();
+        if let Some(ring) = self.rings.get_mut(ring) {
+            ring.push(record);
+        }
+    }
+
+    pub(super) fn switch(&mut self, at: Place, next: u32, prev_state: u32, preempted: bool, user_sp: u64) {
+        let header = self.header(Kind::Switch, at);
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        self.write(Record::Switch(Switch {
+            header,
+            next_tid: next,
+            next_pid: if next == 0 { 0 } else { self.pid },
+            prev_state,
+            flags: flag(preempted, SwitchFlags::PREEMPTED)
+                | flag(at.tid != 0, SwitchFlags::PREV_TRACKED)
+                | flag(next != 0, SwitchFlags::NEXT_TRACKED),
+            prev_user_sp: if at.tid == 0 { 0 } else { user_sp },
+        }));
+    }
+
+    pub(super) fn waking(&mut self, at: Place, wakee: u32, wakee_state: u32, new: bool) {
+        let header = self.header(Kind::Waking, at);
+        let tracked = if at.tid == 0 { 0 } else { WakingFlags::WAKER_TRACKED };
+        self.write(Record::Waking(Waking {
+            header,
+            wakee_tid: wakee,
+            wakee_pid: self.pid,
+            flags: tracked | if new { WakingFlags::NEW } else { 0 },
+            wakee_state,
+        }));
+    }
+
+    pub(super) fn fork(&mut self, at: Place, child: u32, name: &str) {
+        let header = self.header(Kind::Fork, at);
+        let (child_pid, child_start_ns) = (self.pid, at.time_ns);
+        self.write(Record::Fork(Fork {
+            header,
+            child_tid: child,
+            child_pid,
+            child_start_ns,
+            comm: comm(name),
+        }));
+    }
+
+    pub(super) fn exit(&mut self, at: Place, last: bool) {
+        let header = self.header(Kind::Exit, at);
+        self.write(Record::Exit(Exit { header, last_of_process: u32::from(last), reserved: 0 }));
+    }
+
+    pub(super) fn futex_enter(&mut self, at: Place, word: u64, operation: u32) {
+        let header = self.header(Kind::FutexEnter, at);
+        self.write(Record::FutexEnter(FutexEnter { header, word, word2: 0, operation, value: 1 }));
+    }
+
+    pub(super) fn futex_exit(&mut self, at: Place, result: i64) {
+        let header = self.header(Kind::FutexExit, at);
+        self.write(Record::FutexExit(FutexExit { header, result }));
+    }
+
+    pub(super) fn function_enter(&mut self, at: Place, function: u32, stack_pointer: u64) {
+        let header = self.header(Kind::FunctionEnter, at);
+        self.write(Record::FunctionEnter(FunctionEnter { header, function, reserved: 0, stack_pointer }));
+    }
+
+    pub(super) fn function_exit(&mut self, at: Place, function: u32, stack_pointer: u64) {
+        let header = self.header(Kind::FunctionExit, at);
+        self.write(Record::FunctionExit(FunctionExit { header, function, reserved: 0, stack_pointer }));
+    }
+}
+
+/// A name as the kernel keeps it: at most 15 bytes, NUL padded.
+pub(super) fn comm(name: &str) -> [u8; 16] {
+    let mut comm = [0; 16];
+    for (to, from) in comm.iter_mut().take(15).zip(name.bytes()) {
+        *to = from;
+    }
+    comm
+}
+
+/// The name that the kernel's 15 bytes leave.
+pub(super) fn kept_name(name: &str) -> String {
+    String::from_utf8_lossy(comm(name).split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+}
