@@ -1,10 +1,6 @@
 //! The futex system call, by the system call tracepoints: they exist wherever BPF tracing does.
 
-use aya_ebpf::{
-    helpers::bpf_get_current_pid_tgid,
-    macros::{btf_tracepoint, fentry, fexit},
-    programs::{BtfTracePointContext, FEntryContext, FExitContext},
-};
+use aya_ebpf::{helpers::bpf_get_current_pid_tgid, macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{Context, FutexEnter, FutexExit, Kind, futex_operation};
 
 use crate::{filter, kernel::Registers, ring, settings::setting};
@@ -47,33 +43,6 @@ pub fn sys_exit(arguments: BtfTracePointContext) -> i32 {
     let (tid, pid) = current();
     if filter::is_tracked(pid) {
         left(tid, pid, arguments.arg::<u64>(1) as i64);
-    }
-    0
-}
-
-/// `do_futex(u32 *uaddr, int op, u32 val, ktime_t *timeout, u32 *uaddr2, u32 val2, u32 val3)` starts.
-#[fentry(function = "do_futex")]
-pub fn futex_enter(arguments: FEntryContext) -> i32 {
-    let (tid, pid) = current();
-    if filter::is_tracked(pid) {
-        entered(
-            tid,
-            pid,
-            arguments.arg::<u64>(0),
-            arguments.arg::<u64>(1) as u32,
-            arguments.arg::<u64>(2) as u32,
-            arguments.arg::<u64>(4),
-        );
-    }
-    0
-}
-
-/// `do_futex` ends; its result follows its seven arguments.
-#[fexit(function = "do_futex")]
-pub fn futex_exit(arguments: FExitContext) -> i32 {
-    let (tid, pid) = current();
-    if filter::is_tracked(pid) {
-        left(tid, pid, arguments.arg::<u64>(7) as i64);
     }
     0
 }

@@ -15,7 +15,7 @@ use std::{
 use aya::{
     Ebpf,
     programs::{
-        BtfTracePoint, FEntry, FExit, UProbe,
+        BtfTracePoint, UProbe,
         uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
     },
 };
@@ -35,9 +35,8 @@ const FUNCTIONS_PER_LINK: usize = 64;
 /// Something that ends when it is dropped, however long that takes.
 pub(crate) type Link = Box<dyn Send>;
 
-/// The scheduler and life tracepoints. `sched_process_free` comes first: a process must not be tracked before its
-/// end would be noticed.
-const TRACEPOINTS: [&str; 8] = [
+/// Where programs of the same names go. An end comes before its start, so that no pair begins without being ended.
+const TRACEPOINTS: [&str; 10] = [
     "sched_process_free",
     "sched_process_exit",
     "sched_process_exec",
@@ -46,29 +45,16 @@ const TRACEPOINTS: [&str; 8] = [
     "sched_wakeup_new",
     "sched_waking",
     "sched_switch",
+    "sys_exit",
+    "sys_enter",
 ];
 
 /// Attaches everything that is not a function of the target.
-pub(crate) fn attach_kernel(
-    ebpf: &mut Ebpf,
-    btf: &aya::Btf,
-    has_do_futex: bool,
-) -> Result<Vec<Link>, ProbeError> {
+pub(crate) fn attach_kernel(ebpf: &mut Ebpf, btf: &aya::Btf) -> Result<Vec<Link>, ProbeError> {
     let mut links = Vec::new();
     for name in TRACEPOINTS {
         links.push(attach_tracepoint(ebpf, btf, name)?);
     }
-    if has_do_futex {
-        match attach_do_futex(ebpf, btf) {
-            Ok(pair) => {
-                links.extend(pair);
-                return Ok(links);
-            }
-            Err(error) => log::debug!("no programs on do_futex ({error}): using the system call tracepoints"),
-        }
-    }
-    links.push(attach_tracepoint(ebpf, btf, "sys_exit")?);
-    links.push(attach_tracepoint(ebpf, btf, "sys_enter")?);
     Ok(links)
 }
 
@@ -80,20 +66,6 @@ fn attach_tracepoint(ebpf: &mut Ebpf, btf: &aya::Btf, name: &str) -> Result<Link
     program.load(name, btf).map_err(failed)?;
     let link = program.attach().map_err(failed)?;
     Ok(Box::new(program.take_link(link).map_err(failed)?))
-}
-
-/// Both or none: an enter without exits is worse than the other source.
-fn attach_do_futex(ebpf: &mut Ebpf, btf: &aya::Btf) -> Result<[Link; 2], ProbeError> {
-    let failed = |error: aya::programs::ProgramError| ProbeError::from_cause("do_futex", &error);
-    let exit: &mut FExit = program(ebpf, "futex_exit")?;
-    exit.load("do_futex", btf).map_err(failed)?;
-    let link = exit.attach().map_err(failed)?;
-    let exit_link = exit.take_link(link).map_err(failed)?;
-    let enter: &mut FEntry = program(ebpf, "futex_enter")?;
-    enter.load("do_futex", btf).map_err(failed)?;
-    let link = enter.attach().map_err(failed)?;
-    let enter_link = enter.take_link(link).map_err(failed)?;
-    Ok([Box::new(exit_link), Box::new(enter_link)])
 }
 
 fn program<'a, T>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut T, ProbeError>

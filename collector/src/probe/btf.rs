@@ -1,5 +1,5 @@
 //! The running kernel's type information: just enough of the BTF format (Documentation/bpf/btf.rst) to find
-//! members of structs, per-CPU variables, functions and the arguments of tracepoints.
+//! members of structs, per-CPU variables and the arguments of tracepoints.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ impl Btf {
             let id = u32::try_from(btf.types.len()).ok()?;
             let kind = btf.read_type(at)?;
             btf.types.push(at);
-            if matches!(kind.kind, KIND_STRUCT | KIND_FUNC | KIND_VAR | KIND_TYPEDEF | KIND_DATASEC)
+            if matches!(kind.kind, KIND_STRUCT | KIND_VAR | KIND_TYPEDEF | KIND_DATASEC)
                 && let Some(name) = btf.string(word(&btf.data, at)?)
                 && !name.is_empty()
             {
@@ -104,11 +104,6 @@ impl Btf {
             let at = section.at + 12 + 12 * index;
             (word(&self.data, at)? == variable).then(|| word(&self.data, at + 4)).flatten()
         })
-    }
-
-    /// Whether the kernel has a function of this name that programs can attach to.
-    pub(crate) fn has_function(&self, name: &str) -> bool {
-        self.id(KIND_FUNC, name).is_some()
     }
 
     /// Number of arguments of a tracepoint's programs; `None` if there is no such tracepoint.
@@ -211,7 +206,7 @@ mod tests {
     /// Type information with `struct outer { int a; struct { int b; long c; }; }`, `int variable` and
     /// `typedef void (*btf_trace_x)(void *, struct outer *, int)`.
     fn sample() -> Vec<u8> {
-        let names = b"\0int\0outer\0a\0b\0c\0variable\0btf_trace_x\0f\0.data..percpu\0";
+        let names = b"\0int\0outer\0a\0b\0c\0variable\0btf_trace_x\0.data..percpu\0";
         let name = |text: &str| {
             let text = format!("{text}\0");
             names.windows(text.len()).position(|w| w == text.as_bytes()).expect("listed above") as u32
@@ -225,8 +220,7 @@ mod tests {
         types.extend([0, info(KIND_FUNC_PROTO, 3), 0, 0, 6, 0, 6, 0, 1]); // 5
         types.extend([0, info(KIND_PTR, 0), 5]); // 6
         types.extend([name("btf_trace_x"), info(KIND_TYPEDEF, 0), 6]); // 7
-        types.extend([name("f"), info(KIND_FUNC, 0), 5]); // 8
-        types.extend([name(".data..percpu"), info(KIND_DATASEC, 2), 64, 9, 0, 4, 4, 48, 4]); // 9
+        types.extend([name(".data..percpu"), info(KIND_DATASEC, 2), 64, 9, 0, 4, 4, 48, 4]); // 8
         let type_bytes: Vec<u8> = types.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut data = vec![0x9f, 0xeb, 1, 0];
         for word in [24, 0, type_bytes.len() as u32, type_bytes.len() as u32, names.len() as u32] {
@@ -238,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_members_variables_functions_and_arguments() {
+    fn finds_members_variables_and_arguments() {
         let btf = Btf::parse(sample()).expect("whole");
         assert_eq!(btf.member("outer", "a"), Some(0));
         assert_eq!(btf.member("outer", "b"), Some(8));
@@ -249,8 +243,6 @@ mod tests {
         assert_eq!(btf.per_cpu_offset("outer"), None);
         assert_eq!(btf.tracepoint_arguments("x"), Some(2));
         assert_eq!(btf.tracepoint_arguments("y"), None);
-        assert!(btf.has_function("f"));
-        assert!(!btf.has_function("variable"));
     }
 
     #[test]

@@ -65,6 +65,19 @@ pub struct Capture {
     tracked: Vec<u32>,
 }
 
+/// Runs of one kernel program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramCost {
+    /// The program, named as its tracepoint.
+    pub name: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// Nanoseconds it took in all.
+    pub total_ns: u64,
+    /// How often it should have run but did not, being at it already on that CPU.
+    pub missed: u64,
+}
+
 /// What is known when a capture has ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StopSummary {
@@ -99,7 +112,7 @@ impl Capture {
         })?;
         let shared = loaded.shared;
         let mut ebpf = loaded.ebpf;
-        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf, loaded.has_do_futex)?;
+        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
         let probes = Probes {
             ebpf,
             functions: Functions::new(shared.clone()),
@@ -170,8 +183,14 @@ impl Capture {
 
     /// What was lost so far, as far as the kernel side knows.
     pub fn loss(&self) -> LossCounts {
-        let missed = counters::missed(&self.common.lock().ebpf);
+        let missed =
+            self.program_costs().iter().fold(0u64, |sum, program| sum.saturating_add(program.missed));
         self.common.shared.loss(missed)
+    }
+
+    /// What each program cost so far, where the kernel counts that (`sysctl kernel.bpf_stats_enabled=1`).
+    pub fn program_costs(&self) -> Vec<ProgramCost> {
+        counters::program_costs(&self.common.lock().ebpf)
     }
 
     /// Functions that the kernel refuses to probe, since the last call: they were given but have no probes.

@@ -9,7 +9,7 @@ use aya::Ebpf;
 use engine::event::LossCounts;
 use probe_abi::{CpuCounters, FunctionCounters};
 
-use super::load::Shared;
+use super::{ProgramCost, load::Shared};
 
 impl Shared {
     /// Sum over all CPUs.
@@ -43,16 +43,21 @@ impl Shared {
     }
 }
 
-/// How often the kernel did not run one of the programs because it was running already on that CPU.
-pub(crate) fn missed(ebpf: &Ebpf) -> u64 {
-    let mut total = 0u64;
-    for (_, program) in ebpf.programs() {
+/// Runs of all programs that are loaded.
+pub(crate) fn program_costs(ebpf: &Ebpf) -> Vec<ProgramCost> {
+    let mut costs = Vec::new();
+    for (name, program) in ebpf.programs() {
         // Programs that are not loaded have no descriptor.
-        if let Ok(descriptor) = program.fd() {
-            total = total.saturating_add(recursion_misses(descriptor.as_fd()).unwrap_or(0));
-        }
+        let Ok(descriptor) = program.fd() else { continue };
+        let Some(info) = program_info(descriptor.as_fd()) else { continue };
+        costs.push(ProgramCost {
+            name: name.to_owned(),
+            runs: info.run_count,
+            total_ns: info.run_time_ns,
+            missed: info.recursion_misses,
+        });
     }
-    total
+    costs
 }
 
 /// `struct bpf_prog_info` (include/uapi/linux/bpf.h) up to the counter that is read; all 0 is a valid request.
@@ -73,7 +78,7 @@ struct InfoRequest {
     info: u64,
 }
 
-fn recursion_misses(program: BorrowedFd<'_>) -> Option<u64> {
+fn program_info(program: BorrowedFd<'_>) -> Option<ProgramInfo> {
     const GET_INFO: libc::c_int = 15;
     let mut info = ProgramInfo { until_run_time: [0; 24], run_time_ns: 0, run_count: 0, recursion_misses: 0 };
     let request = InfoRequest {
@@ -84,5 +89,5 @@ fn recursion_misses(program: BorrowedFd<'_>) -> Option<u64> {
     // SAFETY: the kernel reads `request` and writes at most `length` bytes to `info`; both outlive the call.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, GET_INFO, &raw const request, size_of::<InfoRequest>()) };
-    (result == 0).then_some(info.recursion_misses)
+    (result == 0).then_some(info)
 }

@@ -41,8 +41,6 @@ pub(crate) struct Loaded {
     pub(crate) shared: Arc<Shared>,
     /// The programs' own warnings; they go to the `log` crate whenever it is flushed.
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
-    /// Whether `do_futex` exists by that name.
-    pub(crate) has_do_futex: bool,
 }
 
 /// Memory shared with the programs.
@@ -121,8 +119,7 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         .collect::<Result<_, _>>()?;
     let btf = aya::Btf::from_sys_fs()
         .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?;
-    let has_do_futex = kernel_types.has_function("do_futex");
-    Ok(Loaded { ebpf, btf, rings, shared: Arc::new(shared), logger, has_do_futex })
+    Ok(Loaded { ebpf, btf, rings, shared: Arc::new(shared), logger })
 }
 
 /// Calls in a rate window at `hz` calls per second; at least one, unless there is no limit.

@@ -17,6 +17,6 @@ mod object;
 mod ring;
 mod shared;
 
-pub use capture::{Capture, CaptureOptions, ProbeFunction, StopSummary};
+pub use capture::{Capture, CaptureOptions, ProbeFunction, ProgramCost, StopSummary};
 pub use error::{ProbeError, ProbeErrorKind};
 pub use object::has_programs;

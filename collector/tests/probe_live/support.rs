@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collector::probe::{Capture, CaptureOptions, ProbeErrorKind, ProbeFunction};
+use collector::probe::{Capture, CaptureOptions, ProbeErrorKind, ProbeFunction, ProgramCost};
 use engine::event::{LossCounts, Note};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use probe_abi::Record;
@@ -158,6 +158,7 @@ pub struct Recorded {
     pub notes: Vec<Note>,
     pub loss: LossCounts,
     pub calls: Vec<u64>,
+    pub costs: Vec<ProgramCost>,
     pub pid: u32,
 }
 
@@ -205,9 +206,10 @@ pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) 
     records.sort_by_key(|record| record.header().time_ns);
     let calls = (0..count as u32).map(|number| capture.calls(number).expect("counted")).collect();
     let mut notes = capture.take_notes();
+    let costs = capture.program_costs();
     let summary = capture.stop();
     notes.extend(summary.notes);
-    Recorded { outcome, records, notes, loss: summary.loss, calls, pid }
+    Recorded { outcome, records, notes, loss: summary.loss, calls, costs, pid }
 }
 
 /// Drains until there is nothing left.
