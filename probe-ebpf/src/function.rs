@@ -3,14 +3,15 @@
 //! Each thread has a list of its open frames, outermost first, one per function: calls of a function below its
 //! first open frame are counted but not recorded ("folded"), so recursion counts once. A frame is gone, whatever
 //! happened to it (exception, longjmp, a jump out of it that has no probe), as soon as the thread enters or leaves
-//! a function at or above its stack address.
+//! a function at or above its stack address on the same stack, or its return address has been overwritten when a
+//! call below it is about to be folded.
 
 use core::mem::offset_of;
 
 use aya_ebpf::{
     EbpfContext,
     bindings::{BPF_ANY, BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
-    helpers::{bpf_get_current_pid_tgid, generated::bpf_get_attach_cookie},
+    helpers::{bpf_get_current_pid_tgid, bpf_probe_read_user, generated::bpf_get_attach_cookie},
     macros::{map, uprobe},
     maps::{Array, HashMap},
     programs::ProbeContext,
@@ -33,18 +34,23 @@ use crate::{
 struct Frame {
     /// Stack pointer at the function's first instruction.
     stack_pointer: u64,
-    function: u32,
-    reserved: u32,
+    /// What stood there: where the function returns to. 0 if it could not be read.
+    return_address: u64,
+    function: u64,
 }
 
 /// A thread's open frames, outermost first.
 #[repr(C)]
 struct Frames {
     depth: u64,
-    /// Result of [`scan`]: whether the function it looked for is among the frames.
+    /// Result of [`scan`]: 1 + the index of the innermost frame of the function it looked for, 0 if there is none.
     found: u64,
     frames: [Frame; MAX_OPEN_FRAMES],
 }
+
+/// A stack pointer further above a frame is on another stack (of a signal, of a coroutine) and says nothing about it:
+/// the usual limit of a main thread's stack.
+const OTHER_STACK_BYTES: u64 = 8 << 20;
 
 const MASK: usize = MAX_OPEN_FRAMES - 1;
 const _: () = assert!(MAX_OPEN_FRAMES.is_power_of_two());
@@ -52,7 +58,7 @@ const _: () = assert!(MAX_OPEN_FRAMES.is_power_of_two());
 static NO_FRAMES: Frames = Frames {
     depth: 0,
     found: 0,
-    frames: [Frame { stack_pointer: 0, function: 0, reserved: 0 }; MAX_OPEN_FRAMES],
+    frames: [Frame { stack_pointer: 0, return_address: 0, function: 0 }; MAX_OPEN_FRAMES],
 };
 
 /// Open frames by thread id.
@@ -120,17 +126,26 @@ fn enter(context: &ProbeContext, time_ns: u64, tid: u32, pid: u32, function: u32
         }
     };
     // The place of frames at or below the new one is taken.
-    let (depth, open) = scan(frames, stack_pointer, function, true);
-    if open {
-        count!(folded);
-        return;
+    let (mut depth, found) = scan(frames, stack_pointer, function, true);
+    if let Some(index) = found {
+        // SAFETY: the index is below the array's length, in a map value that only this thread uses.
+        let outer = unsafe { (*frames).frames[index & MASK] };
+        let returns_to = read_return_address(outer.stack_pointer);
+        if outer.return_address == 0 || returns_to == 0 || outer.return_address == returns_to {
+            count!(folded);
+            return;
+        }
+        // That frame, and all that it had called, have been left without an exit.
+        depth = index as u64;
+        set_depth(frames, depth);
     }
     if !on {
         count!(cut);
         return;
     }
     if (depth as usize) < MAX_OPEN_FRAMES {
-        let frame = Frame { stack_pointer, function, reserved: 0 };
+        let return_address = read_return_address(stack_pointer);
+        let frame = Frame { stack_pointer, return_address, function: u64::from(function) };
         // SAFETY: the index is below the array's length, in a map value that only this thread uses.
         unsafe { (*frames).frames[depth as usize & MASK] = frame };
         set_depth(frames, depth + 1);
@@ -143,13 +158,13 @@ fn enter(context: &ProbeContext, time_ns: u64, tid: u32, pid: u32, function: u32
 #[inline(always)]
 fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     if let Some(frames) = THREADS.get_ptr_mut(&tid) {
-        let (depth, open) = scan(frames, stack_pointer, function, false);
+        let (depth, found) = scan(frames, stack_pointer, function, false);
         let top = depth.wrapping_sub(1) as usize & MASK;
         // SAFETY: the index is below the array's length, in a map value that only this thread uses.
         let top = unsafe { (*frames).frames[top] };
-        if depth > 0 && top.function == function && top.stack_pointer == stack_pointer {
+        if depth > 0 && top.function == u64::from(function) && top.stack_pointer == stack_pointer {
             set_depth(frames, depth - 1);
-        } else if open || !is_on(function) {
+        } else if found.is_some() || !is_on(function) {
             // The end of a folded call, or of one that was cut.
             return;
         }
@@ -164,11 +179,11 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
 }
 
 /// Drops the frames that are gone when a function starts (`inclusive`) or ends at `stack_pointer`. Gives the number of
-/// the others, and whether `function` is among them.
+/// the others, and the index of the innermost one of `function` among them.
 ///
 /// Results go through the map's memory: the verifier would follow every value of a register to the end of the program.
 #[inline(always)]
-fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool) -> (u64, bool) {
+fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool) -> (u64, Option<usize>) {
     let depth = memory::word(frames, offset_of!(Frames, depth));
     let found = memory::word(frames, offset_of!(Frames, found));
     // SAFETY: a word of a map value.
@@ -179,24 +194,32 @@ fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool)
         if index == 0 || index > MAX_OPEN_FRAMES as u64 {
             break;
         }
-        index -= 1;
         // SAFETY: the index is below the array's length, in a map value that only this thread uses.
-        let frame = unsafe { (*frames).frames[index as usize & MASK] };
-        let gone = frame.stack_pointer < stack_pointer || (inclusive && frame.stack_pointer == stack_pointer);
+        let frame = unsafe { (*frames).frames[(index - 1) as usize & MASK] };
+        let above = stack_pointer.wrapping_sub(frame.stack_pointer);
+        let gone = above <= OTHER_STACK_BYTES && (inclusive || above != 0);
         if gone {
             // SAFETY: a word of a map value.
-            unsafe { memory::store(depth, index) };
-        } else if frame.function == function {
+            unsafe { memory::store(depth, index - 1) };
+        } else if frame.function == u64::from(function) {
             // SAFETY: a word of a map value.
-            unsafe { memory::store(found, 1) };
+            unsafe { memory::store(found, index) };
             break;
         }
+        index -= 1;
     }
     // SAFETY: a word of a map value.
     let depth = unsafe { memory::load(depth) };
     // SAFETY: a word of a map value.
     let found = unsafe { memory::load(found) };
-    (depth, found != 0)
+    (depth, if found == 0 { None } else { Some(found as usize - 1) })
+}
+
+/// The return address of a frame, 0 if its memory cannot be read now.
+#[inline(always)]
+fn read_return_address(stack_pointer: u64) -> u64 {
+    // SAFETY: the helper checks the address itself.
+    unsafe { bpf_probe_read_user(stack_pointer as usize as *const u64) }.unwrap_or(0)
 }
 
 #[inline(always)]

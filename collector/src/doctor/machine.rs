@@ -8,13 +8,14 @@ pub const UPROBE_MULTI: &str = "bpf_uprobe_multi_link_attach";
 /// See [`UPROBE_MULTI`].
 pub const RING_BUFFER: &str = "bpf_ringbuf";
 /// Tracepoints that the kernel programs are attached to.
-pub const TRACEPOINTS: [&str; 9] = [
+pub const TRACEPOINTS: [&str; 10] = [
     "sched_switch",
     "sched_waking",
     "sched_wakeup_new",
     "sched_process_fork",
     "sched_process_exec",
     "sched_process_exit",
+    "sched_process_free",
     "task_rename",
     "sys_enter",
     "sys_exit",
@@ -81,14 +82,10 @@ impl Machine {
             perf_event_paranoid: text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok(),
             lockdown: lockdown(&text("/sys/kernel/security/lockdown")),
             container: container(),
-            programs: programs_embedded(),
+            programs: crate::probe::has_programs(),
             executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("longpole")),
         }
     }
-}
-
-fn programs_embedded() -> bool {
-    false
 }
 
 fn text(path: &str) -> String {

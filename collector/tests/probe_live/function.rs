@@ -14,7 +14,7 @@ fn calls_are_counted_exactly() {
         volatile long sink;
         __attribute__((noinline)) void leaf(long x) { sink += x; }
         __attribute__((noinline)) long two_ways(long x) { if (x & 1) { leaf(x); return x * 3; } sink ^= x; return 7; }
-        __attribute__((noinline, optimize("O2"))) void tail(long x) { sink += 2; leaf(x); }
+        __attribute__((noinline)) void tail(long x) { sink += 2; leaf(x); }
         int main(void) {
             gate();
             for (long i = 0; i < 10007; i++) two_ways(i);
@@ -23,8 +23,11 @@ fn calls_are_counted_exactly() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = compile("c", &source, &["-foptimize-sibling-calls"]);
     let plain = program.run_plain();
+    let code = std::fs::read(&program.path).expect("target");
+    let exits = &program.functions(&["tail"])[0].exit_offsets;
+    assert!(exits.iter().all(|at| matches!(code[*at as usize], 0xe9 | 0xeb)), "`tail` ends in a jump");
     let recorded = record(&program, &["leaf", "two_ways", "tail", "main"]);
     assert_eq!(recorded.outcome, plain, "same output and exit code");
     assert_eq!(recorded.loss.lost(), 0);
@@ -34,4 +37,211 @@ fn calls_are_counted_exactly() {
     // `main` was running when the probes came: it has an end but no start.
     assert_eq!(recorded.entries_and_exits(3), (0, 1));
     assert_eq!(recorded.calls, [5003 + 4001, 10007, 4001, 0]);
+}
+
+/// Recursion counts once: of 1,000 calls within one another only the outermost is recorded.
+#[test]
+fn recursion_is_folded_into_its_outermost_call() {
+    let Some(_turn) = live("recursion_is_folded_into_its_outermost_call") else { return };
+    let source = format!(
+        "{GATE}{}",
+        r#"
+        #include <stdio.h>
+        volatile long sink;
+        long odd(long n);
+        __attribute__((noinline)) long even(long n) { return n == 0 ? 1 : odd(n - 1) + (sink & 0); }
+        __attribute__((noinline)) long odd(long n) { return n == 0 ? 0 : even(n - 1) + (sink & 0); }
+        __attribute__((noinline)) long down(long n) { return n == 1 ? 1 : 1 + down(n - 1); }
+        int main(void) {
+            gate();
+            long total = 0;
+            for (int i = 0; i < 7; i++) total += down(1000);
+            for (int i = 0; i < 11; i++) total += even(501);
+            printf("%ld\n", total);
+            return 0;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let plain = program.run_plain();
+    let recorded = record(&program, &["down", "even", "odd"]);
+    assert_eq!(recorded.outcome, plain);
+    assert_eq!(recorded.entries_and_exits(0), (7, 7));
+    assert_eq!(recorded.entries_and_exits(1), (11, 11));
+    assert_eq!(recorded.entries_and_exits(2), (11, 11));
+    assert_eq!(recorded.calls, [7_000, 11 * 251, 11 * 251]);
+    assert_eq!(recorded.loss.recursion_folded, 7 * 999 + 11 * 250 * 2);
+    assert_eq!(recorded.loss.lost(), 0);
+}
+
+/// Exceptions pass through probed frames unharmed, and the frames they skip do not hide later calls.
+#[test]
+fn exceptions_pass_through_probed_frames() {
+    let Some(_turn) = live("exceptions_pass_through_probed_frames") else { return };
+    let source = format!(
+        "{GATE}{}",
+        r#"
+        #include <cstdio>
+        #include <stdexcept>
+        volatile long sink;
+        extern "C" {
+        __attribute__((noinline)) long thrower(long n, long depth) {
+            if (depth > 0) return thrower(n, depth - 1) + 1;
+            if (n % 2) throw std::runtime_error("odd");
+            return sink += n;
+        }
+        __attribute__((noinline)) long middle(long n) { return thrower(n, 3) + 1; }
+        __attribute__((noinline)) long deeper(long n) {
+            volatile char room[4096];
+            room[0] = 1;
+            return middle(n) + room[0];
+        }
+        __attribute__((noinline)) long catcher(long n) {
+            try { return middle(n); }
+            catch (const std::exception &) { return deeper(n - 1); }
+        }
+        }
+        int main() {
+            gate();
+            long total = 0;
+            for (long i = 0; i < 1009; i++) total += catcher(i);
+            std::printf("%ld\n", total);
+            return 0;
+        }"#
+    );
+    let program = compile("cpp", &source, &[]);
+    let plain = program.run_plain();
+    assert_eq!(plain.stderr, "");
+    let recorded = record(&program, &["catcher", "middle", "thrower", "deeper"]);
+    assert_eq!(recorded.outcome, plain);
+    // 505 even numbers, 504 odd ones that throw and are tried again one lower and one function deeper.
+    assert_eq!(recorded.entries_and_exits(0), (1009, 1009));
+    assert_eq!(recorded.entries_and_exits(1), (1009 + 504, 1009));
+    assert_eq!(recorded.entries_and_exits(2), (1009 + 504, 1009));
+    assert_eq!(recorded.entries_and_exits(3), (504, 504));
+    assert_eq!(recorded.calls[2], 4 * (1009 + 504));
+    assert_eq!(recorded.loss.lost(), 0);
+}
+
+/// The same with longjmp, where the next call comes from below the stale frame without any probe in between.
+#[test]
+fn longjmp_leaves_no_frame_behind() {
+    let Some(_turn) = live("longjmp_leaves_no_frame_behind") else { return };
+    let source = format!(
+        "{GATE}{}",
+        r#"
+        #include <setjmp.h>
+        #include <stdio.h>
+        #include <string.h>
+        static jmp_buf back;
+        volatile long sink;
+        __attribute__((noinline)) void jumper(long n) { if (n & 1) longjmp(back, 1); sink += n; }
+        __attribute__((noinline)) void below(long n) {
+            char room[512];
+            memset(room, (int)n, sizeof room);
+            sink += room[n & 255];
+            jumper(n & ~1L);
+        }
+        int main(void) {
+            gate();
+            for (volatile long i = 0; i < 2003; i++) {
+                if (setjmp(back)) below(i);
+                else jumper(i);
+            }
+            printf("%ld\n", sink);
+            return 0;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let plain = program.run_plain();
+    let recorded = record(&program, &["jumper"]);
+    assert_eq!(recorded.outcome, plain);
+    // 1002 even numbers return; 1001 odd ones jump out and are called again from deeper down, then return.
+    assert_eq!(recorded.entries_and_exits(0), (1002 + 1001 * 2, 2003));
+    assert_eq!(recorded.loss.lost(), 0);
+}
+
+/// A thread cancelled while it waits inside probed frames unlocks what it held, as without probes.
+#[test]
+fn cancelled_threads_clean_up() {
+    let Some(_turn) = live("cancelled_threads_clean_up") else { return };
+    let source = format!(
+        "{GATE}{}",
+        r#"
+        #include <pthread.h>
+        #include <stdio.h>
+        static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+        static int waiting;
+        static void release(void *m) { pthread_mutex_unlock(m); }
+        __attribute__((noinline)) void wait_for_ever(void) { for (;;) pthread_cond_wait(&never, &mutex); }
+        void *body(void *argument) {
+            (void)argument;
+            pthread_mutex_lock(&mutex);
+            pthread_cleanup_push(release, &mutex);
+            waiting = 1;
+            wait_for_ever();
+            pthread_cleanup_pop(1);
+            return 0;
+        }
+        int main(void) {
+            gate();
+            int cancelled = 0;
+            for (int i = 0; i < 13; i++) {
+                pthread_t thread;
+                void *result;
+                waiting = 0;
+                pthread_create(&thread, 0, body, 0);
+                for (int seen = 0; !seen;) {
+                    pthread_mutex_lock(&mutex);
+                    seen = waiting;
+                    pthread_mutex_unlock(&mutex);
+                }
+                pthread_cancel(thread);
+                pthread_join(thread, &result);
+                cancelled += result == PTHREAD_CANCELED;
+                if (pthread_mutex_trylock(&mutex)) puts("still locked");
+                else pthread_mutex_unlock(&mutex);
+            }
+            printf("%d\n", cancelled);
+            return 0;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let plain = program.run_plain();
+    assert_eq!(plain.stdout, "13\n");
+    let recorded = record(&program, &["wait_for_ever", "body", "release"]);
+    assert_eq!(recorded.outcome, plain);
+    assert_eq!(recorded.entries_and_exits(0), (13, 0));
+    assert_eq!(recorded.entries_and_exits(1), (13, 0));
+    assert_eq!(recorded.entries_and_exits(2), (13, 13));
+}
+
+/// A Rust panic caught with `catch_unwind` passes through probed frames.
+#[test]
+fn rust_panics_pass_through_probed_frames() {
+    let Some(_turn) = live("rust_panics_pass_through_probed_frames") else { return };
+    let source = r#"
+        use std::{hint::black_box, io::Read, panic};
+        #[inline(never)]
+        #[unsafe(no_mangle)]
+        fn panics(n: u64) -> u64 { if n % 3 == 0 { panic::resume_unwind(Box::new(n)) } black_box(n) }
+        #[inline(never)]
+        #[unsafe(no_mangle)]
+        fn through(n: u64) -> u64 { black_box(panics(n)) + 1 }
+        #[inline(never)]
+        #[unsafe(no_mangle)]
+        fn catches(n: u64) -> u64 { panic::catch_unwind(|| through(n)).unwrap_or(7) }
+        fn main() {
+            std::io::stdin().read_exact(&mut [0]).unwrap();
+            println!("{}", (0..1013).map(catches).sum::<u64>());
+        }
+    "#;
+    let program = compile("rs", source, &["-C", "opt-level=1"]);
+    let plain = program.run_plain();
+    let recorded = record(&program, &["catches", "through", "panics"]);
+    assert_eq!(recorded.outcome, plain);
+    // 338 of the numbers below 1013 are divisible by three.
+    assert_eq!(recorded.entries_and_exits(0), (1013, 1013));
+    assert_eq!(recorded.entries_and_exits(1), (1013, 1013 - 338));
+    assert_eq!(recorded.entries_and_exits(2), (1013, 1013 - 338));
 }

@@ -1,6 +1,6 @@
 //! Who runs, and who woke whom.
 
-use probe_abi::{Context, Record, WakingFlags, futex_operation};
+use probe_abi::{Context, Record, SwitchFlags, WakingFlags, futex_operation};
 
 use crate::support::{GATE, compile, live, record};
 
@@ -90,4 +90,99 @@ fn every_futex_wake_is_recorded_once() {
         }
     }
     assert_eq!(recorded_wakes, woken_by_result);
+}
+
+/// A timer that fires on a busy thread's CPU is never taken for a wake by that thread.
+#[test]
+fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
+    let Some(_turn) = live("timer_wakes_on_a_busy_threads_cpu_are_no_ones") else { return };
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
+        r#"
+        #include <pthread.h>
+        #include <stdatomic.h>
+        #include <stdio.h>
+        #include <sys/syscall.h>
+        #include <time.h>
+        enum { SLEEPS = 499 };
+        static _Atomic int done;
+        volatile long sink;
+        static void *sleeper(void *argument) {
+            (void)argument;
+            printf("%ld\n", (long)syscall(SYS_gettid));
+            struct timespec nap = { 0, 300000 };
+            for (int i = 0; i < SLEEPS; i++) nanosleep(&nap, 0);
+            atomic_store(&done, 1);
+            return 0;
+        }
+        int main(void) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(0, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            gate();
+            pthread_t thread;
+            pthread_create(&thread, 0, sleeper, 0);
+            while (!atomic_load(&done)) sink++;
+            pthread_join(thread, 0);
+            return 0;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let recorded = record(&program, &[]);
+    let sleeper: u32 = recorded.outcome.stdout.trim().parse().expect("thread id");
+    assert_eq!(recorded.loss.lost(), 0);
+    let wakes: Vec<_> = recorded
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Waking(waking) if waking.wakee_tid == sleeper => Some(waking),
+            _ => None,
+        })
+        .collect();
+    let new = wakes.iter().filter(|waking| waking.flags & WakingFlags::NEW != 0).count();
+    assert_eq!(new, 1);
+    let by_main = wakes.iter().filter(|waking| waking.header.tid == recorded.pid).count();
+    let as_task = |waking: &&&probe_abi::Waking| {
+        waking.header.context == Context::Task as u8 && waking.flags & WakingFlags::NEW == 0
+    };
+    let timers = wakes.len() - new;
+    assert!(timers >= 499, "each sleep ends with a wake: {timers}");
+    // Most fire while the busy thread has the CPU; without contexts these would be its wakes.
+    assert!(by_main > 100, "the test needs timers on the busy thread's back: {by_main} of {timers}");
+    assert_eq!(wakes.iter().filter(as_task).count(), 0, "wakes by a thread that has woken no one");
+    for waking in wakes.iter().filter(|waking| waking.flags & WakingFlags::NEW == 0) {
+        assert_eq!(waking.header.context, Context::HardIrq as u8);
+        assert_ne!(waking.wakee_state & 3, 0, "it slept");
+    }
+}
+
+/// A thread that goes to sleep leaves its user stack pointer behind; switches chain without a gap on each CPU.
+#[test]
+fn switches_chain_and_tell_the_stack_pointer() {
+    let Some(_turn) = live("switches_chain_and_tell_the_stack_pointer") else { return };
+    let program = compile("c", &format!("{GATE}{PING_PONG}"), &[]);
+    let recorded = record(&program, &[]);
+    let mut last_next = std::collections::HashMap::new();
+    let mut slept = 0;
+    for record in &recorded.records {
+        let Record::Switch(switch) = record else { continue };
+        let target = recorded.pid;
+        assert_eq!(switch.flags & SwitchFlags::PREV_TRACKED != 0, switch.header.pid == target);
+        assert_eq!(switch.flags & SwitchFlags::NEXT_TRACKED != 0, switch.next_pid == target);
+        assert!(switch.header.pid == target || switch.next_pid == target);
+        // Whoever leaves is who came last, if that was a tracked thread.
+        if let Some((tid, true)) =
+            last_next.insert(switch.header.cpu, (switch.next_tid, switch.next_pid == target))
+        {
+            assert_eq!(tid, switch.header.tid);
+        }
+        let sleeps = switch.prev_state & 3 != 0 && switch.flags & SwitchFlags::PREEMPTED == 0;
+        if switch.header.pid == target && sleeps {
+            slept += 1;
+            assert_ne!(switch.prev_user_sp, 0);
+            assert_eq!(switch.prev_user_sp % 8, 0);
+        }
+    }
+    assert!(slept > 100, "the players wait for each other: {slept}");
 }

@@ -39,20 +39,22 @@ pub struct Program {
     pub path: PathBuf,
 }
 
-/// Compiles C (`c`) or C++ (`cpp`) with debug information and some optimization, as real programs are.
+/// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are.
 pub fn compile(extension: &str, source: &str, flags: &[&str]) -> Program {
     let folder = tempfile::tempdir().expect("temporary folder");
     let file = folder.path().join(format!("target.{extension}"));
     std::fs::write(&file, source).expect("source file");
     let path = folder.path().join("target");
-    let compiler = if extension == "cpp" { "c++" } else { "cc" };
-    let output = Command::new(compiler)
-        .args(["-g", "-O1", "-fno-inline", "-pthread", "-o"])
-        .arg(&path)
-        .arg(&file)
-        .args(flags)
-        .output()
-        .expect("a C compiler");
+    let mut command = match extension {
+        "cpp" => Command::new("c++"),
+        "rs" => Command::new(Path::new(env!("CARGO")).with_file_name("rustc")),
+        _ => Command::new("cc"),
+    };
+    match extension {
+        "rs" => command.args(["-g", "--edition=2024"]),
+        _ => command.args(["-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread"]),
+    };
+    let output = command.arg("-o").arg(&path).arg(&file).args(flags).output().expect("a compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Program { folder, path }
 }
