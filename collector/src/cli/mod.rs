@@ -3,7 +3,9 @@
 
 mod args;
 mod check;
+mod command;
 mod error;
+mod input;
 mod logging;
 mod outcome;
 pub mod plan;

@@ -2,7 +2,7 @@
 
 use super::args::Arguments;
 use super::plan::Plan;
-use super::{Outcome, UserError, check, logging};
+use super::{Outcome, UserError, check, command, logging};
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -26,8 +26,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run(plan: Plan) -> Result<Outcome, UserError> {
     match plan {
         Plan::Record(_) | Plan::Top(_) | Plan::Gate(_) => Err(not_built("capture")),
-        Plan::Report(_) | Plan::Export(_) | Plan::Info(_) => Err(not_built("analysis")),
-        Plan::Doctor(_) => Err(not_built("doctor")),
+        Plan::Report(plan) => command::report::run(&plan),
+        Plan::Export(plan) => command::export::run(&plan),
+        Plan::Info(plan) => command::info::run(&plan),
+        Plan::Doctor(plan) => command::doctor::run(plan),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn text(checks: &[Check], style: &Style, mut out: impl Write) -> io::Result<
                 .to_string()
         }
     };
-    table::wrap(out, style, Paint::Bold, &last, "")
+    table::wrap(out, style, Paint::Bold, "", &last, "")
 }
 
 fn status(check: &Check) -> &'static str {

@@ -2,6 +2,7 @@
 
 pub mod cell;
 pub mod doctor;
+pub mod info;
 pub mod json;
 mod segments;
 pub mod style;

@@ -17,12 +17,12 @@ pub fn write(out: &mut impl Write, report: &Report, style: &Style) -> io::Result
     let Some(first) = report.results.first() else {
         return Ok(());
     };
-    let layout = Layout::new(style, report.results.len(), CELL, LABEL, LABEL);
+    let layout = Layout::new(style, report.results.len(), CELL, LABEL);
     let all: Vec<usize> = (0..report.results.len()).collect();
     for block in all.chunks(layout.cells_per_block) {
         let what = "Segments: start and length on unlimited CPUs, and by how much the predicted time falls \
                     when a segment gets shorter (its weight).";
-        table::wrap(out, style, Paint::Dim, what, "")?;
+        table::wrap(out, style, Paint::Dim, "", what, "")?;
         let label = labels(style, ["thread", "op", "function", "start", "length"]);
         let titles: Vec<String> =
             block.iter().map(|&column| super::text::cpu_title(report.results[column].cpus, style)).collect();

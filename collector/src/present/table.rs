@@ -16,12 +16,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Cells of this width beside a label of at least `label` columns; the label gets what is left over, up to
-    /// `most_label`.
-    pub fn new(style: &Style, cells: usize, cell: usize, label: usize, most_label: usize) -> Layout {
+    /// Cells of this width beside a label, as many as fit but not more than `cells`.
+    pub fn new(style: &Style, cells: usize, cell: usize, label: usize) -> Layout {
         let cells_per_block = (style.width.saturating_sub(label) / cell).clamp(1, cells.max(1));
-        let left = style.width.saturating_sub(cells_per_block * cell);
-        Layout { label: left.clamp(label, most_label), cell, cells_per_block }
+        Layout { label, cell, cells_per_block }
     }
 }
 
@@ -51,18 +49,28 @@ pub fn line(
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Words in lines of at most the style's width; lines after the first begin with `indent`.
-pub fn wrap(out: &mut impl Write, style: &Style, paint: Paint, text: &str, indent: &str) -> io::Result<()> {
-    let mut line = String::new();
+/// `first`, then words in lines of at most the style's width; lines after the first begin with `indent`.
+pub fn wrap(
+    out: &mut impl Write,
+    style: &Style,
+    paint: Paint,
+    first: &str,
+    text: &str,
+    indent: &str,
+) -> io::Result<()> {
+    let mut line = first.to_string();
+    let mut empty = true;
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        if !line.trim().is_empty() && width(&line) + 1 + width(word) > style.width {
+        if !empty && width(&line) + 1 + width(word) > style.width {
             writeln!(out, "{}", style.paint(paint, &line))?;
             line = indent.to_string();
+            empty = true;
         }
-        if !line.trim().is_empty() {
+        if !empty {
             line.push(' ');
         }
         line.push_str(word);
+        empty = false;
     }
-    if line.trim().is_empty() { Ok(()) } else { writeln!(out, "{}", style.paint(paint, &line)) }
+    if line.trim().is_empty() { Ok(()) } else { writeln!(out, "{}", style.paint(paint, line.trim_end())) }
 }

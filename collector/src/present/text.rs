@@ -1,6 +1,6 @@
 //! A report as text for people: what to do first, predicted times, functions × CPU counts, trust, findings.
 
-use super::cell::{clean, duration, grouped, width};
+use super::cell::{duration, grouped, width};
 use super::segments;
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
@@ -32,7 +32,7 @@ pub fn write(
     mut out: impl Write,
 ) -> io::Result<()> {
     let out = &mut out;
-    table::wrap(out, style, Paint::Bold, &style.text(headline), "")?;
+    table::wrap(out, style, Paint::Bold, "", &style.text(headline), "")?;
     writeln!(out)?;
     functions(out, report, options, style)?;
     if options.segments {
@@ -91,9 +91,9 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
     }
     let count = report.results.len();
     // Shares and times beside each other where that fits.
-    let wide = 44 + count * WIDE_CELL <= style.width;
-    let (cell, label) = if wide { (WIDE_CELL, 44) } else { (NARROW_CELL, 26) };
-    let layout = Layout::new(style, count, cell, label, 60);
+    let wide = LABEL + count * WIDE_CELL <= style.width;
+    let cell = if wide { WIDE_CELL } else { NARROW_CELL };
+    let layout = Layout::new(style, count, cell, LABEL);
     let lines = lines(report);
     let shown = options.top.unwrap_or(FUNCTIONS).min(lines.len());
     for block in (0..count).collect::<Vec<_>>().chunks(layout.cells_per_block) {
@@ -103,7 +103,7 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
             let what = "Share of the predicted time on the critical path: self = in the function itself, \
                         total = with all it calls.";
             writeln!(out)?;
-            table::wrap(out, style, Paint::Dim, what, "")?;
+            table::wrap(out, style, Paint::Dim, "", what, "")?;
             writeln!(out)?;
         }
         for line in &lines[..shown] {
@@ -123,6 +123,7 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
     Ok(())
 }
 
+const LABEL: usize = 26;
 const NARROW_CELL: usize = 9;
 const WIDE_CELL: usize = 18;
 
@@ -238,13 +239,18 @@ fn trust(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()>
         style.text(&duration(trust.unknown_ns as f64)),
         grouped(trust.censored),
     );
-    table::wrap(out, style, Paint::Plain, &text, "       ")
+    table::wrap(out, style, Paint::Plain, "", &text, "       ")
 }
 
 fn findings(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
     for finding in report.findings.iter().take(FINDINGS) {
-        let text = format!("! {}: {}", clean(&finding.kind), clean(&finding.text));
-        table::wrap(out, style, Paint::Warning, &style.text(&text), "  ")?;
+        // The sentence often begins with the word for it.
+        let text = if finding.text.starts_with(&finding.kind) {
+            format!("! {}", finding.text)
+        } else {
+            format!("! {}: {}", finding.kind, finding.text)
+        };
+        table::wrap(out, style, Paint::Warning, "", &style.text(&text), "  ")?;
     }
     match report.findings.len().saturating_sub(FINDINGS) {
         0 => Ok(()),

@@ -14,7 +14,8 @@ const WORTH_STARTING: f64 = 0.02;
 pub fn headline(report: &Report) -> Option<String> {
     let deadlock = report.findings.iter().find(|finding| finding.kind == "deadlock");
     if let Some(deadlock) = deadlock {
-        return Some(format!("Remove the deadlock first: {}", deadlock.text));
+        let text = deadlock.text.strip_prefix("deadlock ").unwrap_or(&deadlock.text);
+        return Some(format!("Remove the deadlock first: {text}"));
     }
     let result = largest(&report.results)?;
     let cpus = cpus_text(result.cpus);

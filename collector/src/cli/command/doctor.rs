@@ -1,0 +1,18 @@
+//! `longpole doctor`
+
+use super::output::to_stdout;
+use crate::cli::plan::DoctorPlan;
+use crate::cli::{Code, Outcome, UserError};
+use crate::doctor::{Machine, all_required, check};
+use crate::present::{doctor, style};
+
+/// Checks this machine: exit code 0, or 77 if recording is not possible.
+pub fn run(plan: DoctorPlan) -> Result<Outcome, UserError> {
+    let checks = check(&Machine::read());
+    if plan.json {
+        to_stdout(|out| doctor::json(&checks, out))?;
+    } else {
+        to_stdout(|out| doctor::text(&checks, &style::for_stdout(), out))?;
+    }
+    Ok(if all_required(&checks) { Outcome::Done } else { Outcome::Code(Code::Permission as u8) })
+}

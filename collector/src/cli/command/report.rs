@@ -1,0 +1,24 @@
+//! `longpole report`
+
+use super::output::to_stdout;
+use crate::cli::input::Input;
+use crate::cli::plan::ReportPlan;
+use crate::cli::{Outcome, UserError};
+use crate::present::{json, style, text};
+use engine::report::Detail;
+
+/// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
+pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
+    let program = Input::open(&plan.input)?.into_program()?;
+    let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
+    let report = engine::report::report(&program, &plan.cpus, detail);
+    if plan.json {
+        let options = json::Options { segments: plan.segments };
+        to_stdout(|out| json::write(&report, options, out))?;
+    } else {
+        let headline = engine::report::headline(&report).unwrap_or_default();
+        let options = text::Options { top: plan.top, segments: plan.segments };
+        to_stdout(|out| text::write(&report, &headline, options, &style::for_stdout(), out))?;
+    }
+    Ok(Outcome::Done)
+}

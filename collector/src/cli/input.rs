@@ -1,0 +1,243 @@
+//! Opening what an analysis command is given: a session or a program JSON, told apart by content.
+
+use super::UserError;
+use super::plan::InputPlan;
+use crate::session::{self, Damage, DamageKind, SessionError, SessionInfo};
+use engine::event::Recording;
+use engine::program::Program;
+use engine::report::Finding;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// A program JSON larger than this is refused: 10 million operations take about 200 MB.
+const MOST_JSON_BYTES: u64 = 4 << 30;
+
+/// Bytes looked at to tell what a file is; leading blanks of a JSON must fit.
+const START_BYTES: usize = 1 << 16;
+
+const FOREIGN: &str =
+    "give a file made by `longpole record`, or a program JSON ({\"format\":\"longpole-program\",...})";
+
+/// What a file turned out to be.
+#[derive(Debug)]
+pub enum Input {
+    /// A recording.
+    Session(Box<(Recording, SessionInfo)>),
+    /// A program JSON.
+    Program(Program),
+}
+
+impl Input {
+    /// Opens and reads it. Every error is one line that names the file.
+    pub fn open(plan: &InputPlan) -> Result<Input, UserError> {
+        match plan {
+            InputPlan::Stdin => {
+                let mut start = Vec::new();
+                let mut stdin = io::stdin().lock();
+                stdin
+                    .by_ref()
+                    .take(START_BYTES as u64)
+                    .read_to_end(&mut start)
+                    .map_err(|error| unreadable("standard input", &error))?;
+                Input::from_stream("standard input", start, stdin)
+            }
+            InputPlan::File(path) => Input::from_file(path),
+        }
+    }
+
+    fn from_file(path: &Path) -> Result<Input, UserError> {
+        let name = path.display().to_string();
+        let fail = |error: io::Error| unreadable(&name, &error);
+        let mut file = File::open(path).map_err(fail)?;
+        let metadata = file.metadata().map_err(fail)?;
+        if metadata.is_dir() {
+            return Err(UserError::runtime(format!("{name} is a directory"), "give a file in it"));
+        }
+        let mut start = Vec::new();
+        file.by_ref().take(START_BYTES as u64).read_to_end(&mut start).map_err(fail)?;
+        if !metadata.is_file() {
+            return Input::from_stream(&name, start, file);
+        }
+        match Content::of(&start) {
+            Content::Session => {
+                file.seek(SeekFrom::Start(0)).map_err(fail)?;
+                Input::session(&name, BufReader::with_capacity(1 << 20, file))
+            }
+            Content::Program => Input::program(&name, start, file),
+            Content::Other(problem, hint) => Err(UserError::runtime(format!("{name} {problem}"), hint)),
+        }
+    }
+
+    /// A pipe or the like: it can only be read once.
+    fn from_stream(name: &str, start: Vec<u8>, rest: impl Read) -> Result<Input, UserError> {
+        match Content::of(&start) {
+            Content::Session => {
+                let bytes = read_all(name, start, rest)?;
+                Input::session(name, Cursor::new(bytes))
+            }
+            Content::Program => Input::program(name, start, rest),
+            Content::Other(problem, hint) => Err(UserError::runtime(format!("{name} {problem}"), hint)),
+        }
+    }
+
+    fn session(name: &str, source: impl Read + Seek) -> Result<Input, UserError> {
+        let read = session::read_from(source).map_err(|error| session_error(name, &error))?;
+        Ok(Input::Session(Box::new(read)))
+    }
+
+    fn program(name: &str, start: Vec<u8>, rest: impl Read) -> Result<Input, UserError> {
+        let bytes = read_all(name, start, rest)?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            UserError::runtime(
+                format!("{name} is not UTF-8 text: see byte {}", error.utf8_error().valid_up_to()),
+                "save the program as UTF-8",
+            )
+        })?;
+        let program = engine::program::json::read(text.strip_prefix('\u{feff}').unwrap_or(&text))
+            .map_err(|error| UserError::runtime(format!("{name}: {error}"), error.hint()))?;
+        Ok(Input::Program(program))
+    }
+
+    /// The program, with a finding for everything that is missing from the file.
+    pub fn into_program(self) -> Result<Program, UserError> {
+        match self {
+            Input::Program(program) => Ok(program),
+            Input::Session(read) => {
+                let (_, info) = *read;
+                let findings = session_findings(&info).into_iter().map(|finding| finding.text);
+                let findings: Vec<String> = findings.collect();
+                Err(UserError::runtime(
+                    format!("this build cannot analyse sessions yet {}", findings.join(" ")),
+                    "build a newer longpole",
+                ))
+            }
+        }
+    }
+}
+
+/// What is wrong with the file itself, as findings for the report.
+fn session_findings(info: &SessionInfo) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(damage) = &info.damage {
+        findings.push(Finding { kind: damage_kind(damage).into(), text: format!("{damage}.") });
+    }
+    if info.unknown_records > 0 {
+        let text = format!(
+            "{} records are of a kind that this longpole does not know: use the one that recorded them.",
+            info.unknown_records
+        );
+        findings.push(Finding { kind: "unknown_records".into(), text });
+    }
+    findings
+}
+
+fn damage_kind(damage: &Damage) -> &'static str {
+    match damage.kind {
+        DamageKind::NoEnd | DamageKind::Cut { .. } => "cut_session",
+        DamageKind::Corrupt { .. } => "damaged_session",
+        DamageKind::Trailing => "trailing_bytes",
+        DamageKind::TooLarge => "session_too_large",
+    }
+}
+
+/// What the first bytes of a file tell.
+#[derive(Debug, PartialEq, Eq)]
+enum Content {
+    Session,
+    Program,
+    /// What it is instead, as the rest of a sentence, and what to do.
+    Other(&'static str, &'static str),
+}
+
+impl Content {
+    fn of(start: &[u8]) -> Content {
+        const PACKED: &str = "unpack it first";
+        if session::is_session(start) {
+            return Content::Session;
+        }
+        let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+        match text {
+            [b'{', ..] => Content::Program,
+            [] if start.is_empty() => {
+                Content::Other("is empty", "record again: nothing was saved before it ended")
+            }
+            [] => Content::Other("holds nothing but blanks", FOREIGN),
+            [0x1f, 0x8b, ..] => Content::Other("is compressed by gzip", PACKED),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Content::Other("is compressed by zstd", PACKED),
+            [0xfd, b'7', b'z', b'X', b'Z', ..] => Content::Other("is compressed by xz", PACKED),
+            [0x7f, b'E', b'L', b'F', ..] => Content::Other(
+                "is a program's binary, not a recording of it",
+                "record it first: longpole record -o FILE -- BINARY",
+            ),
+            [b'P', b'E', b'R', b'F', b'I', b'L', b'E', ..] => {
+                Content::Other("is a recording of perf, not of longpole", "record with `longpole record`")
+            }
+            [b'[', ..] => Content::Other("is a JSON list, not a program", FOREIGN),
+            _ => Content::Other("is neither a longpole session nor a program", FOREIGN),
+        }
+    }
+}
+
+fn read_all(name: &str, mut start: Vec<u8>, rest: impl Read) -> Result<Vec<u8>, UserError> {
+    rest.take(MOST_JSON_BYTES).read_to_end(&mut start).map_err(|error| unreadable(name, &error))?;
+    if start.len() as u64 >= MOST_JSON_BYTES {
+        let problem = format!("{name} is larger than {} GiB", MOST_JSON_BYTES >> 30);
+        return Err(UserError::runtime(problem, "split the program, or give the session it was made from"));
+    }
+    Ok(start)
+}
+
+fn unreadable(name: &str, error: &io::Error) -> UserError {
+    match error.kind() {
+        io::ErrorKind::NotFound => UserError::runtime(
+            format!("there is no file {name}"),
+            "check the name; `longpole record -o FILE` makes one",
+        ),
+        io::ErrorKind::PermissionDenied => UserError::runtime(
+            format!("{name} may not be read by you"),
+            "a recording belongs to the user who made it: run as that user, or with sudo",
+        ),
+        io::ErrorKind::OutOfMemory => {
+            UserError::runtime(format!("{name} does not fit into memory"), "use a machine with more memory")
+        }
+        _ => UserError::runtime(
+            format!("{name} cannot be read: {error}"),
+            "check the file and the disk it lies on",
+        ),
+    }
+}
+
+fn session_error(name: &str, error: &SessionError) -> UserError {
+    match error {
+        SessionError::Io(error) => unreadable(name, error),
+        other => UserError::runtime(format!("{name}: {other}"), other.hint()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_apart_by_their_first_bytes() {
+        assert_eq!(Content::of(b"\x9fLPS\r\n\x1a\nmore"), Content::Session);
+        assert_eq!(Content::of(b"\x9fLP"), Content::Session);
+        assert_eq!(Content::of(b" \n\t{\"format\":"), Content::Program);
+        assert_eq!(Content::of(b"\xef\xbb\xbf{"), Content::Program);
+        let problem = |start: &[u8]| match Content::of(start) {
+            Content::Other(problem, hint) => {
+                assert!(!hint.is_empty());
+                problem
+            }
+            content => panic!("{content:?}"),
+        };
+        assert_eq!(problem(b""), "is empty");
+        assert_eq!(problem(b" \n "), "holds nothing but blanks");
+        assert_eq!(problem(b"\x7fELF\x02"), "is a program's binary, not a recording of it");
+        assert_eq!(problem(b"PERFILE2"), "is a recording of perf, not of longpole");
+        assert_eq!(problem(b"[1]"), "is a JSON list, not a program");
+        assert_eq!(problem(b"\x9fLPSnot quite"), "is neither a longpole session nor a program");
+        assert_eq!(problem(&[0; 100]), "is neither a longpole session nor a program");
+    }
+}

@@ -1,0 +1,196 @@
+//! What a session or a program holds, as text and as JSON (schema `longpole-info/1`).
+
+use super::cell::{duration, grouped};
+use super::style::{Paint, Style};
+use super::table;
+use crate::session::{Meta, SessionInfo};
+use engine::event::{LossCounts, NoteKind, Recording};
+use engine::program::Program;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// What there is to say about a file. Fields may be added.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Facts {
+    schema: &'static str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<SessionFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<ProgramFacts>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct SessionFacts {
+    format: String,
+    whole: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<DamageFacts>,
+    meta: Option<Meta>,
+    file_bytes: u64,
+    chunks: u64,
+    events: u64,
+    unknown_chunks: u64,
+    unknown_records: u64,
+    duration_ns: u64,
+    processes: usize,
+    threads: usize,
+    functions: usize,
+    probes_off: usize,
+    gaps: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss: Option<LossCounts>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct DamageFacts {
+    at_byte: u64,
+    unread_bytes: u64,
+    unread_chunks: u64,
+    unread_events: u64,
+    text: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ProgramFacts {
+    threads: usize,
+    operations: usize,
+    functions: usize,
+    objects: usize,
+}
+
+const SCHEMA: &str = "longpole-info/1";
+
+impl Facts {
+    /// A session's.
+    pub fn of_session(recording: &Recording, info: &SessionInfo) -> Facts {
+        let times = || recording.events.iter().map(|event| event.header().time_ns);
+        // The window, as far as its edges are known.
+        let start = Some(recording.facts.start_ns).filter(|start| *start != 0).or_else(|| times().min());
+        let end = recording.facts.end.as_ref().map(|end| end.end_ns).or_else(|| times().max());
+        let duration_ns = start.zip(end).map_or(0, |(start, end)| end.saturating_sub(start));
+        let off = recording.notes.iter().map(|note| match &note.kind {
+            NoteKind::ProbesOff { functions, .. } => functions.len(),
+            _ => 0,
+        });
+        let gaps = recording.notes.iter().filter(|note| matches!(note.kind, NoteKind::Gap { .. }));
+        let session = SessionFacts {
+            format: format!("{}.{}", info.version.0, info.version.1),
+            whole: info.whole(),
+            damage: info.damage.as_ref().map(|damage| DamageFacts {
+                at_byte: damage.at_byte,
+                unread_bytes: damage.unread_bytes,
+                unread_chunks: damage.unread_chunks,
+                unread_events: damage.unread_events,
+                text: damage.to_string(),
+            }),
+            meta: info.meta.clone(),
+            file_bytes: info.file_bytes,
+            chunks: info.chunks,
+            events: info.events,
+            unknown_chunks: info.unknown_chunks,
+            unknown_records: info.unknown_records,
+            duration_ns,
+            processes: recording.facts.processes.len(),
+            threads: recording.facts.threads.len(),
+            functions: recording.facts.functions.len(),
+            probes_off: off.sum(),
+            gaps: gaps.count(),
+            loss: recording.facts.end.as_ref().map(|end| end.loss),
+        };
+        Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
+    }
+
+    /// A program's.
+    pub fn of_program(program: &Program) -> Facts {
+        let facts = ProgramFacts {
+            threads: program.threads.len(),
+            operations: program.threads.iter().map(|thread| thread.operations.len()).sum(),
+            functions: program.functions.len(),
+            objects: program.objects.len(),
+        };
+        Facts { schema: SCHEMA, kind: "program", session: None, program: Some(facts) }
+    }
+}
+
+/// One line of JSON.
+pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
+    serde_json::to_writer(&mut out, facts)?;
+    out.write_all(b"\n")
+}
+
+/// A few lines for people.
+pub fn text(facts: &Facts, style: &Style, mut out: impl Write) -> io::Result<()> {
+    let out = &mut out;
+    if let Some(session) = &facts.session {
+        session_text(session, style, out)?;
+    }
+    if let Some(program) = &facts.program {
+        line(out, style, "kind", "program JSON")?;
+        line(out, style, "threads", &grouped(program.threads as u64))?;
+        line(out, style, "operations", &grouped(program.operations as u64))?;
+        line(out, style, "functions", &grouped(program.functions as u64))?;
+        line(out, style, "objects", &grouped(program.objects as u64))?;
+    }
+    Ok(())
+}
+
+fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    line(out, style, "kind", &format!("session, format {}", session.format))?;
+    if let Some(damage) = &session.damage {
+        table::wrap(out, style, Paint::Warning, "", &style.text(&format!("! {}.", damage.text)), "  ")?;
+    }
+    if let Some(meta) = &session.meta {
+        line(out, style, "command", &meta.command.join(" "))?;
+        let pids: Vec<String> = meta.pids.iter().map(u32::to_string).collect();
+        line(out, style, "processes", &pids.join(", "))?;
+        let time = UNIX_EPOCH.checked_add(Duration::from_nanos(meta.clock.realtime_ns));
+        let time = time.map(|time| humantime::format_rfc3339_seconds(time).to_string());
+        line(out, style, "recorded", &time.unwrap_or_default())?;
+        let machine = format!(
+            "{}, Linux {}, {}, {} CPUs",
+            meta.host, meta.kernel_release, meta.machine, meta.cpu_count
+        );
+        line(out, style, "on", &machine)?;
+        line(out, style, "by", &format!("longpole {}", meta.longpole_version))?;
+        let options: Vec<String> = meta.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if !options.is_empty() {
+            line(out, style, "options", &options.join(" "))?;
+        }
+    }
+    line(out, style, "duration", &duration(session.duration_ns as f64))?;
+    let per_event = session.file_bytes as f64 / session.events.max(1) as f64;
+    let events =
+        format!("{} in {} bytes ({per_event:.1} each)", grouped(session.events), grouped(session.file_bytes));
+    line(out, style, "events", &events)?;
+    line(out, style, "threads", &format!("{} at the start", grouped(session.threads as u64)))?;
+    let functions = format!(
+        "{} probed, {} taken off",
+        grouped(session.functions as u64),
+        grouped(session.probes_off as u64)
+    );
+    line(out, style, "functions", &functions)?;
+    match &session.loss {
+        Some(loss) => line(
+            out,
+            style,
+            "lost",
+            &format!(
+                "{} (dropped {}, missed {}, late {}, undecodable {}); {} gaps",
+                grouped(loss.lost()),
+                grouped(loss.dropped),
+                grouped(loss.missed),
+                grouped(loss.late),
+                grouped(loss.undecodable),
+                grouped(session.gaps as u64)
+            ),
+        ),
+        None => line(out, style, "lost", "not known: the recording has no end"),
+    }
+}
+
+fn line(out: &mut impl Write, style: &Style, label: &str, text: &str) -> io::Result<()> {
+    let label = format!("{label:<15} ");
+    table::wrap(out, style, Paint::Plain, &label, &style.text(text), &" ".repeat(16))
+}
