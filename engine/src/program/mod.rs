@@ -54,11 +54,25 @@ pub struct Thread {
 }
 
 impl Program {
-    /// The name of an edge; edges without a name are called `e` + number.
+    /// The name of an edge; edges without a name are called `e` + number, with underscores after the `e` if need be to
+    /// be unlike all others. Looks at all names: for messages.
     pub fn edge_name(&self, edge: EdgeId) -> std::borrow::Cow<'_, str> {
         match self.edges.get(edge.0 as usize) {
             Some(name) => name.as_str().into(),
-            None => format!("e{}", edge.0).into(),
+            None => format!("{}{}", self.unnamed_edge(), edge.0).into(),
         }
+    }
+
+    /// What the names of edges without a name start with.
+    fn unnamed_edge(&self) -> String {
+        let mut start = String::from("e");
+        let is_numbered = |name: &str, start: &str| {
+            let digits = name.strip_prefix(start).unwrap_or("");
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        while self.edges.iter().any(|name| is_numbered(name, &start)) {
+            start.push('_');
+        }
+        start
     }
 }

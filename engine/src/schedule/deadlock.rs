@@ -21,7 +21,8 @@ impl Simulation<'_> {
             cases.push(format!("{} more threads wait", count - NAMED));
         }
         let end = Ticks(self.agenda.now()).as_ns_f64();
-        let text = format!("deadlock after {end} ns, the result is up to there: {}", cases.join("; "));
+        let text =
+            format!("nothing more happens after {end} ns (the result is up to there): {}", cases.join("; "));
         Some(Finding { kind: "deadlock".to_owned(), text })
     }
 

@@ -125,16 +125,12 @@ struct Names {
 impl Names {
     fn of(program: &Program) -> Result<Names, String> {
         let edges = unique("edges", program.edges.iter().map(String::as_str))?;
-        let mut unnamed_edge = String::from("e");
-        while program.edges.iter().any(|name| is_numbered(name, &unnamed_edge)) {
-            unnamed_edge.push('_');
-        }
         Ok(Names {
             functions: unique("functions", program.functions.iter().map(|function| function.name.as_str()))?,
             objects: unique("objects", program.objects.iter().map(String::as_str))?,
             threads: unique("threads", program.threads.iter().map(|thread| thread.name.as_str()))?,
             edges,
-            unnamed_edge,
+            unnamed_edge: program.unnamed_edge(),
         })
     }
 
@@ -144,11 +140,6 @@ impl Names {
             None => format!("\"{}{}\"", self.unnamed_edge, edge.0).into(),
         }
     }
-}
-
-fn is_numbered(name: &str, prefix: &str) -> bool {
-    let digits = name.strip_prefix(prefix).unwrap_or("");
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn unique<'n>(what: &str, names: impl Iterator<Item = &'n str> + Clone) -> Result<Vec<String>, String> {
