@@ -6,4 +6,5 @@ pub mod present;
 pub mod probe;
 pub mod session;
 pub mod symbols;
+pub mod target;
 pub mod tui;

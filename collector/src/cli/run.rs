@@ -25,7 +25,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(plan: Plan) -> Result<Outcome, UserError> {
     match plan {
-        Plan::Record(_) | Plan::Top(_) | Plan::Gate(_) => Err(not_built("capture")),
+        Plan::Record(_) | Plan::Top(_) => Err(not_built("capture")),
+        Plan::Gate(plan) => Ok(Outcome::Code(crate::target::gate::run(plan.fd, &plan.command))),
         Plan::Report(plan) => command::report::run(&plan),
         Plan::Export(plan) => command::export::run(&plan),
         Plan::Info(plan) => command::info::run(&plan),
@@ -84,6 +85,9 @@ fn finish(outcome: Outcome) -> ExitCode {
         Outcome::Done => ExitCode::SUCCESS,
         Outcome::Code(code) => ExitCode::from(code),
         // A shell shows a command killed by signal n as 128 + n.
-        Outcome::Signal(signal) => ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255)),
+        Outcome::Signal(signal) => {
+            crate::target::signals::end_by(signal);
+            ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255))
+        }
     }
 }

@@ -1,0 +1,94 @@
+//! Why a process cannot be watched: one line each, a hint, and the exit code.
+
+use crate::cli::{Code, UserError};
+
+/// A process that cannot be watched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// There is none.
+    #[error("no process with PID {pid}")]
+    NoSuchProcess {
+        /// The PID asked for.
+        pid: u32,
+    },
+    /// It has ended, its parent has not yet asked how.
+    #[error("process {pid} is a zombie: it has already ended")]
+    Zombie {
+        /// The PID asked for.
+        pid: u32,
+    },
+    /// It was there a moment ago.
+    #[error("process {pid} ended while longpole was attaching to it")]
+    ExitedDuringAttach {
+        /// The PID asked for.
+        pid: u32,
+    },
+    /// The kernel does not let us look into it.
+    #[error("no permission to watch process {pid}: cannot read {what}")]
+    NoPermission {
+        /// The PID asked for.
+        pid: u32,
+        /// The file that was refused.
+        what: String,
+    },
+    /// It runs no user code.
+    #[error("process {pid} is a kernel thread: it has no program to watch")]
+    KernelThread {
+        /// The PID asked for.
+        pid: u32,
+    },
+    /// longpole itself.
+    #[error("process {pid} is longpole itself")]
+    OwnProcess {
+        /// The PID asked for.
+        pid: u32,
+    },
+    /// The number names a thread that does not lead its process.
+    #[error("{tid} is a thread of process {pid}")]
+    IsThread {
+        /// The number asked for.
+        tid: u32,
+        /// Its process.
+        pid: u32,
+    },
+    /// /proc holds something that is not understood.
+    #[error("cannot read {what} of process {pid}")]
+    Unreadable {
+        /// The PID asked for.
+        pid: u32,
+        /// The file, and why.
+        what: String,
+    },
+}
+
+impl TargetError {
+    /// What the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            TargetError::NoSuchProcess { .. } => "list processes with `ps -e`".into(),
+            TargetError::Zombie { .. } => "watch the program from its start: `longpole record -- CMD`".into(),
+            TargetError::ExitedDuringAttach { .. } => {
+                "for short programs use `longpole record -- CMD`, which starts them".into()
+            }
+            TargetError::NoPermission { .. } => {
+                "run longpole as root: `sudo longpole ...`, or grant it cap_sys_ptrace".into()
+            }
+            TargetError::KernelThread { .. } => "give the PID of a program".into(),
+            TargetError::OwnProcess { .. } => "give the PID of another program".into(),
+            TargetError::IsThread { pid, .. } => format!("watch the whole process with `-p {pid}`"),
+            TargetError::Unreadable { .. } => {
+                "check that /proc is mounted: `mount -t proc proc /proc`".into()
+            }
+        }
+    }
+}
+
+impl From<TargetError> for UserError {
+    fn from(error: TargetError) -> UserError {
+        let code = match error {
+            TargetError::NoPermission { .. } => Code::Permission,
+            _ => Code::Runtime,
+        };
+        UserError::new(code, error.to_string(), error.hint())
+    }
+}

@@ -1,0 +1,151 @@
+//! Threads and processes at attach, for the recording's facts.
+
+use super::clock::{monotonic_ns, tick_ns};
+use super::error::TargetError;
+use super::proc_dir::ProcDir;
+use super::proc_text::{Stat, cpu_time_ns};
+use super::process::{Process, comm, descendants};
+use engine::event::{Facts, ProcessFact, ThreadFact};
+use std::collections::BTreeSet;
+
+/// New threads and children may appear while the lists are read: they are read again until nothing is new, this
+/// often at most. Whoever is born later is in the events, since capture starts before this.
+const MAX_ROUNDS: usize = 16;
+
+/// The processes and threads of `pid` (and its existing descendants, if `children`) as /proc shows them now; the
+/// process asked for comes first. `Facts::start_ns` stays 0: only the capture knows from when on events are
+/// complete. Call this after it has started, so that no thread can be born unseen.
+pub fn attach_facts(pid: u32, children: bool) -> Result<Facts, TargetError> {
+    let mut facts = Facts::default();
+    add(&mut facts, &Process::open(pid)?)?;
+    let mut seen = BTreeSet::from([pid]);
+    for _ in 0..if children { MAX_ROUNDS } else { 0 } {
+        let new: Vec<u32> = descendants(pid).into_iter().filter(|&child| seen.insert(child)).collect();
+        if new.is_empty() {
+            break;
+        }
+        for child in new {
+            // A child that has ended meanwhile, or that may not be looked at, does not spoil the rest.
+            if let Ok(process) = Process::open(child) {
+                let _ = add(&mut facts, &process);
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// The living threads of a process now, for instance at the end of a recording.
+pub fn threads_of(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
+    threads(&ProcDir::open(pid)?)
+}
+
+fn add(facts: &mut Facts, process: &Process) -> Result<(), TargetError> {
+    facts.threads.extend(threads(process.folder())?);
+    facts.processes.push(ProcessFact {
+        pid: process.pid,
+        comm: process.comm.clone(),
+        executable: process.executable.clone(),
+    });
+    Ok(())
+}
+
+fn threads(folder: &ProcDir) -> Result<Vec<ThreadFact>, TargetError> {
+    let mut seen = BTreeSet::new();
+    let mut threads = Vec::new();
+    for _ in 0..MAX_ROUNDS {
+        let new: Vec<u32> = folder.numbers("task")?.into_iter().filter(|&tid| seen.insert(tid)).collect();
+        if new.is_empty() {
+            break;
+        }
+        threads.extend(new.into_iter().filter_map(|tid| thread(folder, tid)));
+    }
+    if threads.is_empty() {
+        return Err(TargetError::ExitedDuringAttach { pid: folder.pid() });
+    }
+    Ok(threads)
+}
+
+/// A thread that is gone is none.
+fn thread(folder: &ProcDir, tid: u32) -> Option<ThreadFact> {
+    let read = |name: &str| folder.text(&format!("task/{tid}/{name}")).ok();
+    let stat = Stat::parse(&read("stat")?)?;
+    let cpu_time_ns = read("schedstat").as_deref().and_then(cpu_time_ns);
+    let seen_ns = monotonic_ns();
+    (!stat.is_dead()).then(|| ThreadFact {
+        tid,
+        pid: folder.pid(),
+        start_time_ns: stat.start_ticks.saturating_mul(tick_ns()),
+        comm: comm(&read("comm").unwrap_or_default()),
+        state: stat.thread_state(),
+        seen_ns,
+        cpu_time_ns,
+        ..ThreadFact::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::event::ThreadState;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Child, Command, Stdio};
+
+    struct Killed(Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_sleeping_child_and_its_own_child() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 100 & echo $!; wait"]).stdout(Stdio::piped());
+        let mut shell = Killed(command.spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(shell.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (pid, grandchild) = (shell.0.id(), line.trim().parse::<u32>().unwrap());
+        let before = monotonic_ns();
+        let facts = loop {
+            // The grandchild may not have run exec yet.
+            let facts = attach_facts(pid, true).unwrap();
+            let asleep = facts.threads.iter().all(|thread| thread.state == ThreadState::Sleeping);
+            if facts.processes.iter().any(|process| process.comm == "sleep") && asleep {
+                break facts;
+            }
+            std::thread::yield_now();
+        };
+        let without = attach_facts(pid, false).unwrap();
+        Command::new("kill").arg(grandchild.to_string()).status().unwrap();
+
+        assert_eq!((facts.processes.len(), facts.threads.len()), (2, 2));
+        let (main, child) = (&facts.processes[0], &facts.processes[1]);
+        assert_eq!((main.pid, main.comm.as_str(), child.pid), (pid, "sh", grandchild));
+        assert!(child.executable.starts_with('/'), "{}", child.executable);
+        let thread = &facts.threads[0];
+        assert_eq!((thread.tid, thread.pid), (pid, pid));
+        assert!(thread.seen_ns >= before && thread.seen_ns <= monotonic_ns());
+        assert!(thread.start_time_ns > 0);
+        assert_eq!((without.processes.len(), without.threads.len()), (1, 1));
+    }
+
+    #[test]
+    fn threads_of_this_very_process() {
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let named = std::thread::Builder::new().name("a\u{1b}b".into());
+        let worker = named.spawn(move || wait.recv().is_err()).unwrap();
+        let threads = loop {
+            let threads = threads_of(std::process::id()).unwrap();
+            if threads.iter().any(|thread| thread.comm == "a\u{fffd}b") {
+                break threads;
+            }
+            std::thread::yield_now();
+        };
+        let own = threads.iter().find(|thread| thread.state == ThreadState::Running);
+        assert!(own.is_some_and(|own| own.cpu_time_ns.is_some_and(|ns| ns > 0)), "{threads:?}");
+        drop(stop);
+        worker.join().unwrap();
+    }
+}

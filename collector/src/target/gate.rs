@@ -1,0 +1,174 @@
+//! The gate: `longpole __gate FD -- CMD…` is a child that waits on a socket until its parent has put every probe
+//! in place, then becomes the command in the same process.
+//!
+//! A hook between fork and exec cannot wait: `spawn` of the standard library itself waits for the exec. So the
+//! child first becomes longpole again, and that waits.
+//!
+//! On the socket: the gate says `R`; the parent sends one release message; then either the socket closes because
+//! exec has happened, or the gate sends why not. A parent that dies closes the socket: the command never runs.
+
+use super::owner::SudoUser;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The hidden subcommand.
+pub const SUBCOMMAND: &str = "__gate";
+
+/// Sent by the gate when it waits.
+pub(super) const READY: u8 = b'R';
+
+/// Longest path accepted, as in the kernel.
+const MAX_PATH: u32 = 4096;
+
+/// What the hidden subcommand does. Returns only if the command could not be run, with longpole's exit code: 127
+/// not found, 126 not executable, 125 anything else.
+pub fn run(fd: i32, command: &[OsString]) -> u8 {
+    // An error here: the parent has died, or this was typed by hand.
+    wait_and_exec(fd, command).unwrap_or(125)
+}
+
+/// The parent's word to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Release {
+    /// The file to execute; the command's own name stays its first argument.
+    pub program: PathBuf,
+    /// Whom to become before that.
+    pub user: Option<SudoUser>,
+}
+
+impl Release {
+    pub fn write(&self, mut to: impl Write) -> io::Result<()> {
+        let path = self.program.as_os_str().as_bytes();
+        let mut message = vec![u8::from(self.user.is_some())];
+        let (uid, gid) = self.user.as_ref().map_or((0, 0), |user| (user.uid, user.gid));
+        let length = u32::try_from(path.len()).map_err(io::Error::other)?;
+        for number in [uid, gid, length] {
+            message.extend(number.to_le_bytes());
+        }
+        message.extend(path);
+        to.write_all(&message)
+    }
+
+    fn read(mut from: impl Read) -> io::Result<Release> {
+        let mut header = [0u8; 13];
+        from.read_exact(&mut header)?;
+        let number =
+            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        if number(9) > MAX_PATH {
+            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        }
+        let mut path = vec![0u8; number(9) as usize];
+        from.read_exact(&mut path)?;
+        Ok(Release {
+            program: PathBuf::from(OsString::from_vec(path)),
+            user: (header[0] == 1).then(|| SudoUser { uid: number(1), gid: number(5) }),
+        })
+    }
+}
+
+/// Why the gate could not become the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// Whether it was about the user, not the command.
+    pub about_user: bool,
+    /// The kernel's error number.
+    pub errno: i32,
+}
+
+impl Failure {
+    fn new(about_user: bool, error: &io::Error) -> Failure {
+        Failure { about_user, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
+    }
+
+    fn to_bytes(self) -> [u8; 5] {
+        let [a, b, c, d] = self.errno.to_le_bytes();
+        [u8::from(self.about_user), a, b, c, d]
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Option<Failure> {
+        let &[about_user, a, b, c, d] = bytes else { return None };
+        Some(Failure { about_user: about_user == 1, errno: i32::from_le_bytes([a, b, c, d]) })
+    }
+}
+
+fn wait_and_exec(fd: i32, command: &[OsString]) -> io::Result<u8> {
+    let mut socket = adopt(fd)?;
+    socket.write_all(&[READY])?;
+    let release = Release::read(&mut socket)?;
+    let became_user = release.user.as_ref().map_or(Ok(()), SudoUser::take_over_process);
+    let failure = match became_user {
+        Ok(()) => Failure::new(false, &exec(&release, command)),
+        Err(error) => Failure::new(true, &error),
+    };
+    socket.write_all(&failure.to_bytes())?;
+    Ok(match failure {
+        Failure { about_user: true, .. } => 125,
+        Failure { errno: libc::ENOENT | libc::ENOTDIR, .. } => 127,
+        _ => 126,
+    })
+}
+
+/// Takes over the socket that the parent left open for us, closing on exec from now on.
+fn adopt(fd: i32) -> io::Result<UnixStream> {
+    if fd <= 2 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: fcntl with F_SETFD only changes a flag of a descriptor, or fails if there is none.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, and nothing else in this process knows it.
+    let socket = unsafe { UnixStream::from_raw_fd(fd) };
+    socket.peer_addr()?;
+    Ok(socket)
+}
+
+/// Becomes the command. Comes back only with the reason why not.
+fn exec(release: &Release, command: &[OsString]) -> io::Error {
+    let Some((name, arguments)) = command.split_first() else {
+        return io::Error::from_raw_os_error(libc::ENOENT);
+    };
+    let mut program = Command::new(&release.program);
+    program.arg0(name).args(arguments);
+    // What sudo has set for root would make the user's program write into root's home.
+    if let Some(account) = release.user.as_ref().and_then(SudoUser::account) {
+        let name = OsStr::from_bytes(account.name.as_bytes());
+        program.env("HOME", &account.home).env("USER", name).env("LOGNAME", name);
+    }
+    program.exec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_back_as_they_went() {
+        for user in [None, Some(SudoUser { uid: 1000, gid: 0x0102_0304 })] {
+            let release = Release { program: PathBuf::from("/bin/a b"), user };
+            let mut bytes = Vec::new();
+            release.write(&mut bytes).unwrap();
+            assert_eq!(Release::read(&bytes[..]).unwrap(), release);
+            for cut in 0..bytes.len() {
+                assert!(Release::read(&bytes[..cut]).is_err(), "{cut}");
+            }
+        }
+        assert!(Release::read(&[0xff; 64][..]).is_err());
+        let failure = Failure { about_user: true, errno: -7 };
+        assert_eq!(Failure::from_bytes(&failure.to_bytes()), Some(failure));
+        assert_eq!(Failure::from_bytes(&[1, 2]), None);
+    }
+
+    #[test]
+    fn typed_by_hand_it_does_nothing() {
+        assert_eq!(run(-1, &["true".into()]), 125);
+        assert_eq!(run(0, &["true".into()]), 125);
+        assert_eq!(run(1_000_000, &["true".into()]), 125);
+    }
+}

@@ -1,0 +1,273 @@
+//! Starting a command so that it is watched from its first instruction.
+
+use super::command;
+use super::gate::{self, Failure, READY, Release};
+use super::owner::SudoUser;
+use crate::cli::{Code, UserError};
+use crate::symbols::safe;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// How long the gate may take to say that it waits.
+const GATE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Starts commands held at a gate.
+#[derive(Debug)]
+pub struct Launch;
+
+/// How a command is started.
+#[derive(Debug)]
+pub struct LaunchOptions {
+    /// Under sudo: run it as root, not as the user behind sudo.
+    pub keep_root: bool,
+    /// The user behind sudo, if there is one.
+    pub sudo_user: Option<SudoUser>,
+    /// Its standard input.
+    pub stdin: ChildStream,
+    /// Its standard output.
+    pub stdout: ChildStream,
+    /// Its standard error.
+    pub stderr: ChildStream,
+    /// The program that knows `__gate`: longpole itself.
+    pub gate_program: PathBuf,
+}
+
+impl Default for LaunchOptions {
+    fn default() -> LaunchOptions {
+        LaunchOptions {
+            keep_root: false,
+            sudo_user: SudoUser::from_environment(),
+            stdin: ChildStream::Inherit,
+            stdout: ChildStream::Inherit,
+            stderr: ChildStream::Inherit,
+            gate_program: PathBuf::from("/proc/self/exe"),
+        }
+    }
+}
+
+/// Where one of the command's standard streams leads.
+#[derive(Debug)]
+pub enum ChildStream {
+    /// To where ours leads.
+    Inherit,
+    /// Nowhere.
+    Null,
+    /// To an open file (`top` keeps the command off its screen).
+    File(File),
+}
+
+impl From<ChildStream> for Stdio {
+    fn from(stream: ChildStream) -> Stdio {
+        match stream {
+            ChildStream::Inherit => Stdio::inherit(),
+            ChildStream::Null => Stdio::null(),
+            ChildStream::File(file) => Stdio::from(file),
+        }
+    }
+}
+
+/// Why a command could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// There is no such file, here or in PATH.
+    #[error("cannot find the command {}", safe(&command.to_string_lossy()))]
+    NotFound {
+        /// Its name.
+        command: OsString,
+    },
+    /// There is one, but it cannot be executed.
+    #[error("cannot execute {}: {why}", safe(&command.to_string_lossy()))]
+    NotExecutable {
+        /// Its name.
+        command: OsString,
+        /// Why not.
+        why: String,
+    },
+    /// The user behind sudo could not be restored.
+    #[error("cannot run the command as user {uid}: {why}")]
+    User {
+        /// The user.
+        uid: u32,
+        /// Why not.
+        why: String,
+    },
+    /// longpole's own part failed.
+    #[error("cannot start a process for the command: {why}")]
+    Gate {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl LaunchError {
+    /// What the user can do.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            LaunchError::NotFound { .. } => {
+                "check its spelling; a program in this folder is started as ./NAME"
+            }
+            LaunchError::NotExecutable { .. } => "give a program or a script that you can run yourself",
+            LaunchError::User { .. } => "add --keep-root to run the command as root",
+            LaunchError::Gate { .. } => {
+                "start the command yourself and attach to it: `longpole record -p PID`"
+            }
+        }
+    }
+
+    /// 127, 126 or 125, as `env` and `timeout` use them.
+    pub fn code(&self) -> Code {
+        match self {
+            LaunchError::NotFound { .. } => Code::NotFound,
+            LaunchError::NotExecutable { .. } => Code::NotExecutable,
+            LaunchError::User { .. } | LaunchError::Gate { .. } => Code::Launch,
+        }
+    }
+}
+
+impl From<LaunchError> for UserError {
+    fn from(error: LaunchError) -> UserError {
+        UserError::new(error.code(), error.to_string(), error.hint())
+    }
+}
+
+/// A child process that waits at the gate, or has passed it. Dropped before [`GatedChild::release`], the command
+/// never runs; dropped after, it runs on.
+#[derive(Debug)]
+pub struct GatedChild {
+    child: Child,
+    socket: Option<UnixStream>,
+    release: Release,
+    name: OsString,
+    binary: Option<PathBuf>,
+}
+
+impl Launch {
+    /// Starts a process for the command and holds it. Its PID is final: the command runs in it.
+    pub fn gated(command: &[OsString], options: LaunchOptions) -> Result<GatedChild, LaunchError> {
+        let gate_error = |error: io::Error| LaunchError::Gate { why: error.to_string() };
+        let name = command.first().cloned().unwrap_or_default();
+        let search = std::env::var_os("PATH");
+        let program = command::resolve(&name, search.as_deref())?;
+        let binary = command::binary_of(&program, search.as_deref());
+        let user = options.sudo_user.filter(|_| !options.keep_root);
+
+        let (ours, theirs) = UnixStream::pair().map_err(gate_error)?;
+        let fd = theirs.as_raw_fd();
+        let mut gate = Command::new(&options.gate_program);
+        gate.arg0("longpole").arg(gate::SUBCOMMAND).arg(fd.to_string()).arg("--").args(command);
+        gate.stdin(options.stdin).stdout(options.stdout).stderr(options.stderr);
+        // SAFETY: between fork and exec the closure makes one fcntl call, which is async-signal-safe.
+        unsafe {
+            gate.pre_exec(move || keep_open(fd));
+        }
+        let child = gate.spawn().map_err(gate_error)?;
+        drop(theirs);
+        let release = Release { program, user };
+        let mut gated = GatedChild { child, socket: Some(ours), release, name, binary };
+        gated.wait_until_ready()?;
+        Ok(gated)
+    }
+}
+
+/// Lets a descriptor survive the next exec of this process.
+fn keep_open(fd: i32) -> io::Result<()> {
+    // SAFETY: fcntl with F_SETFD only changes a flag of the descriptor.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl GatedChild {
+    /// The process, before and after the exec.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The ELF file that will hold the command's instructions after the exec, if that can be told: probes can be
+    /// put on it before [`GatedChild::release`].
+    pub fn command_binary(&self) -> Option<&Path> {
+        self.binary.as_deref()
+    }
+
+    /// The command's name as the user wrote it.
+    pub fn command_name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Lets the command run, and returns when exec has happened or failed. Doing it twice does nothing.
+    pub fn release(&mut self) -> Result<(), LaunchError> {
+        let Some(mut socket) = self.socket.take() else { return Ok(()) };
+        let mut answer = Vec::new();
+        // A gate that a signal has ended cannot hear us or answer: `wait` tells. Nothing to read otherwise means
+        // that exec has closed the socket.
+        let heard = self.release.write(&socket).and_then(|()| socket.set_read_timeout(None));
+        if heard.and_then(|()| socket.read_to_end(&mut answer)).is_err() {
+            return Ok(());
+        }
+        let Some(failure) = Failure::from_bytes(&answer) else { return Ok(()) };
+        // It ends now; that it failed is already known.
+        let _ = self.child.wait();
+        Err(self.failed(failure))
+    }
+
+    fn failed(&self, failure: Failure) -> LaunchError {
+        let command = self.name.clone();
+        let why = io::Error::from_raw_os_error(failure.errno).to_string();
+        if failure.about_user {
+            return LaunchError::User { uid: self.release.user.as_ref().map_or(0, |user| user.uid), why };
+        }
+        match failure.errno {
+            libc::ENOENT if self.release.program.exists() => {
+                LaunchError::NotExecutable { command, why: "its interpreter is missing".into() }
+            }
+            libc::ENOENT | libc::ENOTDIR => LaunchError::NotFound { command },
+            _ => LaunchError::NotExecutable { command, why },
+        }
+    }
+
+    /// Waits for the command's end and gives its exit code or signal (see [`crate::cli::Outcome`]).
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    /// The command's end, if it has ended.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Sends it a signal; does nothing once it has ended.
+    pub fn signal(&mut self, signal: i32) -> io::Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        let pid = libc::pid_t::try_from(self.child.id()).map_err(io::Error::other)?;
+        // SAFETY: the child has not been waited for, so that its PID cannot belong to another process.
+        if unsafe { libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), LaunchError> {
+        let Some(socket) = &mut self.socket else { return Ok(()) };
+        let mut byte = [0u8];
+        let heard = socket.set_read_timeout(Some(GATE_PATIENCE)).and_then(|()| socket.read_exact(&mut byte));
+        match heard {
+            Ok(()) if byte == [READY] => Ok(()),
+            Ok(()) => Err(LaunchError::Gate { why: "the gate answers nonsense".into() }),
+            Err(error) => Err(LaunchError::Gate { why: format!("the gate does not answer ({error})") }),
+        }
+    }
+}
+
+impl Drop for GatedChild {
+    fn drop(&mut self) {
+        if self.socket.take().is_some() {
+            // Without its socket the gate ends by itself; one that never worked is ended.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The executable files that a process has mapped, and a path to open each one by.
+
+use super::error::TargetError;
+use super::proc_text::MapLine;
+use super::process::{Process, without_deleted};
+use crate::symbols::{BuildId, ElfFile, safe};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Most executable files looked at in one process.
+const MAX_MODULES: usize = 4096;
+
+/// An executable file in a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Path as the process sees it, safe to print.
+    pub path: String,
+    /// A path that opens the very file that is mapped, also if it is deleted, replaced or in a container; empty
+    /// if there is no such path. Leads nowhere once the process has ended: open it soon.
+    pub open_path: PathBuf,
+    /// Device, major and minor number, as the kernel shows it for mappings.
+    pub device: (u32, u32),
+    /// Inode.
+    pub inode: u64,
+    /// Where its instructions lie, in order of address.
+    pub ranges: Vec<MappedRange>,
+    /// Its build-id, if it has one and may be read.
+    pub build_id: Option<BuildId>,
+    /// Whether it is the program itself, not a library.
+    pub is_main: bool,
+}
+
+/// A stretch of instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedRange {
+    /// First address in the process.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// Where it begins in the file.
+    pub file_offset: u64,
+}
+
+impl Module {
+    /// File name, for people.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// The place in the file of an address in the process.
+    pub fn file_offset(&self, address: u64) -> Option<u64> {
+        let range = self.ranges.iter().find(|range| (range.start..range.end).contains(&address))?;
+        range.file_offset.checked_add(address - range.start)
+    }
+}
+
+/// The executable files of a process: the program first, then libraries by address.
+pub fn modules(process: &Process) -> Result<Vec<Module>, TargetError> {
+    let text = process.folder().text("maps")?;
+    let main_path = std::fs::read_link(process.open_path()).map(|path| safe(&path.to_string_lossy())).ok();
+    let main_inode = std::fs::metadata(process.open_path()).map(|metadata| metadata.ino()).ok();
+    let mut modules = Vec::new();
+    for mut module in grouped(&text) {
+        // Device numbers of files and of mappings differ on some file systems (btrfs, overlayfs).
+        let raw_path = module.open_path.clone();
+        let has_main_path = main_path.as_ref() == Some(&safe(&unescaped(&raw_path)));
+        module.is_main = main_inode == Some(module.inode) && has_main_path;
+        module.open_path = open_path(process, &module, &raw_path);
+        module.build_id = ElfFile::open(&module.open_path).ok().and_then(|elf| elf.build_id);
+        modules.push(module);
+    }
+    modules.sort_by_key(|module| !module.is_main);
+    Ok(modules)
+}
+
+/// Executable mappings of files, grouped by file, in order of their first address. `open_path` is still the path
+/// as the kernel writes it.
+fn grouped(maps: &str) -> Vec<Module> {
+    let mut modules: Vec<Module> = Vec::new();
+    for map in maps.lines().filter_map(MapLine::parse) {
+        if !map.executable || map.inode == 0 {
+            continue;
+        }
+        let range = MappedRange { start: map.start, end: map.end, file_offset: map.file_offset };
+        let same_file = |module: &Module| (module.device, module.inode) == (map.device, map.inode);
+        match modules.iter().position(same_file) {
+            Some(at) => modules[at].ranges.push(range),
+            None if modules.len() >= MAX_MODULES => break,
+            None => modules.push(Module {
+                path: without_deleted(&safe(&unescaped(Path::new(map.path)))),
+                open_path: PathBuf::from(map.path),
+                device: map.device,
+                inode: map.inode,
+                ranges: vec![range],
+                build_id: None,
+                is_main: false,
+            }),
+        }
+    }
+    modules
+}
+
+/// The kernel writes a newline in a path of /proc/PID/maps as `\012`, and nothing else so.
+fn unescaped(path: &Path) -> String {
+    path.to_string_lossy().replace("\\012", "\n")
+}
+
+/// The program by its exe link. A library by `map_files`, which is exactly what is mapped but needs privileges;
+/// else by its path below the process's root, if that still is the same inode.
+fn open_path(process: &Process, module: &Module, raw_path: &Path) -> PathBuf {
+    if module.is_main {
+        return process.open_path();
+    }
+    let folder = PathBuf::from(format!("/proc/{}", process.pid));
+    if let Some(range) = module.ranges.first() {
+        let exact = folder.join(format!("map_files/{:x}-{:x}", range.start, range.end));
+        if std::fs::metadata(&exact).is_ok_and(|found| found.ino() == module.inode) {
+            return exact;
+        }
+    }
+    let path = unescaped(raw_path);
+    let below_root = path.strip_prefix('/').map(|path| folder.join("root").join(path));
+    let is_same = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|found| found.ino() == module.inode);
+    below_root.filter(is_same).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+400000-401000 r--p 00000000 fe:01 10 /bin/prog
+401000-402000 r-xp 00001000 fe:01 10 /bin/prog
+500000-501000 rw-p 00000000 00:00 0
+7f0000-7f1000 r-xp 00002000 fe:01 11 /lib/libc.so.6 (deleted)
+7f5000-7f6000 r-xp 00005000 fe:01 10 /bin/prog
+7ff000-800000 r-xp 00000000 00:00 0 [vdso]
+";
+
+    #[test]
+    fn mappings_of_one_file_come_together() {
+        let modules = grouped(MAPS);
+        assert_eq!(modules.len(), 2);
+        assert_eq!((modules[0].name(), modules[0].ranges.len()), ("prog", 2));
+        assert_eq!(modules[1].name(), "libc.so.6");
+        assert_eq!(modules[0].file_offset(0x40_1010), Some(0x1010));
+        assert_eq!(modules[0].file_offset(0x7f_5004), Some(0x5004));
+        assert_eq!(modules[0].file_offset(0x40_2000), None);
+    }
+
+    #[test]
+    fn a_deleted_program_and_its_libraries_can_still_be_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("sl\neep");
+        let sleep = ["/bin/sleep", "/usr/bin/sleep"].iter().find(|path| Path::new(path).exists());
+        let Some(sleep) = sleep else {
+            println!("SKIP a_deleted_program_and_its_libraries_can_still_be_opened: no sleep");
+            return;
+        };
+        std::fs::copy(sleep, &copy).unwrap();
+        let mut child = std::process::Command::new(&copy).arg("100").spawn().unwrap();
+        std::fs::remove_file(&copy).unwrap();
+        let process = Process::open(child.id()).unwrap();
+        // The dynamic linker needs a moment to map the C library.
+        let modules = loop {
+            let modules = modules(&process).unwrap();
+            if modules.iter().any(|module| module.name().starts_with("libc")) {
+                break modules;
+            }
+            std::thread::yield_now();
+        };
+        let wanted = ElfFile::open(Path::new(sleep)).unwrap().build_id;
+        let opens = |module: &Module| ElfFile::open(&module.open_path).is_ok();
+        let (main, libraries) = modules.split_first().unwrap();
+        let all_open = opens(main) && libraries.iter().all(opens);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(all_open, "{modules:?}");
+        assert!(main.is_main && main.name() == "sl\u{fffd}eep", "{main:?}");
+        assert!(main.build_id.is_some() && main.build_id == wanted, "{main:?}");
+        assert!(libraries.iter().all(|module| !module.is_main), "{modules:?}");
+    }
+}

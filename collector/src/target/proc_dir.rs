@@ -1,0 +1,87 @@
+//! One process's folder in /proc, held open: whatever is read through it belongs to this very process, even if
+//! its PID is given to another one meanwhile.
+
+use super::error::TargetError;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+/// Largest file of /proc that is read.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// An open /proc/PID.
+#[derive(Debug)]
+pub struct ProcDir {
+    folder: File,
+    pid: u32,
+}
+
+impl ProcDir {
+    /// Opens it, and tells a missing process from a hidden one (`hidepid`).
+    pub fn open(pid: u32) -> Result<ProcDir, TargetError> {
+        let path = format!("/proc/{pid}");
+        let opened = File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(&path);
+        match opened {
+            Ok(folder) => Ok(ProcDir { folder, pid }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(pid) => {
+                Err(TargetError::NoSuchProcess { pid })
+            }
+            Err(_) => Err(TargetError::NoPermission { pid, what: path }),
+        }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// A path to a file in it that leads to this process only, for as long as `self` lives.
+    pub fn path(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd()))
+    }
+
+    /// A file's text; what is no UTF-8 is replaced.
+    pub fn text(&self, name: &str) -> Result<String, TargetError> {
+        let mut bytes = Vec::new();
+        File::open(self.path(name))
+            .and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes))
+            .map_err(|error| self.error(name, &error))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Where a link leads.
+    pub fn link(&self, name: &str) -> Result<PathBuf, TargetError> {
+        std::fs::read_link(self.path(name)).map_err(|error| self.error(name, &error))
+    }
+
+    /// Numbers that are names in a folder: threads in `task`.
+    pub fn numbers(&self, name: &str) -> Result<Vec<u32>, TargetError> {
+        let entries = std::fs::read_dir(self.path(name)).map_err(|error| self.error(name, &error))?;
+        let mut numbers: Vec<u32> =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// What a failure means for the whole process.
+    fn error(&self, name: &str, error: &io::Error) -> TargetError {
+        let pid = self.pid;
+        match error.raw_os_error() {
+            Some(libc::ESRCH | libc::ENOENT) => TargetError::ExitedDuringAttach { pid },
+            Some(libc::EACCES | libc::EPERM) => {
+                TargetError::NoPermission { pid, what: format!("/proc/{pid}/{name}") }
+            }
+            _ => TargetError::Unreadable { pid, what: format!("/proc/{pid}/{name}: {error}") },
+        }
+    }
+}
+
+/// Whether there is such a process, though /proc may hide it.
+fn exists(pid: u32) -> bool {
+    let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|&pid| pid > 0) else { return false };
+    // SAFETY: signal 0 is never delivered: the call only checks.
+    let sent = unsafe { libc::kill(pid, 0) };
+    sent == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}

@@ -1,0 +1,216 @@
+//! One process: its program, its number in its own PID namespace, and what its sandbox means for probes.
+
+use super::error::TargetError;
+use super::proc_dir::ProcDir;
+use super::proc_text::{Stat, status_field};
+use crate::symbols::{safe_path, safe_within};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// A process that can be watched.
+#[derive(Debug)]
+pub struct Process {
+    /// Host process id.
+    pub pid: u32,
+    /// Its number in each PID namespace, ours first, its own last.
+    pub namespace_pids: Vec<u32>,
+    /// Short name, safe to print.
+    pub comm: String,
+    /// Path of its program as the process sees it, safe to print.
+    pub executable: String,
+    /// Its system call filter. Some kernels' return probes make a system call of their own, which a filter can
+    /// punish with death: exits are probed at `ret` instructions instead, which needs none.
+    pub seccomp: Seccomp,
+    /// Whether a shadow stack guards return addresses (`x86_Thread_features: shstk`, of any thread).
+    pub shadow_stack: bool,
+    folder: ProcDir,
+    first_thread: u32,
+}
+
+/// The mode in /proc/PID/status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seccomp {
+    /// None, or the kernel has no such thing.
+    Off,
+    /// read, write, exit only.
+    Strict,
+    /// A filter program decides.
+    Filter,
+}
+
+impl Process {
+    /// Looks at a process, and says why it cannot be watched if so.
+    pub fn open(pid: u32) -> Result<Process, TargetError> {
+        if pid == std::process::id() {
+            return Err(TargetError::OwnProcess { pid });
+        }
+        let folder = ProcDir::open(pid)?;
+        let status = folder.text("status")?;
+        let leader: Option<u32> = status_field(&status, "Tgid").and_then(|text| text.parse().ok());
+        if let Some(leader) = leader.filter(|&leader| leader != pid) {
+            return Err(TargetError::IsThread { tid: pid, pid: leader });
+        }
+        let stat = Stat::parse(&folder.text("stat")?)
+            .ok_or_else(|| TargetError::Unreadable { pid, what: format!("/proc/{pid}/stat") })?;
+        if stat.is_kernel_thread {
+            return Err(TargetError::KernelThread { pid });
+        }
+        let is_alive = |tid: &u32| {
+            let text = folder.text(&format!("task/{tid}/stat")).unwrap_or_default();
+            Stat::parse(&text).is_some_and(|stat| !stat.is_dead())
+        };
+        let threads: Vec<u32> = folder.numbers("task")?.into_iter().filter(is_alive).collect();
+        // A leader may be gone while its threads run on.
+        let Some(&first_thread) = threads.first() else {
+            let zombie = stat.is_dead();
+            let gone = TargetError::ExitedDuringAttach { pid };
+            return Err(if zombie { TargetError::Zombie { pid } } else { gone });
+        };
+        let executable = folder.link(&format!("task/{first_thread}/exe"))?;
+        let has_shadow_stack = |tid: &u32| {
+            let status = folder.text(&format!("task/{tid}/status")).unwrap_or_default();
+            status_field(&status, "x86_Thread_features").is_some_and(|text| text.contains("shstk"))
+        };
+        let shadow_stack = threads.iter().any(has_shadow_stack);
+        let namespace_pids = status_field(&status, "NSpid").unwrap_or_default().split_ascii_whitespace();
+        Ok(Process {
+            pid,
+            namespace_pids: namespace_pids.filter_map(|word| word.parse().ok()).collect(),
+            comm: folder.text("comm").map(|text| comm(&text)).unwrap_or_default(),
+            executable: without_deleted(&safe_path(&executable)),
+            seccomp: match status_field(&status, "Seccomp") {
+                Some("1") => Seccomp::Strict,
+                Some("2") => Seccomp::Filter,
+                _ => Seccomp::Off,
+            },
+            shadow_stack,
+            first_thread,
+            folder,
+        })
+    }
+
+    /// A path that opens its program's own file, deleted, replaced or in a container. It leads nowhere once the
+    /// process has ended.
+    pub fn open_path(&self) -> PathBuf {
+        match self.first_thread == self.pid {
+            true => PathBuf::from(format!("/proc/{}/exe", self.pid)),
+            // The leader is gone and has no program any more.
+            false => PathBuf::from(format!("/proc/{}/task/{}/exe", self.pid, self.first_thread)),
+        }
+    }
+
+    /// File name of its program, for people.
+    pub fn program_name(&self) -> &str {
+        self.executable.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&self.comm)
+    }
+
+    pub(super) fn folder(&self) -> &ProcDir {
+        &self.folder
+    }
+}
+
+/// A name as /proc gives it, safe to print.
+pub fn comm(text: &str) -> String {
+    safe_within(text.strip_suffix('\n').unwrap_or(text), 64)
+}
+
+/// The kernel marks the path of a program whose file is gone.
+pub fn without_deleted(path: &str) -> String {
+    path.strip_suffix(" (deleted)").unwrap_or(path).to_owned()
+}
+
+/// Processes below `pid`: children, their children, …; without longpole itself and what it started for itself.
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for child in pids {
+        let text = std::fs::read(format!("/proc/{child}/stat")).unwrap_or_default();
+        if let Some(stat) = Stat::parse(&String::from_utf8_lossy(&text)) {
+            children.entry(stat.parent).or_default().push(child);
+        }
+    }
+    below(pid, std::process::id(), &children)
+}
+
+fn below(pid: u32, own: u32, children: &BTreeMap<u32, Vec<u32>>) -> Vec<u32> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![pid];
+    while let Some(parent) = open.pop() {
+        for &child in children.get(&parent).into_iter().flatten() {
+            if child != own && child != pid && found.insert(child) {
+                open.push(child);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descendants_leave_out_longpole_and_end_on_circles() {
+        let children =
+            BTreeMap::from([(1, vec![2, 3]), (2, vec![4]), (3, vec![5]), (4, vec![1]), (9, vec![8])]);
+        assert_eq!(below(1, 3, &children), [2, 4]);
+        assert_eq!(below(7, 3, &children), [0u32; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_watched_says_why() {
+        let own = std::process::id();
+        assert_eq!(Process::open(own).unwrap_err(), TargetError::OwnProcess { pid: own });
+        // Above the kernel's largest PID.
+        assert_eq!(Process::open(4_194_305).unwrap_err(), TargetError::NoSuchProcess { pid: 4_194_305 });
+        assert_eq!(Process::open(0).unwrap_err(), TargetError::NoSuchProcess { pid: 0 });
+        let kernel = std::fs::read_to_string("/proc/2/stat").unwrap_or_default();
+        if Stat::parse(&kernel).is_some_and(|stat| stat.is_kernel_thread) {
+            assert_eq!(Process::open(2).unwrap_err(), TargetError::KernelThread { pid: 2 });
+        } else {
+            println!("SKIP what_cannot_be_watched_says_why (kernel thread): PID 2 is none here");
+        }
+    }
+
+    #[test]
+    fn a_zombie_is_told_from_a_missing_process() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        let is_dead = || {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+            Stat::parse(&text).unwrap().is_dead()
+        };
+        while !is_dead() {
+            std::thread::yield_now();
+        }
+        assert_eq!(Process::open(pid).unwrap_err(), TargetError::Zombie { pid });
+        child.wait().unwrap();
+        assert_eq!(Process::open(pid).unwrap_err(), TargetError::NoSuchProcess { pid });
+    }
+
+    #[test]
+    fn a_thread_names_its_process() {
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let worker = std::thread::spawn(move || wait.recv().is_err());
+        let own = std::process::id();
+        let tid = loop {
+            let threads = ProcDir::open(own).unwrap().numbers("task").unwrap();
+            if let Some(tid) = threads.into_iter().find(|&tid| tid != own) {
+                break tid;
+            }
+        };
+        assert_eq!(Process::open(tid).unwrap_err(), TargetError::IsThread { tid, pid: own });
+        drop(stop);
+        worker.join().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_taken_for_its_successor() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let folder = ProcDir::open(child.id()).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(folder.text("status"), Err(TargetError::ExitedDuringAttach { pid: child.id() }));
+    }
+}

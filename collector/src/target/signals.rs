@@ -1,0 +1,98 @@
+//! What ^C and friends do, for an attached and for a launched target, and ending as the target ended.
+
+/// How longpole came by its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// `-p PID`.
+    Attached,
+    /// `-- CMD`.
+    Launched {
+        /// Whether longpole has a terminal, whose ^C then reaches the command by itself.
+        terminal: bool,
+    },
+}
+
+/// What to do about a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// End the recording in an orderly way, now.
+    Finish,
+    /// The command has got it too: go on until it ends.
+    WaitForCommand,
+    /// Send it on to the command, then go on until it ends.
+    Forward,
+    /// Give up at once.
+    Abort,
+}
+
+/// The reaction to SIGINT, SIGTERM, SIGHUP or SIGQUIT; `earlier` is how many of them came before.
+///
+/// Attached: the first ends the recording in order, the second aborts (SIGTERM never does: it always saves).
+/// Launched: the command decides, as with `time` or `timeout`; the second ends the recording though the command
+/// runs on, the third aborts.
+pub fn react(signal: i32, relation: Relation, earlier: u32) -> Reaction {
+    let patience = match relation {
+        Relation::Attached => 0,
+        Relation::Launched { .. } => 1,
+    };
+    match relation {
+        Relation::Launched { terminal } if earlier == 0 => {
+            let by_terminal = matches!(signal, libc::SIGINT | libc::SIGQUIT);
+            if terminal && by_terminal { Reaction::WaitForCommand } else { Reaction::Forward }
+        }
+        _ if earlier > patience && signal != libc::SIGTERM => Reaction::Abort,
+        _ => Reaction::Finish,
+    }
+}
+
+/// Whether this process has a controlling terminal, whose ^C goes to all of its foreground processes.
+pub fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
+/// Ends this process by the signal that ended the command, so that a shell sees what it would have seen without
+/// us; leaves no core file of our own. Returns if the signal does not kill; then 128 + signal is the exit code.
+pub fn end_by(signal: i32) {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid limit is read; failing only means a core file more.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+    // SAFETY: the default action replaces a handler; no pointer is involved.
+    if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+        return;
+    }
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `set` is a valid place for a signal set.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: `set` has been emptied, which makes it valid; a bad number only fails.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    // SAFETY: `set` is valid, and no old set is asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut()) };
+    // SAFETY: raise takes a number only.
+    unsafe { libc::raise(signal) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libc::{SIGHUP, SIGINT, SIGTERM};
+
+    #[test]
+    fn attached_finishes_then_aborts_but_terminate_always_saves() {
+        assert_eq!(react(SIGINT, Relation::Attached, 0), Reaction::Finish);
+        assert_eq!(react(SIGINT, Relation::Attached, 1), Reaction::Abort);
+        assert_eq!(react(SIGTERM, Relation::Attached, 5), Reaction::Finish);
+    }
+
+    #[test]
+    fn launched_leaves_it_to_the_command_first() {
+        let here = Relation::Launched { terminal: true };
+        let nowhere = Relation::Launched { terminal: false };
+        assert_eq!(react(SIGINT, here, 0), Reaction::WaitForCommand);
+        assert_eq!(react(SIGINT, nowhere, 0), Reaction::Forward);
+        assert_eq!(react(SIGTERM, here, 0), Reaction::Forward);
+        assert_eq!(react(SIGHUP, here, 0), Reaction::Forward);
+        assert_eq!(react(SIGINT, here, 1), Reaction::Finish);
+        assert_eq!(react(SIGINT, here, 2), Reaction::Abort);
+        assert_eq!(react(SIGTERM, here, 9), Reaction::Finish);
+    }
+}
