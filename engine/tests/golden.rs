@@ -1,6 +1,6 @@
 //! The programs of the 2001 paper with their weights at every CPU count, through the JSON form and the report.
 
-use engine::program::json;
+use engine::program::{Operation, json};
 use engine::report::{Cpus, Detail, Report, report};
 
 const FIG_1: &str = r#"{"format":"longpole-program","version":1,"threads":[
@@ -89,4 +89,31 @@ fn figure_4() {
             format!("P=inf T=11 | {critical}"),
         ]
     );
+}
+
+#[test]
+fn the_widest_numbers_are_exact() {
+    // Lengths that add up to 92 days, weighed for as many CPUs as can be asked for.
+    const UNIT: u64 = 400_000_000_000_000;
+    let cpus = Cpus::parse_list("1,2,3,4294967295,inf").expect("counts");
+    let program = json::read(FIG_4).expect("a program");
+    let mut stretched = program.clone();
+    for operation in stretched.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
+        if let Operation::ExecIn(_, length) = operation {
+            length.0 *= UNIT;
+        }
+    }
+    let (short, long) =
+        (report(&program, &cpus, Detail::Functions), report(&stretched, &cpus, Detail::Functions));
+    assert_eq!(short.results.len(), 5);
+    for (short, long) in short.results.iter().zip(&long.results) {
+        assert_eq!(long.time_ns, short.time_ns * UNIT as f64);
+        assert_eq!(long.speedup, short.speedup);
+        assert_eq!(long.functions.len(), short.functions.len());
+        for (short, long) in short.functions.iter().zip(&long.functions) {
+            assert_eq!((&long.function, long.calls), (&short.function, short.calls));
+            assert_eq!(long.tet_ns, short.tet_ns * UNIT as f64);
+            assert_eq!(long.tetid_ns, short.tetid_ns * UNIT as f64);
+        }
+    }
 }

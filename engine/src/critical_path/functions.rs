@@ -5,7 +5,7 @@
 //!
 //! An entry counts on the first compute operation that its thread does at or after the call (after the last one: on that).
 
-use super::lanes::{LANES, Lane, Scaled, WideLane, add_product, add_wide, subtract_wide};
+use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::weights::Weights;
 use crate::program::{FunctionRef, Operation, ThreadId};
 use crate::schedule::{PointId, RunBreaks};
@@ -14,35 +14,25 @@ use crate::time::Ticks;
 /// Sums of all functions for up to eight CPU counts, exact.
 #[derive(Debug)]
 pub struct FunctionTotals {
-    totals: Vec<Totals>,
+    totals: Vec<Totals<i128>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Totals {
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals<S> {
     calls: [u64; LANES],
-    tet: WideLane,
-    tetid: WideLane,
+    tet: Lane<S>,
+    tetid: Lane<S>,
 }
-
-const NOTHING: Totals = Totals { calls: [0; LANES], tet: [0; LANES], tetid: [0; LANES] };
 
 impl FunctionTotals {
     pub(super) fn of(weights: &Weights<'_>) -> FunctionTotals {
-        let functions = weights.path.program.functions.len();
-        let mut walk = Walk {
-            totals: vec![NOTHING; functions],
-            open: vec![0; functions],
-            stack: Vec::new(),
-            entered: Vec::new(),
-            so_far: [0; LANES],
-            weight: [0; LANES],
-            computed: false,
-            length: 0,
-        };
-        for thread in 0..weights.path.program.threads.len() {
-            walk.thread(weights, ThreadId(thread as u32));
+        // No sum is larger than the largest weight · the lengths of all operations. That of the lengths is below 2^63
+        // (`Program::check`) and every |P·weight| below 2^63: 128 bits always suffice, and mostly half of them.
+        let length: u64 = weights.path.executed();
+        match i64::try_from(u128::from(weights.peak) * u128::from(length)) {
+            Ok(_) => FunctionTotals { totals: walk::<i64>(weights) },
+            Err(_) => FunctionTotals { totals: walk::<i128>(weights) },
         }
-        FunctionTotals { totals: walk.totals }
     }
 
     /// Entries on operations whose weight is not 0, for the CPU count with this place.
@@ -64,29 +54,55 @@ impl FunctionTotals {
     }
 }
 
-struct Walk {
-    totals: Vec<Totals>,
+fn walk<S: Sum>(weights: &Weights<'_>) -> Vec<Totals<i128>> {
+    let functions = weights.path.program.functions.len();
+    let mut walk = Walk::<S> {
+        totals: vec![Totals::default(); functions],
+        open: vec![0; functions],
+        stack: Vec::new(),
+        entered: Vec::new(),
+        so_far: Lane::default(),
+        weight: Lane::default(),
+        calls: [0; LANES],
+        computed: false,
+        length: 0,
+    };
+    for thread in 0..weights.path.program.threads.len() {
+        walk.thread(weights, ThreadId(thread as u32));
+    }
+    let wide = |totals: Totals<S>| Totals {
+        calls: totals.calls,
+        tet: totals.tet.map(S::to_wide),
+        tetid: totals.tetid.map(S::to_wide),
+    };
+    walk.totals.into_iter().map(wide).collect()
+}
+
+struct Walk<S> {
+    totals: Vec<Totals<S>>,
     /// How often each function is on the stack.
     open: Vec<u32>,
     stack: Vec<FunctionRef>,
     /// Functions entered since the last compute operation.
     entered: Vec<FunctionRef>,
     /// C: weight · length of the thread so far, without `length`.
-    so_far: WideLane,
+    so_far: Lane<S>,
     /// Weight of the present run.
-    weight: Lane,
+    weight: Lane<S>,
+    /// What an entry in the present run counts: 1 where the weight is not 0.
+    calls: [u64; LANES],
     /// Whether the thread has computed: `weight` means something.
     computed: bool,
     /// Length since the last change of run or stack, not yet added.
     length: u64,
 }
 
-impl Walk {
+impl<S: Sum> Walk<S> {
     fn thread(&mut self, weights: &Weights<'_>, thread: ThreadId) {
         let index = thread.0 as usize;
         let mut runs = weights.path.schedule.runs.of_thread(thread);
         let mut breaks = RunBreaks::default();
-        self.so_far = [0; LANES];
+        self.so_far = Lane::default();
         self.computed = false;
         let done = weights.path.schedule.done[index];
         for operation in weights.path.program.threads[index].operations.iter().take(done) {
@@ -130,7 +146,9 @@ impl Walk {
     }
 
     fn begin(&mut self, weights: &Weights<'_>, (point, _): (PointId, Ticks)) {
-        self.weight = weights.values[point.index()];
+        let weight = weights.lane(point);
+        self.weight = weight.map(|weight| S::from_wide(i128::from(weight)));
+        self.calls = weight.map(|weight| u64::from(weight != 0));
         self.computed = true;
     }
 
@@ -140,25 +158,29 @@ impl Walk {
         if self.length == 0 {
             return;
         }
-        let mut product = [0; LANES];
-        add_product(&mut product, &self.weight, self.length);
+        let product = self.product(self.length);
         self.length = 0;
-        add_wide(&mut self.so_far, &product);
+        add(&mut self.so_far, &product);
         if let Some(top) = self.stack.last() {
-            add_wide(&mut self.totals[top.0 as usize].tet, &product);
+            add(&mut self.totals[top.0 as usize].tet, &product);
         }
     }
 
+    #[inline]
+    fn product(&self, length: u64) -> Lane<S> {
+        let length = S::from_wide(i128::from(length));
+        self.weight.map(|weight| weight.times(length))
+    }
+
     fn compute_in(&mut self, function: FunctionRef, length: Ticks) {
-        let mut product = [0; LANES];
-        add_product(&mut product, &self.weight, length.0);
-        add_wide(&mut self.so_far, &product);
+        let product = self.product(length.0);
+        add(&mut self.so_far, &product);
         let totals = &mut self.totals[function.0 as usize];
-        add_wide(&mut totals.tet, &product);
+        add(&mut totals.tet, &product);
         if self.open[function.0 as usize] == 0 {
-            add_wide(&mut totals.tetid, &product);
+            add(&mut totals.tetid, &product);
         }
-        count_entry(totals, &self.weight);
+        add_calls(&mut totals.calls, &self.calls);
     }
 
     fn enter(&mut self, function: FunctionRef) {
@@ -167,7 +189,7 @@ impl Walk {
         let open = &mut self.open[function.0 as usize];
         *open += 1;
         if *open == 1 {
-            subtract_wide(&mut self.totals[function.0 as usize].tetid, &self.so_far);
+            subtract(&mut self.totals[function.0 as usize].tetid, &self.so_far);
         }
     }
 
@@ -177,20 +199,21 @@ impl Walk {
         let open = &mut self.open[function.0 as usize];
         *open -= 1;
         if *open == 0 {
-            add_wide(&mut self.totals[function.0 as usize].tetid, &self.so_far);
+            add(&mut self.totals[function.0 as usize].tetid, &self.so_far);
         }
     }
 
     #[inline]
     fn count_entries(&mut self) {
         for function in self.entered.drain(..) {
-            count_entry(&mut self.totals[function.0 as usize], &self.weight);
+            add_calls(&mut self.totals[function.0 as usize].calls, &self.calls);
         }
     }
 }
 
-fn count_entry(totals: &mut Totals, weight: &Lane) {
-    for (calls, weight) in totals.calls.iter_mut().zip(weight) {
-        *calls += u64::from(*weight != 0);
+#[inline]
+fn add_calls(to: &mut [u64; LANES], calls: &[u64; LANES]) {
+    for (to, calls) in to.iter_mut().zip(calls) {
+        *to = to.wrapping_add(*calls);
     }
 }

@@ -6,20 +6,11 @@ use crate::time::Ticks;
 /// CPU counts handled in one sweep.
 pub(super) const LANES: usize = 8;
 
-/// P·weight for [`LANES`] CPU counts.
-pub(super) type Lane = [i64; LANES];
-
-/// P·weight·length for [`LANES`] CPU counts, in ticks.
-pub(super) type WideLane = [i128; LANES];
-
-/// A processor count that no number of threads reaches (threads are numbered with 32 bits): as good as unlimited.
-const UNLIMITED: i64 = 1 << 32;
-
-/// P as the number to scale with.
-pub(super) fn scale(cpus: Cpus) -> i64 {
+/// P as the number to scale with. More processors than threads are as good as unlimited.
+pub(super) fn scale(cpus: Cpus, threads: usize) -> i64 {
     match cpus {
         Cpus::Count(count) => i64::from(count.get()),
-        Cpus::Infinite => UNLIMITED,
+        Cpus::Infinite => i64::try_from(threads).unwrap_or(i64::MAX - 1) + 1,
     }
 }
 
@@ -41,35 +32,63 @@ impl Scaled {
     }
 }
 
-/// Adds `from` to `to`. Sums of P·weight stay below threads · instants + P, far inside an `i64`.
+/// An integer wide enough for the sums made with it, which who chooses it has to show; wraps around like all integers
+/// of the machine, so that only the results have to fit, not what is met on the way.
+pub(super) trait Sum: Copy + Default {
+    /// The number itself, in the lower bits.
+    fn from_wide(number: i128) -> Self;
+    fn to_wide(self) -> i128;
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! sum {
+    ($number:ty) => {
+        impl Sum for $number {
+            #[inline]
+            fn from_wide(number: i128) -> Self {
+                number as $number
+            }
+            #[inline]
+            fn to_wide(self) -> i128 {
+                i128::from(self)
+            }
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+        }
+    };
+}
+
+sum!(i32);
+sum!(i64);
+sum!(i128);
+
+/// The same number for [`LANES`] CPU counts.
+pub(super) type Lane<S> = [S; LANES];
+
+/// Adds `from` to `to`.
 #[inline]
-pub(super) fn add(to: &mut Lane, from: &Lane) {
+pub(super) fn add<S: Sum>(to: &mut Lane<S>, from: &Lane<S>) {
     for (to, from) in to.iter_mut().zip(from) {
-        *to = to.wrapping_add(*from);
+        *to = to.plus(*from);
     }
 }
 
-/// Adds weight · length. The lengths of a program add up to less than 2^63 and P·weight is below 2^63: the sum of
-/// the products is below 2^127 for every program that fits into memory.
+/// Takes `from` away from `to`.
 #[inline]
-pub(super) fn add_product(to: &mut WideLane, weights: &Lane, length: u64) {
-    for (to, weight) in to.iter_mut().zip(weights) {
-        *to = to.wrapping_add(i128::from(*weight).wrapping_mul(i128::from(length)));
-    }
-}
-
-/// Adds `from` to `to`; bounded as in [`add_product`].
-#[inline]
-pub(super) fn add_wide(to: &mut WideLane, from: &WideLane) {
+pub(super) fn subtract<S: Sum>(to: &mut Lane<S>, from: &Lane<S>) {
     for (to, from) in to.iter_mut().zip(from) {
-        *to = to.wrapping_add(*from);
-    }
-}
-
-/// Takes `from` away from `to`; bounded as in [`add_product`].
-#[inline]
-pub(super) fn subtract_wide(to: &mut WideLane, from: &WideLane) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = to.wrapping_sub(*from);
+        *to = to.minus(*from);
     }
 }

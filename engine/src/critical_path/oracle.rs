@@ -70,7 +70,7 @@ type Order = Vec<(u8, u32, Vec<(ThreadId, u32)>)>;
 
 fn scheduled(program: &Program, cpus: Cpus) -> Result<(i128, Order), ProgramError> {
     let mut simulation = Simulation::new(program)?.traced();
-    let scale = i128::from(scale(cpus));
+    let scale = i128::from(scale(cpus, program.threads.len()));
     let (mut sum, mut last, mut executing) = (0_i128, 0_u64, 0_i128);
     let mut vertices: Vec<Vertex> = Vec::new();
     while let Some(now) = simulation.next_instant(&mut vertices) {

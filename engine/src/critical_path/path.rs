@@ -48,7 +48,7 @@ impl<'a> CriticalPath<'a> {
 
     /// T_P: the predicted time on this many processors, exact.
     pub fn time(&self, cpus: Cpus) -> Scaled {
-        let scale = scale(cpus);
+        let scale = self.scale(cpus);
         let parts = self.executing.iter().enumerate().map(|(count, ticks)| {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             i128::from(count.max(scale)) * i128::from(*ticks)
@@ -59,6 +59,17 @@ impl<'a> CriticalPath<'a> {
     /// The weights of all operations, for a few CPU counts at a time.
     pub fn weights<'s>(&'s self, cpus: &'s [Cpus]) -> impl Iterator<Item = Weights<'s>> {
         cpus.chunks(LANES).map(|few| Weights::of(self, few))
+    }
+
+    /// Ticks that all threads execute, summed over the threads; spinning counts.
+    pub(super) fn executed(&self) -> u64 {
+        let parts = self.executing.iter().zip(0_u64..).map(|(ticks, threads)| ticks.saturating_mul(threads));
+        parts.fold(0, u64::saturating_add)
+    }
+
+    /// P as the number to scale with.
+    pub(super) fn scale(&self, cpus: Cpus) -> i64 {
+        scale(cpus, self.program.threads.len())
     }
 
     /// The program that was scheduled.

@@ -1,7 +1,7 @@
 //! One sweep over the forest: the weight of a segment is the sum of the terms at and below its point.
 
 use super::functions::FunctionTotals;
-use super::lanes::{LANES, Lane, Scaled, add, scale};
+use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::path::CriticalPath;
 use crate::program::{FunctionRef, Operation, ThreadId};
 use crate::report::Cpus;
@@ -13,8 +13,16 @@ use crate::time::Ticks;
 pub struct Weights<'s> {
     pub(super) path: &'s CriticalPath<'s>,
     cpus: &'s [Cpus],
-    /// P·weight by point.
-    pub(super) values: Vec<Lane>,
+    values: Values,
+    /// The largest |P·weight|.
+    pub(super) peak: u64,
+}
+
+/// P·weight by point. Half as wide where the program shows that it suffices: memory is what the sweep takes time for.
+#[derive(Debug)]
+enum Values {
+    Narrow(Vec<Lane<i32>>),
+    Wide(Vec<Lane<i64>>),
 }
 
 /// A compute operation on the schedule.
@@ -37,32 +45,25 @@ pub struct Segment {
 impl<'s> Weights<'s> {
     /// O(points + terms), the same work for one and for eight CPU counts.
     pub(super) fn of(path: &'s CriticalPath<'s>, cpus: &'s [Cpus]) -> Weights<'s> {
-        let forest = &path.schedule.forest;
         let mut scales = [1; LANES];
         for (scaled, cpus) in scales.iter_mut().zip(cpus) {
-            *scaled = scale(*cpus);
+            *scaled = path.scale(*cpus);
         }
-        // P·s(n) = max(n, P), by n.
-        let most = path.terms.iter().map(|term| term.from.max(term.to)).max().unwrap_or(1).max(path.left);
-        let dilation: Vec<Lane> = (0..=most).map(|count| scales.map(|p| p.max(i64::from(count)))).collect();
-
-        let mut values: Vec<Lane> = vec![[0; LANES]; forest.len()];
-        for term in &path.terms {
-            let value = &mut values[term.point.index()];
-            let (from, to) = (&dilation[term.from as usize], &dilation[term.to as usize]);
-            for lane in 0..LANES {
-                value[lane] = value[lane].wrapping_add(from[lane]).wrapping_sub(to[lane]);
-            }
-        }
-        // The end of the run: what comes earlier there is time saved at the rate of what still executes.
-        add(&mut values[path.schedule.end.index()], &dilation[path.left as usize]);
-        // Parents have smaller numbers than their children.
-        for point in (1..values.len()).rev() {
-            let parent = forest.parent(PointId(point as u32)).index();
-            let (upper, lower) = values.split_at_mut(point);
-            add(&mut upper[parent], &lower[0]);
-        }
-        Weights { path, cpus, values }
+        // No sum of terms is larger than that of their absolute values: |max(a, P) − max(b, P)| ≤ |a − b|.
+        let largest = scales.iter().copied().max().unwrap_or(1).max(i64::from(path.left));
+        let bound = path.terms.iter().fold(largest.unsigned_abs(), |sum, term| {
+            sum.saturating_add(u64::from(term.from.abs_diff(term.to)))
+        });
+        let (values, peak) = if bound <= i32::MAX as u64 {
+            let values = swept(path, &scales);
+            let peak = values.iter().flatten().map(|value: &i32| value.unsigned_abs()).max();
+            (Values::Narrow(values), u64::from(peak.unwrap_or(0)))
+        } else {
+            let values = swept(path, &scales);
+            let peak = values.iter().flatten().map(|value: &i64| value.unsigned_abs()).max();
+            (Values::Wide(values), peak.unwrap_or(0))
+        };
+        Weights { path, cpus, values, peak }
     }
 
     /// The CPU counts these weights are for.
@@ -72,13 +73,21 @@ impl<'s> Weights<'s> {
 
     /// P·weight of what ends at this point, for the CPU count with this place in [`Weights::cpus`]; exact.
     pub fn scaled(&self, point: PointId, place: usize) -> i64 {
-        let lane = self.values.get(point.index());
-        lane.and_then(|lane| lane.get(place)).copied().unwrap_or(0)
+        self.lane(point).get(place).copied().unwrap_or(0)
+    }
+
+    /// P·weight of what ends at this point.
+    #[inline]
+    pub(super) fn lane(&self, point: PointId) -> Lane<i64> {
+        match &self.values {
+            Values::Narrow(values) => values.get(point.index()).copied().unwrap_or_default().map(i64::from),
+            Values::Wide(values) => values.get(point.index()).copied().unwrap_or_default(),
+        }
     }
 
     /// −∂T_P/∂length of what ends at this point; for output.
     pub fn weight(&self, point: PointId, place: usize) -> f64 {
-        let scale = self.cpus.get(place).map_or(1, |cpus| scale(*cpus));
+        let scale = self.cpus.get(place).map_or(1, |cpus| self.path.scale(*cpus));
         self.scaled(point, place) as f64 / scale as f64
     }
 
@@ -89,8 +98,33 @@ impl<'s> Weights<'s> {
 
     /// Gives a sum of P·weight·length its scale.
     pub(super) fn unscale(&self, value: i128, place: usize) -> Scaled {
-        Scaled { value, scale: self.cpus.get(place).map_or(1, |cpus| scale(*cpus)) }
+        Scaled { value, scale: self.cpus.get(place).map_or(1, |cpus| self.path.scale(*cpus)) }
     }
+}
+
+/// P·weight by point. Their sums fit into `S`.
+fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S>> {
+    let forest = &path.schedule.forest;
+    // P·s(n) = max(n, P), by n.
+    let most = path.terms.iter().map(|term| term.from.max(term.to)).max().unwrap_or(1).max(path.left);
+    let dilation: Vec<Lane<S>> = (0..=i64::from(most))
+        .map(|count| scales.map(|scale| S::from_wide(i128::from(scale.max(count)))))
+        .collect();
+    let mut values = vec![Lane::<S>::default(); forest.len()];
+    for term in &path.terms {
+        let value = &mut values[term.point.index()];
+        add(value, &dilation[term.from as usize]);
+        subtract(value, &dilation[term.to as usize]);
+    }
+    // The end of the run: what comes earlier there is time saved at the rate of what still executes.
+    add(&mut values[path.schedule.end.index()], &dilation[path.left as usize]);
+    // Parents have smaller numbers than their children.
+    for point in (1..values.len()).rev() {
+        let parent = forest.parent(PointId(point as u32)).index();
+        let (upper, lower) = values.split_at_mut(point);
+        add(&mut upper[parent], &lower[0]);
+    }
+    values
 }
 
 impl CriticalPath<'_> {
