@@ -4,13 +4,15 @@ mod golden;
 mod longpole;
 mod privilege;
 mod process;
+mod recorded;
 mod report;
 pub mod workload;
 
 pub use golden::{check_golden, data_folder};
 pub use longpole::{Longpole, binary};
 pub use privilege::cannot_record;
-pub use process::{Background, Ended, run};
+pub use process::{Background, Ended, must_run, run};
+pub use recorded::Recorded;
 pub use report::{Answer, Program, Report};
 
 /// Leaves the test, visibly, where running programs cannot be recorded or workloads cannot be built.

@@ -30,6 +30,11 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     background.wait(limit)
 }
 
+/// The same for what must work for the test to mean anything.
+pub fn must_run(command: &mut Command, limit: Duration) -> Ended {
+    run(command, limit).unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
 /// A program in the background. Killed when dropped.
 pub struct Background {
     child: Child,
@@ -64,6 +69,11 @@ impl Background {
             readers,
             status: None,
         })
+    }
+
+    /// The same for what must work for the test to mean anything.
+    pub fn must_start(command: &mut Command) -> Self {
+        Self::start(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
     /// Its process id.

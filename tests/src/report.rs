@@ -114,6 +114,17 @@ impl Program {
         self.operations().filter(|(_, op)| op.first().is_some_and(|first| first == kind)).count()
     }
 
+    /// How many operations of a kind the threads do that ever enter this function.
+    pub fn count_where(&self, kind: &str, function: &str) -> usize {
+        let names = |op: &[Value]| op.get(1).is_some_and(|name| name == function);
+        let enters =
+            |op: &[Value]| op.first().is_some_and(|kind| kind == "call" || kind == "exec") && names(op);
+        let threads: std::collections::BTreeSet<&str> =
+            self.operations().filter(|(_, op)| enters(op)).map(|(thread, _)| thread).collect();
+        let counts = |op: &[Value]| op.first().is_some_and(|first| first == kind);
+        self.operations().filter(|(thread, op)| threads.contains(thread) && counts(op)).count()
+    }
+
     /// How many threads there are.
     pub fn threads(&self) -> usize {
         self.0["threads"].as_array().map_or(0, Vec::len)

@@ -1,0 +1,133 @@
+//! `longpole record -p PID`: a running program is recorded and goes on as if nothing had been.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use longpole_tests::{Background, Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn quicksort(program: &Path) -> Background {
+    Background::must_start(Command::new(program).args(["1000000", "1000000"]))
+}
+
+/// Waits until something has been written about the target.
+fn wait_for_chunks(file: &Path) {
+    let end = Instant::now() + LIMIT;
+    while std::fs::metadata(file).map_or(0, |data| data.len()) < 4096 {
+        assert!(Instant::now() < end, "{} does not grow", file.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_running_program_with_threads_born_later() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let mut target = quicksort(&program);
+    std::thread::sleep(Duration::from_millis(300));
+    let recorded = Recorded::attach(&["-d", "2s"], target.pid());
+    assert!(target.is_running().unwrap(), "{}", recorded.ended.stderr);
+    let report = recorded.report("1,4,inf");
+    for name in ["ParallelQuickSort", "RecursiveQuickSort"] {
+        let time = report.at(1).function(name, "tetid_ns").unwrap_or(0.0);
+        assert!(time > 0.0, "{name}: {:?}", report.at(1).functions());
+    }
+    assert!(report.at("inf").speedup() > 1.5, "{}", report.at("inf").speedup());
+    // Every round makes about a dozen threads: all but a handful were born after the attach.
+    assert!(Longpole::export(&recorded.file).threads() > 20);
+}
+
+/// A thread that waited when we came is woken later: the wait has a start at the window's edge.
+#[test]
+fn threads_that_are_there_at_attach_are_known() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let mut command = Command::new(program);
+    let mut target =
+        Background::start(command.args(["100000", "4", "100000"]).env("WORKLOAD_WAIT", "1")).unwrap();
+    assert_eq!(target.line(LIMIT).unwrap(), "ready");
+    target.say("go").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let recorded = Recorded::attach(&["-d", "1500ms"], target.pid());
+    assert!(target.is_running().unwrap());
+    assert_eq!(Longpole::export(&recorded.file).threads(), 3);
+    let report = recorded.report("1,inf");
+    let time = |name| report.at("inf").function(name, "tet_ns").unwrap_or(0.0);
+    assert!(time("StageTransform") > time("StageParse"), "{}", report.0);
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_well() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let mut target = quicksort(&program);
+    let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
+    wait_for_chunks(&file);
+    record.signal("INT").unwrap();
+    assert_eq!(record.wait(LIMIT).unwrap().code, Some(0));
+    assert!(target.is_running().unwrap());
+    assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0);
+}
+
+/// Links die with their descriptors: nothing of longpole stays in the target, and the file is read to its last chunk.
+#[test]
+fn the_target_and_the_file_survive_kill_9() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let arguments = ["4001", "4", "50000"];
+    let alone = run(Command::new(&program).args(arguments), LIMIT).unwrap();
+    let mut command = Command::new(&program);
+    let mut target = Background::start(command.args(arguments).env("WORKLOAD_WAIT", "1")).unwrap();
+    assert_eq!(target.line(LIMIT).unwrap(), "ready");
+    let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
+    target.say("go").unwrap();
+    wait_for_chunks(&file);
+    record.signal("KILL").unwrap();
+    assert_eq!(record.wait(LIMIT).unwrap().signal, Some(9));
+    let ended = target.wait(LIMIT).unwrap();
+    assert_eq!((ended.code, ended.signal), (Some(0), None));
+    assert_eq!(ended.stdout, format!("ready\n{}", alone.stdout));
+    let ended = Longpole::with(["report", "--json", "--cpus", "1"]).and(&file).ok();
+    assert!(ended.stdout.contains("missing") || ended.stderr.contains("missing"), "{}", ended.stdout);
+}
+
+/// The recording ends by itself when its target does.
+#[test]
+fn the_end_of_the_target_is_the_end() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("churn.c"));
+    let mut command = Command::new(program);
+    let mut target = Background::start(command.args(["101", "4", "300"]).env("WORKLOAD_WAIT", "1")).unwrap();
+    assert_eq!(target.line(LIMIT).unwrap(), "ready");
+    let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
+    wait_for_chunks_or(&file, Duration::from_secs(3));
+    target.say("go").unwrap();
+    assert_eq!(record.wait(LIMIT).unwrap().code, Some(0));
+    assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
+    // Attached before the first thread was born: all of them are there.
+    assert_eq!(Longpole::export(&file).entries("ShortLife"), 101);
+}
+
+fn wait_for_chunks_or(file: &Path, longest: Duration) {
+    let end = Instant::now() + longest;
+    while !file.exists() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+}
+
+#[test]
+fn top_once_answers_without_a_terminal() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let mut target = quicksort(&program);
+    let call =
+        Longpole::with(["top", "--once", "--json", "--cpus", "1,4,inf", "-p", &target.pid().to_string()]);
+    let report: serde_json::Value = serde_json::from_str(&call.ok().stdout).unwrap();
+    assert_eq!(report["results"].as_array().map(Vec::len), Some(3), "{report}");
+    let functions = report["results"][0]["functions"].to_string();
+    assert!(functions.contains("ParallelQuickSort"), "{functions}");
+    assert!(target.is_running().unwrap());
+}

@@ -1,0 +1,135 @@
+//! Exact counts: what a workload is built to do so many (prime) times is recorded so many times.
+
+use longpole_tests::{Recorded, skip_unless_built, skip_unless_live, workload};
+
+#[test]
+fn calls_in_all_threads_of_fork_and_join() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let recorded = Recorded::good(&[], &program, &["11", "7", "20000"]);
+    let program = recorded.program();
+    assert_eq!(program.entries("ShortBranch"), 77);
+    assert_eq!(program.entries("LongBranch"), 11);
+    assert_eq!(program.entries("Between"), 11);
+    assert_eq!(program.threads(), 1 + 88);
+}
+
+#[test]
+fn calls_in_every_stage_of_a_pipeline() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let recorded = Recorded::good(&[], &program, &["401", "4", "2000"]);
+    let program = recorded.program();
+    for stage in ["StageParse", "StageTransform", "StageWrite"] {
+        assert_eq!(program.entries(stage), 401, "{stage}");
+    }
+    assert_eq!(program.entries("put"), 802);
+    assert_eq!(program.entries("take"), 802);
+}
+
+/// Every hand-off is one wake: the next holder is asleep before it is woken.
+#[test]
+fn wakes_of_a_hand_off_chain() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("handoff.c"));
+    for options in [&[][..], &["--no-uprobes"]] {
+        let recorded = Recorded::good(options, &program, &["499", "3", "20000"]);
+        let program = recorded.program();
+        let (edges, created) = (program.count("await"), 3);
+        // Besides the hand-offs only main may wait, for each of the three threads once.
+        assert!((499..=499 + created).contains(&edges), "{options:?}: {edges} waits for 499 hand-offs");
+        assert!(program.count("release") >= 499, "{options:?}: {} wakes", program.count("release"));
+        if options.is_empty() {
+            assert_eq!(program.entries("HoldToken"), 499);
+            assert_eq!(program.count_where("await", "HoldToken"), 499);
+        }
+    }
+}
+
+/// Issue 2: recursion below the first open frame of a function counts once.
+#[test]
+fn recursion_a_thousand_deep_counts_once() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("recursion.c"));
+    let recorded = Recorded::good(&[], &program, &["13", "1000"]);
+    let program = recorded.program();
+    assert_eq!(program.entries("Top"), 26);
+    assert_eq!(program.entries("Down"), 26);
+    assert_eq!(program.entries("diver"), 2);
+}
+
+#[test]
+fn calls_that_end_in_an_exception() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("exceptions.cpp"));
+    let recorded = Recorded::good(&[], &program, &["101"]);
+    let report = recorded.report("1");
+    let calls = |name: &str| {
+        let row = report.at(1).functions().into_iter().find(|function| function.starts_with(name));
+        row.and_then(|function| report.at(1).function(&function, "calls"))
+    };
+    assert_eq!(report.trust("lost"), 0.0);
+    assert_eq!(calls("Catcher("), Some(202.0), "{:?}", report.at(1).functions());
+    assert_eq!(calls("Deep("), Some(202.0));
+    assert_eq!(calls("Thrower("), Some(2.0));
+}
+
+#[test]
+fn calls_left_by_longjmp() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("longjmp.c"));
+    let recorded = Recorded::good(&[], &program, &["211"]);
+    let program = recorded.program();
+    assert_eq!(program.entries("Surface"), 211);
+    assert_eq!(program.entries("Dive"), 211);
+    assert_eq!(program.entries("main"), 1);
+}
+
+#[test]
+fn threads_born_and_gone() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("churn.c"));
+    let recorded = Recorded::good(&[], &program, &["211", "4"]);
+    let program = recorded.program();
+    assert_eq!(program.entries("ShortLife"), 211);
+    assert_eq!(program.threads(), 212);
+}
+
+#[test]
+fn only_chosen_functions_have_probes() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let options = ["--functions", "Stage*", "--exclude", "*Write"];
+    let recorded = Recorded::good(&options, &program, &["101", "4", "2000"]);
+    let program = recorded.program();
+    assert_eq!(program.entries("StageParse"), 101);
+    assert_eq!(program.entries("StageTransform"), 101);
+    assert_eq!(program.entries("StageWrite"), 0);
+    assert_eq!(program.entries("put"), 0);
+}
+
+/// Depth limit of 2001, section 3.2: main is the first level, its callee the second.
+#[test]
+fn the_depth_limit_keeps_the_outer_calls() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("longjmp.c"));
+    let recorded = Recorded::good(&["--depth", "2"], &program, &["101"]);
+    let program = recorded.program();
+    assert_eq!(program.entries("main"), 1);
+    assert_eq!(program.entries("Surface"), 101);
+    assert_eq!(program.entries("Dive"), 0);
+}
+
+#[test]
+fn children_are_recorded_when_asked_for() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("family.c"));
+    let with = Recorded::good(&["--children"], &program, &["5"]).program();
+    assert_eq!(with.entries("ParentWork"), 5);
+    assert_eq!(with.entries("ChildWork"), 5);
+    assert_eq!(with.threads(), 6);
+    let without = Recorded::good(&[], &program, &["5"]).program();
+    assert_eq!(without.entries("ParentWork"), 5);
+    assert_eq!(without.entries("ChildWork"), 0);
+    assert_eq!(without.threads(), 1);
+}

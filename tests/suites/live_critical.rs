@@ -1,0 +1,111 @@
+//! Workloads whose critical path is known by construction: the report says so.
+
+use longpole_tests::{Answer, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+
+/// The workload's own function that has the most time of its own, whatever runs around it.
+fn most_of_its_own(answer: &Answer<'_>) -> String {
+    let time = |name: &String| answer.function(name, "tet_ns").unwrap_or(0.0);
+    let functions = answer.functions();
+    functions.into_iter().max_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or_default()
+}
+
+fn within(value: f64, low: f64, high: f64, what: &str) {
+    assert!((low..=high).contains(&value), "{what} is {value}, not between {low} and {high}");
+}
+
+/// One critical path through all threads: no number of CPUs makes it faster.
+#[test]
+fn a_hand_off_chain_cannot_be_sped_up() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("handoff.c"));
+    let report = Recorded::good(&[], &program, &["199", "3", "500000"]).report("1,2,8,inf");
+    for answer in [report.at(1), report.at(2), report.at(8), report.at("inf")] {
+        assert_eq!(most_of_its_own(&answer), "HoldToken");
+        assert_eq!(answer.function("HoldToken", "calls"), Some(199.0));
+        within(answer.speedup(), 0.99, 1.2, "the speed-up of a chain");
+    }
+}
+
+#[test]
+fn the_long_branch_is_critical_only_with_enough_cpus() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let report = Recorded::good(&[], &program, &["11", "7", "2000000"]).report("1,2,16,inf");
+    assert_eq!(most_of_its_own(&report.at(1)), "ShortBranch");
+    for many in [report.at(16), report.at("inf")] {
+        assert_eq!(most_of_its_own(&many), "LongBranch");
+        assert_eq!(many.function("LongBranch", "calls"), Some(11.0));
+        // Seven short branches of one unit and a long one of four: 11 units of work on a path of 4.
+        within(many.speedup(), 2.2, 2.9, "the speed-up of 11 units on a path of 4");
+        let short = many.function("ShortBranch", "tet_ns").unwrap_or(0.0);
+        let long = many.function("LongBranch", "tet_ns").unwrap_or(0.0);
+        assert!(short < long / 10.0, "{short} beside {long}");
+    }
+}
+
+#[test]
+fn the_slow_stage_of_a_pipeline_is_critical() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let report = Recorded::good(&[], &program, &["211", "4", "400000"]).report("1,2,3,inf");
+    for answer in [report.at(1), report.at(2), report.at(3), report.at("inf")] {
+        assert_eq!(most_of_its_own(&answer), "StageTransform");
+    }
+    // Seven units an item, five of them in the slow stage.
+    within(report.at("inf").speedup(), 1.25, 1.45, "the speed-up of a pipeline of 1 + 5 + 1 units");
+    let slow = report.at("inf").function("StageTransform", "tet_ns").unwrap_or(0.0);
+    within(slow / report.at("inf").time_ns(), 0.9, 1.0, "the slow stage's share");
+}
+
+/// 2001, section 4.1. The machine decides where the crossover is; that there is parallelism and both functions have
+/// their part in it is in the program.
+#[test]
+fn both_functions_of_the_quick_sort_are_found() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let report = Recorded::good(&[], &program, &["10"]).report("1,2,4,8,16,inf");
+    let one = report.at(1);
+    for name in ["ParallelQuickSort", "RecursiveQuickSort"] {
+        let time = one.function(name, "tetid_ns").unwrap_or(0.0);
+        assert!(time > 0.0, "{name} has no time: {:?}", one.functions());
+    }
+    let recursive = one.function("RecursiveQuickSort", "tetid_ns").unwrap_or(0.0);
+    within(recursive / one.time_ns(), 0.4, 1.0, "the recursive sort's share on one CPU");
+    let inf = report.at("inf");
+    assert!(inf.speedup() > 2.0, "{}", inf.speedup());
+    let falling = [one, report.at(2), report.at(4), report.at(8), report.at(16), inf];
+    let times: Vec<f64> = falling.iter().map(Answer::time_ns).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
+}
+
+/// Issue 2: `export` writes the program of a recording; `report` of either gives the same result.
+#[test]
+fn the_exported_program_has_the_same_report() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let recorded = Recorded::good(&[], &program, &["53", "4", "20000"]);
+    let exported = recorded.beside("exported.json");
+    Longpole::with(["export", "--format", "program", "-o"]).and(&exported).and(&recorded.file).ok();
+    let answer = |file: &std::path::Path| {
+        let text = Longpole::with(["report", "--json", "--segments"]).and(file).ok().stdout;
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["results"].clone()
+    };
+    assert_eq!(answer(&exported), answer(&recorded.file));
+}
+
+/// Issue 2, governor: a function called more often than `--max-rate` loses its probes, and the report says so.
+#[test]
+fn a_hot_function_is_folded_into_its_callers() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let recorded = Recorded::good(&["--max-rate", "2000"], &program, &["20"]);
+    let report = recorded.report("1");
+    let rows = report.0["results"][0]["functions"].as_array().cloned().unwrap_or_default();
+    let folded = |name: &str| rows.iter().any(|row| row["function"] == name && row["folded"] == true);
+    assert!(folded("SortRange"), "{rows:?}\n{}", recorded.ended.stderr);
+    assert!(!folded("RecursiveQuickSort"), "{rows:?}");
+    // Its outermost call stays attributed through the wrapper.
+    let recursive = report.at(1).function("RecursiveQuickSort", "tetid_ns").unwrap_or(0.0);
+    within(recursive / report.at(1).time_ns(), 0.4, 1.0, "the recursive sort's share");
+}

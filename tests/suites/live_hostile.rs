@@ -1,0 +1,135 @@
+//! Targets that cannot be recorded, or only in part: one line that says so, a hint, the right exit code.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::Duration;
+
+use longpole_tests::{Background, Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn record(folder: &tempfile::TempDir, pid: &str) -> Longpole {
+    Longpole::with(["record", "-d", "500ms", "-p", pid, "-o"]).and(folder.path().join("hostile.lp"))
+}
+
+#[test]
+fn no_such_process() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    // Beyond the largest PID any Linux hands out (4194304).
+    record(&folder, "4194399").fails(1, "4194399");
+    assert!(!folder.path().join("hostile.lp").exists(), "a recording of nothing");
+}
+
+#[test]
+fn a_zombie_is_named_as_one() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("zombie.c"));
+    let mut parent = Background::start(&mut Command::new(program)).unwrap();
+    let pid = parent.line(LIMIT).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &pid).fails(1, "zombie");
+}
+
+/// Whenever the target ends, longpole ends well or says why not.
+#[test]
+fn targets_that_end_while_being_attached_to() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    for milliseconds in [0, 5, 10, 20, 40, 80, 120, 160, 200, 300] {
+        let seconds = format!("{}", f64::from(milliseconds) / 1000.0);
+        let target = Background::start(Command::new("sleep").arg(seconds)).unwrap();
+        let ended = record(&folder, &target.pid().to_string()).and("--force").run();
+        let said = &ended.stderr;
+        assert!(!said.contains("panicked"), "{milliseconds} ms: {said}");
+        match ended.code {
+            Some(0) => {}
+            Some(1) => assert!(said.contains("longpole: ") && said.contains("\nhint: "), "{said}"),
+            other => panic!("{milliseconds} ms: ended with {other:?}: {said}"),
+        }
+        assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
+    }
+}
+
+/// No names are guessed: functions of a stripped binary are not probed, what remains is recorded, and it is said.
+#[test]
+fn a_stripped_program_is_recorded_without_functions() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build_stripped("pipeline.c"));
+    let recorded = Recorded::launch(&[], &program, &["101", "4", "20000"]);
+    let ended = &recorded.ended;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.starts_with("101 items"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("symbols") && ended.stderr.contains("hint: "), "{}", ended.stderr);
+    let report = recorded.report("1,inf");
+    assert!(report.at("inf").speedup() > 1.1, "{}", report.at("inf").speedup());
+    assert!(!report.0.to_string().contains("StageTransform"));
+}
+
+#[test]
+fn a_go_program_gets_no_return_probes() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("gopher.c"));
+    let mut target = Background::start(&mut Command::new(program)).unwrap();
+    assert_eq!(target.line(LIMIT).unwrap(), "ready");
+    let folder = tempfile::tempdir().unwrap();
+    let ended = record(&folder, &target.pid().to_string()).run();
+    assert!(ended.stderr.contains("Go"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("panicked"));
+    assert!(target.is_running().unwrap());
+    target.close_stdin();
+    assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
+}
+
+/// Without privileges: code 77, the missing capability, and how to grant it.
+#[test]
+fn an_ordinary_user_is_told_what_is_missing() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    // The binary may lie where an ordinary user cannot go.
+    let copy = folder.path().join("longpole");
+    std::fs::copy(longpole_tests::binary(), &copy).unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(&copy);
+    command.args(["record", "-o", "/dev/null", "--", "true"]).current_dir("/");
+    let Ok(ended) = run(&mut command, LIMIT) else {
+        println!("SKIP an_ordinary_user_is_told_what_is_missing: no setpriv here");
+        return;
+    };
+    assert_eq!(ended.code, Some(77), "{}", ended.stderr);
+    assert!(ended.stderr.contains("CAP_BPF"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("setcap") || ended.stderr.contains("sudo"), "{}", ended.stderr);
+}
+
+/// A session cut anywhere is read to its last whole chunk, or refused in one line; never a panic.
+#[test]
+fn a_cut_or_damaged_session() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let recorded = Recorded::good(&[], &program, &["401", "4", "2000"]);
+    let bytes = std::fs::read(&recorded.file).unwrap();
+    let cut = recorded.beside("cut.lp");
+    let mut read = 0;
+    for part in 1..20 {
+        std::fs::write(&cut, &bytes[..bytes.len() * part / 20]).unwrap();
+        let ended = Longpole::with(["report", "--cpus", "1"]).and(&cut).run();
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        match ended.code {
+            Some(0) => {
+                read += 1;
+                assert!(ended.stdout.contains("missing"), "cut at {part}/20: {}", ended.stdout);
+            }
+            Some(1) => assert!(ended.stderr.contains("\nhint: "), "{}", ended.stderr),
+            other => panic!("cut at {part}/20: {other:?} {}", ended.stderr),
+        }
+    }
+    assert!(read >= 5, "only {read} of 19 cut files could be read");
+    let mut damaged = bytes.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 0xff;
+    std::fs::write(&cut, &damaged).unwrap();
+    let ended = Longpole::with(["report", "--cpus", "1"]).and(&cut).run();
+    assert!(matches!(ended.code, Some(0 | 1)) && !ended.stderr.contains("panicked"), "{}", ended.stderr);
+}

@@ -1,0 +1,84 @@
+//! `longpole record -- COMMAND`: the command's streams, exit code and signal are its own.
+
+use std::time::Duration;
+
+use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+
+#[test]
+fn the_exit_code_is_passed_on() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("brief.c"));
+    for code in ["0", "1", "37", "255"] {
+        let recorded = Recorded::launch(&[], &program, &[code]);
+        assert_eq!(recorded.ended.code.map(|code| code.to_string()).as_deref(), Some(code));
+        assert!(recorded.ended.stdout.contains("brief\n"), "{}", recorded.ended.stdout);
+        assert_eq!(recorded.report("1").trust("lost"), 0.0);
+    }
+}
+
+#[test]
+fn the_signal_is_passed_on() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("brief.c"));
+    for signal in [15, 6, 9] {
+        let recorded = Recorded::launch(&[], &program, &["0", &signal.to_string()]);
+        assert_eq!(recorded.ended.signal, Some(signal), "{}", recorded.ended.stderr);
+        recorded.report("1");
+    }
+}
+
+#[test]
+fn standard_input_reaches_the_command() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    let mut call =
+        Longpole::with(["record", "-o"]).and(folder.path().join("cat.lp")).and("--").and("cat").start();
+    call.say("through").unwrap();
+    call.close_stdin();
+    let ended = call.wait(Duration::from_secs(60)).unwrap();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "through\n"), "{}", ended.stderr);
+}
+
+/// Exit codes of ecosystem's launchers (`env`, `timeout`): 127 not found, 126 not executable.
+#[test]
+fn a_command_that_cannot_start() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    let record = || Longpole::with(["record", "-o"]).and(folder.path().join("none.lp")).and("--");
+    record().and("/no/such/program").fails(127, "/no/such/program");
+    let text = folder.path().join("not-executable");
+    std::fs::write(&text, "just text\n").unwrap();
+    record().and(&text).fails(126, "not-executable");
+}
+
+/// Held at a gate until the probes are in place: even main's first call is recorded.
+#[test]
+fn nothing_runs_before_the_probes_are_in_place() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("longjmp.c"));
+    for _ in 0..5 {
+        let program = Recorded::good(&[], &program, &["3"]).program();
+        assert_eq!((program.entries("main"), program.entries("Surface")), (1, 3));
+    }
+}
+
+/// The summary on standard error: duration, events, lost, bytes per event, probes.
+#[test]
+fn the_summary_says_what_was_recorded() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("longjmp.c"));
+    let said = Recorded::good(&[], &program, &["11"]).ended.stderr;
+    for word in ["events", "lost", "per event", "probes"] {
+        assert!(said.contains(word), "no '{word}' in: {said}");
+    }
+}
+
+/// -d ends the recording, not the command.
+#[test]
+fn a_recording_may_end_before_its_command() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let recorded = Recorded::launch(&["-d", "1s"], &program, &["40"]);
+    assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
+    assert!(recorded.ended.stdout.contains("sorted 40 times"), "{}", recorded.ended.stdout);
+}

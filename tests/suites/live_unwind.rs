@@ -1,0 +1,56 @@
+//! Programs that leave functions in unusual ways run under the default probes as they do alone.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use longpole_tests::{Recorded, must_run, skip_unless_built, skip_unless_live, workload};
+
+fn unchanged(program: &Path, arguments: &[&str]) {
+    let alone = must_run(Command::new(program).args(arguments), Duration::from_secs(120));
+    assert_eq!(alone.code, Some(0), "{}", alone.stderr);
+    let recorded = Recorded::launch(&[], program, arguments);
+    let ended = &recorded.ended;
+    assert_eq!((ended.code, ended.signal), (Some(0), None), "{}", ended.stderr);
+    assert_eq!(ended.stdout, alone.stdout);
+    let report = recorded.report("1,inf");
+    assert!(report.at(1).time_ns() > 0.0);
+    assert!(!report.at(1).functions().is_empty(), "no function was recorded: {}", ended.stderr);
+}
+
+#[test]
+fn cpp_throw_and_catch() {
+    skip_unless_live!();
+    unchanged(&skip_unless_built!(workload::build("exceptions.cpp")), &["211"]);
+}
+
+#[test]
+fn rust_catch_unwind() {
+    skip_unless_live!();
+    unchanged(&skip_unless_built!(workload::build("unwind.rs")), &["211"]);
+}
+
+#[test]
+fn cancellation_in_a_condition_wait() {
+    skip_unless_live!();
+    unchanged(&skip_unless_built!(workload::build("cancel.c")), &["101"]);
+}
+
+#[test]
+fn longjmp_out_of_a_recursion() {
+    skip_unless_live!();
+    unchanged(&skip_unless_built!(workload::build("longjmp.c")), &["401"]);
+}
+
+#[test]
+fn recursion_a_thousand_deep() {
+    skip_unless_live!();
+    unchanged(&skip_unless_built!(workload::build("recursion.c")), &["13", "1000"]);
+}
+
+/// The kernel's own limit of return probes is 64 frames: nothing here may come near it.
+#[test]
+fn recursion_twenty_thousand_deep() {
+    skip_unless_live!();
+    unchanged(&skip_unless_built!(workload::build("recursion.c")), &["1", "20000"]);
+}
