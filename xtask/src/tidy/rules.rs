@@ -48,7 +48,7 @@ fn rust(source: &Source, complaints: &mut Vec<Complaint>) {
         complaints.push(Complaint::Soft(format!("{lines} lines without tests, more than {SOFT_LINES}")));
     }
     if !UNSAFE_PLACES.iter().any(|place| source.path.starts_with(place)) {
-        for (number, line) in source.text.lines().enumerate() {
+        for (number, line) in without_raw_strings(&source.text).lines().enumerate() {
             if opens_unsafe(line) {
                 complaints
                     .push(Complaint::Hard(format!("line {}: unsafe code does not belong here", number + 1)));
@@ -102,6 +102,18 @@ fn opens_unsafe(line: &str) -> bool {
     let code = without_strings(line);
     let code = code.split("//").next().unwrap_or_default();
     has_word(code, "unsafe")
+}
+
+/// The text with raw strings (`r#"…"#`) emptied but for their line ends: they may hold the source of another program.
+fn without_raw_strings(text: &str) -> String {
+    let mut parts = text.split("r#\"");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (inside, after) = part.split_once("\"#").unwrap_or((part, ""));
+        out.extend(inside.chars().filter(|c| *c == '\n'));
+        out.push_str(after);
+    }
+    out
 }
 
 /// The line without what stands between double quotes; good enough for texts of one line.
