@@ -100,17 +100,17 @@ impl Input {
     }
 
     /// The program, with a finding for everything that is missing from the file.
-    pub fn into_program(self) -> Result<Program, UserError> {
+    pub fn into_program(self) -> Program {
         match self {
-            Input::Program(program) => Ok(program),
+            Input::Program(program) => program,
             Input::Session(read) => {
-                let (_, info) = *read;
-                let findings = session_findings(&info).into_iter().map(|finding| finding.text);
-                let findings: Vec<String> = findings.collect();
-                Err(UserError::runtime(
-                    format!("this build cannot analyse sessions yet {}", findings.join(" ")),
-                    "build a newer longpole",
-                ))
+                let (recording, info) = *read;
+                let timeline = engine::timeline::build(&recording);
+                // Recordings are large, and the next stage is, too.
+                drop(recording);
+                let mut program = engine::program::from_timeline(&timeline);
+                program.findings.splice(0..0, session_findings(&info));
+                program
             }
         }
     }

@@ -1,0 +1,135 @@
+//! Files that cannot be analysed: exit code 1, one line that says what is wrong and one that says what to do.
+
+use crate::{FIGURE_4, Folder, longpole, longpole_with};
+
+/// Every command that reads says the same about a file.
+#[track_caller]
+fn all_refuse(path: &str, message: &str, hint: &str) {
+    longpole(&["report", path]).fails(1, message, hint);
+    longpole(&["report", path, "--json"]).fails(1, message, hint);
+    longpole(&["export", path, "--format", "program"]).fails(1, message, hint);
+    longpole(&["info", path]).fails(1, message, hint);
+}
+
+#[test]
+fn no_such_file() {
+    all_refuse("/no/such/file.lp", "there is no file /no/such/file.lp", "check the name");
+}
+
+#[test]
+fn an_empty_file() {
+    let folder = Folder::new();
+    all_refuse(&folder.file("empty.lp", ""), "empty.lp is empty", "record again");
+    all_refuse(&folder.file("blank.json", " \n\t\n"), "nothing but blanks", "longpole record");
+}
+
+#[test]
+fn a_foreign_file() {
+    let folder = Folder::new();
+    all_refuse(&folder.file("a.txt", "hello"), "neither a longpole session nor a program", "longpole record");
+    all_refuse(&folder.file("a.data", "PERFILE2 and so on"), "recording of perf", "longpole record");
+    all_refuse(&folder.file("a.gz", b"\x1f\x8b\x08rest"), "compressed by gzip", "unpack");
+    all_refuse(env!("CARGO_BIN_EXE_longpole"), "binary, not a recording", "longpole record -o FILE --");
+    all_refuse("/dev/zero", "neither a longpole session nor a program", "longpole record");
+}
+
+#[test]
+fn a_directory() {
+    all_refuse("/", "/ is a directory", "give a file");
+}
+
+#[test]
+fn a_file_that_may_not_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let path = folder.file("private.lp", FIGURE_4);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).expect("set");
+    if std::fs::read(&path).is_ok() {
+        println!("SKIP a_file_that_may_not_be_read: root may read everything");
+        return;
+    }
+    all_refuse(&path, "may not be read by you", "sudo");
+}
+
+#[test]
+fn an_unbalanced_ret() {
+    let folder = Folder::new();
+    let program = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T1","ops":[["call","f"],["ret"],["ret"]]}]}"#;
+    let path = folder.file("unbalanced.json", program);
+    longpole(&["report", &path]).fails(1, "thread \"T1\", operation 2: \"ret\"", "call");
+}
+
+#[test]
+fn json_that_is_no_program() {
+    let folder = Folder::new();
+    for (name, text) in [
+        ("cut.json", &FIGURE_4[..200]),
+        ("other.json", r#"{"format":"something-else","version":1,"threads":[]}"#),
+        ("newer.json", r#"{"format":"longpole-program","version":99,"threads":[]}"#),
+        ("object.json", "{}"),
+        (
+            "unknown.json",
+            r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["fly","x"]]}]}"#,
+        ),
+    ] {
+        let run = longpole(&["report", &folder.file(name, text)]);
+        assert_eq!(run.code, 1, "{name}: {}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 2, "{name}: {}", run.stderr);
+        assert!(run.stderr.contains(name), "{name}: {}", run.stderr);
+    }
+    let mut bytes = FIGURE_4.as_bytes().to_vec();
+    bytes[60] = 0xff;
+    longpole(&["report", &folder.file("latin.json", bytes)]).fails(1, "not UTF-8 text: see byte 60", "UTF-8");
+}
+
+#[test]
+fn names_in_messages_cannot_drive_the_terminal() {
+    let run = longpole(&["report", "/no/such/\u{1b}[2Jfile\nname"]);
+    assert_eq!(run.code, 1);
+    assert_eq!(run.stderr.lines().count(), 2);
+    assert!(!run.stderr.contains('\u{1b}'));
+}
+
+#[test]
+fn nothing_on_standard_input() {
+    longpole_with(&["report", "-"], b"").fails(1, "standard input is empty", "record");
+}
+
+#[test]
+fn a_full_disk() {
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    let path = folder.file("figure.json", FIGURE_4);
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("opened");
+    let output = Command::new(env!("CARGO_BIN_EXE_longpole"))
+        .args(["report", &path])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("ran");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).starts_with("longpole: standard output cannot be written")
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    // More output than a pipe holds.
+    let threads: Vec<String> =
+        (0..20_000).map(|i| format!(r#"{{"name":"T{i}","ops":[["exec","f{i}",1]]}}"#)).collect();
+    let program = format!(r#"{{"format":"longpole-program","version":1,"threads":[{}]}}"#, threads.join(","));
+    let path = folder.file("large.json", program);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_longpole"))
+        .args(["report", &path, "--json", "--segments", "--cpus", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

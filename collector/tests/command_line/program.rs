@@ -1,0 +1,118 @@
+//! Programs: reports as text and JSON, deadlocks, exports.
+
+use crate::{FIGURE_4, Folder, longpole, longpole_with};
+use serde_json::Value;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn figure_4_in_json() {
+    let folder = Folder::new();
+    let path = folder.file("figure.json", FIGURE_4);
+    let run = longpole(&["report", &path, "--cpus", "1,2,inf", "--json", "--segments"]);
+    let report = json(run.works());
+    assert_eq!(report["schema"], "longpole-report/1");
+    let results = report["results"].as_array().expect("results");
+    let times: Vec<(&Value, &Value)> =
+        results.iter().map(|result| (&result["cpus"], &result["time_ns"])).collect();
+    assert_eq!(
+        times,
+        [(&json("1"), &json("20000")), (&json("2"), &json("12000")), (&json("\"inf\""), &json("11000"))]
+    );
+    assert_eq!(results[0]["speedup"], 1);
+    let g = results[1]["functions"].as_array().expect("functions").iter().find(|row| row["function"] == "g");
+    let g = g.expect("g is critical on 2 CPUs");
+    assert_eq!((&g["calls"], &g["tet_ns"], &g["tetid_ns"]), (&json("2"), &json("1500"), &json("1500")));
+    let segment = &results[1]["segments"].as_array().expect("segments")[6];
+    assert_eq!(
+        *segment,
+        json(r#"{"thread":"T2","op":3,"function":"g","start_ns":2000,"end_ns":3000,"weight":0.5}"#)
+    );
+    assert_eq!(
+        report["trust"],
+        json(r#"{"events":0,"wakes":0,"lost":0,"unmatched":0,"unknown_ns":0,"censored":0}"#)
+    );
+    assert_eq!(report["findings"], json("[]"));
+}
+
+#[test]
+fn figure_4_as_text() {
+    let run = longpole_with(&["report", "-", "--cpus", "1,2,inf"], FIGURE_4.as_bytes());
+    let text = run.works();
+    assert!(
+        text.starts_with("Make b faster first: every 10 % off its own time takes about 3.3 % off"),
+        "{text}"
+    );
+    assert!(
+        text.contains("predicted time                       20.0 µs           12.0 µs           11.0 µs"),
+        "{text}"
+    );
+    assert!(
+        text.contains("predicted speed-up                     1.00×             1.67×             1.82×"),
+        "{text}"
+    );
+    assert!(text.contains("Trust: 0 events"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_deadlock_is_a_result_with_a_finding() {
+    let program = r#"{"format":"longpole-program","version":1,"threads":[
+        {"name":"T1","ops":[["lock","left"],["exec","f",1000],["lock","right"],["exec","g",9]]},
+        {"name":"T2","ops":[["lock","right"],["exec","f",1000],["lock","left"],["exec","g",9]]}]}"#;
+    let run = longpole_with(&["report", "-", "--cpus", "2", "--json"], program.as_bytes());
+    let report = json(run.works());
+    let finding = &report["findings"][0];
+    assert_eq!(finding["kind"], "deadlock");
+    let text = finding["text"].as_str().expect("text");
+    for name in ["T1", "T2", "left", "right"] {
+        assert!(text.contains(name), "{text}");
+    }
+    assert_eq!(report["results"][0]["time_ns"], 1000);
+    let run = longpole_with(&["report", "-", "--cpus", "2"], program.as_bytes());
+    let text = run.works();
+    assert!(text.starts_with("Remove the deadlock first: "), "{text}");
+    assert!(text.contains("! deadlock"), "{text}");
+}
+
+#[test]
+fn an_export_of_a_program_gives_the_same_report() {
+    let folder = Folder::new();
+    let first = folder.file("first.json", FIGURE_4);
+    let second = folder.path("second.json");
+    longpole(&["export", &first, "--format", "program", "-o", &second]).works();
+    let report = |path: &str| longpole(&["report", path, "--json", "--segments"]).works().to_owned();
+    assert_eq!(report(&first), report(&second));
+    // A second export replaces the first, and standard output gives the same bytes.
+    longpole(&["export", &first, "--format", "program", "-o", &second]).works();
+    let written = std::fs::read_to_string(&second).expect("read");
+    assert_eq!(longpole(&["export", &first, "--format", "program"]).works(), written);
+}
+
+#[test]
+fn info_of_a_program() {
+    let run = longpole_with(&["info", "-", "--json"], FIGURE_4.as_bytes());
+    let info = json(run.works());
+    assert_eq!(info["kind"], "program");
+    assert_eq!((&info["program"]["threads"], &info["program"]["operations"]), (&json("3"), &json("23")));
+    assert!(longpole_with(&["info", "-"], FIGURE_4.as_bytes()).works().contains("operations      23"));
+}
+
+#[test]
+fn doctor_says_0_or_77() {
+    let run = longpole(&["doctor", "--json"]);
+    let doctor = json(&run.stdout);
+    assert_eq!(doctor["schema"], "longpole-doctor/1");
+    let ok = doctor["ok"].as_bool().expect("a verdict");
+    assert_eq!(run.code, if ok { 0 } else { 77 });
+    for check in doctor["checks"].as_array().expect("checks") {
+        let missing = check["status"] == "missing";
+        assert_eq!(missing, check["fix"].is_string(), "{check}");
+        assert!(check["why"].as_str().is_some_and(|why| !why.is_empty()), "{check}");
+    }
+    let text = longpole(&["doctor"]);
+    assert_eq!(text.code, run.code);
+    assert_eq!(text.stderr, "");
+}

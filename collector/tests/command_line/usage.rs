@@ -1,0 +1,71 @@
+//! Command lines that make no sense: exit code 2.
+
+use crate::longpole;
+
+#[test]
+fn a_cpu_count_of_0() {
+    longpole(&["report", "x", "--cpus", "0"]).fails(2, "CPU count of 0", "1,2,4-8,inf");
+    longpole(&["report", "x", "--cpus", "1,2,0"]).fails(2, "CPU count of 0", "1,2,4-8,inf");
+    longpole(&["top", "-p", "1", "--cpus", "0-4"]).fails(2, "CPU count of 0", "1,2,4-8,inf");
+}
+
+#[test]
+fn cpu_lists_that_are_none() {
+    for list in ["", "x", "4-2", "1-4294967295", "-1", "99999999999"] {
+        let cpus = format!("--cpus={list}");
+        let run = longpole(&["report", "x", &cpus]);
+        assert_eq!(run.code, 2, "{list}: {}", run.stderr);
+        assert!(run.stderr.lines().nth(1).is_some_and(|line| line.starts_with("hint: ")), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn both_a_pid_and_a_command_or_neither() {
+    for command in ["record", "top"] {
+        longpole(&[command, "-p", "1", "--", "true"]).fails(2, "both -p PID and a command", command);
+        longpole(&[command]).fails(2, &format!("nothing to {command}"), "-p PID");
+    }
+}
+
+#[test]
+fn values_out_of_range() {
+    for wrong in [
+        ["-p", "0"],
+        ["-p", "x"],
+        ["-d", "0"],
+        ["-d", "never"],
+        ["--max-functions", "0"],
+        ["--max-rate", "0"],
+        ["--depth", "0"],
+        ["--depth", "-1"],
+        ["--ring-size", "1"],
+        ["-o", "-"],
+        ["--functions", ""],
+    ] {
+        let joined = format!("{}={}", wrong[0], wrong[1]);
+        let arguments: Vec<&str> = if wrong[0].starts_with("--") { vec![&joined] } else { wrong.to_vec() };
+        let run = longpole(&[&["record"], &arguments[..], &["--", "true"]].concat());
+        assert_eq!(run.code, 2, "{wrong:?}: {}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 2, "{wrong:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn unknown_commands_and_options_are_two_lines_too() {
+    longpole(&["rport", "x"]).fails(2, "unrecognized subcommand 'rport'", "report");
+    longpole(&["report", "x", "--cpu", "1"]).fails(2, "--cpu", "--cpus");
+    longpole(&["report"]).fails(2, "<FILE>", "longpole report");
+    longpole(&["report", "x", "--by", "colour"]).fails(2, "no report by 'colour'", "function");
+    longpole(&["export", "x", "--format", "pdf"]).fails(2, "no export format 'pdf'", "program");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    assert!(longpole(&["--help"]).works().contains("longpole <COMMAND>"));
+    assert!(longpole(&["--version"]).works().starts_with("longpole "));
+    let help = longpole(&["record", "--help"]);
+    for option in ["--pid", "--children", "--no-uprobes", "--max-functions", "--max-rate", "--keep-root"] {
+        assert!(help.works().contains(option), "{option}");
+    }
+    assert!(!longpole(&["--help"]).stdout.contains("__gate"), "a detail of ours");
+}
