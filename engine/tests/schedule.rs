@@ -126,20 +126,11 @@ fn spinning_keeps_a_processor_busy() {
     };
     let time = |lock: &str| {
         let program = json::read(&text(lock)).expect("a program");
-        report(&program, &Cpus::parse_list("1,2").expect("counts"), Detail::Functions).results.map_time()
+        let report = report(&program, &Cpus::parse_list("1,2").expect("counts"), Detail::Functions);
+        report.results.iter().map(|result| result.time_ns).collect::<Vec<_>>()
     };
     assert_eq!(time(""), [6.0, 5.0]);
     assert_eq!(time("spin_"), [9.0, 5.0]);
-}
-
-trait Times {
-    fn map_time(self) -> Vec<f64>;
-}
-
-impl Times for Vec<engine::report::CpuResult> {
-    fn map_time(self) -> Vec<f64> {
-        self.into_iter().map(|result| result.time_ns).collect()
-    }
 }
 
 #[test]
@@ -235,5 +226,27 @@ fn an_empty_program_takes_no_time() {
         let report = analysed(threads);
         assert_eq!((report.results[0].time_ns, report.results[0].speedup), (0.0, 1.0));
         assert_eq!(report.findings, []);
+    }
+}
+
+#[test]
+fn the_schedule_is_a_stream_of_vertices_in_time_order() {
+    use engine::schedule::{Simulation, Vertex};
+    for seed in 0..200 {
+        let program = engine::synth::random_program(seed, engine::synth::Lengths::Tied);
+        let stream: Vec<Vertex> = Simulation::new(&program).expect("a program").collect();
+        assert!(stream.is_sorted_by_key(|vertex| vertex.time), "seed {seed}");
+        let mut simulation = Simulation::new(&program).expect("a program");
+        let (mut instants, mut instant) = (Vec::new(), Vec::new());
+        while let Some(now) = simulation.next_instant(&mut instant) {
+            assert!(instant.iter().all(|vertex| vertex.time == now), "seed {seed}");
+            instants.extend_from_slice(&instant);
+        }
+        assert_eq!(stream, instants, "seed {seed}");
+        let mut executing = 0;
+        for vertex in &stream {
+            executing += vertex.change;
+            assert!((0..=program.threads.len() as i32).contains(&executing), "seed {seed}");
+        }
     }
 }

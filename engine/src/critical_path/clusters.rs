@@ -66,7 +66,8 @@ impl Clusters {
         after
     }
 
-    /// Net changes by point, without those that are 0.
+    /// Changes by point, without those that are 0. Among many clusters a point may stand more than once, which `many` makes
+    /// nothing of.
     fn gather(&mut self, vertices: &[Vertex]) {
         self.clusters.clear();
         const FEW: usize = 8;
@@ -82,16 +83,6 @@ impl Clusters {
                 Some(cluster) => cluster.change += change,
                 None => self.clusters.push(Cluster { point: vertex.decided_by, change }),
             }
-        }
-        if self.clusters.len() > FEW {
-            self.clusters.sort_unstable_by_key(|cluster| cluster.point);
-            self.clusters.dedup_by(|later, earlier| {
-                let same = later.point == earlier.point;
-                if same {
-                    earlier.change += later.change;
-                }
-                same
-            });
         }
         self.clusters.retain(|cluster| cluster.change != 0);
     }
