@@ -1,7 +1,8 @@
 //! Barriers: the last of `count` threads to come lets all go on; what decides is the last arrival.
 
+use super::actor::{Flow, Moment};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Moment, Simulation};
+use super::simulation::Simulation;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]

@@ -1,8 +1,9 @@
 //! Condition variables: waiting frees the mutex; a signal wakes one waiter and a broadcast all, and each then takes
 //! the mutex like anyone else. A signal that finds no waiter is lost.
 
+use super::actor::{Flow, Stage};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Simulation, Stage};
+use super::simulation::Simulation;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]

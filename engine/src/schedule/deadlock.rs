@@ -1,6 +1,7 @@
 //! When nothing can happen any more and threads still wait: who waits for what.
 
-use super::simulation::{Simulation, Stage};
+use super::actor::Stage;
+use super::simulation::Simulation;
 use crate::program::{ObjectId, Operation, quoted};
 use crate::report::Finding;
 use crate::time::Ticks;

@@ -1,6 +1,7 @@
 //! Thread life: a created thread starts when it is created; joining waits for the end.
 
-use super::simulation::{Flow, Moment, Simulation, Stage};
+use super::actor::{Flow, Moment, Stage};
+use super::simulation::Simulation;
 use crate::program::ThreadId;
 
 impl Simulation<'_> {

@@ -6,6 +6,7 @@
 //! (at the start in list order); each runs until it computes or waits; a thread it wakes goes to the end of that
 //! instant's queue. A computation of length 0 is a computation: the thread goes to the end of the queue.
 
+mod actor;
 mod agenda;
 mod barrier;
 mod condition;

@@ -2,8 +2,9 @@
 //! again at the end of the instant's queue; a thread that comes first takes it (barging). Handing over instead would
 //! predict convoys that do not exist.
 
+use super::actor::{Flow, Moment, Stage};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Moment, Simulation, Stage};
+use super::simulation::Simulation;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]

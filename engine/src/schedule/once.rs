@@ -1,7 +1,8 @@
 //! `once`: the first thread to come computes, the others wait for it to finish.
 
+use super::actor::{Flow, Moment, Stage};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Moment, Simulation, Stage};
+use super::simulation::Simulation;
 use crate::program::ObjectId;
 use crate::time::Ticks;
 

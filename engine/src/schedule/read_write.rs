@@ -4,8 +4,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::actor::{Flow, Moment, Stage};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Moment, Simulation, Stage};
+use super::simulation::Simulation;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::PointId;
+use super::actor::{Flow, Moment};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Moment, Simulation};
+use super::simulation::Simulation;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! The simulation itself: what each thread does next, and the vertices that come of it. What an operation does to
 //! its object stands in the file named after the object.
 
+use super::actor::{Actor, Flow, Moment, Stage};
 use super::agenda::Agenda;
 use super::barrier::Barrier;
 use super::condition::Condition;
@@ -29,56 +30,6 @@ pub struct Vertex {
     pub change: i32,
     /// What decides when: if this point came earlier, so would the vertex.
     pub decided_by: PointId,
-}
-
-/// A moment of the schedule with what decides it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
-    pub(super) time: u64,
-    pub(super) point: PointId,
-}
-
-/// What a thread is in the middle of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Some thread creates it, and none has yet.
-    NotCreated,
-    /// It comes to its next operation.
-    Going,
-    /// It has tried to take a lock in vain; `since` is when it first tried.
-    Again,
-    /// It waits for a condition to be signalled.
-    Unsignalled,
-    /// The condition was signalled at `since`; it has yet to take the mutex.
-    Signalled,
-    /// It computes the body of a `once`.
-    InOnce,
-    /// It has done everything, at `since`.
-    Ended,
-}
-
-/// A thread in the simulation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Actor {
-    /// Index of its next operation.
-    pub(super) next: u32,
-    /// What decided its present moment, or, while a timed step runs, the end of that step.
-    pub(super) point: PointId,
-    /// When it came to the operation it waits in.
-    pub(super) since: u64,
-    next_run: u32,
-    pub(super) stage: Stage,
-    /// Its processor use has started and the vertex of its end is yet to come.
-    computing: bool,
-}
-
-/// Whether a thread goes on after an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
-    /// At once.
-    On,
-    /// When something else has happened.
-    Stop,
 }
 
 /// A program being scheduled on unlimited processors. Ask for one instant after the other with

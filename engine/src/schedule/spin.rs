@@ -1,7 +1,8 @@
 //! Spin locks: like a mutex, but who waits keeps a processor busy.
 
+use super::actor::{Flow, Moment, Stage};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Moment, Simulation, Stage};
+use super::simulation::Simulation;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]

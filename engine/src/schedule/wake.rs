@@ -1,7 +1,8 @@
 //! Recorded wake edges whose object is not understood: replayed as they are.
 
+use super::actor::{Flow, Moment};
 use super::queue::WaitQueue;
-use super::simulation::{Flow, Moment, Simulation};
+use super::simulation::Simulation;
 use crate::program::{EdgeId, Operation, Program};
 
 #[derive(Clone, Debug, Default)]
