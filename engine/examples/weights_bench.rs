@@ -1,5 +1,5 @@
 //! Times the extended critical path of a generated program; `./x bench weights` calls it in a release build.
-//! usage: weights_bench (sweep | oracle) OPERATIONS; prints one line of JSON.
+//! usage: weights_bench (sweep | oracle) OPERATIONS TIMES; prints one line of JSON, the mean of so many times.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -18,15 +18,17 @@ const CPUS: [u32; 8] = [1, 2, 3, 4, 8, 16, 24, 32];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (way, operations) = match arguments.as_slice() {
-        [way, operations] => (way.as_str(), operations.parse().unwrap_or(0)),
-        _ => ("", 0),
+    let (way, operations, times) = match arguments.as_slice() {
+        [way, operations, times] => {
+            (way.as_str(), operations.parse().unwrap_or(0), times.parse().unwrap_or(0_u32))
+        }
+        _ => ("", 0, 0),
     };
     let work: fn(&Program, &[Cpus]) -> Result<(), String> = match way {
-        "sweep" if operations > 0 => sweep,
-        "oracle" if operations > 0 => brute_force,
+        "sweep" if operations > 0 && times > 0 => sweep,
+        "oracle" if operations > 0 && times > 0 => brute_force,
         _ => {
-            eprintln!("usage: weights_bench (sweep | oracle) OPERATIONS");
+            eprintln!("usage: weights_bench (sweep | oracle) OPERATIONS TIMES");
             return ExitCode::from(2);
         }
     };
@@ -34,11 +36,14 @@ fn main() -> ExitCode {
     let count: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
     let cpus: Vec<Cpus> = CPUS.into_iter().filter_map(NonZeroU32::new).map(Cpus::Count).collect();
     let (start, start_cpu) = (Instant::now(), processor_ns());
-    if let Err(error) = work(&program, &cpus) {
-        eprintln!("weights_bench: {error}");
-        return ExitCode::FAILURE;
+    for _ in 0..times {
+        if let Err(error) = work(&program, &cpus) {
+            eprintln!("weights_bench: {error}");
+            return ExitCode::FAILURE;
+        }
     }
-    let (wall, cpu) = (start.elapsed().as_nanos(), processor_ns().saturating_sub(start_cpu));
+    let wall = start.elapsed().as_nanos() / u128::from(times);
+    let cpu = processor_ns().saturating_sub(start_cpu) / u64::from(times);
     println!("{{\"operations\":{count},\"wall_ns\":{wall},\"cpu_ns\":{cpu}}}");
     ExitCode::SUCCESS
 }

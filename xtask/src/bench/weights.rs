@@ -24,13 +24,14 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
     let tool = engine_example(workspace, "weights_bench")?;
     let (mut one, mut two) = (Way::default(), Way::default());
     for _ in 0..RUNS {
-        one.once(&tool, "sweep", OPERATIONS)?;
-        two.once(&tool, "sweep", 2 * OPERATIONS)?;
+        one.once(&tool, "sweep", OPERATIONS, 1)?;
+        two.once(&tool, "sweep", 2 * OPERATIONS, 1)?;
     }
     let (mut small, mut brute) = (Way::default(), Way::default());
     for _ in 0..RUNS {
-        small.once(&tool, "sweep", SMALL)?;
-        brute.once(&tool, "oracle", SMALL)?;
+        // The clock of processor time is coarse: a small program many times over.
+        small.once(&tool, "sweep", SMALL, 5_000)?;
+        brute.once(&tool, "oracle", SMALL, 3)?;
     }
     let mut text = String::from(
         "## Weights of all segments\n\nA generated program (calls, locks, a token passed on, barriers) on 32 threads; \
@@ -70,8 +71,9 @@ struct Way {
 }
 
 impl Way {
-    fn once(&mut self, tool: &Path, way: &str, operations: u64) -> Result<()> {
-        let line = command::text(Command::new(tool).args([way, &operations.to_string()]))?;
+    fn once(&mut self, tool: &Path, way: &str, operations: u64, times: u32) -> Result<()> {
+        let mut call = Command::new(tool);
+        let line = command::text(call.args([way, &operations.to_string(), &times.to_string()]))?;
         let value: serde_json::Value = serde_json::from_str(&line).context("weights_bench says no JSON")?;
         let number = |name: &str| value[name].as_f64().with_context(|| format!("no {name} in {line}"));
         self.operations = number("operations")?;
