@@ -203,6 +203,23 @@ impl Capture {
         self.common.shared.function(function).map(|counters| counters.calls)
     }
 
+    /// Takes the probes off some functions; they are then said to be off from now on.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses; the probes then stay.
+    pub fn shed(&mut self, functions: &[u32]) -> Result<(), ProbeError> {
+        {
+            let probes = &mut *self.common.lock();
+            probes.functions.shed(&mut probes.ebpf, &|number| functions.contains(&number))?;
+        }
+        self.own_notes.push(Note {
+            time_ns: now_ns(),
+            kind: NoteKind::ProbesOff { functions: functions.to_vec(), rates: vec![0; functions.len()] },
+        });
+        Ok(())
+    }
+
     /// Probes functions of a process that has come up (a child, or a program after `exec`) and records the process.
     /// `since_ns` is the time of its `Fork` or `Exec` record: from then until now its function calls are missing,
     /// which becomes a gap among the notes. Probes of an earlier program in the same process are taken off.

@@ -2,6 +2,9 @@
 //! the capabilities), a kernel with BPF and a C compiler; elsewhere each says that it is skipped.
 
 mod cost;
+mod detach;
 mod function;
+mod life;
+mod loss;
 mod sched;
 mod support;

@@ -80,10 +80,25 @@ impl Program {
         self.start().finish()
     }
 
+    /// A function's code; the address is right for programs linked with `-no-pie`.
+    pub fn code(&self, name: &str) -> Code {
+        let data = std::fs::read(&self.path).expect("target");
+        let file = object::File::parse(&*data).expect("ELF");
+        let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name)).expect("function");
+        let start = functions(&self.path, &[name])[0].entry_offset as usize;
+        Code { address: symbol.address(), bytes: data[start..start + symbol.size() as usize].to_vec() }
+    }
+
     /// Where the probes of these functions go; numbers from 0 in the order given.
     pub fn functions(&self, names: &[&str]) -> Vec<ProbeFunction> {
         functions(&self.path, names)
     }
+}
+
+/// The machine code of a function, as it stands in the file.
+pub struct Code {
+    pub address: u64,
+    pub bytes: Vec<u8>,
 }
 
 /// C code that waits for a byte on standard input.
@@ -127,6 +142,14 @@ impl Target {
         panic!("the target did not come to its gate");
     }
 
+    /// Its memory as it is now.
+    pub fn memory(&self, address: u64, length: usize) -> Vec<u8> {
+        let file = std::fs::File::open(format!("/proc/{}/mem", self.pid())).expect("own child");
+        let mut bytes = vec![0; length];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, address).expect("mapped");
+        bytes
+    }
+
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("own child").is_some()
@@ -156,7 +179,6 @@ impl Drop for Target {
 pub struct Recorded {
     pub outcome: Outcome,
     pub records: Vec<Record>,
-    #[expect(dead_code, reason = "used by tests to come")]
     pub notes: Vec<Note>,
     pub loss: LossCounts,
     pub calls: Vec<u64>,
@@ -190,6 +212,8 @@ pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) 
     let count = options.functions.len();
     let mut capture = Capture::start(options).expect("capture");
     assert_eq!(capture.take_refused(), Vec::<u32>::new());
+    // Through its gate, and through one more for targets that have a second.
+    target.open_gate();
     target.open_gate();
     let mut records = Vec::new();
     let mut bad = 0;
@@ -251,7 +275,7 @@ impl Recorded {
 }
 
 /// Entries and exits of functions by symbol name: every `ret` and every jump out of the function.
-fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
+pub fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
     use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
     let data = std::fs::read(binary).expect("target");
     let file = object::File::parse(&*data).expect("ELF");

@@ -1,0 +1,235 @@
+//! Threads and processes being born, changing and dying.
+
+use collector::probe::{Capture, ProbeErrorKind};
+use engine::event::{GapReason, NoteKind};
+use probe_abi::Record;
+
+use crate::support::{GATE, compile, drain, live, options, record, record_with};
+
+/// Births, names and deaths of threads, each once and in order.
+#[test]
+fn threads_are_born_named_and_die() {
+    let Some(_turn) = live("threads_are_born_named_and_die") else { return };
+    let source = format!(
+        "#define _GNU_SOURCE\n{GATE}{}",
+        r#"
+        #include <pthread.h>
+        static void *body(void *argument) {
+            pthread_setname_np(pthread_self(), argument ? "second" : "first");
+            return 0;
+        }
+        int main(void) {
+            gate();
+            for (long i = 0; i < 2; i++) {
+                pthread_t thread;
+                pthread_create(&thread, 0, body, (void *)i);
+                pthread_join(thread, 0);
+            }
+            return 0;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let recorded = record(&program, &[]);
+    let mut told = Vec::new();
+    for record in &recorded.records {
+        match record {
+            Record::Fork(fork) => {
+                assert_eq!((fork.header.tid, fork.child_pid), (recorded.pid, recorded.pid));
+                assert!(fork.child_start_ns.abs_diff(fork.header.time_ns) < 1_000_000_000);
+                assert!(fork.comm.starts_with(b"target\0"));
+                told.push(("fork", fork.child_tid));
+            }
+            Record::Rename(rename) => {
+                let name = std::str::from_utf8(&rename.comm).expect("text").trim_end_matches('\0');
+                assert_eq!(rename.renamed_pid, recorded.pid);
+                told.push((if name == "first" { "first" } else { "second" }, rename.renamed_tid));
+            }
+            Record::Exit(exit) => {
+                assert_eq!(exit.last_of_process == 1, exit.header.tid == recorded.pid);
+                told.push(("exit", exit.header.tid));
+            }
+            _ => {}
+        }
+    }
+    let one = told[0].1;
+    let two = told[3].1;
+    assert_ne!(one, two);
+    assert_eq!(
+        told,
+        [
+            ("fork", one),
+            ("first", one),
+            ("exit", one),
+            ("fork", two),
+            ("second", two),
+            ("exit", two),
+            ("exit", recorded.pid)
+        ]
+    );
+}
+
+const CHILD: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+volatile long sink;
+__attribute__((noinline)) void work(long x) { sink += x; }
+int main(int count, char **arguments) {
+    if (count > 1) {
+        printf("%s\n", arguments[1]);
+        fflush(stdout);
+        for (int i = 0; i < 211; i++) work(i);
+        return 5;
+    }
+    gate();
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        gate();
+        for (int i = 0; i < 101; i++) work(i);
+        execl("/proc/self/exe", "target", "again", (char *)0);
+        _exit(9);
+    }
+    waitpid(child, &status, 0);
+    printf("%d %d\n", (int)child, WEXITSTATUS(status));
+    return 0;
+}
+"#;
+
+fn child_of(stdout: &str) -> u32 {
+    let last = stdout.lines().last().expect("a line");
+    let (child, code) = last.split_once(' ').expect("two numbers");
+    assert_eq!(code, "5");
+    child.parse().expect("process id")
+}
+
+/// With `children` a child process is recorded from its first instant to its last; without, not at all.
+#[test]
+fn child_processes_are_recorded_if_asked_for() {
+    let Some(_turn) = live("child_processes_are_recorded_if_asked_for") else { return };
+    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    for children in [true, false] {
+        let recorded = record_with(&program, |options| {
+            options.children = children;
+            options.functions = program.functions(&["main"]);
+            options.functions.clear();
+        });
+        let child = child_of(&recorded.outcome.stdout);
+        let by_child: Vec<_> =
+            recorded.records.iter().filter(|record| record.header().pid == child).collect();
+        let forks = recorded.records.iter().filter(|r| matches!(r, Record::Fork(f) if f.child_pid == child));
+        assert_eq!(forks.count(), 1, "the fork itself is the parent's");
+        if !children {
+            // The CPU goes from the child to a tracked thread and back: that is all that may be told of it.
+            assert!(
+                by_child.iter().all(|r| matches!(r, Record::Switch(_) | Record::Waking(_))),
+                "{by_child:?}"
+            );
+            continue;
+        }
+        let is_exec = |r: &&&Record| matches!(r, Record::Exec(e) if e.comm.starts_with(b"exe\0"));
+        assert_eq!(by_child.iter().filter(is_exec).count(), 1);
+        let is_exit = |r: &&&Record| matches!(r, Record::Exit(e) if e.last_of_process == 1);
+        assert_eq!(by_child.iter().filter(is_exit).count(), 1);
+        let first_run = recorded
+            .records
+            .iter()
+            .find(|r| matches!(r, Record::Switch(s) if s.next_tid == child))
+            .expect("ran");
+        let fork = recorded.records.iter().find(|r| matches!(r, Record::Fork(_))).expect("above");
+        assert!(fork.header().time_ns < first_run.header().time_ns);
+        // Its last switch comes after its exit: the process id was not forgotten too early.
+        let last =
+            recorded.records.iter().rposition(|r| matches!(r, Record::Switch(s) if s.header.tid == child));
+        let exit =
+            recorded.records.iter().position(|r| matches!(r, Record::Exit(e) if e.header.tid == child));
+        assert!(exit.expect("above") < last.expect("left the CPU"));
+    }
+}
+
+/// A child gets probes of its own; the time until then is a gap.
+#[test]
+fn a_child_gets_its_own_probes() {
+    let Some(_turn) = live("a_child_gets_its_own_probes") else { return };
+    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    let functions = program.functions(&["work"]);
+    let mut target = program.start();
+    let mut capture = {
+        let mut options = options(target.pid());
+        options.children = true;
+        options.functions = functions.clone();
+        Capture::start(options).expect("capture")
+    };
+    target.open_gate();
+    let (mut records, mut bad) = (Vec::new(), 0);
+    let fork = loop {
+        drain(&mut capture, &mut records, &mut bad);
+        let fork = records.iter().find_map(|record| match record {
+            Record::Fork(fork) => Some(*fork),
+            _ => None,
+        });
+        if let Some(fork) = fork {
+            break fork;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    capture.add_process(fork.child_pid, fork.header.time_ns, &functions).expect("the child waits");
+    target.open_gate();
+    while !target.has_ended() {
+        drain(&mut capture, &mut records, &mut bad);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    drain(&mut capture, &mut records, &mut bad);
+    let outcome = target.finish();
+    assert_eq!(child_of(&outcome.stdout), fork.child_pid);
+    assert_eq!(bad, 0);
+    let entries = records.iter().filter(|record| match record {
+        Record::FunctionEnter(enter) => {
+            assert_eq!(enter.header.pid, fork.child_pid, "the parent does not work");
+            true
+        }
+        _ => false,
+    });
+    // 101 calls, and after the exec of the same file 211 more: the probes stay with the process and the file.
+    assert_eq!(entries.count(), 101 + 211);
+    let notes = capture.take_notes();
+    assert_eq!(notes.len(), 1);
+    assert_eq!(notes[0].time_ns, fork.header.time_ns);
+    match &notes[0].kind {
+        NoteKind::Gap { pid, until_ns, reason: GapReason::ProbesNotYetAttached, lost: 0, .. } => {
+            assert_eq!(*pid, fork.child_pid);
+            assert!(*until_ns > notes[0].time_ns);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Nothing of this process is recorded, whatever is asked for.
+#[test]
+fn own_events_are_never_recorded() {
+    let Some(_turn) = live("own_events_are_never_recorded") else { return };
+    let mut capture = Capture::start(options(std::process::id())).expect("capture");
+    for _ in 0..50 {
+        std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_micros(100)))
+            .join()
+            .expect("sleeps");
+    }
+    let (mut records, mut bad) = (Vec::new(), 0);
+    drain(&mut capture, &mut records, &mut bad);
+    assert_eq!((records.len(), bad), (0, 0), "{records:?}");
+}
+
+/// A process that is not there is named, with its number.
+#[test]
+fn a_missing_process_is_a_target_error() {
+    let Some(_turn) = live("a_missing_process_is_a_target_error") else { return };
+    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    let target = program.start();
+    let pid = target.pid();
+    let mut options = options(pid);
+    options.functions = program.functions(&["work"]);
+    target.finish();
+    let Err(error) = Capture::start(options) else { panic!("process {pid} has ended") };
+    assert_eq!(error.kind, ProbeErrorKind::Target, "{error}");
+    assert!(error.message.contains(&pid.to_string()), "{error}");
+}

@@ -1,0 +1,62 @@
+//! What does not fit is counted, and what is counted is what is missing.
+
+use collector::probe::Capture;
+
+use crate::support::{GATE, Recorded, compile, drain, live, options};
+
+/// A flood into the smallest ring: every record that is missing has been counted, and leaves a hole.
+#[test]
+fn a_flood_is_counted_to_the_last_record() {
+    let Some(_turn) = live("a_flood_is_counted_to_the_last_record") else { return };
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
+        r#"
+        volatile long sink;
+        __attribute__((noinline)) void work(long x) { sink += x; }
+        int main(void) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(0, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            gate();
+            for (int i = 0; i < 3001; i++) work(i);
+            gate();
+            work(1);
+            return 0;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let mut target = program.start();
+    let pid = target.pid();
+    let mut options = options(pid);
+    options.ring_bytes = 4096;
+    options.functions = program.functions(&["work"]);
+    let mut capture = Capture::start(options).expect("capture");
+    target.open_gate();
+    // Nobody reads until it stands at its second gate.
+    while capture.calls(0) != Some(3001) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    target.wait_for(|stat| stat.contains(" S "));
+    let (mut records, mut bad) = (Vec::new(), 0);
+    drain(&mut capture, &mut records, &mut bad);
+    let dropped_by_then = capture.loss().dropped;
+    assert!(dropped_by_then > 5_000, "3001 calls have 6002 records: {dropped_by_then}");
+    target.open_gate();
+    while !target.has_ended() {
+        drain(&mut capture, &mut records, &mut bad);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let outcome = target.finish();
+    capture.end();
+    drain(&mut capture, &mut records, &mut bad);
+    let calls = vec![capture.calls(0).expect("counted")];
+    let costs = capture.program_costs();
+    let summary = capture.stop();
+    let received = records.len() as u64;
+    let recorded = Recorded { outcome, records, notes: summary.notes, loss: summary.loss, calls, costs, pid };
+    assert_eq!(summary.records, received + recorded.loss.dropped);
+    assert_eq!(recorded.loss.missed, 0);
+    // All of it happened on CPU 0, which wrote records after the flood: every loss lies in a hole.
+    assert_eq!(recorded.holes(), recorded.loss.dropped);
+}
