@@ -2,10 +2,11 @@
 //! writing, so nobody can lead longpole into another file by a link.
 
 use super::is_session;
+use crate::target::SudoUser;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Which existing files may be replaced.
@@ -125,7 +126,9 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
         .custom_flags(libc::O_NOFOLLOW)
         .open(&place)
         .map_err(CreateProblem::Io)?;
-    give_to_sudo_user(&file).map_err(CreateProblem::Io)?;
+    if let Some(user) = SudoUser::from_environment() {
+        user.give(&file).map_err(CreateProblem::Io)?;
+    }
     Ok(file)
 }
 
@@ -146,15 +149,6 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
         Overwrite::Exports if is_session(&start) => Err(CreateProblem::IsSession),
         _ => Ok(()),
     }
-}
-
-/// Only root can give files away, and only sudo says to whom.
-fn give_to_sudo_user(file: &File) -> io::Result<()> {
-    let id = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-    if let (0, Some(uid), Some(gid)) = (file.metadata()?.uid(), id("SUDO_UID"), id("SUDO_GID")) {
-        std::os::unix::fs::fchown(file, Some(uid), Some(gid))?;
-    }
-    Ok(())
 }
 
 /// `longpole-NAME-PID-TIME.lp`. `name` is the target's, so anything: what is not plain is replaced.

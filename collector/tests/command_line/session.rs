@@ -192,3 +192,24 @@ fn a_session_through_a_pipe() {
     let piped = crate::longpole_with(&["report", "-", "--json"], &bytes);
     assert_eq!(piped.works(), longpole(&["report", &session, "--json"]).works());
 }
+
+#[test]
+fn a_file_written_under_sudo_belongs_to_the_user_behind_it() {
+    use std::os::unix::fs::MetadataExt;
+    use std::process::Command;
+    let folder = Folder::new();
+    let program = folder.file("figure.json", FIGURE_4);
+    let exported = folder.path("exported.json");
+    if std::fs::metadata(&program).expect("there").uid() != 0 {
+        println!(
+            "SKIP a_file_written_under_sudo_belongs_to_the_user_behind_it: only root can give files away"
+        );
+        return;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
+    command.args(["export", &program, "--format", "program", "-o", &exported]);
+    command.env("SUDO_UID", "1234").env("SUDO_GID", "2345");
+    crate::run(command, b"").works();
+    let metadata = std::fs::metadata(&exported).expect("written");
+    assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (1234, 2345, 0o600));
+}
