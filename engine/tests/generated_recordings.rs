@@ -1,15 +1,17 @@
 //! Generated recordings whose answer is known, through the whole way: records → merge → timeline → program →
 //! report; and what must hold for any recording, however broken.
 
-use engine::event::Merger;
+use engine::event::{
+    Facts, GapReason, Merger, Note, NoteKind, Recording, ThreadFact, ThreadState, Window, WindowEnd,
+};
 use engine::program::{
     EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId, from_timeline,
 };
 use engine::report::{Cpus, Detail, report};
 use engine::synth::{Doing, Execution, Generated, generate};
-use engine::time::Ticks;
-use engine::timeline::{State, Timeline, build};
-use probe_abi::Record;
+use engine::time::{Ticks, Timestamp};
+use engine::timeline::{State, StepKind, Thread as TimelineThread, Timeline, Wake, build};
+use probe_abi::{Kind, Record};
 use proptest::prelude::*;
 
 const PICK_FUNCTION: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
@@ -327,4 +329,192 @@ proptest! {
             }
         }
     }
+
+    /// A window that has moved on is what a recording of everything would show from there on.
+    #[test]
+    fn a_moved_window_is_the_rest_of_the_whole(case in case(), parts in prop::collection::vec(0u64..1000, 1..4)) {
+        assert_moved_window_is_the_rest(&case.generated.recording(), &parts);
+    }
+
+    /// The same with gaps.
+    #[test]
+    fn a_moved_window_keeps_its_gaps(case in case(), parts in prop::collection::vec(0u64..1000, 1..4), gaps in prop::collection::vec((0u64..1000, 0u64..300, prop::option::of(0u16..3)), 0..3)) {
+        let mut recording = case.generated.recording();
+        let end_ns = recording.facts.end.as_ref().map_or(0, |end| end.end_ns);
+        let at = |part: u64| recording.facts.start_ns + (end_ns - recording.facts.start_ns) * part / 1000;
+        let mut notes: Vec<Note> = gaps.into_iter().map(|(from, length, cpu)| Note {
+            time_ns: at(from),
+            kind: NoteKind::Gap { pid: 0, cpu, until_ns: at(from + length), lost: 1, reason: GapReason::RingFull },
+        }).collect();
+        notes.sort_by_key(|note| note.time_ns);
+        recording.notes = notes;
+        assert_moved_window_is_the_rest(&recording, &parts);
+    }
+
+    /// Records that make no sense at all.
+    #[test]
+    fn arbitrary_records_never_panic(recording in nonsense(), parts in prop::collection::vec(0u64..120, 0..3)) {
+        let timeline = build(&recording);
+        assert_tiles(&timeline);
+        assert_no_deadlock(&from_timeline(&timeline));
+        let mut window = Window::new(recording.facts.clone());
+        recording.events.iter().for_each(|event| window.push(*event));
+        recording.notes.iter().for_each(|note| window.push_note(note.clone()));
+        for part in parts {
+            window.advance(part);
+            let end = WindowEnd { end_ns: 120, ..WindowEnd::default() };
+            let timeline = build(window.recording(end));
+            assert_tiles(&timeline);
+            assert_no_deadlock(&from_timeline(&timeline));
+        }
+    }
+}
+
+/// Records of few threads and CPUs with times close together, so that they get in each other's way.
+fn nonsense() -> impl Strategy<Value = Recording> {
+    let small = |bound: u64| (0..bound).prop_map(|n| n as u8);
+    let bytes = (
+        0u64..100,
+        0u32..9,
+        0u16..3,
+        0usize..10,
+        0u8..7,
+        0u32..4,
+        1u32..3,
+        prop::collection::vec(small(5), 32),
+    )
+        .prop_map(|(time, sequence, cpu, kind, context, tid, pid, body)| {
+            let mut bytes = vec![0u8; 64];
+            bytes[..8].copy_from_slice(&time.to_le_bytes());
+            bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
+            bytes[12..14].copy_from_slice(&cpu.to_le_bytes());
+            bytes[14] = Kind::ALL[kind] as u8;
+            bytes[15] = context;
+            bytes[16..20].copy_from_slice(&tid.to_le_bytes());
+            bytes[20..24].copy_from_slice(&pid.to_le_bytes());
+            // Small numbers in every 32-bit field; a dead state now and then.
+            for (field, value) in body.iter().enumerate().take(8) {
+                bytes[24 + 4 * field] = *value;
+            }
+            if Kind::ALL[kind] == Kind::Switch && body[0] == 3 {
+                bytes[32] = 0x80;
+            }
+            Record::decode(&bytes).expect("a whole record")
+        });
+    let fact = (1u32..4, 1u32..3, 0u64..120, 0u8..4, prop::option::of(0u64..100)).prop_map(
+        |(tid, pid, seen_ns, state, cpu_time_ns)| ThreadFact {
+            tid,
+            pid,
+            seen_ns,
+            cpu_time_ns,
+            state: [ThreadState::Running, ThreadState::Sleeping, ThreadState::Stopped, ThreadState::Unknown]
+                [usize::from(state)],
+            ..ThreadFact::default()
+        },
+    );
+    let gap = (0u64..120, 0u64..130, prop::option::of(0u16..3), 0u32..3).prop_map(
+        |(time_ns, until_ns, cpu, pid)| {
+            let kind = NoteKind::Gap { pid, cpu, until_ns, lost: 1, reason: GapReason::RingFull };
+            Note { time_ns, kind }
+        },
+    );
+    (
+        prop::collection::vec(bytes, 0..60),
+        prop::collection::vec(fact.clone(), 0..4),
+        prop::collection::vec(fact, 0..4),
+        prop::collection::vec(gap, 0..3),
+        (0u64..40, any::<bool>(), any::<bool>()),
+    )
+        .prop_map(|(mut events, threads, at_end, notes, (start_ns, sorted, ended))| {
+            if sorted {
+                events.sort_by_key(|event| event.header().time_ns);
+            }
+            let end = ended.then_some(WindowEnd { end_ns: 110, threads: at_end, ..WindowEnd::default() });
+            Recording { facts: Facts { start_ns, threads, end, ..Facts::default() }, events, notes }
+        })
+}
+
+/// What can be compared between a window and a part of the whole: state over time, functions on the stack over
+/// time, and who ended each wait.
+#[derive(Debug, PartialEq)]
+struct View {
+    tid: u32,
+    spans: Vec<(Timestamp, Timestamp, String)>,
+    stack: Vec<(Timestamp, Vec<u32>)>,
+}
+
+fn view(timeline: &Timeline, from: Timestamp) -> Vec<View> {
+    let views = timeline.threads.iter().map(|thread| View {
+        tid: thread.tid,
+        spans: thread
+            .spans()
+            .filter(|(start, end, _)| *end > from && start < end)
+            .map(|(start, end, state)| (start.max(from), end, describe(timeline, thread, state, from)))
+            .collect(),
+        stack: stack_from(thread, from),
+    });
+    views.filter(|view| !view.spans.is_empty()).collect()
+}
+
+fn describe(timeline: &Timeline, thread: &TimelineThread, state: State, from: Timestamp) -> String {
+    let State::Blocked(wait) = state else { return format!("{state:?}") };
+    let wait = thread.waits[wait as usize];
+    let wake = match wait.wake {
+        Wake::By(wakeup) => {
+            let wakeup = timeline.wakeups[wakeup as usize];
+            assert!(wakeup.time >= from);
+            format!("by {} at {:?}", timeline.threads[wakeup.waker as usize].tid, wakeup.time)
+        }
+        other => format!("{other:?}"),
+    };
+    format!("blocked, {wake}, {:?}", wait.result)
+}
+
+/// The functions on the stack at `from` and after each later change.
+fn stack_from(thread: &TimelineThread, from: Timestamp) -> Vec<(Timestamp, Vec<u32>)> {
+    let mut stack = Vec::new();
+    let mut changes: Vec<(Timestamp, Vec<u32>)> = vec![(from, Vec::new())];
+    let mut bases = thread.base_stacks.iter().peekable();
+    let mut note = |at: Timestamp, stack: &Vec<u32>| {
+        let at = at.max(from);
+        changes.retain(|(time, _)| *time < at);
+        if changes.last().is_none_or(|last| last.1 != *stack) {
+            changes.push((at, stack.clone()));
+        }
+    };
+    for (number, step) in (0u32..).zip(&thread.steps) {
+        while let Some(base) = bases.next_if(|base| base.first_step <= number) {
+            stack.extend(base.functions.iter().rev());
+            note(base.time, &stack);
+        }
+        match step.kind {
+            StepKind::Enter(function) => stack.push(function),
+            StepKind::Leave => assert!(stack.pop().is_some(), "{thread:#?}"),
+            StepKind::Wake(_) | StepKind::Create(_) => {}
+        }
+        note(step.time, &stack);
+    }
+    changes
+}
+
+#[track_caller]
+fn assert_moved_window_is_the_rest(recording: &Recording, parts: &[u64]) {
+    let (start, end) = (recording.facts.start_ns, recording.facts.end.clone().expect("an end"));
+    let whole = build(recording);
+    let mut window = Window::new(Facts { end: None, ..recording.facts.clone() });
+    recording.notes.iter().for_each(|note| window.push_note(note.clone()));
+    recording.events.iter().for_each(|event| window.push(*event));
+    let same = build(window.recording(end.clone()));
+    assert_eq!(same, whole, "a window that never moved is the whole");
+    let mut at = start;
+    let mut parts = parts.to_vec();
+    parts.sort_unstable();
+    for part in parts {
+        at = start + (end.end_ns - start) * part / 1000;
+        window.advance(at);
+    }
+    let moved = build(window.recording(end));
+    assert_tiles(&moved);
+    assert_eq!(view(&moved, Timestamp(at)), view(&whole, Timestamp(at)), "from {at}");
+    assert_no_deadlock(&from_timeline(&moved));
 }

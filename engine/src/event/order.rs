@@ -22,8 +22,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Disorder allowed inside a ring unless told otherwise. A record's time is read before its place in the ring is
-/// taken, and a virtual CPU may be held up in between.
-pub const DISORDER_NS: u64 = 10_000_000;
+/// taken; in between a virtual CPU may be held up, and a thread in a function probe may even be pre-empted and
+/// wait for its next turn.
+pub const DISORDER_NS: u64 = 100_000_000;
 
 /// What the merger left out, or missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,9 @@ mod random;
 mod recording;
 mod scribe;
 
+#[cfg(test)]
+pub(crate) use scribe::comm;
+
 pub use expected::{Doing, Truth};
 pub use large::large_program;
 pub use machine::Unsupported;

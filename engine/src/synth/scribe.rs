@@ -121,7 +121,7 @@ impl Scribe {
 }
 
 /// A name as the kernel keeps it: at most 15 bytes, NUL padded.
-pub(super) fn comm(name: &str) -> [u8; 16] {
+pub(crate) fn comm(name: &str) -> [u8; 16] {
     let mut comm = [0; 16];
     for (to, from) in comm.iter_mut().take(15).zip(name.bytes()) {
         *to = from;

@@ -2,7 +2,7 @@
 
 use super::gaps::Gaps;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen};
-use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, Wake, Wakeup};
+use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
 use crate::event::{Facts, FutexFact, Note, futex_waits};
 use crate::time::Timestamp;
@@ -15,6 +15,15 @@ use rustc_hash::FxHashMap;
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
 const DEAD_STATES: u32 = 0x10 | 0x20 | 0x80;
 
+/// What is known of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// The tracked thread on it.
+    thread: Option<u32>,
+    /// When it last went from one thread to another, or turned out to have done so.
+    changed_ns: Option<u64>,
+}
+
 /// Moves all threads on, record by record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Builder {
@@ -25,8 +34,7 @@ pub(super) struct Builder {
     pub(super) threads: Vec<Machine>,
     /// Thread id → index of the thread that has it now.
     live: FxHashMap<u32, u32>,
-    /// Tracked thread on each CPU.
-    cpus: Vec<Option<u32>>,
+    cpus: Vec<Cpu>,
     gaps: Gaps,
     pub(super) tally: Tally,
     pub(super) events: u64,
@@ -158,10 +166,12 @@ impl Builder {
         let time_ns = header.time_ns;
         let tracked = waking.flags & WakingFlags::WAKER_TRACKED != 0;
         let in_task = Context::from_byte(header.context) == Context::Task;
-        let waker = if in_task { self.find(header.pid, header.tid, tracked) } else { None };
-        if let Some(waker) = waker {
-            self.on_cpu(waker, header.cpu);
+        // Interrupted or not, it is the CPU's current thread; the waker only if it was not interrupted.
+        let current = self.find(header.pid, header.tid, tracked);
+        if let Some(current) = current {
+            self.on_cpu(current, header.cpu);
         }
+        let waker = current.filter(|_| in_task);
         if waking.flags & WakingFlags::NEW != 0 {
             return self.first_waking(waking, waker);
         }
@@ -250,7 +260,7 @@ impl Builder {
                 && !matches!(thread.now, Now::Dead)
             {
                 thread.gone(time_ns, &mut self.tally);
-                self.cpus.iter_mut().filter(|on| **on == Some(index)).for_each(|on| *on = None);
+                self.off_all_cpus(index);
             }
         }
         let Some(caller) = caller else { return };
@@ -262,6 +272,7 @@ impl Builder {
         thread.out.tid = tid;
         set_name(&mut thread.out.comm, &exec.comm);
         thread.futex = None;
+        thread.maybe_in_call = false;
         thread.functions_lost = false;
         let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
         thread.stacks.clear(&mut log);
@@ -285,6 +296,7 @@ impl Builder {
         self.past_sleep(index);
         if let Some(thread) = self.thread(index) {
             let waits = futex_waits(enter.operation);
+            thread.maybe_in_call = false;
             thread.futex = waits.then_some(FutexFact { word: enter.word, operation: enter.operation });
         }
     }
@@ -292,14 +304,12 @@ impl Builder {
     fn futex_exit(&mut self, exit: &FutexExit) {
         let index = self.acts(&exit.header);
         self.past_sleep(index);
-        let start = Timestamp(self.start_ns);
         let Some(thread) = self.thread(index) else { return };
         let entered = thread.futex.take().is_some();
-        // Entered before the window: the wait at its start was this call's.
-        let cut = !entered && thread.out.start == start && thread.out.waits.len() == 1;
+        // No entry seen at all: it was in this call all the time.
+        let since_start = std::mem::take(&mut thread.maybe_in_call);
         if let Some(wait) = thread.out.waits.last_mut()
-            && (entered && matches!(wait.reason, super::model::WaitReason::Futex(_))
-                || cut && wait.cut_at_start)
+            && (since_start || entered && matches!(wait.reason, WaitReason::Futex(_)))
             && wait.result.is_none()
         {
             wait.result = Some(exit.result);
@@ -317,6 +327,7 @@ impl Builder {
         let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
         // Back in its own code: whatever futex call it was in is over.
         thread.futex = None;
+        thread.maybe_in_call = false;
         let mut steps = std::mem::take(&mut thread.out.steps);
         let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
         match apply(thread, &mut log) {
@@ -342,8 +353,13 @@ impl Builder {
         Some(index)
     }
 
+    /// The thread is current on this CPU.
     fn on_cpu(&mut self, index: u32, cpu: u16) {
-        if self.cpus.get(cpu as usize).copied().flatten() != Some(index) {
+        let known = self.cpus.get(cpu as usize).copied().unwrap_or_default();
+        let mut others_ns = None;
+        if known.thread != Some(index) {
+            let other = known.thread.and_then(|other| self.threads.get(other as usize));
+            others_ns = known.changed_ns.max(other.map(|other| other.last_ns));
             self.displace(cpu, Some(index));
             self.leave_other_cpu(index, cpu);
             self.set_cpu(cpu, Some(index));
@@ -351,7 +367,7 @@ impl Builder {
         let now_ns = self.now_ns;
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(index as usize) {
-            thread.acts(now_ns, cpu, tally);
+            thread.acts(now_ns, cpu, others_ns, tally);
             gaps.hold(now_ns, thread, tally);
         }
     }
@@ -366,7 +382,7 @@ impl Builder {
 
     /// Whoever was thought to be on this CPU is not.
     fn displace(&mut self, cpu: u16, by: Option<u32>) {
-        let Some(other) = self.cpus.get(cpu as usize).copied().flatten() else { return };
+        let Some(other) = self.on(cpu) else { return };
         if Some(other) == by {
             return;
         }
@@ -384,19 +400,30 @@ impl Builder {
     fn leave_other_cpu(&mut self, index: u32, cpu: u16) {
         if let Now::Running { cpu: other } = self.state(index)
             && other != cpu
-            && self.cpus.get(other as usize).copied().flatten() == Some(index)
+            && self.on(other) == Some(index)
         {
             self.set_cpu(other, None);
         }
     }
 
+    /// The tracked thread on a CPU.
+    fn on(&self, cpu: u16) -> Option<u32> {
+        self.cpus.get(cpu as usize).and_then(|cpu| cpu.thread)
+    }
+
     fn set_cpu(&mut self, cpu: u16, thread: Option<u32>) {
         let cpu = cpu as usize;
         if cpu >= self.cpus.len() {
-            self.cpus.resize(cpu + 1, None);
+            self.cpus.resize(cpu + 1, Cpu::default());
         }
         if let Some(slot) = self.cpus.get_mut(cpu) {
-            *slot = thread;
+            *slot = Cpu { thread, changed_ns: Some(self.now_ns) };
+        }
+    }
+
+    fn off_all_cpus(&mut self, thread: u32) {
+        for cpu in self.cpus.iter_mut().filter(|cpu| cpu.thread == Some(thread)) {
+            cpu.thread = None;
         }
     }
 
@@ -441,12 +468,15 @@ impl Builder {
 
     fn add_thread(&mut self, pid: u32, tid: u32, start_time_ns: u64, comm: &[u8], now: Now) -> Option<u32> {
         let not_listed = now == Now::Unseen(Unseen::NotListed);
-        let start_ns = if not_listed { self.start_ns } else { self.now_ns };
+        // One that nobody listed may have been there from the start, or since the last one with its id ended.
+        let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
+        let earlier_ns = earlier.filter(|t| t.now == Now::Dead).map_or(self.start_ns, |t| t.out.end.0);
+        let start_ns = if not_listed { earlier_ns } else { self.now_ns };
         let comm = clean_name(comm);
         let comm =
             if comm.is_empty() { self.process_names.get(&pid).cloned().unwrap_or_default() } else { comm };
         let start = Timestamp(start_ns);
-        let birth = if not_listed { Birth::BeforeWindow } else { Birth::Unknown };
+        let birth = if start_ns == self.start_ns { Birth::BeforeWindow } else { Birth::Unknown };
         let base_stacks = vec![BaseStack { first_step: 0, time: start, functions: Vec::new() }];
         let out = Thread {
             pid,
@@ -471,7 +501,7 @@ impl Builder {
         {
             // Its id is used again: it is gone, whatever became of it.
             thread.gone(now_ns, &mut self.tally);
-            self.cpus.iter_mut().filter(|on| **on == Some(old)).for_each(|on| *on = None);
+            self.off_all_cpus(old);
         }
         self.threads.push(machine);
         Some(index)

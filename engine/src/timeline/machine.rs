@@ -83,6 +83,8 @@ pub(super) struct Machine {
     cut_at_start: bool,
     pub(super) woken: Option<Woken>,
     pub(super) futex: Option<FutexFact>,
+    /// It may be in a futex call that began before anything was recorded of it.
+    pub(super) maybe_in_call: bool,
     pub(super) exiting: bool,
     pub(super) functions_lost: bool,
     pub(super) stacks: Stacks,
@@ -102,6 +104,7 @@ impl Machine {
             cut_at_start,
             woken: None,
             futex: None,
+            maybe_in_call: matches!(now, Now::Unseen(_)),
             exiting: false,
             functions_lost: false,
             stacks: Stacks::default(),
@@ -109,15 +112,16 @@ impl Machine {
         }
     }
 
-    /// The thread does something on this CPU.
-    pub(super) fn acts(&mut self, time_ns: u64, cpu: u16, tally: &mut Tally) {
+    /// The thread does something on this CPU, on which something else was last seen at `others_ns`.
+    pub(super) fn acts(&mut self, time_ns: u64, cpu: u16, others_ns: Option<u64>, tally: &mut Tally) {
         match self.now {
             Now::Running { cpu: known } if known == cpu => {}
             Now::Unseen(why) => {
                 let slept = self.listed_asleep(why, self.woken.map_or(time_ns, |woken| woken.time_ns));
+                let arrived = others_ns.is_some_and(|others_ns| others_ns >= self.since_ns);
                 let state = match why {
                     Unseen::NotListed => State::Unknown(UnknownReason::NotListed),
-                    _ if slept => self.contradicted(tally),
+                    _ if slept || arrived => self.contradicted(tally),
                     _ => State::Running { cpu: Some(cpu) },
                 };
                 self.close(time_ns, state);
@@ -284,6 +288,7 @@ impl Machine {
         self.functions_lost = true;
         self.woken = None;
         self.futex = None;
+        self.maybe_in_call = false;
         self.now = Now::Gap;
         self.last_ns = time_ns;
     }

@@ -58,3 +58,6 @@ pub fn facts_at(recording: &Recording, start_ns: u64) -> Facts {
     builder.advance_to(limit_ns);
     resume::facts(&builder, &recording.facts, start_ns)
 }
+
+#[cfg(test)]
+mod tests;

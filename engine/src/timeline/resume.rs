@@ -26,6 +26,7 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
     machine.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
     let Some(before) = &fact.before else { return machine };
     machine.futex = before.futex;
+    machine.maybe_in_call = before.maybe_in_call;
     machine.exiting = before.exiting;
     machine.functions_lost = before.functions_lost;
     machine.woken =
@@ -87,6 +88,7 @@ fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
             condition: condition(thread.now),
             woken: thread.woken.is_some(),
             futex: thread.futex,
+            maybe_in_call: thread.maybe_in_call,
             exiting: thread.exiting,
             functions_lost: thread.functions_lost,
             stacks,
