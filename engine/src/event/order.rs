@@ -54,9 +54,9 @@ type Key = (u64, u16, i64);
 
 #[derive(Clone, Debug, Default)]
 struct Ring {
-    /// Records that came in order.
+    /// Records in order; what came a little late has been put in its place.
     ordered: VecDeque<(Key, Record)>,
-    /// Records that came after a newer one.
+    /// Records whose place in `ordered` is too far from its end.
     swapped: BinaryHeap<Reverse<Swapped>>,
     bound_ns: u64,
     cpus: FxHashMap<u16, Sequence>,
@@ -89,6 +89,18 @@ impl Ring {
         match (ordered, swapped) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
+        }
+    }
+
+    fn insert(&mut self, key: Key, record: Record) {
+        const NEAR: usize = 16;
+        let after = self.ordered.iter().rev().take(NEAR + 1).take_while(|(last, _)| *last > key).count();
+        if after == 0 {
+            self.ordered.push_back((key, record));
+        } else if after <= NEAR {
+            self.ordered.insert(self.ordered.len() - after, (key, record));
+        } else {
+            self.swapped.push(Reverse(Swapped(key, record)));
         }
     }
 
@@ -136,11 +148,7 @@ impl Merger {
         };
         ring.bound_ns = ring.bound_ns.max(header.time_ns.saturating_sub(self.disorder_ns));
         let key = (header.time_ns, header.cpu, number);
-        if ring.ordered.back().is_none_or(|(last, _)| *last < key) {
-            ring.ordered.push_back((key, record));
-        } else {
-            ring.swapped.push(Reverse(Swapped(key, record)));
-        }
+        ring.insert(key, record);
     }
 
     /// Declares that everything this ring will still show was recorded after `up_to_ns`: the caller read the

@@ -6,14 +6,11 @@
 //! So no two CPUs share a time stamp, records in order of time are in the order in which things were done here,
 //! and a stretch on one CPU still has its exact length.
 
-mod sleep;
-
 use super::Numbers;
 use super::expected::{Doing, Ledger};
 use super::recording::Execution;
 use super::scribe::{Place, Scribe};
-use crate::program::{Operation, Program};
-use crate::time::Ticks;
+use crate::program::{Operation, Program, ProgramError};
 use probe_abi::Context;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,22 +18,28 @@ use std::collections::{BinaryHeap, VecDeque};
 /// Lengths are rounded up to whole grains; at most this many CPUs.
 pub(super) const GRAIN_NS: u64 = 64;
 
-const SLEEPING: u32 = 1;
-const IN_DEVICE: u32 = 2;
-const DEAD: u32 = 0x80;
-const FUTEX_WAIT: u32 = 128;
-const FUTEX_WAKE: u32 = 129;
-const FUTEX_WAIT_BITSET: u32 = 9 | 128;
-const TIMED_OUT: i64 = -110;
+pub(super) const SLEEPING: u32 = 1;
+pub(super) const IN_DEVICE: u32 = 2;
+pub(super) const DEAD: u32 = 0x80;
+pub(super) const FUTEX_WAIT: u32 = 128;
+pub(super) const FUTEX_WAKE: u32 = 129;
+pub(super) const FUTEX_WAIT_BITSET: u32 = 9 | 128;
+pub(super) const TIMED_OUT: i64 = -110;
 
-/// An operation that the generator does not execute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the recording generator does not execute {0:?}")]
-pub struct Unsupported(pub Operation);
+/// Why a program cannot be executed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GenerateError {
+    /// An operation that the generator does not execute.
+    #[error("the recording generator does not execute {0:?}")]
+    Unsupported(Operation),
+    /// The program does not fulfil what every program must.
+    #[error(transparent)]
+    Invalid(#[from] ProgramError),
+}
 
 /// What happens next; at the same time in order of CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(super) enum Event {
     /// The thread enters the run queue.
     Ready(usize),
     /// An idle CPU looks for work.
@@ -50,34 +53,34 @@ enum Event {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Cpu {
-    current: Option<usize>,
+pub(super) struct Cpu {
+    pub(super) current: Option<usize>,
     /// Counts what it was given to compute: what was planned before is void.
-    turn: u64,
+    pub(super) turn: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Actor {
-    tid: u32,
-    next: usize,
+pub(super) struct Actor {
+    pub(super) tid: u32,
+    pub(super) next: usize,
     /// Compute left in the current operation.
-    left_ns: u64,
+    pub(super) left_ns: u64,
     /// Part of it that is planned now, and what is left of the time slice.
-    chunk_ns: u64,
-    slice_ns: u64,
-    stack: Vec<(u32, u64, bool)>,
-    state: ActorState,
+    pub(super) chunk_ns: u64,
+    pub(super) slice_ns: u64,
+    pub(super) stack: Vec<(u32, u64, bool)>,
+    pub(super) state: ActorState,
     /// CPU on which it last ran.
-    cpu: u16,
+    pub(super) cpu: u16,
     /// Result with which the futex call that it sleeps in will return.
-    in_futex: Option<i64>,
+    pub(super) in_futex: Option<i64>,
     /// `ExecIn` is half done: compute, then return.
-    returns: bool,
-    joiners: Vec<usize>,
+    pub(super) returns: bool,
+    pub(super) joiners: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ActorState {
+pub(super) enum ActorState {
     NotCreated,
     Queued,
     Running,
@@ -86,30 +89,30 @@ enum ActorState {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Semaphore {
-    count: u64,
-    waiters: VecDeque<usize>,
+pub(super) struct Semaphore {
+    pub(super) count: u64,
+    pub(super) waiters: VecDeque<usize>,
 }
 
 pub(super) struct Machine<'a> {
-    program: &'a Program,
-    execution: &'a Execution,
-    now: u64,
-    events: BinaryHeap<Reverse<(u64, i32, u64, Event)>>,
-    order: u64,
-    cpus: Vec<Cpu>,
-    actors: Vec<Actor>,
-    queue: VecDeque<usize>,
-    semaphores: Vec<Semaphore>,
-    /// Released, and the thread that awaits it.
-    edges: Vec<(bool, Option<usize>)>,
+    pub(super) program: &'a Program,
+    pub(super) execution: &'a Execution,
+    pub(super) now: u64,
+    pub(super) events: BinaryHeap<Reverse<(u64, i32, u64, Event)>>,
+    pub(super) order: u64,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) actors: Vec<Actor>,
+    pub(super) queue: VecDeque<usize>,
+    pub(super) semaphores: Vec<Semaphore>,
+    /// Released, and the threads that await it.
+    pub(super) edges: Vec<(bool, Vec<usize>)>,
     pub(super) scribe: Scribe,
     pub(super) ledger: Ledger,
-    numbers: Numbers,
+    pub(super) numbers: Numbers,
 }
 
 /// Whether a thread goes on at once.
-enum Outcome {
+pub(super) enum Outcome {
     GoesOn,
     Computes,
     Left,
@@ -163,7 +166,7 @@ impl<'a> Machine<'a> {
             actors,
             queue: VecDeque::new(),
             semaphores: vec![Semaphore::default(); program.objects.len()],
-            edges: vec![(false, None); edge_count],
+            edges: vec![(false, Vec::new()); edge_count],
             scribe,
             ledger: Ledger::new(program),
             numbers: Numbers::new(execution.seed),
@@ -186,7 +189,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs until nothing happens any more.
-    pub(super) fn run(&mut self) -> Result<(), Unsupported> {
+    pub(super) fn run(&mut self) -> Result<(), GenerateError> {
         while let Some(Reverse((time, cpu, _, event))) = self.events.pop() {
             self.now = time;
             let cpu = usize::try_from(cpu).unwrap_or(0);
@@ -214,26 +217,26 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn plan(&mut self, after_ns: u64, cpu: i32, event: Event) {
+    pub(super) fn plan(&mut self, after_ns: u64, cpu: i32, event: Event) {
         self.order += 1;
         self.events.push(Reverse((self.now + after_ns, cpu, self.order, event)));
     }
 
-    fn latency(&self) -> u64 {
+    pub(super) fn latency(&self) -> u64 {
         self.execution.latency_ns.div_ceil(GRAIN_NS).max(1) * GRAIN_NS
     }
 
-    fn stamp(&self, cpu: usize) -> u64 {
+    pub(super) fn stamp(&self, cpu: usize) -> u64 {
         self.now + cpu as u64
     }
 
-    fn place(&self, cpu: usize, context: Context) -> Place {
+    pub(super) fn place(&self, cpu: usize, context: Context) -> Place {
         let tid = self.cpus[cpu].current.map_or(0, |thread| self.actors[thread].tid);
         Place { time_ns: self.stamp(cpu), cpu: cpu as u16, context, tid }
     }
 
     /// The thread has been switched to.
-    fn begin(&mut self, cpu: usize, thread: usize) -> Result<(), Unsupported> {
+    pub(super) fn begin(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
         self.cpus[cpu].current = Some(thread);
         let stamp = self.stamp(cpu);
         self.ledger.does(thread, stamp, Doing::Running);
@@ -249,7 +252,7 @@ impl<'a> Machine<'a> {
         self.go_on(cpu, thread)
     }
 
-    fn computed(&mut self, cpu: usize, turn: u64) -> Result<(), Unsupported> {
+    pub(super) fn computed(&mut self, cpu: usize, turn: u64) -> Result<(), GenerateError> {
         let Some(thread) = self.cpus[cpu].current.filter(|_| self.cpus[cpu].turn == turn) else {
             return Ok(());
         };
@@ -272,7 +275,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The thread goes on with its operations until it computes or leaves.
-    fn go_on(&mut self, cpu: usize, thread: usize) -> Result<(), Unsupported> {
+    pub(super) fn go_on(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
         loop {
             if self.actors[thread].left_ns > 0 {
                 let actor = &mut self.actors[thread];
@@ -298,163 +301,85 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn operation(&mut self, cpu: usize, thread: usize, operation: Operation) -> Result<Outcome, Unsupported> {
-        match operation {
-            Operation::Exec(length) => {
-                self.actors[thread].left_ns = grains(length);
-                Ok(Outcome::Computes)
-            }
-            Operation::ExecIn(function, length) => {
-                self.call(cpu, thread, function.0);
-                self.actors[thread].left_ns = grains(length);
-                self.actors[thread].returns = true;
-                Ok(Outcome::Computes)
-            }
-            Operation::Call(function) => {
-                self.call(cpu, thread, function.0);
-                Ok(Outcome::GoesOn)
-            }
-            Operation::Return => {
-                self.return_from(cpu, thread);
-                Ok(Outcome::GoesOn)
-            }
-            Operation::Signal(object) | Operation::SemPost(object) => {
-                let semaphore = &mut self.semaphores[object.0 as usize];
-                match semaphore.waiters.pop_front() {
-                    None => semaphore.count += 1,
-                    Some(waiter) => self.wake_by_futex(cpu, thread, waiter, word(object.0)),
-                }
-                Ok(Outcome::GoesOn)
-            }
-            Operation::Wait(object) | Operation::SemWait(object) => {
-                let semaphore = &mut self.semaphores[object.0 as usize];
-                if semaphore.count > 0 {
-                    semaphore.count -= 1;
-                    return Ok(Outcome::GoesOn);
-                }
-                semaphore.waiters.push_back(thread);
-                self.wait_for_futex(cpu, thread, word(object.0), FUTEX_WAIT, 0)?;
-                Ok(Outcome::Left)
-            }
-            Operation::Create(other) => {
-                self.create(cpu, thread, other.0 as usize);
-                Ok(Outcome::GoesOn)
-            }
-            Operation::Join(other) => {
-                let other = other.0 as usize;
-                if self.actors[other].state == ActorState::Ended {
-                    return Ok(Outcome::GoesOn);
-                }
-                self.actors[other].joiners.push(thread);
-                self.wait_for_futex(cpu, thread, word(1 << 20 | other as u32), FUTEX_WAIT_BITSET, 0)?;
-                Ok(Outcome::Left)
-            }
-            Operation::Io(_, length) => {
-                let length_ns = grains(length);
-                if length_ns == 0 {
-                    return Ok(Outcome::GoesOn);
-                }
-                self.plan(length_ns, cpu as i32, Event::Timer(thread));
-                self.ledger.io(thread, length_ns);
-                self.sleep(cpu, thread, IN_DEVICE)?;
-                Ok(Outcome::Left)
-            }
-            Operation::Sleep(length) => {
-                let length_ns = grains(length);
-                if length_ns == 0 {
-                    return Ok(Outcome::GoesOn);
-                }
-                self.plan(length_ns, cpu as i32, Event::Timer(thread));
-                self.ledger.sleep(thread, length_ns);
-                self.wait_for_futex(cpu, thread, word(1 << 21), FUTEX_WAIT, TIMED_OUT)?;
-                Ok(Outcome::Left)
-            }
-            Operation::Release(edge) => {
-                let (released, waiter) = &mut self.edges[edge.0 as usize];
-                *released = true;
-                if let Some(waiter) = waiter.take() {
-                    self.wake(cpu, thread, waiter);
-                }
-                Ok(Outcome::GoesOn)
-            }
-            Operation::Await(edge) => {
-                let (released, waiter) = &mut self.edges[edge.0 as usize];
-                if *released {
-                    return Ok(Outcome::GoesOn);
-                }
-                *waiter = Some(thread);
-                self.sleep(cpu, thread, SLEEPING)?;
-                Ok(Outcome::Left)
-            }
-            other => Err(Unsupported(other)),
-        }
+    pub(super) fn sleep(&mut self, cpu: usize, thread: usize, state: u32) -> Result<(), GenerateError> {
+        self.actors[thread].state = ActorState::Asleep;
+        let stamp = self.stamp(cpu);
+        self.ledger.does(thread, stamp, Doing::Blocked);
+        self.switch_from(cpu, thread, state, false)
     }
 
-    fn call(&mut self, cpu: usize, thread: usize, function: u32) {
+    /// The CPU goes to the next thread in the queue, or idle.
+    pub(super) fn switch_from(
+        &mut self,
+        cpu: usize,
+        thread: usize,
+        state: u32,
+        preempted: bool,
+    ) -> Result<(), GenerateError> {
         let actor = &self.actors[thread];
         let top = actor.stack.last().map_or(stack_base(actor.tid), |(_, sp, _)| *sp);
-        let sp = top - 48 - 16 * u64::from(function % 8);
-        let outermost = actor.stack.iter().all(|(open, ..)| *open != function);
-        let recorded = outermost || !self.execution.fold_recursion;
-        self.actors[thread].stack.push((function, sp, recorded));
-        self.ledger.call(thread, function, outermost);
-        if recorded {
-            let place = self.place(cpu, Context::Task);
-            self.scribe.function_enter(place, function, sp);
-        }
-    }
-
-    fn return_from(&mut self, cpu: usize, thread: usize) {
-        let Some((function, sp, recorded)) = self.actors[thread].stack.pop() else { return };
-        let outermost = self.actors[thread].stack.iter().all(|(open, ..)| *open != function);
-        self.ledger.ret(thread, outermost);
-        if recorded {
-            let place = self.place(cpu, Context::Task);
-            self.scribe.function_exit(place, function, sp);
-        }
-    }
-
-    fn create(&mut self, cpu: usize, thread: usize, other: usize) {
-        if self.actors[other].state != ActorState::NotCreated {
-            return;
-        }
-        self.actors[other].state = ActorState::Queued;
-        let tid = self.actors[other].tid;
+        let user_sp = if self.numbers.below(2) == 0 { 0 } else { top - 24 };
         let place = self.place(cpu, Context::Task);
-        self.scribe.fork(place, tid, &self.program.threads[other].name);
-        self.scribe.waking(place, tid, 0, true);
-        self.ledger.starts(other, tid, place.time_ns, false);
-        self.ledger.create(thread, other);
-        self.plan(self.latency(), -1, Event::Ready(other));
+        self.cpus[cpu].turn += 1;
+        match self.queue.pop_front() {
+            Some(next) => {
+                self.scribe.switch(place, self.actors[next].tid, state, preempted, user_sp);
+                self.begin(cpu, next)
+            }
+            None => {
+                self.scribe.switch(place, 0, state, preempted, user_sp);
+                self.cpus[cpu].current = None;
+                Ok(())
+            }
+        }
     }
 
-    fn end(&mut self, cpu: usize, thread: usize) -> Result<(), Unsupported> {
-        let place = self.place(cpu, Context::Task);
-        // Newer kernels report the exit before the joiner is woken, older ones after.
-        let exit_first = self.numbers.below(2) == 0;
-        if exit_first {
-            self.scribe.exit(place, false);
+    /// A device or a timer: the interrupt lands on whoever runs on the CPU.
+    pub(super) fn timer(&mut self, cpu: usize, thread: usize) {
+        let in_device = self.actors[thread].in_futex.is_none();
+        let (context, state) = match (in_device, self.numbers.below(2)) {
+            (true, 0) => (Context::SoftIrq, IN_DEVICE),
+            (true, _) => (Context::HardIrq, IN_DEVICE),
+            (false, _) => (Context::HardIrq, SLEEPING),
+        };
+        let place = self.place(cpu, context);
+        self.scribe.waking(place, self.actors[thread].tid, state, false);
+        self.becomes_runnable(cpu, thread);
+    }
+
+    pub(super) fn becomes_runnable(&mut self, cpu: usize, thread: usize) {
+        let stamp = self.stamp(cpu);
+        self.ledger.does(thread, stamp, Doing::Runnable);
+        self.actors[thread].state = ActorState::Queued;
+        self.plan(self.latency(), -1, Event::Ready(thread));
+    }
+
+    /// Wake-ups that end nothing: of a thread that does not sleep, or a second one.
+    pub(super) fn make_noise(&mut self, cpu: usize) {
+        let thread = self.numbers.below(self.actors.len() as u64) as usize;
+        let context = if self.numbers.below(2) == 0 { Context::HardIrq } else { Context::Task };
+        if let Some(actor) = self.actors.get(thread)
+            && self.cpus[cpu].current != Some(thread)
+        {
+            let (tid, state, has_run) = (actor.tid, actor.state, actor.next > 0);
+            let place = self.place(cpu, context);
+            match state {
+                ActorState::Queued if self.execution.second_wakings && has_run => {
+                    self.scribe.waking(place, tid, SLEEPING, false);
+                }
+                ActorState::Queued => {}
+                ActorState::Running => self.scribe.waking(place, tid, 0, false),
+                ActorState::NotCreated | ActorState::Asleep | ActorState::Ended => {}
+            }
         }
-        for joiner in std::mem::take(&mut self.actors[thread].joiners) {
-            self.wake(cpu, thread, joiner);
+        if !self.events.is_empty() {
+            let cpu = self.numbers.below(self.cpus.len() as u64) as i32;
+            let after_ns = self.numbers.below(64) * GRAIN_NS;
+            self.plan(after_ns + GRAIN_NS, cpu, Event::Noise);
         }
-        if !exit_first {
-            self.scribe.exit(place, false);
-        }
-        self.actors[thread].state = ActorState::Ended;
-        self.ledger.does(thread, place.time_ns, Doing::Ended);
-        self.switch_from(cpu, thread, DEAD, false)
     }
 }
 
-fn grains(length: Ticks) -> u64 {
-    (length.0 / Ticks::PER_NS).div_ceil(GRAIN_NS) * GRAIN_NS
-}
-
-fn word(number: u32) -> u64 {
-    0x5500_0000_0000 + 64 * u64::from(number)
-}
-
-fn stack_base(tid: u32) -> u64 {
+pub(super) fn stack_base(tid: u32) -> u64 {
     0x7f00_0000_0000 + (u64::from(tid) << 24)
 }

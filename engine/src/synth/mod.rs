@@ -5,6 +5,7 @@ mod expected;
 mod large;
 mod machine;
 mod numbers;
+mod operations;
 mod random;
 mod recording;
 mod scribe;
@@ -14,7 +15,7 @@ pub(crate) use scribe::comm;
 
 pub use expected::{Doing, Truth};
 pub use large::large_program;
-pub use machine::Unsupported;
+pub use machine::GenerateError;
 pub use numbers::Numbers;
 pub use random::{Lengths, random_program};
 pub use recording::{Execution, Generated, generate};

@@ -2,7 +2,7 @@
 //! recorded comes out as real records, beside what every stage behind it must find.
 
 use super::expected::{Doing, Truth};
-use super::machine::{GRAIN_NS, Machine, Unsupported};
+use super::machine::{GRAIN_NS, GenerateError, Machine};
 use crate::event::{
     Facts, FunctionFact, Merger, Note, ProcessFact, Recording, ThreadFact, ThreadState, WindowEnd,
 };
@@ -71,8 +71,9 @@ pub struct Generated {
 /// leaves no trace, as with real ones: the expected program has an edge only where a thread slept.
 ///
 /// # Errors
-/// The first operation that the generator does not execute.
-pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, Unsupported> {
+/// A program that fails [`Program::check`]; else the first operation that the generator does not execute.
+pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, GenerateError> {
+    program.check()?;
     let mut machine = Machine::new(program, execution);
     let start_ns = machine.start_ns();
     machine.run()?;

@@ -1,28 +1,17 @@
 //! From records to threads: which record is evidence of what, for which thread, on which CPU.
 
+use super::cpus::Cpu;
 use super::gaps::Gaps;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen};
 use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
 use crate::event::{Facts, FutexFact, Note, futex_waits};
 use crate::time::Timestamp;
-use probe_abi::{
-    Context, Exec, Fork, FutexEnter, FutexExit, Header, Record, Rename, Switch, SwitchFlags, Waking,
-    WakingFlags,
-};
+use probe_abi::{Context, FutexEnter, FutexExit, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
 const DEAD_STATES: u32 = 0x10 | 0x20 | 0x80;
-
-/// What is known of a CPU.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cpu {
-    /// The tracked thread on it.
-    thread: Option<u32>,
-    /// When it last went from one thread to another, or turned out to have done so.
-    changed_ns: Option<u64>,
-}
 
 /// Moves all threads on, record by record.
 #[derive(Clone, Debug, Default)]
@@ -33,9 +22,9 @@ pub(super) struct Builder {
     pub(super) limit_ns: u64,
     pub(super) threads: Vec<Machine>,
     /// Thread id → index of the thread that has it now.
-    live: FxHashMap<u32, u32>,
-    cpus: Vec<Cpu>,
-    gaps: Gaps,
+    pub(super) live: FxHashMap<u32, u32>,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) gaps: Gaps,
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
@@ -118,7 +107,7 @@ impl Builder {
         self.now_ns = self.now_ns.max(time_ns);
     }
 
-    fn switch(&mut self, switch: &Switch) {
+    pub(super) fn switch(&mut self, switch: &Switch) {
         let header = &switch.header;
         let (time_ns, cpu) = (header.time_ns, header.cpu);
         let prev_tracked = switch.flags & SwitchFlags::PREV_TRACKED != 0;
@@ -161,7 +150,7 @@ impl Builder {
         }
     }
 
-    fn waking(&mut self, waking: &Waking) {
+    pub(super) fn waking(&mut self, waking: &Waking) {
         let header = &waking.header;
         let time_ns = header.time_ns;
         let tracked = waking.flags & WakingFlags::WAKER_TRACKED != 0;
@@ -201,97 +190,7 @@ impl Builder {
         }
     }
 
-    fn first_waking(&mut self, waking: &Waking, waker: Option<u32>) {
-        let (pid, tid, time_ns) = (waking.wakee_pid, waking.wakee_tid, waking.header.time_ns);
-        let known = self.find(pid, tid, false).filter(|&index| self.newborn(index, time_ns));
-        let wakee = match known {
-            Some(index) => Some(index),
-            None => self.add_thread(pid, tid, 0, &[], Now::Forked { parent: waker }),
-        };
-        let Some(wakee) = wakee else { return };
-        // The fork has been noted as a step of the parent; where it was not seen, whoever wakes is the parent.
-        let parent = match self.state(wakee) {
-            Now::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
-            _ => {
-                if let Some(waker) = waker {
-                    self.step(waker, time_ns, StepKind::Create(wakee));
-                }
-                waker
-            }
-        };
-        let Builder { threads, tally, gaps, .. } = self;
-        if let Some(thread) = threads.get_mut(wakee as usize) {
-            thread.born(time_ns, parent.map_or(Birth::Unknown, Birth::By));
-            gaps.hold(time_ns, thread, tally);
-        }
-    }
-
-    fn fork(&mut self, fork: &Fork) {
-        let parent = self.acts(&fork.header);
-        let time_ns = fork.header.time_ns;
-        let now = Now::Forked { parent };
-        let listed = self.find(fork.child_pid, fork.child_tid, false).filter(|&index| {
-            !matches!(self.state(index), Now::Forked { .. }) && self.newborn(index, time_ns)
-        });
-        let child = match listed {
-            // Listed by /proc after it was born.
-            Some(index) => {
-                if let Some(thread) = self.thread(Some(index)) {
-                    thread.now = now;
-                    thread.since_ns = time_ns;
-                }
-                Some(index)
-            }
-            None => self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now),
-        };
-        if let (Some(parent), Some(child)) = (parent, child) {
-            self.step(parent, time_ns, StepKind::Create(child));
-        }
-    }
-
-    fn exec(&mut self, exec: &Exec) {
-        let Header { time_ns, tid, pid, cpu, .. } = exec.header;
-        let caller = self.find(pid, exec.old_tid, true);
-        for index in 0..self.threads.len() {
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
-            if Some(index) != caller
-                && let Some(thread) = self.threads.get_mut(index as usize)
-                && thread.out.pid == pid
-                && !matches!(thread.now, Now::Dead)
-            {
-                thread.gone(time_ns, &mut self.tally);
-                self.off_all_cpus(index);
-            }
-        }
-        let Some(caller) = caller else { return };
-        self.live.remove(&exec.old_tid);
-        self.live.insert(tid, caller);
-        self.on_cpu(caller, cpu);
-        self.past_sleep(Some(caller));
-        let Some(thread) = self.threads.get_mut(caller as usize) else { return };
-        thread.out.tid = tid;
-        set_name(&mut thread.out.comm, &exec.comm);
-        thread.futex = None;
-        thread.maybe_in_call = false;
-        thread.functions_lost = false;
-        let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
-        thread.stacks.clear(&mut log);
-        let first_step = u32::try_from(thread.out.steps.len()).unwrap_or(u32::MAX);
-        let time = Timestamp(time_ns);
-        thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });
-    }
-
-    fn rename(&mut self, rename: &Rename) {
-        if let Some(index) = self.find(rename.header.pid, rename.header.tid, false) {
-            self.on_cpu(index, rename.header.cpu);
-        }
-        let renamed = self.find(rename.renamed_pid, rename.renamed_tid, false);
-        if let Some(thread) = self.thread(renamed) {
-            set_name(&mut thread.out.comm, &rename.comm);
-        }
-    }
-
-    fn futex_enter(&mut self, enter: &FutexEnter) {
+    pub(super) fn futex_enter(&mut self, enter: &FutexEnter) {
         let index = self.acts(&enter.header);
         self.past_sleep(index);
         if let Some(thread) = self.thread(index) {
@@ -301,7 +200,7 @@ impl Builder {
         }
     }
 
-    fn futex_exit(&mut self, exit: &FutexExit) {
+    pub(super) fn futex_exit(&mut self, exit: &FutexExit) {
         let index = self.acts(&exit.header);
         self.past_sleep(index);
         let Some(thread) = self.thread(index) else { return };
@@ -316,7 +215,7 @@ impl Builder {
         }
     }
 
-    fn function(
+    pub(super) fn function(
         &mut self,
         header: &Header,
         apply: impl FnOnce(&mut Machine, &mut StepLog<'_>) -> Option<(u32, ExitOutcome)>,
@@ -347,32 +246,13 @@ impl Builder {
     }
 
     /// The header's thread does what the record says, so it is on the header's CPU.
-    fn acts(&mut self, header: &Header) -> Option<u32> {
+    pub(super) fn acts(&mut self, header: &Header) -> Option<u32> {
         let index = self.find(header.pid, header.tid, true)?;
         self.on_cpu(index, header.cpu);
         Some(index)
     }
 
-    /// The thread is current on this CPU.
-    fn on_cpu(&mut self, index: u32, cpu: u16) {
-        let known = self.cpus.get(cpu as usize).copied().unwrap_or_default();
-        let mut others_ns = None;
-        if known.thread != Some(index) {
-            let other = known.thread.and_then(|other| self.threads.get(other as usize));
-            others_ns = known.changed_ns.max(other.map(|other| other.last_ns));
-            self.displace(cpu, Some(index));
-            self.leave_other_cpu(index, cpu);
-            self.set_cpu(cpu, Some(index));
-        }
-        let now_ns = self.now_ns;
-        let Builder { threads, tally, gaps, .. } = self;
-        if let Some(thread) = threads.get_mut(index as usize) {
-            thread.acts(now_ns, cpu, others_ns, tally);
-            gaps.hold(now_ns, thread, tally);
-        }
-    }
-
-    fn past_sleep(&mut self, index: Option<u32>) {
+    pub(super) fn past_sleep(&mut self, index: Option<u32>) {
         let now_ns = self.now_ns;
         let Builder { threads, tally, .. } = self;
         if let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) {
@@ -380,69 +260,22 @@ impl Builder {
         }
     }
 
-    /// Whoever was thought to be on this CPU is not.
-    fn displace(&mut self, cpu: u16, by: Option<u32>) {
-        let Some(other) = self.on(cpu) else { return };
-        if Some(other) == by {
-            return;
-        }
-        self.set_cpu(cpu, None);
-        let now_ns = self.now_ns;
-        let Builder { threads, tally, gaps, .. } = self;
-        if let Some(thread) = threads.get_mut(other as usize)
-            && thread.now == (Now::Running { cpu })
-        {
-            thread.displaced(now_ns, tally);
-            gaps.hold(now_ns, thread, tally);
-        }
-    }
-
-    fn leave_other_cpu(&mut self, index: u32, cpu: u16) {
-        if let Now::Running { cpu: other } = self.state(index)
-            && other != cpu
-            && self.on(other) == Some(index)
-        {
-            self.set_cpu(other, None);
-        }
-    }
-
-    /// The tracked thread on a CPU.
-    fn on(&self, cpu: u16) -> Option<u32> {
-        self.cpus.get(cpu as usize).and_then(|cpu| cpu.thread)
-    }
-
-    fn set_cpu(&mut self, cpu: u16, thread: Option<u32>) {
-        let cpu = cpu as usize;
-        if cpu >= self.cpus.len() {
-            self.cpus.resize(cpu + 1, Cpu::default());
-        }
-        if let Some(slot) = self.cpus.get_mut(cpu) {
-            *slot = Cpu { thread, changed_ns: Some(self.now_ns) };
-        }
-    }
-
-    fn off_all_cpus(&mut self, thread: u32) {
-        for cpu in self.cpus.iter_mut().filter(|cpu| cpu.thread == Some(thread)) {
-            cpu.thread = None;
-        }
-    }
-
-    fn step(&mut self, index: u32, time_ns: u64, kind: StepKind) {
+    pub(super) fn step(&mut self, index: u32, time_ns: u64, kind: StepKind) {
         if let Some(thread) = self.thread(Some(index)) {
             thread.out.steps.push(Step { time: Timestamp(time_ns), kind });
         }
     }
 
-    fn state(&self, index: u32) -> Now {
+    pub(super) fn state(&self, index: u32) -> Now {
         self.threads.get(index as usize).map_or(Now::Dead, |thread| thread.now)
     }
 
-    fn thread(&mut self, index: Option<u32>) -> Option<&mut Machine> {
+    pub(super) fn thread(&mut self, index: Option<u32>) -> Option<&mut Machine> {
         self.threads.get_mut(index? as usize)
     }
 
     /// The living thread with this id; a new one that nobody listed if `tracked` says that there must be one.
-    fn find(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
+    pub(super) fn find(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         if tid == 0 {
             return None;
         }
@@ -456,17 +289,14 @@ impl Builder {
         if tracked { self.add_thread(pid, tid, 0, &[], Now::Unseen(Unseen::NotListed)) } else { None }
     }
 
-    /// Whether a thread may still be the one that is being born now: not woken yet, or listed by /proc later
-    /// than this and not seen since.
-    fn newborn(&self, index: u32, time_ns: u64) -> bool {
-        match self.state(index) {
-            Now::Forked { .. } => true,
-            Now::Unseen(Unseen::Listed { seen_ns, .. }) => seen_ns >= time_ns,
-            _ => false,
-        }
-    }
-
-    fn add_thread(&mut self, pid: u32, tid: u32, start_time_ns: u64, comm: &[u8], now: Now) -> Option<u32> {
+    pub(super) fn add_thread(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        start_time_ns: u64,
+        comm: &[u8],
+        now: Now,
+    ) -> Option<u32> {
         let not_listed = now == Now::Unseen(Unseen::NotListed);
         // One that nobody listed may have been there from the start, or since the last one with its id ended.
         let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
@@ -492,7 +322,7 @@ impl Builder {
         self.add(Machine::new(out, now, not_listed))
     }
 
-    fn add(&mut self, machine: Machine) -> Option<u32> {
+    pub(super) fn add(&mut self, machine: Machine) -> Option<u32> {
         let index = u32::try_from(self.threads.len()).ok().filter(|&index| index != u32::MAX)?;
         let (tid, now_ns) = (machine.out.tid, self.now_ns);
         if let Some(old) = self.live.insert(tid, index)
@@ -515,7 +345,7 @@ pub(super) fn clean_name(comm: &[u8]) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-fn set_name(name: &mut String, comm: &[u8]) {
+pub(super) fn set_name(name: &mut String, comm: &[u8]) {
     let new = clean_name(comm);
     if !new.is_empty() {
         *name = new;

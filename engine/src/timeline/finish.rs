@@ -2,7 +2,8 @@
 //! was noticed is said.
 
 use super::builder::Builder;
-use super::machine::{AtEnd, Machine, Ran};
+use super::doubt::{AtEnd, Ran};
+use super::machine::Machine;
 use super::model::{Counts, State, Timeline};
 use super::resume::ran_between;
 use crate::event::{FunctionId, GapReason, NoteKind, Recording, ThreadFact};

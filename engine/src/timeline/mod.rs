@@ -16,12 +16,16 @@
 //! CPU whose records are complete.
 
 mod builder;
+mod cpus;
+mod doubt;
 mod finish;
 mod gaps;
+mod life;
 mod machine;
 mod model;
 mod resume;
 mod stack;
+mod write;
 
 pub use model::{
     BaseStack, Birth, Counts, External, Interval, State, Step, StepKind, Thread, Timeline, UnknownReason,

@@ -1,0 +1,201 @@
+//! What each operation does on the generator's machine, and the records it leaves.
+
+use super::expected::Doing;
+use super::machine::{
+    ActorState, DEAD, Event, FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAKE, GRAIN_NS, GenerateError, IN_DEVICE,
+    Machine, Outcome, SLEEPING, TIMED_OUT, stack_base,
+};
+use crate::program::Operation;
+use crate::time::Ticks;
+use probe_abi::Context;
+
+impl Machine<'_> {
+    pub(super) fn operation(
+        &mut self,
+        cpu: usize,
+        thread: usize,
+        operation: Operation,
+    ) -> Result<Outcome, GenerateError> {
+        match operation {
+            Operation::Exec(length) => {
+                self.actors[thread].left_ns = grains(length);
+                Ok(Outcome::Computes)
+            }
+            Operation::ExecIn(function, length) => {
+                self.call(cpu, thread, function.0);
+                self.actors[thread].left_ns = grains(length);
+                self.actors[thread].returns = true;
+                Ok(Outcome::Computes)
+            }
+            Operation::Call(function) => {
+                self.call(cpu, thread, function.0);
+                Ok(Outcome::GoesOn)
+            }
+            Operation::Return => {
+                self.return_from(cpu, thread);
+                Ok(Outcome::GoesOn)
+            }
+            Operation::Signal(object) | Operation::SemPost(object) => {
+                let semaphore = &mut self.semaphores[object.0 as usize];
+                match semaphore.waiters.pop_front() {
+                    None => semaphore.count += 1,
+                    Some(waiter) => self.wake_by_futex(cpu, thread, waiter, word(object.0)),
+                }
+                Ok(Outcome::GoesOn)
+            }
+            Operation::Wait(object) | Operation::SemWait(object) => {
+                let semaphore = &mut self.semaphores[object.0 as usize];
+                if semaphore.count > 0 {
+                    semaphore.count -= 1;
+                    return Ok(Outcome::GoesOn);
+                }
+                semaphore.waiters.push_back(thread);
+                self.wait_for_futex(cpu, thread, word(object.0), FUTEX_WAIT, 0)?;
+                Ok(Outcome::Left)
+            }
+            Operation::Create(other) => {
+                self.create(cpu, thread, other.0 as usize);
+                Ok(Outcome::GoesOn)
+            }
+            Operation::Join(other) => {
+                let other = other.0 as usize;
+                if self.actors[other].state == ActorState::Ended {
+                    return Ok(Outcome::GoesOn);
+                }
+                self.actors[other].joiners.push(thread);
+                self.wait_for_futex(cpu, thread, word(1 << 20 | other as u32), FUTEX_WAIT_BITSET, 0)?;
+                Ok(Outcome::Left)
+            }
+            Operation::Io(_, length) => {
+                let length_ns = grains(length);
+                if length_ns == 0 {
+                    return Ok(Outcome::GoesOn);
+                }
+                self.plan(length_ns, cpu as i32, Event::Timer(thread));
+                self.ledger.io(thread, length_ns);
+                self.sleep(cpu, thread, IN_DEVICE)?;
+                Ok(Outcome::Left)
+            }
+            Operation::Sleep(length) => {
+                let length_ns = grains(length);
+                if length_ns == 0 {
+                    return Ok(Outcome::GoesOn);
+                }
+                self.plan(length_ns, cpu as i32, Event::Timer(thread));
+                self.ledger.sleep(thread, length_ns);
+                self.wait_for_futex(cpu, thread, word(1 << 21), FUTEX_WAIT, TIMED_OUT)?;
+                Ok(Outcome::Left)
+            }
+            Operation::Release(edge) => {
+                let (released, waiter) = &mut self.edges[edge.0 as usize];
+                *released = true;
+                for waiter in std::mem::take(waiter) {
+                    self.wake(cpu, thread, waiter);
+                }
+                Ok(Outcome::GoesOn)
+            }
+            Operation::Await(edge) => {
+                let (released, waiter) = &mut self.edges[edge.0 as usize];
+                if *released {
+                    return Ok(Outcome::GoesOn);
+                }
+                waiter.push(thread);
+                self.sleep(cpu, thread, SLEEPING)?;
+                Ok(Outcome::Left)
+            }
+            other => Err(GenerateError::Unsupported(other)),
+        }
+    }
+
+    pub(super) fn call(&mut self, cpu: usize, thread: usize, function: u32) {
+        let actor = &self.actors[thread];
+        let top = actor.stack.last().map_or(stack_base(actor.tid), |(_, sp, _)| *sp);
+        let sp = top - 48 - 16 * u64::from(function % 8);
+        let outermost = actor.stack.iter().all(|(open, ..)| *open != function);
+        let recorded = outermost || !self.execution.fold_recursion;
+        self.actors[thread].stack.push((function, sp, recorded));
+        self.ledger.call(thread, function, outermost);
+        if recorded {
+            let place = self.place(cpu, Context::Task);
+            self.scribe.function_enter(place, function, sp);
+        }
+    }
+
+    pub(super) fn return_from(&mut self, cpu: usize, thread: usize) {
+        let Some((function, sp, recorded)) = self.actors[thread].stack.pop() else { return };
+        let outermost = self.actors[thread].stack.iter().all(|(open, ..)| *open != function);
+        self.ledger.ret(thread, outermost);
+        if recorded {
+            let place = self.place(cpu, Context::Task);
+            self.scribe.function_exit(place, function, sp);
+        }
+    }
+
+    pub(super) fn create(&mut self, cpu: usize, thread: usize, other: usize) {
+        if self.actors[other].state != ActorState::NotCreated {
+            return;
+        }
+        self.actors[other].state = ActorState::Queued;
+        let tid = self.actors[other].tid;
+        let place = self.place(cpu, Context::Task);
+        self.scribe.fork(place, tid, &self.program.threads[other].name);
+        self.scribe.waking(place, tid, 0, true);
+        self.ledger.starts(other, tid, place.time_ns, false);
+        self.ledger.create(thread, other);
+        self.plan(self.latency(), -1, Event::Ready(other));
+    }
+
+    pub(super) fn end(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
+        let place = self.place(cpu, Context::Task);
+        // Newer kernels report the exit before the joiner is woken, older ones after.
+        let exit_first = self.numbers.below(2) == 0;
+        if exit_first {
+            self.scribe.exit(place, false);
+        }
+        for joiner in std::mem::take(&mut self.actors[thread].joiners) {
+            self.wake(cpu, thread, joiner);
+        }
+        if !exit_first {
+            self.scribe.exit(place, false);
+        }
+        self.actors[thread].state = ActorState::Ended;
+        self.ledger.does(thread, place.time_ns, Doing::Ended);
+        self.switch_from(cpu, thread, DEAD, false)
+    }
+
+    pub(super) fn wait_for_futex(
+        &mut self,
+        cpu: usize,
+        thread: usize,
+        word: u64,
+        operation: u32,
+        result: i64,
+    ) -> Result<(), GenerateError> {
+        let place = self.place(cpu, Context::Task);
+        self.scribe.futex_enter(place, word, operation);
+        self.actors[thread].in_futex = Some(result);
+        self.sleep(cpu, thread, SLEEPING)
+    }
+
+    pub(super) fn wake_by_futex(&mut self, cpu: usize, waker: usize, wakee: usize, word: u64) {
+        let place = self.place(cpu, Context::Task);
+        self.scribe.futex_enter(place, word, FUTEX_WAKE);
+        self.wake(cpu, waker, wakee);
+        self.scribe.futex_exit(place, 1);
+    }
+
+    pub(super) fn wake(&mut self, cpu: usize, waker: usize, wakee: usize) {
+        let place = self.place(cpu, Context::Task);
+        self.scribe.waking(place, self.actors[wakee].tid, SLEEPING, false);
+        self.ledger.edge(waker, wakee);
+        self.becomes_runnable(cpu, wakee);
+    }
+}
+
+fn grains(length: Ticks) -> u64 {
+    (length.0 / Ticks::PER_NS).div_ceil(GRAIN_NS) * GRAIN_NS
+}
+
+fn word(number: u32) -> u64 {
+    0x5500_0000_0000 + 64 * u64::from(number)
+}

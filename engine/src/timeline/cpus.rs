@@ -1,0 +1,81 @@
+//! Which thread is on which CPU: one at a time, so a thread that shows on a CPU tells about others as well.
+
+use super::builder::Builder;
+use super::machine::Now;
+
+/// What is known of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cpu {
+    /// The tracked thread on it.
+    pub(super) thread: Option<u32>,
+    /// When it last went from one thread to another, or turned out to have done so.
+    pub(super) changed_ns: Option<u64>,
+}
+
+impl Builder {
+    /// The thread is current on this CPU.
+    pub(super) fn on_cpu(&mut self, index: u32, cpu: u16) {
+        let known = self.cpus.get(cpu as usize).copied().unwrap_or_default();
+        let mut others_ns = None;
+        if known.thread != Some(index) {
+            let other = known.thread.and_then(|other| self.threads.get(other as usize));
+            others_ns = known.changed_ns.max(other.map(|other| other.last_ns));
+            self.displace(cpu, Some(index));
+            self.leave_other_cpu(index, cpu);
+            self.set_cpu(cpu, Some(index));
+        }
+        let now_ns = self.now_ns;
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(index as usize) {
+            thread.acts(now_ns, cpu, others_ns, tally);
+            gaps.hold(now_ns, thread, tally);
+        }
+    }
+
+    /// Whoever was thought to be on this CPU is not.
+    pub(super) fn displace(&mut self, cpu: u16, by: Option<u32>) {
+        let Some(other) = self.on(cpu) else { return };
+        if Some(other) == by {
+            return;
+        }
+        self.set_cpu(cpu, None);
+        let now_ns = self.now_ns;
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(other as usize)
+            && thread.now == (Now::Running { cpu })
+        {
+            thread.displaced(now_ns, tally);
+            gaps.hold(now_ns, thread, tally);
+        }
+    }
+
+    pub(super) fn leave_other_cpu(&mut self, index: u32, cpu: u16) {
+        if let Now::Running { cpu: other } = self.state(index)
+            && other != cpu
+            && self.on(other) == Some(index)
+        {
+            self.set_cpu(other, None);
+        }
+    }
+
+    /// The tracked thread on a CPU.
+    pub(super) fn on(&self, cpu: u16) -> Option<u32> {
+        self.cpus.get(cpu as usize).and_then(|cpu| cpu.thread)
+    }
+
+    pub(super) fn set_cpu(&mut self, cpu: u16, thread: Option<u32>) {
+        let cpu = cpu as usize;
+        if cpu >= self.cpus.len() {
+            self.cpus.resize(cpu + 1, Cpu::default());
+        }
+        if let Some(slot) = self.cpus.get_mut(cpu) {
+            *slot = Cpu { thread, changed_ns: Some(self.now_ns) };
+        }
+    }
+
+    pub(super) fn off_all_cpus(&mut self, thread: u32) {
+        for cpu in self.cpus.iter_mut().filter(|cpu| cpu.thread == Some(thread)) {
+            cpu.thread = None;
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What becomes of a thread when events do not tell: contradictions, gaps, the window's end. What contradicts the
+//! state makes the time since the last proof `Unknown`, and the next event tells what followed.
+
+use super::machine::{Machine, Now, Tally, Unseen};
+use super::model::{State, UnknownReason, Wake};
+use crate::event::ThreadState;
+use crate::time::Timestamp;
+
+/// What /proc said at the end of the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct AtEnd {
+    pub(super) state: ThreadState,
+    /// How much of the window it ran, if CPU time was read at both ends.
+    pub(super) ran: Option<Ran>,
+}
+
+/// CPU time of a thread against the length of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// Next to nothing.
+    Nothing,
+    /// Neither.
+    Some,
+    /// Nearly all of it.
+    All,
+}
+
+impl Machine {
+    /// Another thread is on the CPU on which this one was thought to be.
+    pub(super) fn displaced(&mut self, time_ns: u64, tally: &mut Tally) {
+        if self.exiting {
+            return self.dies_at_last_proof();
+        }
+        self.contradict(time_ns, tally);
+        self.unseen(Unseen::Contradiction, time_ns);
+    }
+
+    /// The thread is gone, as others tell; when exactly is not known.
+    pub(super) fn gone(&mut self, time_ns: u64, tally: &mut Tally) {
+        if self.exiting {
+            return self.dies_at_last_proof();
+        }
+        match self.now {
+            Now::Dead => return,
+            Now::Forked { .. } => self.out.start = Timestamp(self.since_ns),
+            Now::Unseen(_) | Now::Gap => self.resolve(time_ns, None, tally),
+            _ => self.contradict(time_ns, tally),
+        }
+        self.out.end = Timestamp(self.since_ns);
+        self.out.died = true;
+        self.now = Now::Dead;
+    }
+
+    /// Records of the thread may be missing from here on.
+    pub(super) fn gap_begins(&mut self, time_ns: u64, tally: &mut Tally) {
+        match self.now {
+            Now::Dead | Now::Forked { .. } | Now::Gap => return,
+            _ => self.resolve(time_ns, None, tally),
+        }
+        self.functions_lost = true;
+        self.woken = None;
+        self.futex = None;
+        self.maybe_in_call = false;
+        self.now = Now::Gap;
+        self.last_ns = time_ns;
+    }
+
+    /// Records of the thread are complete again.
+    pub(super) fn gap_ends(&mut self, time_ns: u64) {
+        if self.now == Now::Gap {
+            self.close(time_ns, State::Unknown(UnknownReason::Gap));
+            self.unseen(Unseen::Gap, time_ns);
+        }
+    }
+
+    /// The window ends; `at_end` is what /proc then said.
+    pub(super) fn window_ends(&mut self, time_ns: u64, at_end: AtEnd, tally: &mut Tally) {
+        match self.now {
+            Now::Dead => return,
+            // Never woken: it has not lived yet.
+            Now::Forked { .. } => self.out.start = Timestamp(self.since_ns),
+            _ if self.exiting => return self.dies_at_last_proof(),
+            _ => self.resolve(time_ns, Some(at_end), tally),
+        }
+        self.out.end = Timestamp(self.since_ns);
+    }
+
+    /// Writes the open interval as what is known of it, when nothing more will be told.
+    pub(super) fn resolve(&mut self, time_ns: u64, at_end: Option<AtEnd>, tally: &mut Tally) {
+        let woken = self.woken;
+        let cut = if at_end.is_some() { Wake::CutAtEnd } else { Wake::CutByUnknown };
+        match self.now {
+            Now::Running { cpu } => self.close(time_ns, State::Running { cpu: Some(cpu) }),
+            Now::Runnable => self.close(time_ns, State::Runnable),
+            Now::Blocked { reason } => match woken {
+                Some(woken) => {
+                    if !self.cut_at_start {
+                        self.wait(self.since_ns, reason, woken.wake, tally);
+                    }
+                    self.close(time_ns, State::Runnable);
+                }
+                None => self.wait(time_ns, reason, cut, tally),
+            },
+            Now::Unseen(why) => self.resolve_unseen(time_ns, why, at_end, tally),
+            Now::Gap => self.close(time_ns, State::Unknown(UnknownReason::Gap)),
+            Now::Forked { .. } | Now::Dead => {}
+        }
+    }
+
+    pub(super) fn resolve_unseen(
+        &mut self,
+        time_ns: u64,
+        why: Unseen,
+        at_end: Option<AtEnd>,
+        tally: &mut Tally,
+    ) {
+        let reason = self.wait_reason(0);
+        let woken = self.woken;
+        let unknown = match why {
+            Unseen::Listed { .. } => UnknownReason::NoEvidence,
+            Unseen::NotListed => UnknownReason::NotListed,
+            Unseen::Contradiction => UnknownReason::Contradiction,
+            Unseen::Gap => UnknownReason::Gap,
+        };
+        let end = at_end.unwrap_or_default();
+        let slept_at_end = matches!(end.state, ThreadState::Sleeping | ThreadState::Stopped)
+            && !self.listed_awake(why, time_ns)
+            && why != Unseen::NotListed;
+        let ran = end.ran.filter(|_| matches!(why, Unseen::Listed { .. }));
+        match (woken, ran) {
+            // Woken, and no switch to it since: it slept until then, unless /proc saw it awake before.
+            (Some(woken), _) if !self.listed_awake(why, woken.time_ns) && why != Unseen::NotListed => {
+                self.wait(woken.time_ns, reason, woken.wake, tally);
+                self.close(time_ns, State::Runnable);
+            }
+            // No event at all: it was in one state all the time, and its CPU time says in which.
+            (None, Some(Ran::All)) if !self.listed_asleep(why, time_ns) => {
+                self.close(time_ns, State::Running { cpu: None });
+            }
+            (None, ran) if self.listed_asleep(why, time_ns) || (slept_at_end && ran != Some(Ran::All)) => {
+                if ran.is_some_and(|ran| ran != Ran::Nothing) {
+                    let state = self.contradicted(tally);
+                    self.close(time_ns, state);
+                } else {
+                    let cut = if at_end.is_some() { Wake::CutAtEnd } else { Wake::CutByUnknown };
+                    self.wait(time_ns, reason, cut, tally);
+                }
+            }
+            (None, Some(Ran::Nothing)) => self.close(time_ns, State::Runnable),
+            _ => self.close(time_ns, State::Unknown(unknown)),
+        }
+    }
+
+    /// What was seen last stays; from there to now it is not known what happened.
+    pub(super) fn contradict(&mut self, time_ns: u64, tally: &mut Tally) {
+        let last = self.last_ns;
+        match self.now {
+            Now::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
+            Now::Runnable => self.close(last, State::Runnable),
+            Now::Blocked { reason } if last > self.since_ns => {
+                self.wait(last, reason, Wake::CutByUnknown, tally);
+            }
+            _ => {}
+        }
+        let state = self.contradicted(tally);
+        self.close(time_ns, state);
+        self.woken = None;
+    }
+
+    pub(super) fn contradicted(&mut self, tally: &mut Tally) -> State {
+        tally.contradictions += 1;
+        State::Unknown(UnknownReason::Contradiction)
+    }
+
+    pub(super) fn unseen(&mut self, why: Unseen, time_ns: u64) {
+        self.now = Now::Unseen(why);
+        self.last_ns = time_ns;
+        self.cut_at_start = true;
+        self.woken = None;
+    }
+
+    /// It was seen to exit, and nothing says when it left its CPU: its life ends with its last event.
+    pub(super) fn dies_at_last_proof(&mut self) {
+        let last = self.last_ns;
+        match self.now {
+            Now::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
+            Now::Gap => self.close(last, State::Unknown(UnknownReason::Gap)),
+            _ => {}
+        }
+        self.out.end = Timestamp(self.since_ns);
+        self.out.died = true;
+        self.now = Now::Dead;
+    }
+
+    /// Whether /proc saw it asleep, with no event of it until `time_ns`.
+    pub(super) fn listed_asleep(&self, why: Unseen, time_ns: u64) -> bool {
+        matches!(why, Unseen::Listed { state: ThreadState::Sleeping | ThreadState::Stopped, seen_ns }
+            if seen_ns < time_ns)
+    }
+
+    /// Whether /proc saw it awake, with no event of it until `time_ns`.
+    pub(super) fn listed_awake(&self, why: Unseen, time_ns: u64) -> bool {
+        matches!(why, Unseen::Listed { state: ThreadState::Running, seen_ns } if seen_ns < time_ns)
+    }
+}

@@ -1,0 +1,110 @@
+//! Threads being born, renamed and replaced.
+
+use super::builder::{Builder, set_name};
+use super::machine::{Now, Unseen};
+use super::model::{BaseStack, Birth, StepKind};
+use super::stack::StepLog;
+use crate::time::Timestamp;
+use probe_abi::{Exec, Fork, Header, Rename, Waking};
+
+impl Builder {
+    pub(super) fn fork(&mut self, fork: &Fork) {
+        let parent = self.acts(&fork.header);
+        let time_ns = fork.header.time_ns;
+        let now = Now::Forked { parent };
+        let listed = self.find(fork.child_pid, fork.child_tid, false).filter(|&index| {
+            !matches!(self.state(index), Now::Forked { .. }) && self.newborn(index, time_ns)
+        });
+        let child = match listed {
+            // Listed by /proc after it was born.
+            Some(index) => {
+                if let Some(thread) = self.thread(Some(index)) {
+                    thread.now = now;
+                    thread.since_ns = time_ns;
+                }
+                Some(index)
+            }
+            None => self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now),
+        };
+        if let (Some(parent), Some(child)) = (parent, child) {
+            self.step(parent, time_ns, StepKind::Create(child));
+        }
+    }
+
+    pub(super) fn first_waking(&mut self, waking: &Waking, waker: Option<u32>) {
+        let (pid, tid, time_ns) = (waking.wakee_pid, waking.wakee_tid, waking.header.time_ns);
+        let known = self.find(pid, tid, false).filter(|&index| self.newborn(index, time_ns));
+        let wakee = match known {
+            Some(index) => Some(index),
+            None => self.add_thread(pid, tid, 0, &[], Now::Forked { parent: waker }),
+        };
+        let Some(wakee) = wakee else { return };
+        // The fork has been noted as a step of the parent; where it was not seen, whoever wakes is the parent.
+        let parent = match self.state(wakee) {
+            Now::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
+            _ => {
+                if let Some(waker) = waker {
+                    self.step(waker, time_ns, StepKind::Create(wakee));
+                }
+                waker
+            }
+        };
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(wakee as usize) {
+            thread.born(time_ns, parent.map_or(Birth::Unknown, Birth::By));
+            gaps.hold(time_ns, thread, tally);
+        }
+    }
+
+    pub(super) fn exec(&mut self, exec: &Exec) {
+        let Header { time_ns, tid, pid, cpu, .. } = exec.header;
+        let caller = self.find(pid, exec.old_tid, true);
+        for index in 0..self.threads.len() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            if Some(index) != caller
+                && let Some(thread) = self.threads.get_mut(index as usize)
+                && thread.out.pid == pid
+                && !matches!(thread.now, Now::Dead)
+            {
+                thread.gone(time_ns, &mut self.tally);
+                self.off_all_cpus(index);
+            }
+        }
+        let Some(caller) = caller else { return };
+        self.live.remove(&exec.old_tid);
+        self.live.insert(tid, caller);
+        self.on_cpu(caller, cpu);
+        self.past_sleep(Some(caller));
+        let Some(thread) = self.threads.get_mut(caller as usize) else { return };
+        thread.out.tid = tid;
+        set_name(&mut thread.out.comm, &exec.comm);
+        thread.futex = None;
+        thread.maybe_in_call = false;
+        thread.functions_lost = false;
+        let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
+        thread.stacks.clear(&mut log);
+        let first_step = u32::try_from(thread.out.steps.len()).unwrap_or(u32::MAX);
+        let time = Timestamp(time_ns);
+        thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });
+    }
+
+    pub(super) fn rename(&mut self, rename: &Rename) {
+        if let Some(index) = self.find(rename.header.pid, rename.header.tid, false) {
+            self.on_cpu(index, rename.header.cpu);
+        }
+        let renamed = self.find(rename.renamed_pid, rename.renamed_tid, false);
+        if let Some(thread) = self.thread(renamed) {
+            set_name(&mut thread.out.comm, &rename.comm);
+        }
+    }
+
+    /// Whether a thread may still be the one that is being born now: not woken yet, or listed by /proc later
+    /// than this and not seen since.
+    pub(super) fn newborn(&self, index: u32, time_ns: u64) -> bool {
+        match self.state(index) {
+            Now::Forked { .. } => true,
+            Now::Unseen(Unseen::Listed { seen_ns, .. }) => seen_ns >= time_ns,
+            _ => false,
+        }
+    }
+}

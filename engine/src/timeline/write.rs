@@ -1,0 +1,60 @@
+//! How a thread's intervals and waits are written down.
+
+use super::machine::{Machine, Tally};
+use super::model::{External, Interval, State, Wait, WaitReason, Wake};
+use crate::time::Timestamp;
+
+impl Machine {
+    /// Writes the open interval as a wait that ends now.
+    pub(super) fn wait(&mut self, until_ns: u64, reason: WaitReason, wake: Wake, tally: &mut Tally) {
+        let empty = until_ns <= self.since_ns;
+        if empty && !matches!(wake, Wake::By(_)) {
+            if !matches!(wake, Wake::CutAtEnd | Wake::CutByUnknown) {
+                tally.spurious += 1;
+            }
+            return;
+        }
+        let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
+        let cut_at_start = self.cut_at_start;
+        if empty {
+            let interval = self.interval(State::Blocked(index));
+            self.out.intervals.push(interval);
+            self.since_step = u32::try_from(self.out.steps.len()).unwrap_or(u32::MAX);
+            self.cut_at_start = false;
+        } else {
+            self.close(until_ns, State::Blocked(index));
+        }
+        self.out.waits.push(Wait { reason, wake, result: None, cut_at_start });
+        match wake {
+            Wake::By(wakeup) => {
+                tally.wakes += 1;
+                if let Some(wakeup) = tally.wakeups.get_mut(wakeup as usize) {
+                    wakeup.ended = Some(index);
+                }
+            }
+            Wake::External(External::NotSeen) => tally.unmatched += 1,
+            Wake::External(_) => tally.wakes += 1,
+            Wake::CutAtEnd | Wake::CutByUnknown => {}
+        }
+        if cut_at_start || wake == Wake::CutAtEnd {
+            tally.censored += 1;
+        }
+    }
+
+    /// Writes the open interval, and opens the next at its end.
+    pub(super) fn close(&mut self, until_ns: u64, state: State) {
+        if until_ns > self.since_ns {
+            let interval = self.interval(state);
+            if self.out.intervals.last().is_none_or(|last| last.state != state) {
+                self.out.intervals.push(interval);
+            }
+            self.since_ns = until_ns;
+            self.since_step = u32::try_from(self.out.steps.len()).unwrap_or(u32::MAX);
+        }
+        self.cut_at_start = false;
+    }
+
+    pub(super) fn interval(&self, state: State) -> Interval {
+        Interval { start: Timestamp(self.since_ns), state, first_step: self.since_step }
+    }
+}

@@ -1,0 +1,232 @@
+//! How single pieces of a timeline become operations, names and findings.
+
+use engine::event::{FunctionFact, FutexFact};
+use engine::program::{EdgeId, Operation, Program, ThreadId, from_timeline};
+use engine::time::{Ticks, Timestamp};
+use engine::timeline::{
+    BaseStack, Birth, Counts, External, Interval, State, Step, StepKind, Thread, Timeline, UnknownReason,
+    Wait, WaitReason, Wake, Wakeup,
+};
+
+const RUNNING: State = State::Running { cpu: Some(0) };
+
+/// A thread that lives through these states, each from its time on, until 100.
+fn thread(tid: u32, states: &[(u64, State)]) -> Thread {
+    Thread {
+        pid: 1,
+        tid,
+        comm: "work".to_owned(),
+        start: Timestamp(states[0].0),
+        end: Timestamp(100),
+        intervals: states
+            .iter()
+            .map(|&(start, state)| Interval { start: Timestamp(start), state, first_step: 0 })
+            .collect(),
+        base_stacks: vec![BaseStack::default()],
+        ..Thread::default()
+    }
+}
+
+fn timeline(threads: Vec<Thread>) -> Timeline {
+    Timeline { end: Timestamp(100), threads, ..Timeline::default() }
+}
+
+fn external(external: External) -> Wait {
+    let reason = WaitReason::Kernel { task_state: 1 };
+    Wait { reason, wake: Wake::External(external), result: None, cut_at_start: false }
+}
+
+/// The first thread's operations, devices by name.
+fn operations(program: &Program) -> Vec<String> {
+    let ns = |length: Ticks| length.0 / Ticks::PER_NS;
+    let words = program.threads[0].operations.iter().map(|operation| match *operation {
+        Operation::Exec(length) => format!("exec {}", ns(length)),
+        Operation::Io(object, length) => format!("io {} {}", ns(length), program.objects[object.0 as usize]),
+        Operation::Sleep(length) => format!("sleep {}", ns(length)),
+        Operation::Call(function) => format!("call {}", program.functions[function.0 as usize].name),
+        Operation::Return => "ret".to_owned(),
+        other => format!("{other:?}"),
+    });
+    words.collect()
+}
+
+#[test]
+fn waiting_for_a_cpu_leaves_nothing_behind() {
+    let states = [(0, RUNNING), (10, State::Runnable), (30, State::Running { cpu: Some(1) })];
+    assert_eq!(operations(&from_timeline(&timeline(vec![thread(1, &states)]))), ["exec 80"]);
+}
+
+#[test]
+fn unknown_time_is_no_compute_and_counts_only_if_something_follows() {
+    let unknown = State::Unknown(UnknownReason::Gap);
+    let states = [(0, RUNNING), (10, unknown), (30, RUNNING), (40, unknown)];
+    let program = from_timeline(&timeline(vec![thread(1, &states)]));
+    assert_eq!(operations(&program), ["io 20 unknown", "exec 20"]);
+}
+
+#[test]
+fn a_wait_cut_by_the_end_of_the_window_is_not_guessed() {
+    let mut one = thread(1, &[(0, RUNNING), (10, State::Blocked(0))]);
+    one.waits = vec![Wait { wake: Wake::CutAtEnd, ..external(External::Task) }];
+    assert_eq!(operations(&from_timeline(&timeline(vec![one]))), ["exec 10"]);
+}
+
+#[test]
+fn waits_are_called_by_what_is_known_of_their_end() {
+    let cases = [
+        (external(External::HardIrq), "io 10 timer or device interrupt"),
+        (external(External::SoftIrq), "io 10 network, device or timer"),
+        (external(External::Task), "io 10 another process"),
+        (external(External::NotSeen), "io 10 wake-up not seen"),
+        (
+            Wait { reason: WaitReason::Kernel { task_state: 2 }, ..external(External::HardIrq) },
+            "io 10 device",
+        ),
+        (
+            Wait {
+                reason: WaitReason::Futex(FutexFact { word: 64, operation: 128 }),
+                result: Some(-110),
+                ..external(External::HardIrq)
+            },
+            "sleep 10",
+        ),
+    ];
+    for (wait, wanted) in cases {
+        let mut one = thread(1, &[(0, State::Blocked(0)), (10, RUNNING)]);
+        one.waits = vec![wait];
+        assert_eq!(operations(&from_timeline(&timeline(vec![one]))), [wanted, "exec 90"]);
+    }
+}
+
+#[test]
+fn edges_carry_word_or_number() {
+    let mut waker = thread(1, &[(0, RUNNING)]);
+    let step = |time: u64, wakeup| Step { time: Timestamp(time), kind: StepKind::Wake(wakeup) };
+    waker.steps = vec![step(20, 0), step(30, 1), step(40, 2)];
+    let mut wakee =
+        thread(2, &[(0, State::Blocked(0)), (20, RUNNING), (25, State::Blocked(1)), (40, RUNNING)]);
+    let futex = WaitReason::Futex(FutexFact { word: 0x7f40, operation: 128 });
+    wakee.waits = vec![
+        Wait { reason: futex, wake: Wake::By(0), ..external(External::Task) },
+        Wait { wake: Wake::By(2), ..external(External::Task) },
+    ];
+    let wakeup = |time, ended| Wakeup { time: Timestamp(time), waker: 0, wakee: 1, ended };
+    let mut timeline = timeline(vec![waker, wakee]);
+    timeline.wakeups = vec![wakeup(20, Some(0)), wakeup(30, None), wakeup(40, Some(1))];
+    let program = from_timeline(&timeline);
+    assert_eq!(program.edges, ["futex 0x7f40 #0", "wake #1"]);
+    let exec = |ns| Operation::Exec(Ticks::from_ns(ns));
+    let (first, second) = (EdgeId(0), EdgeId(1));
+    assert_eq!(
+        program.threads[0].operations,
+        [exec(20), Operation::Release(first), exec(20), Operation::Release(second), exec(60)]
+    );
+    assert_eq!(
+        program.threads[1].operations,
+        [Operation::Await(first), exec(5), Operation::Await(second), exec(60)]
+    );
+}
+
+#[test]
+fn a_thread_started_from_outside_waits_for_its_start() {
+    let mut one = thread(1, &[(30, RUNNING)]);
+    one.birth = Birth::Unknown;
+    assert_eq!(operations(&from_timeline(&timeline(vec![one]))), ["io 30 started from outside", "exec 70"]);
+}
+
+#[test]
+fn thread_names_are_unique_and_threads_that_never_lived_are_left_out() {
+    let mut unborn = thread(3, &[(100, RUNNING)]);
+    unborn.intervals.clear();
+    let threads =
+        vec![thread(7, &[(0, RUNNING)]), unborn, thread(7, &[(50, RUNNING)]), thread(8, &[(0, RUNNING)])];
+    let mut timeline = timeline(threads);
+    timeline.threads[0].steps = vec![
+        Step { time: Timestamp(10), kind: StepKind::Create(1) },
+        Step { time: Timestamp(50), kind: StepKind::Create(2) },
+    ];
+    timeline.threads[1].birth = Birth::By(0);
+    timeline.threads[2].birth = Birth::By(0);
+    let program = from_timeline(&timeline);
+    let names: Vec<&str> = program.threads.iter().map(|thread| thread.name.as_str()).collect();
+    assert_eq!(names, ["work/7", "work/7#2", "work/8"]);
+    assert!(program.threads[0].operations.contains(&Operation::Create(ThreadId(1))));
+    let creates = program.threads[0].operations.iter().filter(|o| matches!(o, Operation::Create(_))).count();
+    assert_eq!(creates, 1);
+}
+
+#[test]
+fn function_names_are_unique_and_say_no_more_than_they_must() {
+    let fact = |id: u32, name: &str, location: Option<&str>| FunctionFact {
+        id,
+        name: name.to_owned(),
+        module: "libx.so".to_owned(),
+        offset: 16 * u64::from(id),
+        location: location.map(str::to_owned),
+        exits_probed: true,
+    };
+    let mut one = thread(1, &[(0, RUNNING)]);
+    one.steps = (1..=7).map(|id| Step { time: Timestamp(1), kind: StepKind::Enter(id) }).collect();
+    let mut timeline = timeline(vec![one]);
+    timeline.functions = vec![
+        fact(1, "alone", Some("a.c:1")),
+        fact(2, "twice", Some("a.c:2")),
+        fact(3, "twice", Some("b.c:2")),
+        fact(4, "inline", Some("h.h:1")),
+        fact(5, "inline", Some("h.h:1")),
+        fact(6, "", None),
+    ];
+    timeline.folded = vec![3];
+    timeline.counts = Counts { events: 9, ..Counts::default() };
+    let program = from_timeline(&timeline);
+    let names: Vec<&str> = program.functions.iter().map(|function| function.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "alone",
+            "twice (a.c:2)",
+            "twice (b.c:2)",
+            "inline (libx.so+0x40)",
+            "inline (libx.so+0x50)",
+            "libx.so+0x60",
+            "function #7"
+        ]
+    );
+    let folded: Vec<bool> = program.functions.iter().map(|function| function.folded).collect();
+    assert_eq!(folded, [false, false, true, false, false, false, false]);
+    let found = |kind: &str| program.findings.iter().filter(|finding| finding.kind == kind).count();
+    assert_eq!((found("folded"), found("uncontended")), (1, 1));
+    assert!(program.findings.iter().any(|f| f.kind == "folded" && f.text.ends_with("callers: twice")));
+}
+
+#[test]
+fn recursion_counts_from_its_outermost_call() {
+    let mut one = thread(1, &[(0, RUNNING)]);
+    one.base_stacks[0].functions = vec![2, 1];
+    let step = |time: u64, kind| Step { time: Timestamp(time), kind };
+    one.steps = vec![
+        step(10, StepKind::Enter(1)),
+        step(20, StepKind::Enter(3)),
+        step(30, StepKind::Leave),
+        step(40, StepKind::Leave),
+        step(50, StepKind::Leave),
+        step(60, StepKind::Enter(2)),
+        step(70, StepKind::Leave),
+    ];
+    let program = from_timeline(&timeline(vec![one]));
+    let [f1, f2, f3] = ["function #1", "function #2", "function #3"].map(|name| format!("call {name}"));
+    let want =
+        [&f1, &f2, "exec 20", &f3, "exec 10", "ret", "exec 20", "ret", "exec 10", &f2, "exec 10", "ret"];
+    let mut want: Vec<String> = want.map(str::to_owned).to_vec();
+    want.push("exec 30".to_owned());
+    assert_eq!(operations(&program), want);
+}
+
+#[test]
+fn lengths_beyond_what_a_program_can_hold_are_cut_and_said() {
+    let mut one = thread(1, &[(0, RUNNING)]);
+    one.end = Timestamp(u64::MAX);
+    let program = from_timeline(&timeline(vec![one.clone(), one]));
+    program.check().expect("a valid program");
+    assert!(program.findings.iter().any(|finding| finding.kind == "too_long"));
+}
