@@ -1,11 +1,11 @@
 //! Source lines and inline chains out of DWARF, for many addresses of one module at once.
 
+use super::contained::contained;
 use super::elf_file::{ElfFile, Section};
 use super::name;
 use super::resolve::{Frame, Reason};
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
 use object::{CompressedData, CompressionFormat};
-use rustc_hash::FxHashMap;
 
 /// Largest amount of debug information read, decompressed, all sections together.
 const MAX_BYTES: u64 = 2 << 30;
@@ -40,8 +40,11 @@ impl DebugInformation {
     /// A searcher over the sections.
     pub fn lines(&self) -> Result<Lines<'_>, Reason> {
         let dwarf = self.sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-        let context = addr2line::Context::from_dwarf(dwarf).map_err(|_| Reason::BadDebugInformation)?;
-        Ok(Lines { context, depth_checked: FxHashMap::default() })
+        let context = contained(|| is_shallow(&dwarf).then(|| addr2line::Context::from_dwarf(dwarf)));
+        match context {
+            Some(Some(Ok(context))) => Ok(Lines { context }),
+            _ => Err(Reason::BadDebugInformation),
+        }
     }
 }
 
@@ -72,21 +75,19 @@ fn read_section(elf: &ElfFile, section: &Section, left: u64) -> Result<Vec<u8>, 
 /// Looks addresses up.
 pub struct Lines<'a> {
     context: addr2line::Context<Slice<'a>>,
-    /// By offset of the unit: whether its inlining is shallow enough to follow.
-    depth_checked: FxHashMap<usize, bool>,
 }
 
 impl Lines<'_> {
     /// The inline chain at a linked address, innermost first. The last one is the function itself.
-    pub fn frames(&mut self, address: u64) -> Result<Vec<Frame>, Reason> {
+    pub fn frames(&self, address: u64) -> Result<Vec<Frame>, Reason> {
+        contained(|| self.find(address)).unwrap_or(Err(Reason::BadDebugInformation))
+    }
+
+    fn find(&self, address: u64) -> Result<Vec<Frame>, Reason> {
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads();
         let Some(unit) = unit else { return Err(Reason::NoLineForAddress) };
         if unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit) {
             return Err(Reason::SplitDebugInformation);
-        }
-        let offset = unit.header.debug_info_offset().map_or(usize::MAX, |offset| offset.0);
-        if !*self.depth_checked.entry(offset).or_insert_with(|| is_shallow(&unit)) {
-            return Err(Reason::BadDebugInformation);
         }
         let bad = |_| Reason::BadDebugInformation;
         let mut found = self.context.find_frames(address).skip_all_loads().map_err(bad)?;
@@ -118,31 +119,46 @@ fn has_children(unit: &gimli::UnitRef<'_, Slice<'_>>) -> bool {
     entries.next_dfs().is_ok_and(|entry| entry.is_some_and(|entry| entry.has_children()))
 }
 
-/// Whether inlined calls nest no deeper than what addr2line's recursion can follow.
-fn is_shallow(unit: &gimli::UnitRef<'_, Slice<'_>>) -> bool {
-    let mut open: Vec<isize> = Vec::new();
-    let Ok(mut entries) = unit.entries_raw(None) else { return false };
-    while !entries.is_empty() {
-        let depth = entries.next_depth();
-        match entries.read_abbreviation() {
-            Ok(Some(abbreviation)) => {
-                while open.last().is_some_and(|&outer| outer >= depth) {
-                    open.pop();
-                }
-                if abbreviation.tag() == gimli::DW_TAG_inlined_subroutine {
-                    open.push(depth);
-                    if open.len() > MAX_INLINE_DEPTH {
-                        return false;
-                    }
-                }
-                if entries.skip_attributes(abbreviation.attributes()).is_err() {
-                    // addr2line stops here too.
-                    return true;
-                }
-            }
-            Ok(None) => {}
-            Err(_) => return true,
+/// Whether inlined calls nest no deeper than what addr2line's recursion can follow, in all of the file: units of
+/// a hostile file can overlap, so that one cannot tell beforehand which ones a search will enter.
+fn is_shallow(dwarf: &gimli::Dwarf<Slice<'_>>) -> bool {
+    let mut units = dwarf.units();
+    // addr2line gives up at a damaged header too.
+    while let Ok(Some(header)) = units.next() {
+        if let Ok(unit) = dwarf.unit(header)
+            && unit_depth(&unit).is_none()
+        {
+            return false;
         }
     }
     true
+}
+
+/// The deepest nesting of inlined calls up to the first damage, or `None` if that is too deep.
+fn unit_depth(unit: &gimli::Unit<Slice<'_>>) -> Option<usize> {
+    let mut open: Vec<isize> = Vec::new();
+    let mut deepest = 0;
+    let Ok(mut entries) = unit.entries_raw(None) else { return Some(0) };
+    while !entries.is_empty() {
+        let depth = entries.next_depth();
+        let abbreviation = match entries.read_abbreviation() {
+            Ok(Some(abbreviation)) => abbreviation,
+            Ok(None) => continue,
+            Err(_) => break,
+        };
+        while open.last().is_some_and(|&outer| outer >= depth) {
+            open.pop();
+        }
+        if abbreviation.tag() == gimli::DW_TAG_inlined_subroutine {
+            open.push(depth);
+            deepest = deepest.max(open.len());
+            if deepest > MAX_INLINE_DEPTH {
+                return None;
+            }
+        }
+        if entries.skip_attributes(abbreviation.attributes()).is_err() {
+            break;
+        }
+    }
+    Some(deepest)
 }

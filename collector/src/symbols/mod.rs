@@ -8,6 +8,7 @@
 mod build_id;
 mod choose;
 mod code;
+mod contained;
 mod debug_file;
 mod dwarf;
 mod elf_file;

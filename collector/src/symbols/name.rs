@@ -1,5 +1,6 @@
 //! Names out of untrusted files: demangled, bounded in length, and without characters that a terminal obeys.
 
+use super::contained::contained;
 use std::fmt::{self, Write};
 use std::path::Path;
 
@@ -61,10 +62,12 @@ pub fn demangled_rust(raw: &str) -> Option<String> {
     if raw.len() >= MAX_RAW_BYTES {
         return None;
     }
-    let name = rustc_demangle::try_demangle(raw).ok()?;
-    let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
-    let _ = write!(bounded, "{name:#}");
-    (!bounded.text.is_empty()).then(|| bounded.finish())
+    contained(|| {
+        let name = rustc_demangle::try_demangle(raw).ok()?;
+        let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
+        let _ = write!(bounded, "{name:#}");
+        (!bounded.text.is_empty()).then(|| bounded.finish())
+    })?
 }
 
 fn is_itanium(raw: &str) -> bool {
@@ -76,10 +79,12 @@ fn demangled_cpp(raw: &str, options: cpp_demangle::DemangleOptions) -> Option<St
         return None;
     }
     // The text of a small symbol can grow without bound through substitutions: the writer stops it.
-    let symbol = cpp_demangle::Symbol::new(raw).ok()?;
-    let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
-    let complete = symbol.structured_demangle(&mut bounded, &options).is_ok();
-    (complete || bounded.is_full()).then(|| bounded.finish())
+    contained(|| {
+        let symbol = cpp_demangle::Symbol::new(raw).ok()?;
+        let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
+        let complete = symbol.structured_demangle(&mut bounded, &options).is_ok();
+        (complete || bounded.is_full()).then(|| bounded.finish())
+    })?
 }
 
 /// Writes safe characters until a bound, then fails: the way to stop a demangler that would go on for ever.
@@ -162,5 +167,40 @@ mod tests {
             raw.push_str(&format!("St4pairI{s}{s}E"));
         }
         assert!(demangled(&raw).len() <= MAX_NAME_BYTES.max(raw.len()));
+    }
+
+    #[test]
+    fn damaged_names_never_panic() {
+        let names = [
+            "_ZNSt8_Rb_treeISsSt4pairIKSsiESt10_Select1stIS2_ESt4lessISsESaIS2_EE24_M_get_insert_unique_posERS1_",
+            "_ZZN4shop6cookieEvENKUlT_E_clIiEEDaS0_",
+            "_ZN1AIXadL_Z1fvEELi3ELb1EE1gIJicEEEDTcl1hspfp_EEDpT_",
+            "_RNvYNtNvXsf_NtNtCsgFX3jaOk65H_5alloc5boxed7convertINtBc_3BoxDNtNtCskADBYZwJmSU_4core5error5Error",
+            "_RINvMNtNtCs8ZKwes1zzDd_3std4sync9once_lockINtB3_8OnceLockhKj12_E10initializeNCNvB3c_7cleanup0E0zEB7_",
+            "_ZN4core3ptr85drop_in_place$LT$std..rt..lang_start$LT$$LP$$RP$$GT$..$u7b$$u7b$closure$u7d$17h01E",
+        ];
+        let mut random = 0x9e37_79b9_7f4a_7c15u64;
+        let mut next = |limit: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % limit as u64) as usize
+        };
+        let letters: Vec<char> = "_SRTNIEXKLZ0123459sBMYDFGpzavclé$.".chars().collect();
+        for round in 0..30_000 {
+            let mut name: Vec<char> = names[round % names.len()].chars().collect();
+            for _ in 0..=next(4) {
+                let at = 2 + next(name.len() - 2);
+                match next(3) {
+                    0 => name[at] = letters[next(letters.len())],
+                    1 => drop(name.remove(at)),
+                    _ => name.insert(at, letters[next(letters.len())]),
+                }
+            }
+            let name: String = name.into_iter().collect();
+            assert!(demangled(&name).len() <= MAX_NAME_BYTES, "{name}");
+            demangled_without_parameters(&name);
+            crate::symbols::origin::is_rust_standard(&name, &name);
+        }
     }
 }

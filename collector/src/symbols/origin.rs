@@ -1,9 +1,9 @@
 //! Where a function comes from, as far as its name tells: the program, a compiler's runtime, or Rust's standard
 //! library with everything it instantiates in the program.
 
-/// Parts of Rust's standard library, and the crates that come into a program only through its panic messages.
-/// A program that uses one of the latter itself can still have it probed by naming it.
-const RUST_STANDARD: [&str; 18] = [
+/// Parts of Rust's standard library, and the crates that it brings along (hash tables, and what prints panic
+/// messages). A program that uses one of the latter itself can still have it probed by naming it.
+const RUST_STANDARD: [&str; 20] = [
     "core",
     "alloc",
     "std",
@@ -22,6 +22,8 @@ const RUST_STANDARD: [&str; 18] = [
     "object",
     "miniz_oxide",
     "adler2",
+    "memchr",
+    "hashbrown",
 ];
 
 /// Exact names of start-up code and compiler runtime.
@@ -157,6 +159,14 @@ mod tests {
         assert!(standard("_RNvYNtCs2_7mycrate1ANtNtCs1_4core4iter8Iterator4foldB5_"));
         // A provided method of the program's own trait on a standard type.
         assert!(!standard("_RNvYmNtCs2_7mycrate5Trait4workB5_"));
+        // The standard library's own type with a trait object and a function pointer in its path.
+        assert!(standard(concat!(
+            "_RNvYNtNvXsf_NtNtCsgFX3jaOk65H_5alloc5boxed7convertINtBc_3BoxDNtNtCskADBYZwJmSU_4core5error5Error",
+            "NtNtB11_6marker4SendNtB1y_4SyncEL_EINtNtB11_7convert4FromNtNtBe_6string6StringE4from11StringError",
+            "BX_5causeCs8ZKwes1zzDd_3std"
+        )));
+        assert!(standard("_RNvYFEuNtNtCs1_4core3ops6FnOnce9call_once"));
+        assert!(standard("_RNvYAhj10_NtNtCs1_4core3fmt5Debug3fmt"));
         for hostile in ["_RB_", "_RNvB0_3foo", "_RIIIIIIIIII", "_RNvY", "_RC99999999999999999999x"] {
             standard(hostile);
         }

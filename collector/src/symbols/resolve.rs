@@ -156,11 +156,11 @@ pub fn locate(module: &ModuleFunctions, places: &[Place]) -> Answer {
         Some(separate) => DebugInformation::read(module.elf()).or_else(|_| DebugInformation::read(separate)),
         None => DebugInformation::read(module.elf()),
     };
-    let mut lines = match &debug {
+    let lines = match &debug {
         Ok(debug) => debug.lines(),
         Err(reason) => Err(reason.clone()),
     };
-    let locations = places.iter().map(|&place| location(module, &mut lines, place)).collect();
+    let locations = places.iter().map(|&place| location(module, &lines, place)).collect();
     Answer { module: module.module().to_owned(), build_id: module.build_id().cloned(), locations }
 }
 
@@ -181,7 +181,7 @@ pub fn locate_functions<'a>(
     }
 }
 
-fn location(module: &ModuleFunctions, lines: &mut Result<Lines<'_>, Reason>, place: Place) -> Location {
+fn location(module: &ModuleFunctions, lines: &Result<Lines<'_>, Reason>, place: Place) -> Location {
     let address = match place {
         Place::Address(address) => module.elf().code_offset_of(address).map(|_| address),
         Place::FileOffset(offset) => module.elf().code_address_of(offset),

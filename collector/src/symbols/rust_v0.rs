@@ -20,6 +20,13 @@ impl<'a> Parser<'a> {
         Some(byte)
     }
 
+    /// Steps over this byte, if it comes next.
+    fn take(&mut self, byte: u8) -> bool {
+        let is_next = self.text.as_bytes().get(self.at) == Some(&byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
     /// Reads a path as far as needed and gives its crate.
     fn path(&mut self, depth: u32) -> Option<&'a str> {
         if depth > MAX_DEPTH {
@@ -53,8 +60,7 @@ impl<'a> Parser<'a> {
     }
 
     fn disambiguator(&mut self) -> Option<()> {
-        if self.text.as_bytes().get(self.at) == Some(&b's') {
-            self.at += 1;
+        if self.take(b's') {
             self.base62()?;
         }
         Some(())
@@ -62,15 +68,11 @@ impl<'a> Parser<'a> {
 
     fn identifier(&mut self) -> Option<&'a str> {
         self.disambiguator()?;
-        if self.text.as_bytes().get(self.at) == Some(&b'u') {
-            self.at += 1;
-        }
+        self.take(b'u');
         let digits = self.text.get(self.at..)?.bytes().take_while(u8::is_ascii_digit).take(6).count();
         let length: usize = self.text.get(self.at..self.at + digits)?.parse().ok()?;
         self.at += digits;
-        if self.text.as_bytes().get(self.at) == Some(&b'_') {
-            self.at += 1;
-        }
+        self.take(b'_');
         let name = self.text.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
         Some(name)
@@ -88,8 +90,7 @@ impl<'a> Parser<'a> {
             };
             // "_" is 0 and "0_" is 1; back references count that way too.
             value = value.checked_mul(62)?.checked_add(u64::from(digit))?;
-            if self.text.as_bytes().get(self.at) == Some(&b'_') {
-                self.at += 1;
+            if self.take(b'_') {
                 return value.checked_add(1);
             }
         }
@@ -103,8 +104,7 @@ impl<'a> Parser<'a> {
         match self.next()? {
             b'a'..=b'z' => Some(()),
             b'R' | b'Q' => {
-                if self.text.as_bytes().get(self.at) == Some(&b'L') {
-                    self.at += 1;
+                if self.take(b'L') {
                     self.base62()?;
                 }
                 self.skip_type(depth + 1)
@@ -112,11 +112,38 @@ impl<'a> Parser<'a> {
             b'P' | b'O' | b'S' => self.skip_type(depth + 1),
             b'B' => self.base62().map(drop),
             b'T' => {
-                while self.text.as_bytes().get(self.at)? != &b'E' {
+                while !self.take(b'E') {
                     self.skip_type(depth + 1)?;
                 }
-                self.at += 1;
                 Some(())
+            }
+            b'A' => {
+                self.skip_type(depth + 1)?;
+                self.skip_constant(depth + 1)
+            }
+            // dyn: traits, with the associated types they name, up to E; then a lifetime.
+            b'D' => {
+                self.binder()?;
+                while !self.take(b'E') {
+                    self.skip_path(depth + 1)?;
+                    while self.take(b'p') {
+                        self.identifier()?;
+                        self.skip_type(depth + 1)?;
+                    }
+                }
+                self.take(b'L').then(|| self.base62())?.map(drop)
+            }
+            // A function pointer: unsafe, ABI, parameters up to E, result.
+            b'F' => {
+                self.binder()?;
+                self.take(b'U');
+                if self.take(b'K') && !self.take(b'C') {
+                    self.identifier()?;
+                }
+                while !self.take(b'E') {
+                    self.skip_type(depth + 1)?;
+                }
+                self.skip_type(depth + 1)
             }
             b'C' | b'M' | b'X' | b'N' | b'I' | b'Y' => {
                 self.at -= 1;
@@ -124,6 +151,24 @@ impl<'a> Parser<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Lifetimes that a type introduces.
+    fn binder(&mut self) -> Option<()> {
+        if self.take(b'G') { self.base62().map(drop) } else { Some(()) }
+    }
+
+    /// Type and hexadecimal digits up to "_", a placeholder, or a back reference.
+    fn skip_constant(&mut self, depth: u32) -> Option<()> {
+        if self.take(b'p') {
+            return Some(());
+        }
+        if self.take(b'B') {
+            return self.base62().map(drop);
+        }
+        self.skip_type(depth + 1)?;
+        while self.next()? != b'_' {}
+        Some(())
     }
 
     /// Skips a whole path, arguments included.
@@ -162,11 +207,9 @@ impl<'a> Parser<'a> {
                             self.at += 1;
                             self.base62()?;
                         }
-                        // A constant: type, then hexadecimal digits up to "_".
                         b'K' => {
                             self.at += 1;
-                            self.skip_type(depth + 1)?;
-                            while self.next()? != b'_' {}
+                            self.skip_constant(depth + 1)?;
                         }
                         _ => self.skip_type(depth + 1)?,
                     }

@@ -3,9 +3,10 @@
 //! `.eh_frame` is the compiler's own statement of the stack's height at every instruction, which is what tells a
 //! tail call from a jump inside a function.
 
+use super::contained::contained;
 use super::elf_file::ElfFile;
 use super::landing_pads;
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection as _};
+use gimli::{BaseAddresses, EhFrame, LittleEndian, Pointer, UnwindSection as _};
 
 /// Largest table read.
 const MAX_TABLE: u64 = 256 << 20;
@@ -17,7 +18,9 @@ const MAX_ROWS: usize = 100_000;
 /// The unwind tables of a module.
 pub struct UnwindTables {
     header: Vec<u8>,
+    header_at: u64,
     frames: Vec<u8>,
+    frames_at: u64,
     exceptions: Vec<u8>,
     exceptions_at: u64,
     bases: BaseAddresses,
@@ -64,17 +67,34 @@ impl UnwindTables {
         let (frames_at, frames) = section(b".eh_frame")?;
         let (exceptions_at, exceptions) = section(b".gcc_except_table").unwrap_or_default();
         let bases = BaseAddresses::default().set_eh_frame_hdr(header_at).set_eh_frame(frames_at);
-        Some(UnwindTables { header, frames, exceptions, exceptions_at, bases })
+        Some(UnwindTables { header, header_at, frames, frames_at, exceptions, exceptions_at, bases })
+    }
+
+    /// Where in `.eh_frame` the description of the function that starts here lies, by the sorted table in
+    /// `.eh_frame_hdr`. Only the form that every linker writes is read: rows of two signed 4-byte distances from
+    /// the header's own address, function and description.
+    fn frame_offset(&self, start: u64) -> Option<usize> {
+        let (&[1, _, 0x03, 0x3b], rest) = self.header.split_first_chunk::<4>()? else { return None };
+        let (&[_, _, _, _, a, b, c, d], rows) = rest.split_first_chunk::<8>()?;
+        let count = usize::try_from(u32::from_le_bytes([a, b, c, d])).ok()?;
+        let rows = rows.as_chunks::<8>().0.get(..count)?;
+        let address = |bytes: &[u8; 8], at: usize| {
+            let distance = i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+            self.header_at.wrapping_add_signed(i64::from(distance))
+        };
+        let row = rows.binary_search_by_key(&start, |row| address(row, 0)).ok()?;
+        usize::try_from(address(&rows[row], 4).checked_sub(self.frames_at)?).ok()
     }
 
     /// What is known about the code that starts at exactly this address.
     pub fn facts(&self, start: u64) -> Option<UnwindFacts> {
-        let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
+        contained(|| self.read_facts(start))?
+    }
+
+    fn read_facts(&self, start: u64) -> Option<UnwindFacts> {
         let mut frames = EhFrame::new(&self.frames, LittleEndian);
         frames.set_address_size(8);
-        let table = header.table()?;
-        let found = table.lookup(start, &self.bases).ok()?;
-        let offset = table.pointer_to_offset(found).ok()?;
+        let offset = gimli::EhFrameOffset(self.frame_offset(start)?);
         let fde = frames.fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset).ok()?;
         if fde.initial_address() != start {
             return None;
