@@ -59,6 +59,8 @@ pub struct Settings {
     pub signal_live: u32,
     /// `task_struct.se.cfs_rq`
     pub task_cfs_rq: u32,
+    /// `task_struct.thread_info.status`
+    pub task_status: u32,
     /// `cfs_rq.rq`
     pub cfs_rq_rq: u32,
     /// `pt_regs.sp`
@@ -67,8 +69,6 @@ pub struct Settings {
     pub regs_number: u32,
     /// `pt_regs` of system call arguments 1 to 5.
     pub regs_arguments: [u32; 5],
-    /// Always 0.
-    pub reserved: u32,
 }
 
 /// What one CPU counted; one per CPU in shared memory. Only the kernel writes.

@@ -97,13 +97,13 @@ pub fn function_probe(context: ProbeContext) -> u32 {
     if cookie.exit {
         exit(time_ns, tid, pid, cookie.function, stack_pointer);
     } else {
-        enter(&context, time_ns, tid, pid, cookie.function, stack_pointer);
+        enter(time_ns, tid, pid, cookie.function, stack_pointer);
     }
     0
 }
 
 #[inline(always)]
-fn enter(context: &ProbeContext, time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
+fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     let on = count_call(function, time_ns);
     let frames = match THREADS.get_ptr_mut(&tid) {
         Some(frames) => frames,
@@ -117,7 +117,7 @@ fn enter(context: &ProbeContext, time_ns: u64, tid: u32, pid: u32, function: u32
             match THREADS.get_ptr_mut(&tid) {
                 Some(frames) => frames,
                 None => {
-                    warn!(context, "no memory for the open frames of thread {}", tid);
+                    warn!(&(), "no memory for the open frames of thread {}", tid);
                     count!(unfolded);
                     record_enter(time_ns, tid, pid, function, stack_pointer);
                     return;

@@ -3,7 +3,12 @@
 use aya_ebpf::{helpers::bpf_get_current_pid_tgid, macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{Context, FutexEnter, FutexExit, Kind, futex_operation};
 
-use crate::{filter, kernel::Registers, ring, settings::setting};
+use crate::{
+    filter,
+    kernel::{Registers, Task},
+    ring,
+    settings::setting,
+};
 
 /// Operations that use the second word: `FUTEX_REQUEUE`, `FUTEX_CMP_REQUEUE`, `FUTEX_WAKE_OP`,
 /// `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_CMP_REQUEUE_PI`.
@@ -18,7 +23,7 @@ pub fn sys_enter(arguments: BtfTracePointContext) -> i32 {
         return 0;
     }
     let (tid, pid) = current();
-    if !filter::is_tracked(pid) {
+    if !filter::is_tracked(pid) || Task::current().in_32_bit_call() {
         return 0;
     }
     let registers = Registers(arguments.arg(0));
@@ -41,7 +46,7 @@ pub fn sys_exit(arguments: BtfTracePointContext) -> i32 {
         return 0;
     }
     let (tid, pid) = current();
-    if filter::is_tracked(pid) {
+    if filter::is_tracked(pid) && !Task::current().in_32_bit_call() {
         left(tid, pid, arguments.arg::<u64>(1) as i64);
     }
     0

@@ -73,6 +73,15 @@ impl Task {
         live == 0
     }
 
+    /// Whether it is in a system call of the 32-bit world, which has other numbers. Only for the current thread.
+    #[inline(always)]
+    pub fn in_32_bit_call(self) -> bool {
+        const TS_COMPAT: u32 = 2;
+        // SAFETY: a task and an offset of `task_struct`.
+        let status: u32 = unsafe { field(self.0, setting!(task_status)) };
+        status & TS_COMPAT != 0
+    }
+
     /// Where its name stands, for [`read_name`].
     #[inline(always)]
     pub fn name(self) -> *const u8 {

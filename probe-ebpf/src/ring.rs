@@ -11,6 +11,7 @@ use aya_ebpf::{
     macros::map,
     maps::{Array, RingBuf},
 };
+use aya_log_ebpf::warn;
 use probe_abi::{Context, CpuCounters, Header, Kind};
 use zerocopy::{Immutable, IntoBytes};
 
@@ -109,7 +110,10 @@ pub fn write<T: IntoBytes + Immutable>(
     }
     if ring.output(&record, u64::from(flags)).is_err() {
         // SAFETY: a counter in a map value.
-        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, dropped)), 1) };
+        let before = unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, dropped)), 1) };
+        if before == 0 {
+            warn!(&(), "the ring of CPU {} is full: records get lost", cpu);
+        }
     }
 }
 

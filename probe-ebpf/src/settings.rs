@@ -23,11 +23,11 @@ pub static SETTINGS: Settings = Settings {
     task_signal: 0,
     signal_live: 0,
     task_cfs_rq: 0,
+    task_status: 0,
     cfs_rq_rq: 0,
     regs_sp: 0,
     regs_number: 0,
     regs_arguments: [0; 5],
-    reserved: 0,
 };
 
 /// One field of [`SETTINGS`] as the user side set it.

@@ -1,7 +1,7 @@
 //! A running capture.
 
 use std::{
-    os::fd::BorrowedFd,
+    os::{fd::BorrowedFd, unix::fs::MetadataExt as _},
     path::PathBuf,
     sync::{Arc, atomic::Ordering, mpsc},
     thread::JoinHandle,
@@ -99,6 +99,7 @@ impl Capture {
     /// If this longpole has no programs, rights are missing, the kernel lacks something, or a target is gone. What
     /// had been attached by then is detached again.
     pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
+        check_namespace()?;
         let highest = options.functions.iter().map(|function| function.id).max();
         let mut functions = highest.map_or(0, |id| id.saturating_add(1)).min(MORE_FUNCTIONS * 16);
         if options.children {
@@ -262,6 +263,9 @@ impl Capture {
     /// Takes everything off and out of the kernel.
     pub fn stop(mut self) -> StopSummary {
         self.end();
+        if let Some(logger) = &mut self.common.lock().logger {
+            logger.flush();
+        }
         let total = self.common.shared.cpu_totals();
         StopSummary {
             loss: self.loss(),
@@ -334,6 +338,20 @@ impl Shared {
             }
             index += 1;
         }
+    }
+}
+
+/// The programs know processes by their numbers in the first PID namespace only.
+fn check_namespace() -> Result<(), ProbeError> {
+    // The kernel gives its first PID namespace this inode (include/linux/proc_ns.h).
+    const FIRST: u64 = 0xEFFF_FFFC;
+    match std::fs::metadata("/proc/self/ns/pid") {
+        Ok(namespace) if namespace.ino() != FIRST => Err(ProbeError::new(
+            ProbeErrorKind::Unsupported,
+            "longpole runs in a PID namespace of its own, where processes have other numbers than the kernel's",
+            "run it outside of the container, or start the container with --pid=host",
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -7,6 +7,35 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
 };
 
+/// Whether this kernel has what the programs need; the error names the first thing that is missing.
+///
+/// # Errors
+///
+/// Its type information is missing, cannot be read, or lacks something.
+pub fn check_kernel() -> Result<(), ProbeError> {
+    kernel_layout().map(|_| ())
+}
+
+/// [`layout`] of the running kernel.
+pub(crate) fn kernel_layout() -> Result<Settings, ProbeError> {
+    let btf = Btf::of_kernel().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => ProbeError::new(
+            ProbeErrorKind::Unsupported,
+            "this kernel has no type information (/sys/kernel/btf/vmlinux)",
+            "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all large distributions' are",
+        ),
+        _ => ProbeError::from_cause("cannot read /sys/kernel/btf/vmlinux", &error),
+    })?;
+    let btf = btf.ok_or_else(|| {
+        ProbeError::new(
+            ProbeErrorKind::Unsupported,
+            "the kernel's type information is in an unknown format",
+            "",
+        )
+    })?;
+    layout(&btf)
+}
+
 /// Looks up everything the programs need; the error names the first thing that is missing.
 pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
     let member = |name: &str, path: &str| {
@@ -25,6 +54,7 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
         task_state: member("task_struct", "__state")?,
         task_start_time: member("task_struct", "start_time")?,
         task_comm: member("task_struct", "comm")?,
+        task_status: member("task_struct", "thread_info.status")?,
         task_signal: member("task_struct", "signal")?,
         signal_live: member("signal_struct", "live.counter")?,
         ..Settings::default()

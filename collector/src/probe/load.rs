@@ -11,9 +11,8 @@ use probe_abi::{CpuCounters, FunctionCounters, MAX_GROUPS, MAX_RINGS, PID_LIMIT,
 use zerocopy::IntoBytes as _;
 
 use super::{
-    btf::Btf,
     error::{ProbeError, ProbeErrorKind},
-    layout::layout,
+    layout::kernel_layout,
     object::object,
     shared::SharedWords,
 };
@@ -59,22 +58,7 @@ pub(crate) struct Shared {
 /// Loads everything but the programs themselves, which are loaded as they are attached.
 pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let object = object()?;
-    let kernel_types = Btf::of_kernel().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => ProbeError::new(
-            ProbeErrorKind::Unsupported,
-            "this kernel has no type information (/sys/kernel/btf/vmlinux)",
-            "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all large distributions' are",
-        ),
-        _ => ProbeError::from_cause("cannot read /sys/kernel/btf/vmlinux", &error),
-    })?;
-    let kernel_types = kernel_types.ok_or_else(|| {
-        ProbeError::new(
-            ProbeErrorKind::Unsupported,
-            "the kernel's type information is in an unknown format",
-            "",
-        )
-    })?;
-    let mut settings = layout(&kernel_types)?;
+    let mut settings = kernel_layout()?;
 
     let cpu_count = aya::util::nr_cpus()
         .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?

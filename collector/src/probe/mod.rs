@@ -19,4 +19,5 @@ mod shared;
 
 pub use capture::{Capture, CaptureOptions, ProbeFunction, ProgramCost, StopSummary};
 pub use error::{ProbeError, ProbeErrorKind};
+pub use layout::check_kernel;
 pub use object::has_programs;

@@ -123,3 +123,46 @@ fn cost_of_a_probe() {
         println!("call with {what}: {time:.0} ns");
     }
 }
+
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_many_functions() {
+    let Some(_turn) = live("cost_of_many_functions") else { return };
+    let mut source = format!("{GATE}volatile long sink;\n");
+    let mut names = Vec::new();
+    for number in 0..5_000 {
+        let name = format!("function_{number}");
+        source += &format!("void {name}(long x) {{ if (x) sink += {number}; else sink -= x; }}\n");
+        names.push(name);
+    }
+    source += "int main(void) { gate(); gate(); return 0; }\n";
+    let program = compile("c", &source, &[]);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let functions = program.functions(&names);
+    let probes: usize = functions.iter().map(|function| 1 + function.exit_offsets.len()).sum();
+    for round in 0..5 {
+        let target = program.start();
+        let mut options = crate::support::options(target.pid());
+        options.functions = if round == 0 { Vec::new() } else { functions.clone() };
+        let start = std::time::Instant::now();
+        let mut capture = collector::probe::Capture::start(options).expect("capture");
+        let attached = start.elapsed();
+        let start = std::time::Instant::now();
+        let shed = if round == 0 {
+            std::time::Duration::ZERO
+        } else {
+            capture.shed(&[17]).expect("shed");
+            start.elapsed()
+        };
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let start = std::time::Instant::now();
+        capture.stop();
+        println!(
+            "{} functions, {probes} probes: attach {} ms, take one off {} ms, detach {} ms",
+            if round == 0 { 0 } else { functions.len() },
+            attached.as_millis(),
+            shed.as_millis(),
+            start.elapsed().as_millis()
+        );
+    }
+}

@@ -1,8 +1,25 @@
 //! What does not fit is counted, and what is counted is what is missing.
 
+use std::sync::Mutex;
+
 use collector::probe::Capture;
 
 use crate::support::{GATE, Recorded, compile, drain, live, options};
+
+/// What the log got.
+struct Collected(Mutex<Vec<String>>);
+
+static COLLECTED: Collected = Collected(Mutex::new(Vec::new()));
+
+impl log::Log for Collected {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &log::Record<'_>) {
+        self.0.lock().expect("no panic").push(format!("{} {}", record.level(), record.args()));
+    }
+    fn flush(&self) {}
+}
 
 /// A flood into the smallest ring: every record that is missing has been counted, and leaves a hole.
 #[test]
@@ -28,6 +45,8 @@ fn a_flood_is_counted_to_the_last_record() {
     let program = compile("c", &source, &[]);
     let mut target = program.start();
     let pid = target.pid();
+    log::set_logger(&COLLECTED).expect("the only logger of these tests");
+    log::set_max_level(log::LevelFilter::Warn);
     let mut options = options(pid);
     options.ring_bytes = 4096;
     options.functions = program.functions(&["work"]);
@@ -54,6 +73,10 @@ fn a_flood_is_counted_to_the_last_record() {
     let costs = capture.program_costs();
     let summary = capture.stop();
     let received = records.len() as u64;
+    // The programs say so themselves, once per CPU however much is lost.
+    let warnings = COLLECTED.0.lock().expect("no panic").clone();
+    let of_cpu_0 = "WARN the ring of CPU 0 is full: records get lost";
+    assert_eq!(warnings.iter().filter(|warning| *warning == of_cpu_0).count(), 1, "{warnings:?}");
     let recorded = Recorded { outcome, records, notes: summary.notes, loss: summary.loss, calls, costs, pid };
     assert_eq!(summary.records, received + recorded.loss.dropped);
     assert_eq!(recorded.loss.missed, 0);
