@@ -25,7 +25,8 @@ impl Ticks {
     /// Ticks in one nanosecond.
     pub const PER_NS: u64 = 1_000;
     /// The longest program: sums of lengths up to here cannot overflow an `i64`.
-    pub const MAX_TOTAL: u64 = i64::MAX as u64;
+    /// A whole number of nanoseconds, so that a length cut off here can be written and read back exactly.
+    pub const MAX_TOTAL: u64 = i64::MAX as u64 / Ticks::PER_NS * Ticks::PER_NS;
 
     /// A whole number of nanoseconds, saturating at [`Ticks::MAX_TOTAL`].
     pub const fn from_ns(ns: u64) -> Ticks {

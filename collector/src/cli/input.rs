@@ -218,6 +218,9 @@ fn session_error(name: &str, error: &SessionError) -> UserError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::event::{FunctionFact, ProcessFact, WindowEnd};
+    use engine::report::{Cpus, Detail};
+    use proptest::prelude::*;
 
     #[test]
     fn files_are_told_apart_by_their_first_bytes() {
@@ -239,5 +242,61 @@ mod tests {
         assert_eq!(problem(b"[1]"), "is a JSON list, not a program");
         assert_eq!(problem(b"\x9fLPSnot quite"), "is neither a longpole session nor a program");
         assert_eq!(problem(&[0; 100]), "is neither a longpole session nor a program");
+    }
+
+    /// Records as a hostile or broken file holds them: few threads, CPUs and functions, so that they meet, and times
+    /// that mostly go on.
+    fn record() -> impl Strategy<Value = probe_abi::Record> {
+        let kind = proptest::sample::select(probe_abi::Kind::ALL.to_vec());
+        let small = || prop_oneof![8 => 0u32..5, 1 => any::<u32>()];
+        let time = prop_oneof![8 => 0u64..10_000, 1 => any::<u64>()];
+        let body = proptest::collection::vec(small(), 10);
+        (kind, time, small(), small(), 0u8..7, body).prop_map(|(kind, time, tid, pid, context, body)| {
+            let mut bytes = [0u8; 64];
+            bytes[..8].copy_from_slice(&time.to_le_bytes());
+            bytes[8..12].copy_from_slice(&body[8].to_le_bytes());
+            bytes[12] = body[9] as u8 % 3;
+            bytes[14] = kind as u8;
+            bytes[15] = context;
+            bytes[16..20].copy_from_slice(&tid.to_le_bytes());
+            bytes[20..24].copy_from_slice(&pid.to_le_bytes());
+            for (place, word) in bytes[24..56].as_chunks_mut::<4>().0.iter_mut().zip(body) {
+                *place = word.to_le_bytes();
+            }
+            probe_abi::Record::decode(&bytes).expect("64 bytes hold any record")
+        })
+    }
+
+    fn program_of(recording: &Recording) -> Program {
+        let info = SessionInfo { unknown_records: 1, ..SessionInfo::default() };
+        Input::Session(Box::new((recording.clone(), info))).into_program()
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_session_holds_it_gives_a_report_and_an_export_with_the_same(
+            mut events in proptest::collection::vec(record(), 0..200),
+            sorted in any::<bool>(),
+            facts in any::<bool>(),
+        ) {
+            if sorted {
+                events.sort_by_key(|event| event.header().time_ns);
+            }
+            let mut recording = Recording { events, ..Recording::default() };
+            if facts {
+                recording.facts.processes.push(ProcessFact { pid: 1, ..ProcessFact::default() });
+                recording.facts.functions.push(FunctionFact { id: 2, name: "f\u{1b}".into(), ..FunctionFact::default() });
+                recording.facts.end = Some(WindowEnd { end_ns: 5_000, ..WindowEnd::default() });
+            }
+            let program = program_of(&recording);
+            prop_assert_eq!(program.check(), Ok(()));
+            let cpus = Cpus::parse_list("1,3,inf").expect("a list");
+            let report = engine::report::report(&program, &cpus, Detail::Segments);
+            let mut exported = Vec::new();
+            engine::program::json::write(&program, &mut exported).expect("exported");
+            let exported = String::from_utf8(exported).expect("text");
+            let read = engine::program::json::read(&exported).expect("read back");
+            prop_assert_eq!(engine::report::report(&read, &cpus, Detail::Segments), report);
+        }
     }
 }

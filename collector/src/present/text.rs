@@ -114,8 +114,8 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
     if lines.len() > shown {
         let rest = lines.len() - shown;
         let more = format!(
-            "{} more with smaller shares: --top {} shows all.",
-            plural(rest, "function"),
+            "{} with smaller shares: --top {} shows all.",
+            plural(rest, "more function"),
             lines.len()
         );
         writeln!(out, "{more}\n")?;

@@ -127,7 +127,7 @@ fn hostile_names_do_not_reach_the_terminal() {
 fn top_limits_the_functions_and_says_so() {
     let text = shown(&report(), Options { top: Some(2), segments: false }, &NARROW);
     assert!(text.contains("partition") && !text.contains("main"), "{text}");
-    assert!(text.contains("4 functions more with smaller shares: --top 6 shows all."), "{text}");
+    assert!(text.contains("4 more functions with smaller shares: --top 6 shows all."), "{text}");
 }
 
 #[test]
