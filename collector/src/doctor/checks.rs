@@ -36,6 +36,7 @@ pub fn check(machine: &Machine) -> Vec<Check> {
         architecture(machine),
         kernel(machine),
         btf(machine),
+        structures(machine),
         tracepoints(machine),
         ring_buffer(machine),
         uprobes(machine),
@@ -120,6 +121,21 @@ fn btf(machine: &Machine) -> Check {
         "the kernel's own description of its structures: without it the programs cannot read them",
         "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (distribution kernels have it), and mount sysfs: \
          mount -t sysfs sysfs /sys",
+    )
+}
+
+fn structures(machine: &Machine) -> Check {
+    let found = match &machine.structures {
+        Ok(()) => "all members that are read were found".to_string(),
+        Err(problem) => problem.clone(),
+    };
+    verdict(
+        "structures",
+        machine.structures.is_ok(),
+        true,
+        found,
+        "the programs read the state of threads from the kernel's own structures",
+        "boot Linux 6.6 or newer with CONFIG_DEBUG_INFO_BTF=y",
     )
 }
 
@@ -284,6 +300,7 @@ mod tests {
             kernel_release: "6.18.0-1-amd64".into(),
             architecture: "x86_64".into(),
             btf: Btf::Names([UPROBE_MULTI, RING_BUFFER].into_iter().chain(TRACEPOINTS).collect()),
+            structures: Ok(()),
             uprobes: true,
             capabilities: u64::MAX,
             first_user_namespace: Some(true),
@@ -314,7 +331,7 @@ mod tests {
 
     #[test]
     fn each_lack_is_named() {
-        let cases: [(Machine, &[&str], bool); 9] = [
+        let cases: [(Machine, &[&str], bool); 10] = [
             (Machine { programs: false, ..good() }, &["programs"], false),
             (Machine { kernel_release: "6.5.13".into(), ..good() }, &["kernel"], false),
             (
@@ -336,6 +353,7 @@ mod tests {
             (Machine { lockdown: Some("confidentiality".into()), ..good() }, &["lockdown"], false),
             (Machine { first_pid_namespace: Some(false), ..good() }, &["container"], false),
             (Machine { uprobes: false, ..good() }, &["uprobes"], false),
+            (Machine { structures: Err("no member".into()), ..good() }, &["structures"], false),
         ];
         for (machine, expected, works) in cases {
             assert_eq!(missing(&machine), (expected.to_vec(), works));

@@ -30,6 +30,8 @@ pub struct Machine {
     pub architecture: String,
     /// The kernel's type information.
     pub btf: Btf,
+    /// Whether the programs can find their way in this kernel's structures; if not, why.
+    pub structures: Result<(), String>,
     /// The kernel can set uprobes.
     pub uprobes: bool,
     /// Effective capabilities, one bit each.
@@ -71,6 +73,7 @@ impl Machine {
             kernel_release: text("/proc/sys/kernel/osrelease").trim().to_string(),
             architecture: std::env::consts::ARCH.to_string(),
             btf: btf(Path::new("/sys/kernel/btf/vmlinux")),
+            structures: crate::probe::check_kernel().map_err(|error| error.message),
             uprobes: Path::new("/sys/bus/event_source/devices/uprobe").exists(),
             capabilities: field(&status, "CapEff:")
                 .and_then(|value| u64::from_str_radix(value, 16).ok())

@@ -430,6 +430,21 @@ fn a_record_that_contradicts_itself_is_refused_and_nothing_is_lost() {
 }
 
 #[test]
+fn more_events_than_fit_into_memory_are_left_out_and_counted() {
+    let records: Vec<Record> = (0..100).map(likely_record).collect();
+    let bytes = session(&records, 10);
+    let mut source = Cursor::new(&bytes);
+    source.set_position(FileHeader::BYTES as u64);
+    let size = bytes.len() as u64;
+    let (recording, info) = super::read(source, &FileHeader::CURRENT, size, 35).expect("read");
+    assert_eq!(recording.events, &records[..30]);
+    let damage = info.damage.expect("something is left out");
+    assert_eq!(damage.kind, DamageKind::TooLarge);
+    // Seven chunks of events, notes, end and index.
+    assert_eq!((damage.unread_chunks, damage.unread_events), (10, 70));
+}
+
+#[test]
 fn likely_records_take_few_bytes() {
     let records: Vec<Record> = (0..50_000).map(likely_record).collect();
     let bytes = session(&records, 50_000);
