@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod doctor;
+pub mod live;
 pub mod present;
 pub mod probe;
 pub mod session;

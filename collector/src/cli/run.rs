@@ -25,17 +25,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run(plan: Plan) -> Result<Outcome, UserError> {
     match plan {
-        Plan::Record(_) | Plan::Top(_) => Err(not_built("capture")),
+        Plan::Record(plan) => crate::live::record(&plan),
+        Plan::Top(plan) => crate::live::top(&plan),
         Plan::Gate(plan) => Ok(Outcome::Code(crate::target::gate::run(plan.fd, &plan.command))),
         Plan::Report(plan) => command::report::run(&plan),
         Plan::Export(plan) => command::export::run(&plan),
         Plan::Info(plan) => command::info::run(&plan),
         Plan::Doctor(plan) => command::doctor::run(plan),
     }
-}
-
-fn not_built(what: &str) -> UserError {
-    UserError::runtime(format!("this build has no {what} yet"), "build a newer longpole")
 }
 
 /// Help and version are no errors; everything else becomes our two lines.

@@ -92,6 +92,9 @@ pub struct StopSummary {
 }
 
 impl Capture {
+    /// Records that one ring gives at most in one [`Capture::drain`]: fewer in all mean that every ring was emptied.
+    pub const RING_TURN: usize = super::ring::BATCH;
+
     /// Loads the programs, attaches everything and starts recording.
     ///
     /// # Errors
@@ -355,8 +358,8 @@ fn check_namespace() -> Result<(), ProbeError> {
     }
 }
 
-/// `CLOCK_MONOTONIC`, the clock of the records.
-fn now_ns() -> u64 {
+/// `CLOCK_MONOTONIC`, the clock of the records, in nanoseconds.
+pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one `timespec`, which is there.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };

@@ -17,7 +17,7 @@ mod object;
 mod ring;
 mod shared;
 
-pub use capture::{Capture, CaptureOptions, ProbeFunction, ProgramCost, StopSummary};
+pub use capture::{Capture, CaptureOptions, ProbeFunction, ProgramCost, StopSummary, now_ns};
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use object::has_programs;

@@ -3,7 +3,7 @@
 use aya::maps::{MapData, RingBuf};
 
 /// Records that one ring gives in one go, so that a busy CPU cannot keep the reader from everything else.
-const BATCH: usize = 16_384;
+pub(crate) const BATCH: usize = 16_384;
 
 /// All rings of a capture.
 pub(crate) struct Rings {

@@ -5,7 +5,6 @@ mod guard;
 mod keys;
 mod state;
 mod table;
-use crate::present::cell as text;
 mod theme;
 pub mod view;
 
@@ -16,5 +15,5 @@ pub use guard::Guard;
 pub use keys::{Action, Direction, action_of};
 pub use state::{LiveCounts, Measure, Phase, Snapshot, State};
 pub use table::{Cell, Row, rows};
-pub use text::{clean, duration, fit, grouped};
+
 pub use theme::Theme;

@@ -1,7 +1,8 @@
 //! The table's rows.
 
 use super::header::Columns;
-use crate::tui::{Cell, Measure, Phase, Row, State, Theme, clean, fit, rows};
+use crate::present::cell::{clean, fit, width};
+use crate::tui::{Cell, Measure, Phase, Row, State, Theme, rows};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -87,8 +88,4 @@ fn percent(share: f64) -> String {
     } else {
         format!("{percent:.0}")
     }
-}
-
-fn width(text: &str) -> usize {
-    Span::raw(text.to_owned()).width()
 }

@@ -1,6 +1,7 @@
 //! The table's head: CPU counts, predicted time and speed-up; and which columns there is room for.
 
-use crate::tui::{Measure, State, Theme, duration};
+use crate::present::cell::{duration, fit};
+use crate::tui::{Measure, State, Theme};
 use engine::report::Cpus;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -101,7 +102,7 @@ fn line(
     theme: Theme,
     value: impl Fn(usize) -> String,
 ) -> Line<'static> {
-    let label = crate::tui::fit(label, columns.name);
+    let label = fit(label, columns.name);
     let mut spans = vec![
         Span::styled(label.clone(), label_style),
         Span::raw(" ".repeat(columns.name.saturating_sub(label.chars().count()))),
@@ -115,7 +116,7 @@ fn line(
 
 fn rule(legend: &str, width: u16, theme: Theme) -> Line<'static> {
     let width = usize::from(width);
-    let text = crate::tui::fit(&format!("── {legend} "), width);
+    let text = fit(&format!("── {legend} "), width);
     let rest = width.saturating_sub(text.chars().count());
     Line::styled(format!("{text}{}", "─".repeat(rest)), theme.quiet())
 }

@@ -1,6 +1,7 @@
 //! The first line (who, how long, paused) and the sentence to read first.
 
-use crate::tui::{Phase, State, Theme, clean, duration};
+use crate::present::cell::{clean, duration, fit};
+use crate::tui::{Phase, State, Theme};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -31,7 +32,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Them
     let room = usize::from(left.width).saturating_sub("longpole top ".len() + facts.chars().count() + 3);
     let line = Line::from(vec![
         Span::styled("longpole top ", theme.quiet()),
-        Span::styled(crate::tui::fit(&state.subject, room), theme.chosen()),
+        Span::styled(fit(&state.subject, room), theme.chosen()),
         Span::raw(if facts.is_empty() { String::new() } else { format!(" · {facts}") }),
     ]);
     frame.render_widget(line, left);

@@ -1,6 +1,7 @@
 //! How far the numbers can be trusted: losses in red, what is unknown, cut or folded, and findings.
 
-use crate::tui::{Phase, State, Theme, clean, duration, fit, grouped, rows};
+use crate::present::cell::{clean, duration, fit, grouped};
+use crate::tui::{Phase, State, Theme, rows};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

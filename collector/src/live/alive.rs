@@ -1,0 +1,36 @@
+//! Whether a process is still there.
+
+use crate::target::threads_of;
+
+/// Asks /proc: a process is alive as long as one of its threads is. Its leader may end before the others and is
+/// a zombie from then on.
+pub fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
+    // The state follows the name, which is in parentheses and may hold any byte.
+    let state = stat.iter().rposition(|&byte| byte == b')').and_then(|at| stat.get(at + 2));
+    match state {
+        Some(b'Z' | b'X' | b'x') => threads_of(pid).is_ok(),
+        Some(_) => true,
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zombie_is_not_alive_and_neither_is_nobody() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("child");
+        let pid = child.id();
+        assert!(is_alive(pid));
+        child.kill().expect("killed");
+        while is_alive(pid) {
+            std::thread::yield_now();
+        }
+        // Not yet waited for: a zombie.
+        assert!(std::path::Path::new(&format!("/proc/{pid}/stat")).exists());
+        child.wait().expect("waited");
+        assert!(!is_alive(pid));
+    }
+}

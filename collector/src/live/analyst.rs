@@ -1,0 +1,70 @@
+//! The thread that turns windows into reports, one at a time; the screen never waits for it.
+
+use super::analysis;
+use super::message::Message;
+use engine::event::Recording;
+use engine::report::Cpus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// A window to look at.
+#[derive(Debug)]
+pub struct Job {
+    /// The window.
+    pub recording: Recording,
+    /// It is shorter than asked for, because it holds as many events as it may.
+    pub cut_by_events: bool,
+}
+
+/// The other end of the thread.
+#[derive(Debug)]
+pub struct Analyst {
+    jobs: SyncSender<Job>,
+    busy: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Analyst {
+    /// Starts the thread; reports go to `news`.
+    pub fn start(cpus: Vec<Cpus>, news: UnboundedSender<Message>) -> std::io::Result<Analyst> {
+        // No room: a job is handed over, or there is none.
+        let (jobs, inbox) = sync_channel::<Job>(0);
+        let busy = Arc::new(AtomicBool::new(false));
+        let is_busy = Arc::clone(&busy);
+        let thread = super::parts::spawn("analysis", news.clone(), (), move || {
+            while let Ok(job) = inbox.recv() {
+                is_busy.store(true, Ordering::Release);
+                let snapshot = analysis::snapshot(&job.recording, &cpus, job.cut_by_events);
+                drop(job);
+                is_busy.store(false, Ordering::Release);
+                if news.send(Message::Report(Arc::new(snapshot))).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Analyst { jobs, busy, thread })
+    }
+
+    /// Whether a job would have to wait.
+    pub fn busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire)
+    }
+
+    /// Hands over a job, waiting until the one before is done.
+    pub fn answer(&self, job: Job) {
+        // If the thread is gone it has said why.
+        let _ = self.jobs.send(job);
+    }
+
+    /// Waits for the last report, unless nobody wants it.
+    pub fn finish(self, skip: bool) {
+        drop(self.jobs);
+        if !skip {
+            // A panic in there has been reported by the thread itself.
+            let _ = self.thread.join();
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Getting hold of the target: which processes, which functions, and everything in the order in which nothing can
+//! fall between.
+//!
+//! 1. The command, if one is to be started, is held at the gate: it exists, but does not run.
+//! 2. Symbols are read; that may take its time.
+//! 3. The capture starts. From the instant it gives on, records are complete.
+//! 4. Only then are threads read from /proc: who is born meanwhile is in the records.
+//! 5. The command is let go, when the thread that empties the rings is running.
+
+use super::functions::{First, Functions};
+use super::kernel::Kernel;
+use crate::cli::UserError;
+use crate::cli::plan::{CapturePlan, TargetPlan};
+use crate::probe::{Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction};
+use crate::target::{
+    ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, monotonic_ns,
+};
+use engine::event::Facts;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::PathBuf;
+
+/// Bytes of each ring unless asked otherwise: at a million records a second and CPU that is a seventh of a second.
+const RING_BYTES: u32 = 8 << 20;
+
+/// Calls a second that cost a function its probes unless asked otherwise: a probed call takes 2 µs where hits are
+/// cheap and 20 µs on the virtual machine of our measurements, which makes 2 % and 20 % of a CPU.
+const MAX_RATE_HZ: u64 = 10_000;
+
+/// A target that is being recorded; a command is still at the gate.
+pub struct Attached {
+    /// What it is called, e.g. `quicksort (pid 4242)`; not cleaned.
+    pub subject: String,
+    /// Name and pid of the first process, for file names.
+    pub name: String,
+    /// Processes from the start on, the first one first.
+    pub pids: Vec<u32>,
+    /// The kernel side.
+    pub source: Kernel,
+    /// State at the start of the window.
+    pub facts: Facts,
+    /// Chooses functions of processes that come later; `None` without function probes.
+    pub functions: Option<Functions>,
+    /// The command.
+    pub child: Option<GatedChild>,
+    /// What was chosen and what was left out, one sentence for each program.
+    pub remarks: Vec<String>,
+}
+
+/// A process of which to choose functions.
+struct Subject {
+    pid: u32,
+    name: String,
+    binary: Option<PathBuf>,
+}
+
+/// Attaches. `output` is where a launched command's output goes: `None` leaves it its own.
+pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserError> {
+    if plan.depth.is_some() {
+        return Err(UserError::usage("--depth is not built yet", "leave out --depth"));
+    }
+    if !crate::probe::has_programs() {
+        // Before a command is started that could not be recorded.
+        return Err(Capture::start(CaptureOptions::default())
+            .err()
+            .map(probe_error)
+            .unwrap_or_else(no_programs));
+    }
+    match &plan.target {
+        TargetPlan::Attach { pids } => attach_to_processes(plan, pids),
+        TargetPlan::Launch { command, keep_root } => {
+            let mut options = LaunchOptions { keep_root: *keep_root, ..LaunchOptions::default() };
+            if let Some(output) = output {
+                let copy = output.try_clone().map_err(|error| {
+                    UserError::runtime(format!("cannot open the command's output: {error}"), "try again")
+                })?;
+                options.stdin = ChildStream::Null;
+                options.stdout = ChildStream::File(output);
+                options.stderr = ChildStream::File(copy);
+            }
+            attach_to_command(plan, Launch::gated(command, options)?)
+        }
+    }
+}
+
+fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
+    let mut subjects = Vec::new();
+    for &pid in asked {
+        let process = Process::open(pid)?;
+        let name = process.program_name().to_owned();
+        subjects.push(Subject { pid, name, binary: Some(process.open_path()) });
+    }
+    let roots = subjects.len();
+    if plan.children {
+        let known: BTreeSet<u32> = asked.iter().copied().collect();
+        let below: BTreeSet<u32> = asked.iter().flat_map(|&pid| descendants(pid)).collect();
+        for pid in below.difference(&known) {
+            // A child that ends meanwhile, or that may not be looked at, does not spoil the rest.
+            if let Ok(process) = Process::open(*pid) {
+                let name = process.program_name().to_owned();
+                subjects.push(Subject { pid: *pid, name, binary: Some(process.open_path()) });
+            }
+        }
+    }
+    let (mut capture, mut functions, mut facts, remarks) = start(plan, &subjects, roots)?;
+    let start_ns = capture.start_ns();
+    for &pid in asked {
+        merge(&mut facts, attach_facts(pid, plan.children)?);
+    }
+    // Children born between the list and the start: their parents were not watched yet.
+    let known: BTreeSet<u32> = subjects.iter().map(|subject| subject.pid).collect();
+    let late: Vec<u32> =
+        facts.processes.iter().map(|process| process.pid).filter(|pid| !known.contains(pid)).collect();
+    for &pid in &late {
+        let first = functions.as_mut().and_then(|functions| {
+            let process = Process::open(pid).ok()?;
+            functions.of_process(pid, process.program_name(), &process.open_path()).ok()
+        });
+        let First { probes, facts: more, .. } = first.unwrap_or_default();
+        facts.functions.extend(more);
+        if let Err(error) = capture.add_process(pid, start_ns, &probes) {
+            tracing::warn!(pid, "no function probes: {error}");
+        }
+    }
+    facts.start_ns = start_ns;
+    let mut pids: Vec<u32> = subjects.iter().map(|subject| subject.pid).collect();
+    pids.extend(late);
+    Ok(Attached {
+        subject: subject(&subjects, roots),
+        name: subjects.first().map(|subject| subject.name.clone()).unwrap_or_default(),
+        pids,
+        source: Kernel::new(capture),
+        facts,
+        functions,
+        child: None,
+        remarks,
+    })
+}
+
+fn attach_to_command(plan: &CapturePlan, child: GatedChild) -> Result<Attached, UserError> {
+    let pid = child.pid();
+    let path = PathBuf::from(child.command_name());
+    let name = path.file_name().map(|name| crate::symbols::safe(&name.to_string_lossy())).unwrap_or_default();
+    let subjects = [Subject { pid, name: name.clone(), binary: child.command_binary().map(PathBuf::from) }];
+    let (capture, functions, mut facts, remarks) = start(plan, &subjects, 0)?;
+    // What the gate does until it is opened is not the command's.
+    facts.start_ns = monotonic_ns().max(capture.start_ns());
+    merge(&mut facts, attach_facts(pid, false)?);
+    for process in facts.processes.iter_mut().filter(|process| process.pid == pid) {
+        process.comm.clone_from(&name);
+        if let Some(binary) = child.command_binary() {
+            process.executable = crate::symbols::safe_path(binary);
+        }
+    }
+    Ok(Attached {
+        subject: subject(&subjects, 1),
+        name,
+        pids: vec![pid],
+        source: Kernel::new(capture),
+        facts,
+        functions,
+        child: Some(child),
+        remarks,
+    })
+}
+
+type Started = (Capture, Option<Functions>, Facts, Vec<String>);
+
+/// Chooses functions and starts the capture. A program that cannot be read is an error for the first `strict`
+/// subjects and a remark for the others.
+fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Started, UserError> {
+    let mut functions = plan.uprobes.then(|| Functions::new(&plan.selection, plan.depth));
+    let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
+    if let Some(functions) = &mut functions {
+        for (number, Subject { pid, name, binary }) in subjects.iter().enumerate() {
+            let Some(binary) = binary else {
+                remarks.push(format!(
+                    "{name}: it cannot be told which program this runs, so no function is probed"
+                ));
+                continue;
+            };
+            match functions.of_process(*pid, name, binary) {
+                Ok(first) => {
+                    probes.extend(first.probes);
+                    facts.functions.extend(first.facts);
+                    remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
+                }
+                Err(error) if number < strict => return Err(error.into()),
+                Err(error) => remarks.push(format!("{name}: no function is probed: {error}")),
+            }
+        }
+    }
+    let capture = Capture::start(CaptureOptions {
+        pids: subjects.iter().map(|subject| subject.pid).collect(),
+        children: plan.children,
+        functions: probes,
+        uprobes: plan.uprobes,
+        ring_bytes: plan.ring_bytes.unwrap_or(RING_BYTES) as usize,
+        max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
+    })
+    .map_err(probe_error)?;
+    Ok((capture, functions, facts, remarks))
+}
+
+fn merge(facts: &mut Facts, more: Facts) {
+    let known: BTreeSet<u32> = facts.processes.iter().map(|process| process.pid).collect();
+    facts.processes.extend(more.processes.into_iter().filter(|process| !known.contains(&process.pid)));
+    facts.threads.extend(more.threads.into_iter().filter(|thread| !known.contains(&thread.pid)));
+}
+
+fn subject(subjects: &[Subject], roots: usize) -> String {
+    let mut text = match subjects.first() {
+        Some(first) => format!("{} (pid {})", first.name, first.pid),
+        None => String::new(),
+    };
+    match roots {
+        0 | 1 => {}
+        2 => text.push_str(" and 1 more process"),
+        more => text.push_str(&format!(" and {} more processes", more - 1)),
+    }
+    text
+}
+
+/// What went wrong in the kernel, for the user.
+pub fn probe_error(error: ProbeError) -> UserError {
+    let ProbeError { kind, message, hint } = error;
+    match kind {
+        ProbeErrorKind::ReplayOnly | ProbeErrorKind::Permission | ProbeErrorKind::Unsupported => {
+            UserError::permission(message, hint)
+        }
+        ProbeErrorKind::Target | ProbeErrorKind::Failed => UserError::runtime(message, hint),
+    }
+}
+
+fn no_programs() -> UserError {
+    UserError::permission("this longpole has no kernel programs", "build it with ./x build")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Code;
+
+    #[test]
+    fn missing_rights_features_and_programs_are_exit_code_77() {
+        for (kind, code) in [
+            (ProbeErrorKind::ReplayOnly, Code::Permission),
+            (ProbeErrorKind::Permission, Code::Permission),
+            (ProbeErrorKind::Unsupported, Code::Permission),
+            (ProbeErrorKind::Target, Code::Runtime),
+            (ProbeErrorKind::Failed, Code::Runtime),
+        ] {
+            let error = ProbeError { kind, message: "m".into(), hint: "h".into() };
+            assert_eq!(probe_error(error).code, code, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn the_subject_names_the_first_process_and_counts_the_others() {
+        let subjects: Vec<Subject> =
+            (1..4).map(|pid| Subject { pid, name: "sort".into(), binary: None }).collect();
+        assert_eq!(subject(&subjects, 1), "sort (pid 1)");
+        assert_eq!(subject(&subjects, 2), "sort (pid 1) and 1 more process");
+        assert_eq!(subject(&subjects, 3), "sort (pid 1) and 2 more processes");
+    }
+}

@@ -1,0 +1,445 @@
+//! What a message means: a state machine without clocks, threads or terminals. [`Control::handle`] says what to
+//! do, [`super::run`] does it.
+
+use super::message::{ChangeKind, Chosen, Failure, Message, ProcessChange};
+use crate::target::signals::{Reaction, Relation, react};
+use crate::tui::{Action, action_of};
+use std::collections::BTreeSet;
+use std::process::ExitStatus;
+
+/// How longpole is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// `record`: ends with the file.
+    Record,
+    /// `top`: ends when the user leaves.
+    Screen,
+    /// `top --once`: ends with the first report.
+    Once,
+}
+
+/// Why capturing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// `--duration` is over.
+    TimeUp,
+    /// Every process of the target has ended.
+    TargetEnded,
+    /// ^C, or `q` on the screen.
+    User,
+    /// SIGTERM or SIGHUP.
+    Terminated,
+    /// `--once` has its report.
+    Answered,
+    /// A part failed.
+    Failed,
+    /// The source has ended by itself: a recording was played to its end.
+    SourceEnded,
+}
+
+/// What the loop has to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Take what is left in the rings, write it, detach.
+    StopCapture,
+    /// No report of what came last is needed.
+    SkipLastReport,
+    /// Give the terminal back.
+    CloseScreen,
+    /// Find the functions of a process that is new or runs a new program, or forget one that has ended.
+    ChooseFunctions(ProcessChange),
+    /// Put probes into a process.
+    AddProbes(Chosen),
+    /// Do what a key asks for on the screen.
+    Act(Action),
+    /// Paint anew.
+    Draw,
+    /// Show a report, or print it with `--once`.
+    ShowReport(std::sync::Arc<crate::tui::Snapshot>),
+    /// Remember which functions lost their probes.
+    NoteTakenOff(Vec<engine::event::FunctionId>),
+    /// New counts.
+    ShowCounts(crate::tui::LiveCounts),
+    /// The target has ended: say so on the screen.
+    ShowEnded,
+    /// See which processes are gone.
+    CheckAlive,
+    /// Send the signal on to the launched command.
+    Forward(i32),
+    /// Leave the loop.
+    Leave,
+    /// Leave now, whatever is unfinished.
+    Abort,
+}
+
+/// The state.
+#[derive(Debug)]
+pub struct Control {
+    mode: Mode,
+    children: bool,
+    alive: BTreeSet<u32>,
+    stop: Option<StopReason>,
+    detached: bool,
+    finished: bool,
+    leaving: bool,
+    answered: bool,
+    relation: Relation,
+    signals: u32,
+    child_status: Option<ExitStatus>,
+    failure: Option<Failure>,
+}
+
+impl Control {
+    /// Watches these processes.
+    pub fn new(mode: Mode, relation: Relation, pids: &[u32], children: bool) -> Control {
+        Control {
+            mode,
+            children,
+            alive: pids.iter().copied().collect(),
+            stop: None,
+            detached: false,
+            finished: false,
+            leaving: mode != Mode::Screen,
+            answered: false,
+            relation,
+            signals: 0,
+            child_status: None,
+            failure: None,
+        }
+    }
+
+    /// Why capturing ended, if it has.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.stop
+    }
+
+    /// How the launched command ended, if it has.
+    pub fn child_status(&self) -> Option<ExitStatus> {
+        self.child_status
+    }
+
+    /// What failed, if something did.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Processes of the target that have not ended.
+    pub fn alive(&self) -> impl Iterator<Item = u32> + '_ {
+        self.alive.iter().copied()
+    }
+
+    /// The launched command has ended like this.
+    pub fn child_ended(&mut self, status: ExitStatus) {
+        self.child_status = Some(status);
+    }
+
+    /// What to do about a message.
+    pub fn handle(&mut self, message: Message) -> Vec<Effect> {
+        match message {
+            Message::Signal(signal) => self.signal(signal),
+            Message::TerminalGone => self.leave(StopReason::Terminated),
+            Message::TimeUp => self.leave(StopReason::TimeUp),
+            Message::Tick => vec![Effect::CheckAlive, Effect::Draw],
+            Message::Key(key) => self.key(key),
+            Message::Resized => vec![Effect::Draw],
+            Message::Process(change) => self.process(change),
+            Message::Chosen(chosen) if self.stop.is_none() => vec![Effect::AddProbes(chosen)],
+            Message::Chosen(_) => vec![],
+            Message::Counts(counts) => vec![Effect::ShowCounts(counts)],
+            Message::TakenOff(functions) => vec![Effect::NoteTakenOff(functions)],
+            Message::Report(snapshot) => self.report(snapshot),
+            Message::Detached => {
+                self.detached = true;
+                let mut effects = vec![];
+                if self.stop.is_none() {
+                    self.stop = Some(StopReason::SourceEnded);
+                    effects.extend((self.mode == Mode::Screen).then_some(Effect::ShowEnded));
+                }
+                effects.extend(self.leave_if_ready());
+                effects
+            }
+            Message::Finished => {
+                self.finished = true;
+                self.leave_if_ready()
+            }
+            Message::Failed(failure) => {
+                if self.failure.is_none() {
+                    self.failure = Some(failure);
+                }
+                // What this waits for otherwise may be what failed; threads are waited for after the loop.
+                self.finished = true;
+                self.leave(StopReason::Failed)
+            }
+        }
+    }
+
+    /// The process is gone, as /proc says: its `Exit` record may have been lost.
+    pub fn gone(&mut self, pid: u32) -> Vec<Effect> {
+        if !self.alive.remove(&pid) || !self.alive.is_empty() {
+            return vec![];
+        }
+        let mut effects = self.stop(StopReason::TargetEnded);
+        if self.mode == Mode::Screen {
+            effects.push(Effect::ShowEnded);
+        }
+        effects
+    }
+
+    fn signal(&mut self, signal: i32) -> Vec<Effect> {
+        let earlier = self.signals;
+        self.signals = self.signals.saturating_add(1);
+        let relation = match self.mode {
+            // Keys go to the screen, not to the command: what comes here is meant for longpole.
+            Mode::Screen => Relation::Attached,
+            // A command that has ended cannot react.
+            Mode::Record | Mode::Once if self.stop.is_some() => Relation::Attached,
+            Mode::Record | Mode::Once => self.relation,
+        };
+        match react(signal, relation, earlier) {
+            Reaction::Finish if signal == libc::SIGINT => self.leave(StopReason::User),
+            Reaction::Finish => self.leave(StopReason::Terminated),
+            Reaction::WaitForCommand => vec![],
+            Reaction::Forward => vec![Effect::Forward(signal)],
+            Reaction::Abort => vec![Effect::Abort],
+        }
+    }
+
+    fn key(&mut self, key: crossterm::event::KeyEvent) -> Vec<Effect> {
+        match action_of(key) {
+            Some(Action::Quit) => self.leave(StopReason::User),
+            Some(action) => vec![Effect::Act(action), Effect::Draw],
+            None => vec![],
+        }
+    }
+
+    fn process(&mut self, change: ProcessChange) -> Vec<Effect> {
+        match change.kind {
+            ChangeKind::Forked { parent } => {
+                if !self.children || !self.alive.contains(&parent) {
+                    return vec![];
+                }
+                self.alive.insert(change.pid);
+                self.choose(change)
+            }
+            ChangeKind::Executed if self.alive.contains(&change.pid) => self.choose(change),
+            ChangeKind::Executed => vec![],
+            // The record comes a moment before the process is gone, but it will not come back.
+            ChangeKind::Ended => {
+                let mut effects = self.gone(change.pid);
+                if self.children {
+                    effects.extend(self.choose(change));
+                }
+                effects
+            }
+        }
+    }
+
+    fn choose(&self, change: ProcessChange) -> Vec<Effect> {
+        if self.stop.is_none() { vec![Effect::ChooseFunctions(change)] } else { vec![] }
+    }
+
+    fn report(&mut self, snapshot: std::sync::Arc<crate::tui::Snapshot>) -> Vec<Effect> {
+        match self.mode {
+            Mode::Record => vec![],
+            Mode::Screen => vec![Effect::ShowReport(snapshot), Effect::Draw],
+            Mode::Once if self.answered => vec![],
+            Mode::Once => {
+                self.answered = true;
+                let mut effects = vec![Effect::ShowReport(snapshot), Effect::SkipLastReport];
+                effects.extend(self.leave(StopReason::Answered));
+                effects
+            }
+        }
+    }
+
+    /// Stops capturing, and leaves as soon as nothing is left to wait for.
+    fn leave(&mut self, reason: StopReason) -> Vec<Effect> {
+        let mut effects = self.stop(reason);
+        if self.mode == Mode::Screen && !self.leaving {
+            // Nobody will look at another report; detaching needs no screen.
+            effects.splice(0..0, [Effect::SkipLastReport, Effect::CloseScreen]);
+        }
+        self.leaving = true;
+        effects.extend(self.leave_if_ready());
+        effects
+    }
+
+    /// A file must be whole and `--once` needs its answer; a screen only has to be detached.
+    fn leave_if_ready(&self) -> Vec<Effect> {
+        let ready = self.finished || (self.detached && (self.mode == Mode::Screen || self.answered));
+        if self.leaving && ready { vec![Effect::Leave] } else { vec![] }
+    }
+
+    fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
+        if self.stop.is_some() {
+            return vec![];
+        }
+        self.stop = Some(reason);
+        vec![Effect::StopCapture]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::Snapshot;
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use std::sync::Arc;
+
+    /// Effects as words.
+    fn words(effects: &[Effect]) -> Vec<String> {
+        let word = |effect: &Effect| format!("{effect:?}").split(['(', ' ', '{']).next().map(str::to_owned);
+        effects.iter().filter_map(word).collect()
+    }
+
+    fn check(control: &mut Control, message: Message, expected: &[&str]) {
+        let text = format!("{message:?}");
+        assert_eq!(words(&control.handle(message)), expected, "on {text}");
+    }
+
+    fn change(pid: u32, kind: ChangeKind) -> Message {
+        Message::Process(ProcessChange { pid, time_ns: 5, kind })
+    }
+
+    fn failed() -> Message {
+        Message::Failed(Failure { part: "session file", text: "disk full".to_owned() })
+    }
+
+    #[test]
+    fn a_recording_ends_once_on_the_first_reason() {
+        for (message, reason) in [
+            (Message::TimeUp, StopReason::TimeUp),
+            (Message::Signal(libc::SIGINT), StopReason::User),
+            (Message::Signal(libc::SIGTERM), StopReason::Terminated),
+            (change(7, ChangeKind::Ended), StopReason::TargetEnded),
+        ] {
+            let mut control = Control::new(Mode::Record, Relation::Attached, &[7], false);
+            check(&mut control, message, &["StopCapture"]);
+            check(&mut control, Message::TimeUp, &[]);
+            assert_eq!(control.stop_reason(), Some(reason));
+            check(&mut control, Message::Finished, &["Leave"]);
+        }
+    }
+
+    #[test]
+    fn the_second_interrupt_aborts() {
+        let mut control = Control::new(Mode::Record, Relation::Attached, &[7], false);
+        check(&mut control, Message::Signal(libc::SIGINT), &["StopCapture"]);
+        check(&mut control, Message::Signal(libc::SIGTERM), &[]);
+        check(&mut control, Message::Signal(libc::SIGINT), &["Abort"]);
+    }
+
+    #[test]
+    fn a_launched_command_decides_about_the_first_signal() {
+        let relation = Relation::Launched { terminal: true };
+        let mut control = Control::new(Mode::Record, relation, &[7], false);
+        check(&mut control, Message::Signal(libc::SIGINT), &[]);
+        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
+        let mut deaf = Control::new(Mode::Record, Relation::Launched { terminal: false }, &[7], false);
+        check(&mut deaf, Message::Signal(libc::SIGTERM), &["Forward"]);
+        check(&mut deaf, Message::Signal(libc::SIGINT), &["StopCapture"]);
+        check(&mut deaf, Message::Signal(libc::SIGINT), &["Abort"]);
+        let mut screen = Control::new(Mode::Screen, relation, &[7], false);
+        check(&mut screen, Message::Signal(libc::SIGTERM), &["SkipLastReport", "CloseScreen", "StopCapture"]);
+    }
+
+    #[test]
+    fn all_processes_must_end_before_the_recording_does() {
+        let mut control = Control::new(Mode::Record, Relation::Attached, &[7, 8], false);
+        check(&mut control, change(7, ChangeKind::Ended), &[]);
+        check(&mut control, change(9, ChangeKind::Ended), &[]);
+        assert_eq!(words(&control.gone(8)), ["StopCapture"]);
+        assert_eq!(words(&control.gone(8)), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn children_count_only_if_asked_for() {
+        let fork = || change(20, ChangeKind::Forked { parent: 7 });
+        let mut without = Control::new(Mode::Record, Relation::Attached, &[7], false);
+        check(&mut without, fork(), &[]);
+        check(&mut without, change(7, ChangeKind::Ended), &["StopCapture"]);
+
+        let mut with = Control::new(Mode::Record, Relation::Attached, &[7], true);
+        check(&mut with, fork(), &["ChooseFunctions"]);
+        check(&mut with, change(7, ChangeKind::Ended), &["ChooseFunctions"]);
+        check(&mut with, change(20, ChangeKind::Executed), &["ChooseFunctions"]);
+        check(&mut with, change(21, ChangeKind::Forked { parent: 20 }), &["ChooseFunctions"]);
+        check(&mut with, change(20, ChangeKind::Ended), &["ChooseFunctions"]);
+        check(&mut with, change(21, ChangeKind::Ended), &["StopCapture"]);
+    }
+
+    #[test]
+    fn strangers_are_left_alone() {
+        let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
+        check(&mut control, change(31, ChangeKind::Forked { parent: 30 }), &[]);
+        check(&mut control, change(31, ChangeKind::Executed), &[]);
+    }
+
+    #[test]
+    fn the_screen_stays_when_the_target_has_ended() {
+        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
+        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture", "ShowEnded"]);
+        check(&mut control, Message::Report(Arc::new(Snapshot::default())), &["ShowReport", "Draw"]);
+        check(&mut control, Message::Detached, &[]);
+        check(&mut control, Message::Finished, &[]);
+        let quit = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
+        check(&mut control, Message::Key(quit), &["SkipLastReport", "CloseScreen", "Leave"]);
+    }
+
+    #[test]
+    fn quitting_detaches_first() {
+        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
+        let quit = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
+        check(&mut control, Message::Key(quit), &["SkipLastReport", "CloseScreen", "StopCapture"]);
+        check(&mut control, Message::Key(quit), &[]);
+        check(&mut control, Message::Detached, &["Leave"]);
+        assert_eq!(control.stop_reason(), Some(StopReason::User));
+    }
+
+    #[test]
+    fn once_answers_once() {
+        let mut control = Control::new(Mode::Once, Relation::Attached, &[7], false);
+        check(
+            &mut control,
+            Message::Report(Arc::default()),
+            &["ShowReport", "SkipLastReport", "StopCapture"],
+        );
+        check(&mut control, Message::Report(Arc::default()), &[]);
+        check(&mut control, Message::Detached, &["Leave"]);
+    }
+
+    #[test]
+    fn once_waits_for_the_report_of_a_target_that_ended_early() {
+        let mut control = Control::new(Mode::Once, Relation::Attached, &[7], false);
+        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
+        check(&mut control, Message::Detached, &[]);
+        check(&mut control, Message::Report(Arc::default()), &["ShowReport", "SkipLastReport", "Leave"]);
+    }
+
+    #[test]
+    fn a_recording_that_was_played_to_its_end_stays_on_the_screen() {
+        let mut control = Control::new(Mode::Screen, Relation::Attached, &[], false);
+        check(&mut control, Message::Detached, &["ShowEnded"]);
+        assert_eq!(control.stop_reason(), Some(StopReason::SourceEnded));
+        let quit = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
+        check(&mut control, Message::Key(quit), &["SkipLastReport", "CloseScreen", "Leave"]);
+    }
+
+    #[test]
+    fn no_new_probes_while_stopping() {
+        let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
+        check(&mut control, Message::TimeUp, &["StopCapture"]);
+        check(&mut control, change(7, ChangeKind::Executed), &[]);
+        let chosen = Chosen { pid: 7, missing_since_ns: 0, functions: Err("none".to_owned()) };
+        check(&mut control, Message::Chosen(chosen), &[]);
+    }
+
+    #[test]
+    fn the_first_failure_is_the_one_to_tell() {
+        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
+        check(&mut control, failed(), &["SkipLastReport", "CloseScreen", "StopCapture", "Leave"]);
+        let other = Failure { part: "analysis", text: "later".to_owned() };
+        check(&mut control, Message::Failed(other), &["Leave"]);
+        assert_eq!(control.failure().map(|f| f.part), Some("session file"));
+    }
+}

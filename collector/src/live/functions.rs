@@ -1,0 +1,125 @@
+//! Which functions of which process get probes, and under which numbers: those at the start and those that come
+//! later share one table.
+
+use super::chooser::Choose;
+use super::message::{ChangeKind, Chosen, NewFunctions, ProcessChange};
+use crate::cli::plan;
+use crate::probe::ProbeFunction;
+use crate::symbols::{self, ChosenFunction, SymbolError};
+use crate::target::Process;
+use engine::event::FunctionFact;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Processes that get function probes; every one of them costs links in the kernel and time to detach.
+const MOST_PROCESSES: usize = 256;
+
+/// A file, whatever its name.
+type FileKey = (u64, u64);
+
+/// The table of functions while it grows.
+pub struct Functions {
+    selection: symbols::Selection,
+    files: HashMap<FileKey, Arc<[ChosenFunction]>>,
+    /// Which program's probes a process has.
+    probed: HashMap<u32, FileKey>,
+}
+
+/// Functions of one process at the start.
+#[derive(Debug, Default)]
+pub struct First {
+    /// For the capture.
+    pub probes: Vec<ProbeFunction>,
+    /// For the recording's table; empty if they are in it already.
+    pub facts: Vec<FunctionFact>,
+    /// What was left out, for people.
+    pub sentence: Option<String>,
+}
+
+impl Functions {
+    /// A table without functions.
+    pub fn new(plan: &plan::Selection, depth: Option<u32>) -> Functions {
+        Functions {
+            selection: symbols::Selection {
+                max_functions: plan.max_functions,
+                include: plan.functions.clone(),
+                exclude: plan.exclude.clone(),
+                depth,
+                first_id: 0,
+            },
+            files: HashMap::new(),
+            probed: HashMap::new(),
+        }
+    }
+
+    /// Chooses the functions of the program `name` in `binary` for a process. `binary` opens the very file that the
+    /// process runs or will run.
+    pub fn of_process(&mut self, pid: u32, name: &str, binary: &Path) -> Result<First, SymbolError> {
+        let open_error = |source| SymbolError::Open { path: binary.to_owned(), source };
+        let metadata = std::fs::metadata(binary).map_err(open_error)?;
+        let key = (metadata.dev(), metadata.ino());
+        let mut first = First::default();
+        let chosen = match self.files.get(&key) {
+            Some(chosen) => Arc::clone(chosen),
+            None => {
+                let mut module = symbols::functions_of(binary)?;
+                module.rename(name);
+                let mut choice = symbols::choose(&module, &self.selection);
+                symbols::locate_functions(&module, choice.chosen.iter_mut().map(|chosen| &mut chosen.fact));
+                let count = u32::try_from(choice.chosen.len()).unwrap_or(u32::MAX);
+                self.selection.first_id = self.selection.first_id.saturating_add(count);
+                self.selection.max_functions =
+                    self.selection.max_functions.saturating_sub(choice.chosen.len());
+                first.sentence = Some(match choice.total {
+                    0 => "no function symbols: scheduler and futex events only".to_owned(),
+                    _ => choice.sentence(),
+                });
+                first.facts = choice.chosen.iter().map(|chosen| chosen.fact.clone()).collect();
+                let chosen: Arc<[ChosenFunction]> = choice.chosen.into();
+                self.files.insert(key, Arc::clone(&chosen));
+                chosen
+            }
+        };
+        let probe = |chosen: &ChosenFunction| ProbeFunction {
+            id: chosen.fact.id,
+            pid: Some(pid),
+            binary: binary.to_owned(),
+            entry_offset: chosen.entry_offset,
+            exit_offsets: chosen.exit_offsets.clone(),
+        };
+        first.probes = chosen.iter().map(probe).collect();
+        self.probed.insert(pid, key);
+        Ok(first)
+    }
+}
+
+impl Choose for Functions {
+    fn choose(&mut self, change: ProcessChange) -> Option<Chosen> {
+        let ProcessChange { pid, time_ns, kind } = change;
+        if kind == ChangeKind::Ended {
+            self.probed.remove(&pid);
+            return None;
+        }
+        // Gone already: there is nothing to probe and nobody to tell.
+        let process = Process::open(pid).ok()?;
+        let binary = process.open_path();
+        let metadata = std::fs::metadata(&binary).ok()?;
+        let same = self.probed.get(&pid) == Some(&(metadata.dev(), metadata.ino()));
+        if same && kind == ChangeKind::Executed {
+            // Probes are on the file: they hold for the new image of the same file, too.
+            return None;
+        }
+        let functions = if self.probed.len() >= MOST_PROCESSES && !self.probed.contains_key(&pid) {
+            Err(format!("{MOST_PROCESSES} processes have function probes already"))
+        } else {
+            match self.of_process(pid, process.program_name(), &binary) {
+                Ok(First { probes, facts, .. }) => Ok(NewFunctions { probes, facts }),
+                Err(SymbolError::Open { .. }) => return None,
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        Some(Chosen { pid, missing_since_ns: time_ns, functions })
+    }
+}

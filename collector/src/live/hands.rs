@@ -1,0 +1,187 @@
+//! Does what [`super::Control`] says.
+
+use super::chooser::Chooser;
+use super::control::{Control, Effect, StopReason};
+use super::keyboard::Keyboard;
+use super::pump::Command;
+use crate::target::GatedChild;
+use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
+use engine::event::{FunctionFact, FunctionId};
+use std::collections::BTreeSet;
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// Between a process's last record and its exit status there are a few microseconds; an exiting process may have to
+/// give back much memory first.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
+
+/// What the loop can act on.
+pub struct Hands {
+    /// To the pump.
+    pub commands: Sender<Command>,
+    /// To the thread that finds functions.
+    pub chooser: Option<Chooser>,
+    /// To the keeper.
+    pub skip_last_report: Arc<AtomicBool>,
+    /// Keys and the terminal they are read from: both or none. Dropped in this order.
+    pub keyboard: Option<Keyboard>,
+    /// See `keyboard`.
+    pub screen: Option<(Guard, State)>,
+    /// Whether a process is still there, as /proc says.
+    pub alive: Box<dyn FnMut(u32) -> bool>,
+    /// The command that longpole started.
+    pub child: Option<GatedChild>,
+    /// When it began.
+    pub started: Instant,
+    /// The last counts.
+    pub counts: LiveCounts,
+    /// Functions that lost their probes.
+    pub taken_off: BTreeSet<FunctionId>,
+    /// Functions of processes that came later.
+    pub more_functions: Vec<FunctionFact>,
+    /// The last report.
+    pub report: Option<Arc<Snapshot>>,
+    /// The screen does not show the state.
+    pub dirty: bool,
+}
+
+/// The way out of the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// All is done.
+    Leave,
+    /// Whatever is undone stays undone.
+    Abort,
+}
+
+impl Hands {
+    /// Does all of it, and what follows from it.
+    pub fn carry_out(&mut self, effects: Vec<Effect>, control: &mut Control) -> Option<Flow> {
+        let mut todo = std::collections::VecDeque::from(effects);
+        while let Some(effect) = todo.pop_front() {
+            match effect {
+                Effect::Leave => return Some(Flow::Leave),
+                Effect::Abort => return Some(Flow::Abort),
+                Effect::CheckAlive => {
+                    // Reaps the command: otherwise its zombie would stay.
+                    if let Some(Ok(Some(status))) = self.child.as_mut().map(GatedChild::try_wait) {
+                        control.child_ended(status);
+                    }
+                    let gone: Vec<u32> = control.alive().filter(|pid| !(self.alive)(*pid)).collect();
+                    for pid in gone {
+                        todo.extend(control.gone(pid));
+                    }
+                }
+                other => self.do_one(other, control),
+            }
+        }
+        None
+    }
+
+    fn do_one(&mut self, effect: Effect, control: &Control) {
+        match effect {
+            Effect::StopCapture => self.command(Command::Stop { pids: control.alive().collect() }),
+            Effect::SkipLastReport => self.skip_last_report.store(true, Ordering::Relaxed),
+            Effect::CloseScreen => {
+                self.keyboard = None;
+                self.screen = None;
+            }
+            Effect::ChooseFunctions(change) => {
+                if let Some(chooser) = &self.chooser {
+                    chooser.ask(change);
+                }
+            }
+            Effect::AddProbes(chosen) => {
+                if let Ok(functions) = &chosen.functions {
+                    self.more_functions.extend(functions.facts.iter().cloned());
+                }
+                self.command(Command::AddProcess(chosen));
+            }
+            Effect::Forward(signal) => {
+                if let Some(Err(error)) = self.child.as_mut().map(|child| child.signal(signal)) {
+                    tracing::warn!("cannot send signal {signal} to the command: {error}");
+                }
+            }
+            Effect::Act(action) => {
+                if let Some((_, state)) = &mut self.screen {
+                    // `Quit` never comes this way.
+                    let _ = state.apply(action);
+                }
+            }
+            Effect::Draw => self.dirty = true,
+            Effect::ShowReport(snapshot) => {
+                if let Some((_, state)) = &mut self.screen {
+                    state.show(Arc::clone(&snapshot));
+                }
+                self.report = Some(snapshot);
+            }
+            Effect::NoteTakenOff(functions) => self.taken_off.extend(functions),
+            Effect::ShowCounts(counts) => {
+                self.counts = counts;
+                if let Some((_, state)) = &mut self.screen {
+                    state.counts = counts;
+                }
+            }
+            Effect::ShowEnded => {
+                let elapsed = self.started.elapsed();
+                if let Some((_, state)) = &mut self.screen {
+                    state.elapsed = elapsed;
+                    state.phase = Phase::Ended(ended_text(control, &state.subject));
+                    self.dirty = true;
+                }
+            }
+            Effect::CheckAlive | Effect::Leave | Effect::Abort => {}
+        }
+    }
+
+    /// How the command ended, if it has or, since all its threads have, is about to.
+    pub fn last_status(&mut self, reason: Option<StopReason>) -> Option<ExitStatus> {
+        let child = self.child.as_mut()?;
+        let deadline = Instant::now() + LAST_MOMENT;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if reason == Some(StopReason::TargetEnded) && Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn command(&self, command: Command) {
+        // A pump that has ended by itself needs no commands.
+        let _ = self.commands.send(command);
+    }
+
+    /// Paints, if anything has changed.
+    pub fn draw(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.dirty)
+            && let Some((guard, state)) = &mut self.screen
+        {
+            if state.phase == Phase::Running {
+                state.elapsed = self.started.elapsed();
+            }
+            guard.draw(state)?;
+        }
+        Ok(())
+    }
+}
+
+fn ended_text(control: &Control, subject: &str) -> String {
+    use crate::cli::Outcome;
+    let how = match control.child_status().map(Outcome::from) {
+        None if control.stop_reason() == Some(StopReason::SourceEnded) => {
+            " (end of the recording)".to_owned()
+        }
+        None => String::new(),
+        Some(Outcome::Done) => " with exit code 0".to_owned(),
+        Some(Outcome::Code(code)) => format!(" with exit code {code}"),
+        Some(Outcome::Signal(signal)) => format!(" by signal {signal}"),
+    };
+    format!("{subject} has ended{how}. The last report stays; q quits.")
+}

@@ -1,0 +1,98 @@
+//! What the loop waits for: messages of the threads, signals, and time.
+
+use super::message::Message;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+
+/// Between two looks at the processes, and two paintings of the clock.
+const TICK: Duration = Duration::from_millis(250);
+
+/// All of it.
+pub struct Inputs {
+    inbox: UnboundedReceiver<Message>,
+    /// Keeps the inbox open: an end of all threads is told by messages.
+    _open: UnboundedSender<Message>,
+    signals: [(i32, Signal); 4],
+    ticks: Interval,
+    time_up: Option<Pin<Box<Sleep>>>,
+    in_a_row: u32,
+}
+
+/// After so many messages in a row the loop paints and looks at signals and time, too.
+const MOST_IN_A_ROW: u32 = 256;
+
+impl Inputs {
+    /// From here on signals are messages.
+    pub fn new(
+        inbox: UnboundedReceiver<Message>,
+        open: UnboundedSender<Message>,
+        duration: Option<Duration>,
+    ) -> io::Result<Inputs> {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Inputs {
+            inbox,
+            _open: open,
+            signals: [
+                listen(libc::SIGINT)?,
+                listen(libc::SIGTERM)?,
+                listen(libc::SIGHUP)?,
+                listen(libc::SIGQUIT)?,
+            ],
+            ticks,
+            time_up: duration.map(|duration| Box::pin(tokio::time::sleep(duration))),
+            in_a_row: 0,
+        })
+    }
+
+    /// The next message, if one is there already.
+    pub fn ready(&mut self) -> Option<Message> {
+        if self.in_a_row >= MOST_IN_A_ROW {
+            return None;
+        }
+        self.in_a_row += 1;
+        self.inbox.try_recv().ok()
+    }
+
+    /// Waits for the next message.
+    pub async fn next(&mut self) -> Message {
+        self.in_a_row = 0;
+        let time_up = &mut self.time_up;
+        let deadline = async {
+            match time_up {
+                Some(sleep) => sleep.as_mut().await,
+                None => std::future::pending().await,
+            }
+        };
+        let message = tokio::select! {
+            Some(message) = self.inbox.recv() => message,
+            number = any(&mut self.signals) => Message::Signal(number),
+            _ = self.ticks.tick() => Message::Tick,
+            () = deadline => Message::TimeUp,
+        };
+        if matches!(message, Message::TimeUp) {
+            self.time_up = None;
+        }
+        message
+    }
+}
+
+fn listen(number: i32) -> io::Result<(i32, Signal)> {
+    Ok((number, signal(SignalKind::from_raw(number))?))
+}
+
+/// The next of these signals.
+async fn any(signals: &mut [(i32, Signal); 4]) -> i32 {
+    let [(a, first), (b, second), (c, third), (d, fourth)] = signals;
+    tokio::select! {
+        Some(()) = first.recv() => *a,
+        Some(()) = second.recv() => *b,
+        Some(()) = third.recv() => *c,
+        Some(()) = fourth.recv() => *d,
+        else => std::future::pending().await,
+    }
+}

@@ -1,0 +1,106 @@
+//! The one way into the engine, for live, recorded and generated records alike: bytes are decoded, put in order
+//! and released as batches.
+
+use super::message::{ChangeKind, ProcessChange};
+use super::{Drained, EventSource};
+use engine::event::{LossCounts, Merger, Note};
+use probe_abi::Record;
+
+/// Records in time order, and what was noticed meanwhile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Records; later batches hold later ones.
+    pub records: Vec<Record>,
+    /// Probe changes and gaps, in order of time. One may lie before records that have left already.
+    pub notes: Vec<Note>,
+    /// Records are complete up to here (nanoseconds of the source's clock).
+    pub complete_to_ns: u64,
+    /// What had got lost by then, as far as it is known: the kernel's counters are read less often.
+    pub loss: LossCounts,
+}
+
+/// Decodes and merges.
+#[derive(Debug)]
+pub struct Intake {
+    merger: Merger,
+    undecodable: u64,
+    events: u64,
+    loss: LossCounts,
+}
+
+impl Intake {
+    /// For a source with this many rings.
+    pub fn new(rings: usize) -> Intake {
+        Intake { merger: Merger::new(rings), undecodable: 0, events: 0, loss: LossCounts::default() }
+    }
+
+    /// One turn of the source: whatever it hands over is decoded and waits for its place in time.
+    pub fn drain(&mut self, source: &mut dyn EventSource) -> Drained {
+        let drained = source.drain(&mut |ring, bytes| match Record::decode(bytes) {
+            Ok(record) => self.merger.push(ring, record),
+            Err(_) => self.undecodable += 1,
+        });
+        if let Some(complete_to_ns) = drained.complete_to_ns {
+            for ring in 0..source.rings() {
+                self.merger.drained(ring, complete_to_ns);
+            }
+        }
+        drained
+    }
+
+    /// What may leave now.
+    pub fn release(&mut self, source: &mut dyn EventSource) -> Batch {
+        let records: Vec<Record> = self.merger.release().collect();
+        let complete_to_ns = self.merger.watermark_ns();
+        self.batch(source, records, complete_to_ns)
+    }
+
+    /// The rest, up to `end_ns`: what was recorded later lies outside the window.
+    pub fn finish(&mut self, source: &mut dyn EventSource, end_ns: u64) -> Batch {
+        let records = self.merger.finish().filter(|record| record.header().time_ns <= end_ns).collect();
+        self.batch(source, records, end_ns)
+    }
+
+    fn batch(&mut self, source: &mut dyn EventSource, records: Vec<Record>, complete_to_ns: u64) -> Batch {
+        self.events = self.events.saturating_add(records.len() as u64);
+        let mut notes = self.merger.take_notes();
+        notes.extend(source.take_notes());
+        notes.sort_by_key(|note| note.time_ns);
+        Batch { records, notes, complete_to_ns, loss: self.loss }
+    }
+
+    /// Records are complete up to here.
+    pub fn watermark_ns(&self) -> u64 {
+        self.merger.watermark_ns()
+    }
+
+    /// Records released so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Reads the loss counters. What got lost since the start, here and before.
+    pub fn read_loss(&mut self, source: &mut dyn EventSource) -> LossCounts {
+        let mut loss = source.loss();
+        loss.late = loss.late.saturating_add(self.merger.counts().late);
+        loss.undecodable = loss.undecodable.saturating_add(self.undecodable);
+        self.loss = loss;
+        loss
+    }
+}
+
+/// Processes born, changed and ended in a batch.
+pub fn process_changes(records: &[Record]) -> impl Iterator<Item = ProcessChange> + '_ {
+    records.iter().filter_map(|record| {
+        let header = record.header();
+        let (pid, kind) = match record {
+            Record::Fork(fork) if fork.child_pid != header.pid => {
+                (fork.child_pid, ChangeKind::Forked { parent: header.pid })
+            }
+            Record::Exec(_) => (header.pid, ChangeKind::Executed),
+            Record::Exit(exit) if exit.last_of_process != 0 => (header.pid, ChangeKind::Ended),
+            _ => return None,
+        };
+        Some(ProcessChange { pid, time_ns: header.time_ns, kind })
+    })
+}

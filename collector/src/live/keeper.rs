@@ -1,0 +1,85 @@
+//! The thread that keeps what the pump brings: in the session file, in the sliding window, or in both.
+
+use super::message::{Failure, Message};
+use super::pump::Feed;
+use super::sliding::Sliding;
+use crate::session::{Summary, Writer};
+use engine::event::{Facts, WindowEnd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Wall time after which what came last reaches the file, however little it is.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+
+/// Where the pump's feed goes.
+pub struct Keeper {
+    /// The session file, for `record`.
+    pub writer: Option<Writer>,
+    /// The window and who looks at it, for `top`.
+    pub sliding: Option<Sliding>,
+    /// No last report is wanted: the user is leaving.
+    pub skip_last_report: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    /// The thread's whole life. Gives back what the file holds, if there is one and it could be finished.
+    pub fn run(mut self, feed: &Receiver<Feed>, news: &UnboundedSender<Message>) -> Option<Summary> {
+        let mut flushed = Instant::now();
+        let mut summary = None;
+        while let Ok(item) = feed.recv() {
+            if let Some(sliding) = &mut self.sliding {
+                sliding.take(&item, &self.skip_last_report);
+            }
+            if let Some(mut writer) = self.writer.take() {
+                match keep(&mut writer, &item, &mut flushed) {
+                    Ok(None) => self.writer = Some(writer),
+                    Ok(Some(end)) => match writer.finish(end) {
+                        Ok(done) => summary = Some(done),
+                        Err(error) => tell(news, &error),
+                    },
+                    Err(error) => {
+                        summary = Some(writer.summary());
+                        tell(news, &error);
+                    }
+                }
+            }
+        }
+        // The loop may have left already.
+        let _ = news.send(Message::Detached);
+        if let Some(sliding) = self.sliding {
+            sliding.finish(self.skip_last_report.load(Ordering::Relaxed));
+        }
+        let _ = news.send(Message::Finished);
+        summary
+    }
+}
+
+/// Writes one item; gives back the end, if that is what it was.
+fn keep(writer: &mut Writer, item: &Feed, flushed: &mut Instant) -> std::io::Result<Option<WindowEnd>> {
+    match item {
+        Feed::Batch(batch) => {
+            for record in &batch.records {
+                writer.push(record)?;
+            }
+            for note in &batch.notes {
+                writer.note(note)?;
+            }
+            if flushed.elapsed() >= FLUSH_EVERY {
+                *flushed = Instant::now();
+                writer.flush()?;
+            }
+        }
+        Feed::Functions(functions) => {
+            writer.facts(&Facts { functions: functions.clone(), ..Facts::default() })?;
+        }
+        Feed::End(end) => return Ok(Some(end.clone())),
+    }
+    Ok(None)
+}
+
+fn tell(news: &UnboundedSender<Message>, error: &std::io::Error) {
+    let _ = news.send(Message::Failed(Failure { part: "the session file", text: error.to_string() }));
+}

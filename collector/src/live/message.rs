@@ -1,0 +1,95 @@
+//! Everything that can happen while longpole watches: one closed list. Whatever thread notices something sends
+//! one of these; one loop reads them.
+
+use crate::probe::ProbeFunction;
+use crate::tui::{LiveCounts, Snapshot};
+use crossterm::event::KeyEvent;
+use engine::event::{FunctionFact, FunctionId};
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub enum Message {
+    /// SIGINT, SIGTERM, SIGHUP or SIGQUIT.
+    Signal(i32),
+    /// The terminal cannot be read any more.
+    TerminalGone,
+    /// `--duration` is over.
+    TimeUp,
+    /// Time to look whether processes are alive, and to paint the clock.
+    Tick,
+    /// A key on the live screen.
+    Key(KeyEvent),
+    /// The terminal has another size.
+    Resized,
+    /// A process was born, changed its program or ended, as the kernel's records say.
+    Process(ProcessChange),
+    /// What to probe in a new process or program is known.
+    Chosen(Chosen),
+    /// Up-to-date counts.
+    Counts(LiveCounts),
+    /// These functions lost their probes: they were called too often.
+    TakenOff(Vec<FunctionId>),
+    /// A new report.
+    Report(Arc<Snapshot>),
+    /// The probes are gone and every record is where it belongs.
+    Detached,
+    /// The last report is made, too.
+    Finished,
+    /// A part failed: what it says.
+    Failed(Failure),
+}
+
+/// A process of the target in the kernel's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessChange {
+    /// Its pid (tgid).
+    pub pid: u32,
+    /// When (`CLOCK_MONOTONIC` nanoseconds).
+    pub time_ns: u64,
+    /// What.
+    pub kind: ChangeKind,
+}
+
+/// See [`ProcessChange`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was forked from this process.
+    Forked {
+        /// The parent's pid.
+        parent: u32,
+    },
+    /// It runs a new program.
+    Executed,
+    /// Its last thread has ended.
+    Ended,
+}
+
+/// What to probe in a process that came later.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Whose functions.
+    pub pid: u32,
+    /// Since when its function calls are missing (`CLOCK_MONOTONIC` nanoseconds).
+    pub missing_since_ns: u64,
+    /// `Err`: none, and why, for people. Its calls stay missing.
+    pub functions: Result<NewFunctions, String>,
+}
+
+/// See [`Chosen`].
+#[derive(Clone, Debug, Default)]
+pub struct NewFunctions {
+    /// What to probe; empty if the program has no functions to probe.
+    pub probes: Vec<ProbeFunction>,
+    /// Functions not yet in the recording's table.
+    pub facts: Vec<FunctionFact>,
+}
+
+/// A part of longpole that cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which part, for people.
+    pub part: &'static str,
+    /// What it says.
+    pub text: String,
+}

@@ -1,0 +1,53 @@
+//! `record` and `top`: one pipeline.
+//!
+//! ```text
+//! EventSource ─► Intake ─► Batch ─► keeper ─► session file, sliding window ─► analyst ─► Report
+//!  (kernel, file,  (decode,   thread "rings"      thread "keeper"              thread "analysis"
+//!   generator)      merge)                                     └──────────── Message ───────────┘
+//!                                                   keys, signals, time, /proc ─► Control ─► Effects
+//! ```
+//!
+//! Bulk data flows through bounded channels between plain threads; one loop on the main thread reads
+//! [`message::Message`]s and decides. If a stage falls behind, the one before waits, at last the kernel's rings
+//! fill, and what does not fit is counted there.
+
+mod alive;
+mod analysis;
+mod analyst;
+mod attach;
+mod chooser;
+mod control;
+mod functions;
+mod hands;
+mod inputs;
+mod intake;
+mod keeper;
+mod kernel;
+mod keyboard;
+mod message;
+mod parts;
+mod pump;
+mod record;
+mod replay;
+mod run;
+mod sliding;
+mod source;
+mod stretch;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod top;
+
+pub use analysis::snapshot;
+pub use chooser::Choose;
+pub use control::{Control, Effect, Mode, StopReason};
+pub use intake::{Batch, Intake};
+pub use kernel::Kernel;
+pub use message::{ChangeKind, Chosen, Failure, Message, NewFunctions, ProcessChange};
+pub use pump::EndThreads;
+pub use record::record;
+pub use replay::{Pace, Replay};
+pub use run::{Ended, Setup, WindowPlan, run};
+pub use source::{Drained, EventSource};
+pub use summary::RecordSummary;
+pub use top::top;

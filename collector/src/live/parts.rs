@@ -1,0 +1,56 @@
+//! Threads that tell the loop when they fail.
+
+use super::message::{Failure, Message};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{Builder, JoinHandle};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Starts a named thread. If it panics the loop hears of it and ends in an orderly way, with the terminal given
+/// back and the file closed. `hold` is dropped after that: whoever waits for its other end does not take the
+/// failure for an ordinary end.
+pub fn spawn<T: Send + 'static>(
+    part: &'static str,
+    news: UnboundedSender<Message>,
+    hold: impl Send + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    // The kernel keeps 15 bytes of a thread's name.
+    Builder::new().name(format!("lp-{part}")).spawn(move || {
+        let _hold = hold;
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(value) => value,
+            Err(panic) => {
+                let text = panic_text(&*panic);
+                // The loop may have left already.
+                let _ = news.send(Message::Failed(Failure { part, text }));
+                std::panic::resume_unwind(panic)
+            }
+        }
+    })
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "internal error".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_message() {
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let thread = spawn("test", sender, (), || {
+            std::panic::resume_unwind(Box::new("broken on purpose".to_owned()));
+        });
+        assert!(thread.expect("thread").join().is_err());
+        match receiver.try_recv() {
+            Ok(Message::Failed(failure)) => {
+                assert_eq!(failure, Failure { part: "test", text: "broken on purpose".to_owned() });
+            }
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The thread that empties the rings: by the clock, never by a wake-up for each event (a wake-up costs the target
+//! fifty times as much as the record itself).
+
+use super::EventSource;
+use super::intake::{Batch, Intake, process_changes};
+use super::message::{Chosen, Message, NewFunctions};
+use crate::tui::LiveCounts;
+use engine::event::{FunctionFact, GapReason, LossCounts, Note, NoteKind, ThreadFact, WindowEnd};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What the loop asks of this thread.
+pub enum Command {
+    /// Put probes into a process that came later.
+    AddProcess(Chosen),
+    /// Take what is left, and detach.
+    Stop {
+        /// Processes that are still alive.
+        pids: Vec<u32>,
+    },
+}
+
+/// What this thread hands on.
+#[derive(Debug)]
+pub enum Feed {
+    /// Records and notes.
+    Batch(Batch),
+    /// More functions have probes from now on.
+    Functions(Vec<FunctionFact>),
+    /// Nothing more comes.
+    End(WindowEnd),
+}
+
+/// Reads the threads of processes that are still alive at the end; called once, right after the end.
+pub type EndThreads = Box<dyn FnOnce(&[u32]) -> Vec<ThreadFact> + Send>;
+
+/// Records in one turn that make the next one come sooner, or later if there were fewer.
+const TARGET_PER_TURN: usize = 8_192;
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_millis(50);
+/// Between two looks at the loss counters: each is a few system calls.
+const COUNTS_EVERY: Duration = Duration::from_millis(250);
+/// A source that brings records faster than they can be taken is cut off after this long.
+const LONGEST_STOP: Duration = Duration::from_secs(2);
+
+/// The thread's whole life: until [`Command::Stop`], the source's own end, or nobody listens any more.
+pub fn run(
+    mut source: Box<dyn EventSource>,
+    commands: &Receiver<Command>,
+    feed: &SyncSender<Feed>,
+    news: &UnboundedSender<Message>,
+    end_threads: EndThreads,
+) {
+    let mut pump =
+        Pump { intake: Intake::new(source.rings()), counted: None, interval: SHORTEST, refused: 0 };
+    let mut alive = Vec::new();
+    while let Some(turn) = pump.turn(&mut *source, feed, news) {
+        if turn == Turn::Ended {
+            break;
+        }
+        // With more to take, only look whether there is a command.
+        let pause = if turn == Turn::More { Duration::ZERO } else { pump.interval };
+        match commands.recv_timeout(pause) {
+            Ok(Command::AddProcess(chosen)) => {
+                if add_process(&mut *source, chosen, feed).is_none() {
+                    break;
+                }
+            }
+            Ok(Command::Stop { pids }) => {
+                alive = pids;
+                break;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    pump.end(source, feed, news, move || end_threads(&alive));
+}
+
+struct Pump {
+    intake: Intake,
+    counted: Option<Instant>,
+    interval: Duration,
+    refused: usize,
+}
+
+#[derive(PartialEq, Eq)]
+enum Turn {
+    /// The rings are empty.
+    Empty,
+    /// There is more.
+    More,
+    /// Nothing more will come.
+    Ended,
+}
+
+impl Pump {
+    /// Drains once and hands on what may leave. `None`: nobody listens.
+    fn turn(
+        &mut self,
+        source: &mut dyn EventSource,
+        feed: &SyncSender<Feed>,
+        news: &UnboundedSender<Message>,
+    ) -> Option<Turn> {
+        let drained = self.intake.drain(source);
+        let batch = self.intake.release(source);
+        hand_on(batch, feed, news)?;
+        if self.counted.is_none_or(|at| at.elapsed() >= COUNTS_EVERY) {
+            self.counted = Some(Instant::now());
+            self.count(source, news);
+        }
+        self.interval = next_interval(self.interval, drained.records);
+        Some(match drained {
+            _ if drained.ended => Turn::Ended,
+            _ if drained.more => Turn::More,
+            _ => Turn::Empty,
+        })
+    }
+
+    fn count(&mut self, source: &mut dyn EventSource, news: &UnboundedSender<Message>) -> LossCounts {
+        self.refused += source.take_refused().len();
+        let loss = self.intake.read_loss(source);
+        let counts = LiveCounts { events: self.intake.events(), loss, refused: self.refused };
+        // The loop may have left already: then nobody wants to know.
+        let _ = news.send(Message::Counts(counts));
+        loss
+    }
+
+    fn end(
+        mut self,
+        mut source: Box<dyn EventSource>,
+        feed: &SyncSender<Feed>,
+        news: &UnboundedSender<Message>,
+        end_threads: impl FnOnce() -> Vec<ThreadFact>,
+    ) {
+        let mut end_ns = source.end();
+        let threads = end_threads();
+        let started = Instant::now();
+        loop {
+            let drained = self.intake.drain(&mut *source);
+            if drained.ended || drained.complete_to_ns.is_some_and(|to| to >= end_ns) {
+                break;
+            }
+            if started.elapsed() > LONGEST_STOP {
+                // Complete only as far as the slowest ring has come.
+                end_ns = end_ns.min(self.intake.watermark_ns());
+                break;
+            }
+            let batch = self.intake.release(&mut *source);
+            if hand_on(batch, feed, news).is_none() {
+                break;
+            }
+        }
+        let batch = self.intake.finish(&mut *source, end_ns);
+        let loss = self.count(&mut *source, news);
+        // Whoever does not listen any more has its own reason; detaching goes on.
+        if hand_on(batch, feed, news).is_some() {
+            let _ = feed.send(Feed::End(WindowEnd { end_ns, threads, loss }));
+        }
+        source.stop();
+    }
+}
+
+/// Ten to fifty milliseconds: shorter while much comes, so that rings do not fill; longer while little does.
+fn next_interval(last: Duration, records: usize) -> Duration {
+    let next = if records > TARGET_PER_TURN {
+        last / 2
+    } else if records < TARGET_PER_TURN / 4 {
+        last * 2
+    } else {
+        last
+    };
+    next.clamp(SHORTEST, LONGEST)
+}
+
+fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message>) -> Option<()> {
+    for change in process_changes(&batch.records) {
+        news.send(Message::Process(change)).ok()?;
+    }
+    for note in &batch.notes {
+        if let NoteKind::ProbesOff { functions, .. } = &note.kind {
+            news.send(Message::TakenOff(functions.clone())).ok()?;
+        }
+    }
+    // Waits while the other side is behind: memory stays bounded, and the kernel counts what does not fit.
+    feed.send(Feed::Batch(batch)).ok()
+}
+
+fn add_process(source: &mut dyn EventSource, chosen: Chosen, feed: &SyncSender<Feed>) -> Option<()> {
+    let Chosen { pid, missing_since_ns, functions } = chosen;
+    let added = functions.and_then(|NewFunctions { probes, facts }| {
+        source.add_process(pid, missing_since_ns, &probes).map(|()| facts)
+    });
+    match added {
+        Ok(facts) if facts.is_empty() => Some(()),
+        Ok(facts) => feed.send(Feed::Functions(facts)).ok(),
+        Err(reason) => {
+            tracing::warn!(pid, "no function probes: {reason}");
+            // Its calls stay missing until the end.
+            let reason = GapReason::ProbesNotYetAttached;
+            let kind = NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason };
+            let notes = vec![Note { time_ns: missing_since_ns, kind }];
+            feed.send(Feed::Batch(Batch { notes, ..Batch::default() })).ok()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_come_sooner_under_load_and_later_when_idle_within_bounds() {
+        let mut interval = LONGEST;
+        for _ in 0..10 {
+            interval = next_interval(interval, 1_000_000);
+        }
+        assert_eq!(interval, SHORTEST);
+        for _ in 0..10 {
+            interval = next_interval(interval, 0);
+        }
+        assert_eq!(interval, LONGEST);
+        assert_eq!(next_interval(interval, TARGET_PER_TURN / 2), interval);
+    }
+}

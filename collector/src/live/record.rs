@@ -1,0 +1,161 @@
+//! `longpole record`
+
+use super::alive::is_alive;
+use super::attach::{Attached, attach};
+use super::control::{Mode, StopReason};
+use super::run::{Ended, Setup, run};
+use super::summary::RecordSummary;
+use crate::cli::plan::{RecordPlan, TargetPlan};
+use crate::cli::{Outcome, UserError};
+use crate::present::style::{self, Paint};
+use crate::session::{ClockAnchor, Meta, Overwrite, Writer, default_name};
+use crate::target::threads_of;
+use engine::event::FunctionFact;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// Records until the target ends, the time is over or the user has enough; says on stderr what there is.
+pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
+    let Attached { subject, name, pids, source, facts, functions, child, remarks } =
+        attach(&plan.capture, None)?;
+    let clock = ClockAnchor::now(crate::target::monotonic_ns());
+    let path = match &plan.output {
+        Some(path) => path.clone(),
+        None => default_name(&name, pids.first().copied().unwrap_or(0), clock.realtime_ns),
+    };
+    let meta = meta(plan, &pids, clock);
+    let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Sessions };
+    let mut writer = Writer::create(&path, overwrite, &meta).map_err(|error| {
+        let hint = error.hint();
+        UserError::runtime(error.to_string(), hint)
+    })?;
+    writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
+
+    let style = style::for_stderr();
+    for remark in &remarks {
+        eprintln!("{}", style.paint(Paint::Dim, &style.text(remark)));
+    }
+    let until = match (plan.duration, &child) {
+        (Some(duration), _) => format!(" for {}", humantime::format_duration(duration)),
+        (None, Some(_)) => " until it ends".to_owned(),
+        (None, None) => ", ^C ends it".to_owned(),
+    };
+    eprintln!("{}", style.text(&format!("recording {subject}{until}")));
+
+    let (mut probed, uprobes) = (facts.functions.clone(), plan.capture.uprobes);
+    let ended = run(Setup {
+        mode: Mode::Record,
+        source: Box::new(source),
+        facts,
+        pids,
+        children: plan.capture.children,
+        duration: plan.duration,
+        writer: Some(writer),
+        window: None,
+        screen: None,
+        alive: Box::new(is_alive),
+        end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
+        choose: functions.map(|functions| Box::new(functions) as _),
+        child,
+    })
+    .map_err(|error| UserError::runtime(format!("cannot record: {error}"), "see `longpole doctor`"))?;
+
+    if let Some(error) = ended.launch_error {
+        // Nothing of the command is in it.
+        let _ = std::fs::remove_file(&path);
+        return Err(error.into());
+    }
+    if ended.aborted {
+        return Ok(Outcome::Signal(libc::SIGINT));
+    }
+    if let Some(failure) = &ended.failure {
+        return Err(write_error(&path, &format!("{} failed: {}", failure.part, failure.text)));
+    }
+    probed.extend(ended.more_functions.iter().cloned());
+    let summary = summary(subject, &ended, &path, &probed, uprobes);
+    // Whoever has closed stderr does not want to know.
+    let _ = summary.write(&style, io::stderr().lock());
+    Ok(outcome(&ended))
+}
+
+/// A launched command's own end is ours; otherwise all went well.
+pub fn outcome(ended: &Ended) -> Outcome {
+    match ended.child_status {
+        // It runs on: time was over, or the user left.
+        None => Outcome::Done,
+        Some(status) if ended.reason == Some(StopReason::TargetEnded) => Outcome::from(status),
+        Some(_) => Outcome::Done,
+    }
+}
+
+fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
+    let mut meta = Meta::of_this_machine(clock);
+    meta.command = match &plan.capture.target {
+        TargetPlan::Launch { command, .. } => {
+            command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        }
+        TargetPlan::Attach { pids } => pids.first().map(|&pid| command_line(pid)).unwrap_or_default(),
+    };
+    meta.pids = pids.to_vec();
+    let capture = &plan.capture;
+    let mut options = BTreeMap::from([
+        ("children".to_owned(), capture.children.to_string()),
+        ("uprobes".to_owned(), capture.uprobes.to_string()),
+        ("max-functions".to_owned(), capture.selection.max_functions.to_string()),
+    ]);
+    if !capture.selection.functions.is_empty() {
+        options.insert("functions".to_owned(), capture.selection.functions.join(" "));
+    }
+    if !capture.selection.exclude.is_empty() {
+        options.insert("exclude".to_owned(), capture.selection.exclude.join(" "));
+    }
+    let numbers = [
+        ("max-rate", capture.max_rate_hz),
+        ("depth", capture.depth.map(u64::from)),
+        ("ring-size", capture.ring_bytes.map(u64::from)),
+    ];
+    options
+        .extend(numbers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_string()))));
+    meta.options = options;
+    meta
+}
+
+/// What a process was started with; it may have overwritten it since.
+fn command_line(pid: u32) -> Vec<String> {
+    let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    bytes.truncate(64 << 10);
+    let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+fn summary(
+    subject: String,
+    ended: &Ended,
+    path: &Path,
+    probed: &[FunctionFact],
+    uprobes: bool,
+) -> RecordSummary {
+    let file = ended.file.unwrap_or_default();
+    let taken_off = probed.iter().filter(|function| ended.taken_off.contains(&function.id));
+    RecordSummary {
+        subject,
+        elapsed: ended.elapsed,
+        events: file.events,
+        raw_bytes: file.raw_bytes,
+        file_bytes: file.bytes,
+        file: path.to_owned(),
+        loss: ended.counts.loss,
+        probed: probed.len(),
+        taken_off: taken_off.map(|function| function.name.clone()).collect(),
+        refused: ended.counts.refused,
+        uprobes,
+    }
+}
+
+fn write_error(path: &Path, why: &str) -> UserError {
+    UserError::runtime(
+        format!("{}: {why}", path.display()),
+        "what was written before can be read: `longpole info FILE` says how much",
+    )
+}

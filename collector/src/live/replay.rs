@@ -1,0 +1,141 @@
+//! A recording as a source: what a session file or a generator holds, played through the live pipeline.
+
+use super::{Drained, EventSource};
+use crate::probe::ProbeFunction;
+use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording};
+use engine::synth::Generated;
+use probe_abi::Record;
+use std::time::Instant;
+
+/// Plays a recording, ring by ring.
+#[derive(Debug)]
+pub struct Replay {
+    rings: Vec<Ring>,
+    notes: Vec<Note>,
+    next_note: usize,
+    loss: LossCounts,
+    pace: Pace,
+    started: Option<Instant>,
+    first_ns: u64,
+    end_ns: u64,
+}
+
+#[derive(Debug)]
+struct Ring {
+    records: Vec<Record>,
+    next: usize,
+}
+
+/// How fast a recording is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// This many records of each ring each turn, whatever their times.
+    Batches(usize),
+    /// Each record when its time has come: 1.0 is as it was recorded, 2.0 twice as fast.
+    Times(f64),
+}
+
+impl Replay {
+    /// Plays a recording, one ring for each CPU.
+    pub fn new(recording: Recording, pace: Pace) -> Replay {
+        let mut rings = Vec::<Vec<Record>>::new();
+        for event in recording.events {
+            let cpu = usize::from(event.header().cpu);
+            if rings.len() <= cpu {
+                rings.resize_with(cpu + 1, Vec::new);
+            }
+            rings[cpu].push(event);
+        }
+        Replay::of(&recording.facts, rings, recording.notes, pace)
+    }
+
+    /// Plays what a generator made, its rings as they are.
+    pub fn generated(generated: &Generated, pace: Pace) -> Replay {
+        Replay::of(&generated.facts, generated.rings.clone(), Vec::new(), pace)
+    }
+
+    fn of(facts: &Facts, rings: Vec<Vec<Record>>, notes: Vec<Note>, pace: Pace) -> Replay {
+        let times = || rings.iter().flatten().map(|record| record.header().time_ns);
+        let first_ns = times().min().unwrap_or(facts.start_ns);
+        let last_ns = times().max().unwrap_or(facts.start_ns);
+        Replay {
+            notes,
+            next_note: 0,
+            loss: facts.end.as_ref().map(|end| end.loss).unwrap_or_default(),
+            pace,
+            started: None,
+            first_ns,
+            end_ns: facts.end.as_ref().map_or(last_ns, |end| end.end_ns.max(last_ns)),
+            rings: rings.into_iter().map(|records| Ring { records, next: 0 }).collect(),
+        }
+    }
+
+    /// The recording's time by now, if it has a pace.
+    fn clock_ns(&mut self) -> Option<u64> {
+        let Pace::Times(speed) = self.pace else { return None };
+        let passed_ns = self.started.get_or_insert_with(Instant::now).elapsed().as_nanos() as f64 * speed;
+        Some(self.first_ns.saturating_add(passed_ns as u64))
+    }
+}
+
+impl EventSource for Replay {
+    fn rings(&self) -> usize {
+        self.rings.len()
+    }
+
+    fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
+        let clock_ns = self.clock_ns();
+        let mut records = 0;
+        for (number, ring) in self.rings.iter_mut().enumerate() {
+            let rest = ring.records.get(ring.next..).unwrap_or_default();
+            let count = match (self.pace, clock_ns) {
+                (Pace::Batches(count), _) => count.max(1).min(rest.len()),
+                (_, now_ns) => {
+                    rest.iter().take_while(|record| Some(record.header().time_ns) <= now_ns).count()
+                }
+            };
+            rest.iter().take(count).for_each(|record| sink(number, record.as_bytes()));
+            ring.next += count;
+            records += count;
+        }
+        let played = self.rings.iter().all(|ring| ring.next >= ring.records.len());
+        let ended = played && clock_ns.is_none_or(|now_ns| now_ns >= self.end_ns);
+        Drained { records, complete_to_ns: Some(self.now_ns()), more: clock_ns.is_none(), ended }
+    }
+
+    fn take_notes(&mut self) -> Vec<Note> {
+        let now_ns = self.now_ns();
+        let notes = self.notes.get(self.next_note..).unwrap_or_default();
+        let count = notes.iter().take_while(|note| note.time_ns <= now_ns).count();
+        self.next_note += count;
+        // Holes in the numbering are found again on the way.
+        let found_again = |note: &&Note| {
+            matches!(note.kind, NoteKind::Gap { reason: GapReason::RingFull, cpu: Some(_), .. })
+        };
+        notes.iter().take(count).filter(|note| !found_again(note)).cloned().collect()
+    }
+
+    fn loss(&mut self) -> LossCounts {
+        self.loss
+    }
+
+    /// The time up to which everything has been handed over.
+    fn now_ns(&self) -> u64 {
+        let next = self.rings.iter().filter_map(|ring| ring.records.get(ring.next));
+        next.map(|record| record.header().time_ns.saturating_sub(1)).min().unwrap_or(self.end_ns)
+    }
+
+    fn take_refused(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn add_process(&mut self, _: u32, _: u64, _: &[ProbeFunction]) -> Result<(), String> {
+        Err("a recording cannot get new probes".to_owned())
+    }
+
+    fn end(&mut self) -> u64 {
+        self.now_ns()
+    }
+
+    fn stop(self: Box<Self>) {}
+}

@@ -1,0 +1,210 @@
+//! The loop: reads [`Message`]s, asks [`Control`] what they mean, and does it.
+
+use super::analyst::Analyst;
+use super::chooser::{Choose, Chooser};
+use super::control::{Control, Mode, StopReason};
+use super::hands::{Flow, Hands};
+use super::inputs::Inputs;
+use super::keeper::Keeper;
+use super::keyboard::Keyboard;
+use super::message::{Failure, Message};
+use super::pump::{self, EndThreads};
+use super::sliding::{Due, Sliding};
+use super::{EventSource, parts};
+use crate::session::{Summary, Writer};
+use crate::target::signals::{Relation, has_terminal};
+use crate::target::{GatedChild, LaunchError};
+use crate::tui::{Guard, LiveCounts, Snapshot, State};
+use engine::event::{Facts, FunctionFact, FunctionId};
+use engine::report::Cpus;
+use std::collections::BTreeSet;
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{channel, sync_channel};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+/// Batches between the pump and the keeper: a hiccup of the disk of about a second.
+const BATCHES: usize = 64;
+
+/// Everything that is measured and where it goes.
+pub struct Setup {
+    /// How it is used.
+    pub mode: Mode,
+    /// Where records come from.
+    pub source: Box<dyn EventSource>,
+    /// State at the start of the window.
+    pub facts: Facts,
+    /// Processes whose end ends it; empty: the source ends by itself.
+    pub pids: Vec<u32>,
+    /// Children of them count, too.
+    pub children: bool,
+    /// Stop after this long.
+    pub duration: Option<Duration>,
+    /// The session file.
+    pub writer: Option<Writer>,
+    /// The sliding window.
+    pub window: Option<WindowPlan>,
+    /// The screen, for [`Mode::Screen`].
+    pub screen: Option<(Guard, State)>,
+    /// Whether a process is still there, as /proc says.
+    pub alive: Box<dyn FnMut(u32) -> bool>,
+    /// Reads the threads alive at the end.
+    pub end_threads: EndThreads,
+    /// Finds the functions of processes that come later.
+    pub choose: Option<Box<dyn Choose>>,
+    /// The command at the gate; it is let go when all is in place.
+    pub child: Option<GatedChild>,
+}
+
+/// See [`Setup::window`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowPlan {
+    /// Length.
+    pub span: Duration,
+    /// Recorded time between two reports.
+    pub refresh: Duration,
+    /// At most this many records: memory is bounded.
+    pub max_events: usize,
+    /// What to predict for.
+    pub cpus: Vec<Cpus>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub struct Ended {
+    /// Why it ended.
+    pub reason: Option<StopReason>,
+    /// How the launched command ended, if it has.
+    pub child_status: Option<ExitStatus>,
+    /// Why the launched command could not be run after all.
+    pub launch_error: Option<LaunchError>,
+    /// What failed, if something did.
+    pub failure: Option<Failure>,
+    /// The last counts.
+    pub counts: LiveCounts,
+    /// Functions that lost their probes, because they were called too often.
+    pub taken_off: BTreeSet<FunctionId>,
+    /// Functions of processes that came later.
+    pub more_functions: Vec<FunctionFact>,
+    /// What the session file holds.
+    pub file: Option<Summary>,
+    /// The last report.
+    pub report: Option<Arc<Snapshot>>,
+    /// Left without finishing, because the user insisted.
+    pub aborted: bool,
+    /// How long it ran.
+    pub elapsed: Duration,
+}
+
+/// Runs until the end. Fails only if threads, signals or the terminal cannot be had.
+pub fn run(setup: Setup) -> io::Result<Ended> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run_loop(setup))
+}
+
+async fn run_loop(setup: Setup) -> io::Result<Ended> {
+    let (news, inbox) = unbounded_channel();
+    let mut inputs = Inputs::new(inbox, news.clone(), setup.duration)?;
+    let relation = match setup.child {
+        Some(_) => Relation::Launched { terminal: has_terminal() },
+        None => Relation::Attached,
+    };
+    let mut control = Control::new(setup.mode, relation, &setup.pids, setup.children);
+    let skip_last_report = Arc::new(AtomicBool::new(false));
+
+    let sliding =
+        setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, news.clone())).transpose()?;
+    let keeper = Keeper { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
+    let (feed, fed) = sync_channel(BATCHES);
+    let keeper_news = news.clone();
+    let keeper = parts::spawn("keeper", news.clone(), (), move || keeper.run(&fed, &keeper_news))?;
+
+    let (commands, orders) = channel();
+    let pump_news = news.clone();
+    let (source, end_threads) = (setup.source, setup.end_threads);
+    let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
+        pump::run(source, &orders, &feed, &pump_news, end_threads);
+    })?;
+
+    let keyboard = match setup.screen {
+        Some(_) => Some(Keyboard::start(news.clone())?),
+        None => None,
+    };
+    let mut hands = Hands {
+        commands,
+        chooser: setup.choose.map(|choose| Chooser::start(choose, news.clone())).transpose()?,
+        skip_last_report,
+        keyboard,
+        screen: setup.screen,
+        child: setup.child,
+        started: Instant::now(),
+        counts: LiveCounts::default(),
+        taken_off: BTreeSet::new(),
+        more_functions: Vec::new(),
+        report: None,
+        dirty: true,
+        alive: setup.alive,
+    };
+    let launch_error = hands.child.as_mut().and_then(|child| child.release().err());
+    if launch_error.is_some() {
+        hands.child = None;
+    }
+    let aborted = loop {
+        let message = match inputs.ready() {
+            Some(message) => message,
+            None => {
+                hands.draw()?;
+                inputs.next().await
+            }
+        };
+        let effects = control.handle(message);
+        match hands.carry_out(effects, &mut control) {
+            None => {}
+            Some(Flow::Leave) => break false,
+            Some(Flow::Abort) => break true,
+        }
+    };
+    let child_status = control.child_status().or_else(|| hands.last_status(control.stop_reason()));
+    let Hands { counts, taken_off, more_functions, report, started, screen, keyboard, commands, .. } = hands;
+    drop((keyboard, screen, commands));
+    let file = if aborted {
+        None
+    } else {
+        // A panic in a thread has been reported by it.
+        let _ = pump.join();
+        if setup.mode == Mode::Record { keeper.join().ok().flatten() } else { None }
+    };
+    Ok(Ended {
+        reason: control.stop_reason(),
+        child_status,
+        launch_error,
+        failure: control.failure().cloned(),
+        counts,
+        taken_off,
+        more_functions,
+        file,
+        report,
+        aborted,
+        elapsed: started.elapsed(),
+    })
+}
+
+fn sliding(
+    facts: &Facts,
+    plan: WindowPlan,
+    mode: Mode,
+    news: UnboundedSender<Message>,
+) -> io::Result<Sliding> {
+    let analyst = Analyst::start(plan.cpus, news)?;
+    let due = match mode {
+        Mode::Once => Due::WhenFull,
+        Mode::Record | Mode::Screen => Due::Every(nanoseconds(plan.refresh)),
+    };
+    Ok(Sliding::new(facts.clone(), nanoseconds(plan.span), plan.max_events, due, analyst))
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

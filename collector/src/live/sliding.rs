@@ -1,0 +1,85 @@
+//! The sliding window: when the next report is due, and what it is made of.
+
+use super::analyst::{Analyst, Job};
+use super::pump::Feed;
+use super::stretch::Stretch;
+use engine::event::{Facts, LossCounts, WindowEnd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// When there is a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Every so many nanoseconds of recorded time, from the start on; those for which the analysis has no time
+    /// are left out.
+    Every(u64),
+    /// Once, when the window is full for the first time.
+    WhenFull,
+}
+
+/// A window and who looks at it.
+pub struct Sliding {
+    stretch: Stretch,
+    due: Due,
+    /// `None`: no more reports but the last.
+    next_ns: Option<u64>,
+    analyst: Analyst,
+}
+
+impl Sliding {
+    /// A window of `span_ns` and at most `max_events` records after `facts`.
+    pub fn new(facts: Facts, span_ns: u64, max_events: usize, due: Due, analyst: Analyst) -> Sliding {
+        let first_ns = match due {
+            Due::Every(ns) => ns,
+            Due::WhenFull => span_ns,
+        };
+        let next_ns = Some(facts.start_ns.saturating_add(first_ns));
+        Sliding { stretch: Stretch::new(facts, span_ns, max_events), due, next_ns, analyst }
+    }
+
+    /// Takes what the pump brings.
+    pub fn take(&mut self, item: &Feed, skip_last: &AtomicBool) {
+        match item {
+            Feed::Batch(batch) => {
+                self.stretch.take(batch);
+                self.report_if_due(batch.complete_to_ns, batch.loss);
+            }
+            Feed::Functions(functions) => self.stretch.add_functions(functions),
+            Feed::End(end) => {
+                if !skip_last.load(Ordering::Relaxed) {
+                    self.hand_over(end.clone());
+                }
+            }
+        }
+    }
+
+    fn report_if_due(&mut self, complete_to_ns: u64, loss: LossCounts) {
+        let Some(next_ns) = self.next_ns else { return };
+        if complete_to_ns < next_ns || self.analyst.busy() {
+            return;
+        }
+        let end_ns = match self.due {
+            // The first full window, to the nanosecond, whatever the batches.
+            Due::WhenFull => next_ns,
+            Due::Every(_) => complete_to_ns,
+        };
+        self.next_ns = match self.due {
+            Due::WhenFull => None,
+            Due::Every(every_ns) => {
+                // The next one that still lies ahead, on the same grid.
+                let missed = (complete_to_ns - next_ns) / every_ns.max(1);
+                Some(next_ns.saturating_add(every_ns.max(1).saturating_mul(missed + 1)))
+            }
+        };
+        self.hand_over(WindowEnd { end_ns, threads: Vec::new(), loss });
+    }
+
+    fn hand_over(&mut self, end: WindowEnd) {
+        let recording = self.stretch.ending(end);
+        self.analyst.answer(Job { recording, cut_by_events: self.stretch.is_cut() });
+    }
+
+    /// Waits for the last report, unless nobody wants it.
+    pub fn finish(self, skip: bool) {
+        self.analyst.finish(skip);
+    }
+}

@@ -1,0 +1,50 @@
+//! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
+
+use crate::probe::ProbeFunction;
+use engine::event::{LossCounts, Note};
+
+/// A source of kernel records.
+pub trait EventSource: Send {
+    /// Number of rings; [`EventSource::drain`] names them `0..rings()`.
+    fn rings(&self) -> usize;
+
+    /// Hands over records that are there, ring by ring, at most as many as the source thinks right for one turn.
+    /// Never waits.
+    fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained;
+
+    /// What the source did or noticed since the last call.
+    fn take_notes(&mut self) -> Vec<Note>;
+
+    /// What got lost before it reached [`EventSource::drain`], since the start.
+    fn loss(&mut self) -> LossCounts;
+
+    /// The source's clock (`CLOCK_MONOTONIC` nanoseconds for the kernel).
+    fn now_ns(&self) -> u64;
+
+    /// Functions that were to get probes and did not, since the last call.
+    fn take_refused(&mut self) -> Vec<u32>;
+
+    /// Puts function probes into a process that came up, or runs a new program, at `since_ns`, and notes that its
+    /// calls are missing until now. `Err`: why not, for people.
+    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), String>;
+
+    /// Records nothing more, and says from when on. What was recorded before can still be drained.
+    fn end(&mut self) -> u64;
+
+    /// Detaches.
+    fn stop(self: Box<Self>);
+}
+
+/// What one turn of [`EventSource::drain`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Records handed over.
+    pub records: usize,
+    /// Everything up to this time has been handed over: the clock was read, then the rings were emptied. `None`:
+    /// they were not.
+    pub complete_to_ns: Option<u64>,
+    /// There is more already: call again without a pause.
+    pub more: bool,
+    /// Nothing more will ever come.
+    pub ended: bool,
+}

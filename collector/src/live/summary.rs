@@ -1,0 +1,222 @@
+//! What `record` says on stderr when it is done.
+
+use crate::present::cell::{duration, grouped};
+use crate::present::style::{Paint, Style};
+use engine::event::LossCounts;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// Everything the summary tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordSummary {
+    /// Who was recorded, e.g. `quicksort (pid 4242)`.
+    pub subject: String,
+    /// For how long.
+    pub elapsed: Duration,
+    /// Records in the file.
+    pub events: u64,
+    /// Their size as the kernel wrote them.
+    pub raw_bytes: u64,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// Where it is.
+    pub file: std::path::PathBuf,
+    /// What got lost.
+    pub loss: LossCounts,
+    /// Functions that got probes.
+    pub probed: usize,
+    /// Names of those that lost them again because they were called too often.
+    pub taken_off: Vec<String>,
+    /// Functions that the kernel would not probe.
+    pub refused: usize,
+    /// Function probes were asked for.
+    pub uprobes: bool,
+}
+
+impl RecordSummary {
+    /// Writes the summary: one fact a line, the next command last.
+    pub fn write(&self, style: &Style, mut out: impl Write) -> io::Result<()> {
+        let mut line = |label: &str, paint: Paint, text: &str| {
+            writeln!(out, "{label:<9} {}", style.paint(paint, &style.text(text)))
+        };
+        let seconds = self.elapsed.as_secs_f64();
+        line("recorded", Paint::Plain, &format!("{}, {}", self.subject, duration(seconds * 1e9)))?;
+        line("events", Paint::Plain, &self.events_text(seconds))?;
+        let lost = self.loss.lost();
+        let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
+        line("lost", paint, &self.lost_text(lost))?;
+        line("probes", Paint::Plain, &self.probes_text())?;
+        let file = self.file.display();
+        line("file", Paint::Plain, &format!("{file}, {}", bytes(self.file_bytes)))?;
+        line("next", Paint::Bold, &format!("longpole report {}", shell_word(&self.file)))
+    }
+
+    fn events_text(&self, seconds: f64) -> String {
+        let mut text = grouped(self.events);
+        if self.events > 0 {
+            if seconds > 0.0 {
+                text.push_str(&format!(
+                    ", {} a second",
+                    grouped((self.events as f64 / seconds).round() as u64)
+                ));
+            }
+            let each = self.file_bytes as f64 / self.events as f64;
+            let raw = self.raw_bytes as f64 / self.events as f64;
+            text.push_str(&format!(", {each:.1} bytes each in the file ({raw:.0} in the kernel)"));
+        }
+        text
+    }
+
+    fn lost_text(&self, lost: u64) -> String {
+        if lost == 0 {
+            return "0".to_owned();
+        }
+        let LossCounts { dropped, missed, late, undecodable, .. } = self.loss;
+        let reasons = [
+            (dropped, "did not fit into the rings: try a larger --ring-size or fewer --functions"),
+            (missed, "the kernel did not run the program"),
+            (late, "came too late to be sorted in"),
+            (undecodable, "could not be decoded"),
+        ];
+        let reasons = reasons.iter().filter(|(count, _)| *count > 0);
+        let reasons: Vec<String> = reasons.map(|(count, why)| format!("{} {why}", grouped(*count))).collect();
+        let share = 100.0 * lost as f64 / (lost as f64 + self.events as f64);
+        format!("{} ({share:.2} %): {}", grouped(lost), reasons.join(", "))
+    }
+
+    fn probes_text(&self) -> String {
+        if !self.uprobes {
+            return "none: scheduler and futex events only".to_owned();
+        }
+        let off = self.taken_off.len();
+        let on = self.probed.saturating_sub(off);
+        let mut text = format!("{} on, {} off", plural(on, "function"), grouped(off as u64));
+        if off > 0 {
+            let names: Vec<&str> = self.taken_off.iter().take(3).map(String::as_str).collect();
+            let more = off.saturating_sub(names.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            text.push_str(&format!(
+                " (called too often, counted for their callers: {}{more})",
+                names.join(", ")
+            ));
+        }
+        if self.refused > 0 {
+            text.push_str(&format!("; the kernel refused {}", plural(self.refused, "function")));
+        }
+        if self.loss.recursion_folded > 0 {
+            let folded = grouped(self.loss.recursion_folded);
+            text.push_str(&format!("; {folded} recursive calls folded into their outermost"));
+        }
+        text
+    }
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+}
+
+fn bytes(count: u64) -> String {
+    let count = count as f64;
+    match count {
+        _ if count < 1e3 => format!("{count:.0} bytes"),
+        _ if count < 1e6 => format!("{:.1} kB", count / 1e3),
+        _ if count < 1e9 => format!("{:.1} MB", count / 1e6),
+        _ => format!("{:.1} GB", count / 1e9),
+    }
+}
+
+/// The path as one word of a shell's command line.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-=:,@%".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {
+        return text;
+    }
+    // A leading dash would be an option.
+    let text = if text.starts_with('-') { format!("./{text}") } else { text };
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STYLE: Style = Style { colour: false, unicode: true, width: 100 };
+
+    fn summary() -> RecordSummary {
+        RecordSummary {
+            subject: "quicksort (pid 4242)".into(),
+            elapsed: Duration::from_millis(10_040),
+            events: 812_345,
+            raw_bytes: 38_992_560,
+            file_bytes: 6_417_525,
+            file: "longpole-quicksort-4242-20260101T000000Z.lp".into(),
+            probed: 14,
+            uprobes: true,
+            ..RecordSummary::default()
+        }
+    }
+
+    fn text(summary: &RecordSummary) -> String {
+        let mut out = vec![];
+        summary.write(&STYLE, &mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn tells_what_was_recorded_and_what_to_do_next() {
+        assert_eq!(
+            text(&summary()),
+            "recorded  quicksort (pid 4242), 10.0 s\n\
+             events    812,345, 80,911 a second, 7.9 bytes each in the file (48 in the kernel)\n\
+             lost      0\n\
+             probes    14 functions on, 0 off\n\
+             file      longpole-quicksort-4242-20260101T000000Z.lp, 6.4 MB\n\
+             next      longpole report longpole-quicksort-4242-20260101T000000Z.lp\n"
+        );
+    }
+
+    #[test]
+    fn tells_losses_by_reason_and_functions_by_name() {
+        let mut summary = summary();
+        summary.loss = LossCounts { dropped: 1_000, late: 2, recursion_folded: 5, ..LossCounts::default() };
+        summary.taken_off = ["swap", "less", "min", "max"].map(str::to_owned).to_vec();
+        summary.refused = 1;
+        let text = text(&summary);
+        assert!(text.contains(
+            "lost      1,002 (0.12 %): 1,000 did not fit into the rings: try a larger --ring-size or fewer \
+             --functions, 2 came too late to be sorted in\n"
+        ));
+        assert!(text.contains(
+            "probes    10 functions on, 4 off (called too often, counted for their callers: swap, less, min and 1 \
+             more); the kernel refused 1 function; 5 recursive calls folded into their outermost\n"
+        ));
+    }
+
+    #[test]
+    fn names_cannot_command_the_terminal() {
+        let mut summary = summary();
+        summary.subject = "evil\u{1b}[2J\nname (pid 1)".into();
+        assert!(text(&summary).starts_with("recorded  evil\u{fffd}[2J\u{fffd}name (pid 1), 10.0 s\n"));
+    }
+
+    #[test]
+    fn the_next_command_can_be_pasted() {
+        for (path, word) in [
+            ("/tmp/a-b.lp", "/tmp/a-b.lp"),
+            ("my file.lp", "'my file.lp'"),
+            ("it's.lp", r"'it'\''s.lp'"),
+            ("-x.lp", "'./-x.lp'"),
+            ("$(rm).lp", "'$(rm).lp'"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
+    }
+
+    #[test]
+    fn nothing_recorded_is_no_division_by_zero() {
+        let empty = RecordSummary { uprobes: true, ..RecordSummary::default() };
+        assert!(text(&empty).contains("events    0\n"));
+    }
+}

@@ -1,0 +1,249 @@
+//! The whole pipeline on generated recordings: no kernel, no terminal.
+
+use super::*;
+use crate::session::{ClockAnchor, Meta, Overwrite, Writer};
+use engine::event::Recording;
+use engine::program::Program;
+use engine::report::{Cpus, Detail, Report};
+use engine::synth::{Execution, Generated, Numbers, generate};
+use std::path::Path;
+use std::time::Duration;
+
+fn cpus() -> Vec<Cpus> {
+    [1, 2, 4].into_iter().filter_map(Cpus::count).chain([Cpus::Infinite]).collect()
+}
+
+/// A pipeline of three threads with uneven stages, nested and recursive calls, sleeps and a device: what it does
+/// depends on the seed.
+fn pipeline(seed: u64) -> Program {
+    let mut numbers = Numbers::new(seed);
+    let mut length = |most: u64| 1_000 + numbers.below(most);
+    let (mut first, mut second, mut third) = (vec![], vec![], vec![]);
+    for round in 0..60 {
+        first.push(format!(r#"["exec","make",{}],["signal","a"]"#, length(400_000)));
+        let inner = format!(r#"["call","work"],["exec",{}],["ret"]"#, length(300_000));
+        second.push(format!(
+            r#"["wait","a"],["call","work"],["exec",{}],{inner},["ret"],["signal","b"]"#,
+            length(90_000)
+        ));
+        let rest = if round % 7 == 3 { r#",["sleep",150000]"# } else { "" };
+        third.push(format!(
+            r#"["wait","b"],["exec","store",{}],["io",{},"disk"]{rest}"#,
+            length(50_000),
+            length(80_000)
+        ));
+    }
+    let thread = |name: &str, ops: Vec<String>| format!(r#"{{"name":"{name}","ops":[{}]}}"#, ops.join(","));
+    let threads = [thread("T1", first), thread("T2", second), thread("T3", third)].join(",");
+    let text = format!(r#"{{"format":"longpole-program","version":1,"threads":[{threads}]}}"#);
+    engine::program::json::read(&text).expect("program")
+}
+
+/// Executed on one to three CPUs, with swapped neighbours in the rings and wake-ups that end no sleep.
+fn generated() -> Vec<Generated> {
+    let execution = |seed| Execution {
+        seed,
+        cpus: 1 + (seed % 3) as u16,
+        noise: true,
+        fold_recursion: seed % 2 == 0,
+        ..Execution::default()
+    };
+    (0..4).map(|seed| generate(&pipeline(seed), &execution(seed)).expect("recording")).collect()
+}
+
+fn setup(mode: Mode, generated: &Generated, pace: Pace) -> Setup {
+    let mut facts = generated.facts.clone();
+    let end = facts.end.take().unwrap_or_default();
+    Setup {
+        mode,
+        source: Box::new(Replay::generated(generated, pace)),
+        facts,
+        pids: vec![],
+        children: false,
+        duration: None,
+        writer: None,
+        window: None,
+        screen: None,
+        alive: Box::new(|_| true),
+        end_threads: Box::new(move |_| end.threads),
+        choose: None,
+        child: None,
+    }
+}
+
+fn record_to(path: &Path, generated: &Generated, pace: Pace) -> Ended {
+    let mut setup = setup(Mode::Record, generated, pace);
+    let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
+    let mut writer = Writer::create(path, Overwrite::Sessions, &meta).expect("file");
+    writer.facts(&setup.facts).expect("facts");
+    setup.writer = Some(writer);
+    run(setup).expect("run")
+}
+
+fn offline(recording: &Recording) -> (Program, Report) {
+    let program = engine::program::from_timeline(&engine::timeline::build(recording));
+    let report = engine::report::report(&program, &cpus(), Detail::Functions);
+    (program, report)
+}
+
+/// `top --once` on a window longer than the recording.
+fn once(generated: &Generated, pace: Pace, span: Duration) -> Ended {
+    let mut setup = setup(Mode::Once, generated, pace);
+    let refresh = Duration::from_secs(1);
+    setup.window = Some(WindowPlan { span, refresh, max_events: 1_000_000, cpus: cpus() });
+    run(setup).expect("run")
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
+    let dir = tempfile::tempdir().expect("dir");
+    for (number, generated) in generated().iter().enumerate() {
+        for batch in [1, 7, usize::MAX] {
+            let path = dir.path().join(format!("{number}-{batch}.lp"));
+            let ended = record_to(&path, generated, Pace::Batches(batch));
+            assert_eq!(ended.failure, None);
+            assert_eq!(ended.reason, Some(StopReason::SourceEnded));
+            let (read, info) = crate::session::read(&path).expect("session");
+            assert!(info.whole(), "{:?}", info.damage);
+            assert_eq!(read, generated.recording(), "program {number}, batches of {batch}");
+            assert_eq!(ended.counts.events, read.events.len() as u64);
+            assert_eq!(ended.file.map(|file| file.events), Some(read.events.len() as u64));
+        }
+    }
+}
+
+#[test]
+fn live_file_and_batch_give_the_same_report() {
+    let dir = tempfile::tempdir().expect("dir");
+    for (number, generated) in generated().iter().enumerate() {
+        let (_, batch) = offline(&generated.recording());
+        assert!(batch.results.iter().any(|result| result.time_ns > 0.0), "an empty program proves nothing");
+        let path = dir.path().join(format!("{number}.lp"));
+        record_to(&path, generated, Pace::Batches(13));
+        let (from_file, _) = crate::session::read(&path).expect("session");
+        assert_eq!(offline(&from_file).1, batch, "program {number} from its file");
+        for pace in [1, 7, usize::MAX] {
+            let live = once(generated, Pace::Batches(pace), HOUR).report.expect("report");
+            assert_eq!(live.report, batch, "program {number}, live in batches of {pace}");
+        }
+    }
+}
+
+#[test]
+fn the_first_full_window_does_not_depend_on_the_batches() {
+    for generated in generated() {
+        let events = generated.recording().events;
+        let last_ns = events.last().map_or(0, |event| event.header().time_ns);
+        let span = Duration::from_nanos((last_ns - generated.facts.start_ns) / 2);
+        let reports: Vec<_> = [1, 7, usize::MAX]
+            .into_iter()
+            .map(|batch| once(&generated, Pace::Batches(batch), span).report.expect("report"))
+            .collect();
+        assert_eq!(u128::from(reports[0].window_ns), span.as_nanos());
+        assert!(reports.windows(2).all(|pair| pair[0].report == pair[1].report));
+    }
+}
+
+#[test]
+fn losses_reach_file_and_report() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("lossy.lp");
+    let mut number = 0;
+    let generated = generated().remove(0).lossy(|_| {
+        number += 1;
+        number % 9 == 5
+    });
+    record_to(&path, &generated, Pace::Batches(3));
+    let (read, _) = crate::session::read(&path).expect("session");
+    assert_eq!(read, generated.recording());
+    assert!(!read.notes.is_empty(), "holes in the numbering are gaps");
+    let live = once(&generated, Pace::Batches(3), HOUR).report.expect("report");
+    assert_eq!(live.report, offline(&generated.recording()).1);
+}
+
+/// So slow that it would take hours.
+const SLOW: Pace = Pace::Times(1e-5);
+
+#[test]
+fn the_time_given_ends_a_recording_and_the_file_is_whole() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("short.lp");
+    let generated = generated().remove(0);
+    let mut setup = setup(Mode::Record, &generated, SLOW);
+    setup.duration = Some(Duration::from_millis(200));
+    let meta = Meta::of_this_machine(ClockAnchor::now(0));
+    setup.writer = Some(Writer::create(&path, Overwrite::Sessions, &meta).expect("file"));
+    let ended = run(setup).expect("run");
+    assert_eq!(ended.reason, Some(StopReason::TimeUp));
+    let (read, info) = crate::session::read(&path).expect("session");
+    assert!(info.whole());
+    assert!(read.events.len() < generated.recording().events.len());
+    assert!(read.facts.end.is_some());
+}
+
+#[test]
+fn a_target_that_is_gone_ends_a_recording() {
+    let mut setup = setup(Mode::Record, &generated().remove(0), SLOW);
+    setup.pids = vec![100];
+    setup.alive = Box::new(|pid| pid != 100);
+    assert_eq!(run(setup).expect("run").reason, Some(StopReason::TargetEnded));
+}
+
+#[test]
+fn a_full_disk_is_told_and_what_was_written_stays() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+        println!("SKIP a_full_disk_is_told_and_what_was_written_stays: no /dev/full");
+        return;
+    };
+    let generated = generated().remove(0);
+    let mut setup = setup(Mode::Record, &generated, Pace::Batches(1));
+    match Writer::new(full, &Meta::of_this_machine(ClockAnchor::now(0))) {
+        Err(_) => return,
+        Ok(writer) => setup.writer = Some(writer),
+    }
+    let ended = run(setup).expect("run");
+    assert_eq!(ended.reason, Some(StopReason::Failed));
+    assert_eq!(ended.failure.map(|failure| failure.part), Some("the session file"));
+}
+
+/// A source that breaks.
+struct Broken;
+
+impl EventSource for Broken {
+    fn rings(&self) -> usize {
+        1
+    }
+    fn drain(&mut self, _: &mut dyn FnMut(usize, &[u8])) -> Drained {
+        std::panic::resume_unwind(Box::new("broken on purpose"))
+    }
+    fn take_notes(&mut self) -> Vec<engine::event::Note> {
+        vec![]
+    }
+    fn loss(&mut self) -> engine::event::LossCounts {
+        engine::event::LossCounts::default()
+    }
+    fn now_ns(&self) -> u64 {
+        0
+    }
+    fn take_refused(&mut self) -> Vec<u32> {
+        vec![]
+    }
+    fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), String> {
+        Ok(())
+    }
+    fn end(&mut self) -> u64 {
+        0
+    }
+    fn stop(self: Box<Self>) {}
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_run_in_an_orderly_way() {
+    let mut setup = setup(Mode::Record, &generated().remove(0), SLOW);
+    setup.source = Box::new(Broken);
+    let ended = run(setup).expect("run");
+    assert_eq!(ended.reason, Some(StopReason::Failed));
+    assert_eq!(ended.failure.map(|failure| failure.text), Some("broken on purpose".to_owned()));
+}

@@ -1,0 +1,157 @@
+//! `longpole top`
+
+use super::alive::is_alive;
+use super::attach::{Attached, attach};
+use super::control::Mode;
+use super::record::outcome;
+use super::run::{Ended, Setup, WindowPlan, run};
+use crate::cli::plan::{TargetPlan, TopPlan};
+use crate::cli::{Outcome, UserError};
+use crate::present::{json, style, text};
+use crate::session::{Overwrite, create_file};
+use crate::target::monotonic_ns;
+use crate::tui::{Guard, Snapshot, State};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+/// Records in the window at most: some hundred megabytes with all that is made of them.
+const MAX_EVENTS: usize = 1_000_000;
+
+/// Shows the live screen until the user leaves, or prints one window.
+pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
+    if !plan.once && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+        return Err(UserError::runtime(
+            "the live screen needs a terminal",
+            "add --once for one report as text, or --once --json",
+        ));
+    }
+    let output = match plan.capture.target {
+        TargetPlan::Launch { .. } => Some(OutputFile::create()?),
+        TargetPlan::Attach { .. } => None,
+    };
+    let file = output.as_ref().map(OutputFile::writer).transpose()?;
+    let Attached { subject, pids, source, facts, functions, child, remarks, .. } =
+        attach(&plan.capture, file)?;
+    let remark = output.as_ref().map(OutputFile::sentence);
+    for remark in remarks.iter().chain(&remark).filter(|_| plan.once) {
+        eprintln!("{}", style::for_stderr().text(remark));
+    }
+    let screen = if plan.once {
+        None
+    } else {
+        let mut state = State::new(subject, plan.cpus.clone(), plan.window);
+        state.remark = remark.clone();
+        let guard = Guard::take().map_err(|error| {
+            UserError::runtime(
+                format!("cannot use the terminal: {error}"),
+                "add --once for one report as text",
+            )
+        })?;
+        Some((guard, state))
+    };
+    let ended = run(Setup {
+        mode: if plan.once { Mode::Once } else { Mode::Screen },
+        source: Box::new(source),
+        facts,
+        pids,
+        children: plan.capture.children,
+        duration: None,
+        writer: None,
+        window: Some(WindowPlan {
+            span: plan.window,
+            refresh: plan.refresh,
+            max_events: MAX_EVENTS,
+            cpus: plan.cpus.clone(),
+        }),
+        screen,
+        alive: Box::new(is_alive),
+        end_threads: Box::new(|_| Vec::new()),
+        choose: functions.map(|functions| Box::new(functions) as _),
+        child,
+    })
+    .map_err(|error| UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`"))?;
+    finish(plan, ended, output)
+}
+
+fn finish(plan: &TopPlan, ended: Ended, output: Option<OutputFile>) -> Result<Outcome, UserError> {
+    if let Some(output) = output {
+        output.finish();
+    }
+    let result = outcome(&ended);
+    if let Some(error) = ended.launch_error {
+        return Err(error.into());
+    }
+    if ended.aborted {
+        return Ok(Outcome::Signal(libc::SIGINT));
+    }
+    if let Some(failure) = &ended.failure {
+        let message = format!("{} failed: {}", failure.part, failure.text);
+        return Err(UserError::runtime(message, "please report this with what longpole was watching"));
+    }
+    if plan.once {
+        let Some(snapshot) = &ended.report else {
+            return Err(UserError::runtime("there is no report: it ended before", "watch for longer"));
+        };
+        return print(plan, snapshot).map(|()| Outcome::Done);
+    }
+    Ok(result)
+}
+
+fn print(plan: &TopPlan, snapshot: &Snapshot) -> Result<(), UserError> {
+    let mut out = io::stdout().lock();
+    let written = if plan.json {
+        json::write(&snapshot.report, json::Options::default(), &mut out)
+    } else {
+        let headline = snapshot.headline.as_deref().unwrap_or_default();
+        text::write(&snapshot.report, headline, text::Options::default(), &style::for_stdout(), &mut out)
+    };
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(
+            format!("cannot write to standard output: {error}"),
+            "check where it leads",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Where the output of a launched command goes: the terminal belongs to the screen, and standard output to the
+/// report.
+struct OutputFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl OutputFile {
+    fn create() -> Result<OutputFile, UserError> {
+        let name = format!("longpole-top-{}-{}.log", std::process::id(), monotonic_ns());
+        let path = std::env::temp_dir().join(name);
+        match create_file(&path, Overwrite::Sessions) {
+            Ok(file) => Ok(OutputFile { path, file }),
+            Err(error) => Err(UserError::runtime(
+                format!("cannot keep the command's output: {error}"),
+                "set TMPDIR to a folder that you may write to",
+            )),
+        }
+    }
+
+    fn writer(&self) -> Result<File, UserError> {
+        self.file.try_clone().map_err(|error| UserError::runtime(error.to_string(), "close some files"))
+    }
+
+    fn sentence(&self) -> String {
+        format!("the program's output goes to {}", self.path.display())
+    }
+
+    /// Says where the output is, or removes the file if there is none.
+    fn finish(self) {
+        let style = style::for_stderr();
+        match self.file.metadata() {
+            Ok(metadata) if metadata.len() == 0 => {
+                // It may still write: the file then goes with its end.
+                let _ = std::fs::remove_file(&self.path);
+            }
+            _ => eprintln!("{}", style.text(&self.sentence())),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The live screen in a real terminal (a pseudo-terminal read by a terminal emulator), fed by a recording that is
+//! played through the live pipeline: no kernel programs needed. The test starts itself again as the program.
+
+use collector::live::{Mode, Pace, Replay, Setup, WindowPlan, run};
+use collector::tui::{Guard, State};
+use engine::event::{Facts, Recording, ThreadFact};
+use engine::report::Cpus;
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use probe_abi::{Header, Kind, Record, Switch, SwitchFlags};
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+const LINES: u16 = 24;
+const COLUMNS: u16 = 80;
+/// Far more than anything takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What runs inside the terminal; does nothing unless asked for by [`Screen::start`].
+#[test]
+#[ignore = "runs only as the child of the other tests"]
+fn child() {
+    let Ok(what) = std::env::var("LONGPOLE_TEST_SCREEN") else { return };
+    let recording = synthetic();
+    let mut facts = recording.facts.clone();
+    facts.end = None;
+    let cpus: Vec<Cpus> = [1, 2, 4].into_iter().filter_map(Cpus::count).collect();
+    let window = Duration::from_secs(10);
+    let state = State::new("synthetic (pid 100)".into(), cpus.clone(), window);
+    let screen = Some((Guard::take().expect("terminal"), state));
+    if what == "panic" {
+        panic!("a bug on purpose");
+    }
+    let ended = run(Setup {
+        mode: Mode::Screen,
+        source: Box::new(Replay::new(recording, Pace::Times(1.0))),
+        facts,
+        pids: vec![],
+        children: false,
+        duration: None,
+        writer: None,
+        window: Some(WindowPlan {
+            span: window,
+            refresh: Duration::from_millis(200),
+            max_events: 1_000_000,
+            cpus,
+        }),
+        screen,
+        alive: Box::new(|_| true),
+        end_threads: Box::new(|_| Vec::new()),
+        choose: None,
+        child: None,
+    });
+    let ended = ended.expect("run");
+    println!("left because {:?} after {} reports", ended.reason, u8::from(ended.report.is_some()));
+}
+/// Two threads of process 100 that hand a CPU to each other for a minute.
+fn synthetic() -> Recording {
+    let mut events = vec![];
+    for step in 0..6_000u64 {
+        let (from, to) = if step % 2 == 0 { (100, 101) } else { (101, 100) };
+        let header = Header {
+            time_ns: 1_000_000_000 + step * 10_000_000,
+            sequence: step as u32,
+            cpu: 0,
+            kind: Kind::Switch as u8,
+            context: 0,
+            tid: from,
+            pid: 100,
+        };
+        let flags = SwitchFlags::PREV_TRACKED | SwitchFlags::NEXT_TRACKED;
+        let (prev_state, prev_user_sp) = (0, 0);
+        events.push(Record::Switch(Switch {
+            header,
+            next_tid: to,
+            next_pid: 100,
+            prev_state,
+            flags,
+            prev_user_sp,
+        }));
+    }
+    let thread = |tid| ThreadFact { tid, pid: 100, comm: format!("t{tid}"), ..ThreadFact::default() };
+    let facts =
+        Facts { start_ns: 1_000_000_000, threads: vec![thread(100), thread(101)], ..Facts::default() };
+    Recording { facts, events, notes: vec![] }
+}
+
+/// The child in its terminal.
+struct Screen {
+    parser: vt100::Parser,
+    output: Receiver<Vec<u8>>,
+    keys: Box<dyn Write + Send>,
+    master: Box<dyn MasterPty + Send>,
+    child: Box<dyn Child + Send + Sync>,
+}
+
+impl Screen {
+    fn start(what: &str) -> Screen {
+        let size = PtySize { rows: LINES, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("pty");
+        let mut command = CommandBuilder::new(std::env::current_exe().expect("own path"));
+        command.args(["--exact", "child", "--ignored", "--nocapture"]);
+        command.env("LONGPOLE_TEST_SCREEN", what);
+        command.env("TERM", "xterm-256color");
+        command.env("LC_ALL", "C.UTF-8");
+        command.env_remove("NO_COLOR");
+        let child = pair.slave.spawn_command(command).expect("child");
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().expect("reader");
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let size = |n| NonZero::new(n).expect("not 0");
+        Screen {
+            parser: vt100::Parser::new(size(LINES), size(COLUMNS), 0),
+            output,
+            keys: pair.master.take_writer().expect("writer"),
+            master: pair.master,
+            child,
+        }
+    }
+
+    fn text(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    /// Reads until the screen is as wanted.
+    fn wait_for(&mut self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !wanted(self.parser.screen()) {
+            assert!(Instant::now() < deadline, "no {what} on:\n{}", self.text());
+            match self.output.recv_timeout(Duration::from_millis(100)) {
+                Ok(bytes) => self.parser.process(&bytes),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    assert!(wanted(self.parser.screen()), "ended without {what}:\n{}", self.text());
+                }
+            }
+        }
+    }
+
+    fn wait_for_text(&mut self, text: &str) {
+        self.wait_for(text, |screen| screen.contents().contains(text));
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("key");
+        self.keys.flush().expect("key");
+    }
+
+    /// Waits for the end; gives back the exit code.
+    fn end(mut self) -> (u32, String, bool) {
+        loop {
+            match self.output.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.parser.process(&bytes),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("does not end:\n{}", self.text()),
+            }
+        }
+        let status = self.child.wait().expect("status");
+        (status.exit_code(), self.text(), self.parser.screen().alternate_screen())
+    }
+}
+
+#[test]
+fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
+    let mut screen = Screen::start("run");
+    screen.wait_for_text("synthetic (pid 100)");
+    screen.wait_for_text("predicted speed-up");
+    // A report has come: three CPU counts, sorted by the largest.
+    screen.wait_for_text("[4]");
+    screen.wait_for_text("report took");
+    assert!(screen.parser.screen().alternate_screen());
+    screen.press("\x1b[D");
+    screen.wait_for_text("[2]");
+    screen.press("\x1b[C");
+    screen.wait_for_text("[4]");
+    screen.press("p");
+    screen.wait_for_text("PAUSED");
+    screen.press("p");
+    screen.wait_for("no PAUSED", |screen| !screen.contents().contains("PAUSED"));
+    screen.press("?");
+    screen.wait_for_text("How to read this");
+    screen.press("\x1b");
+    screen.wait_for("closed help", |screen| !screen.contents().contains("How to read this"));
+    screen.press("q");
+    let (code, text, alternate) = screen.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(!alternate, "still on the alternate screen");
+    assert!(text.contains("left because Some(User) after 1 reports"), "{text}");
+}
+
+#[test]
+fn control_c_quits() {
+    let mut screen = Screen::start("run");
+    screen.wait_for_text("synthetic (pid 100)");
+    screen.press("\x03");
+    let (code, text, alternate) = screen.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(!alternate);
+    assert!(text.contains("left because Some(User)"), "{text}");
+}
+
+#[test]
+fn another_size_is_another_picture() {
+    let mut screen = Screen::start("run");
+    screen.wait_for_text("report took");
+    let wide = PtySize { rows: 40, cols: 160, pixel_width: 0, pixel_height: 0 };
+    screen.parser.screen_mut().set_size(NonZero::new(40).expect("40"), NonZero::new(160).expect("160"));
+    screen.master.resize(wide).expect("resize");
+    screen.wait_for("the bottom line at the bottom", |screen| {
+        screen.contents().lines().nth(39).is_some_and(|line| line.contains("quit"))
+    });
+    screen.press("q");
+    assert_eq!(screen.end().0, 0);
+}
+
+#[test]
+fn a_terminated_screen_gives_the_terminal_back() {
+    let mut screen = Screen::start("run");
+    screen.wait_for_text("synthetic (pid 100)");
+    let pid = screen.child.process_id().expect("pid").to_string();
+    let sent = std::process::Command::new("sh").args(["-c", &format!("kill -TERM {pid}")]).status();
+    assert!(sent.expect("kill").success());
+    let (code, text, alternate) = screen.end();
+    assert_eq!(code, 0, "{text}");
+    assert!(!alternate);
+    assert!(text.contains("left because Some(Terminated)"), "{text}");
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_and_is_readable() {
+    let screen = Screen::start("panic");
+    let (code, text, alternate) = screen.end();
+    assert_ne!(code, 0);
+    assert!(!alternate);
+    assert!(text.contains("a bug on purpose"), "{text}");
+}
