@@ -224,18 +224,22 @@ fn capability_fix(machine: &Machine, required: bool) -> String {
     let names =
         if required { "cap_bpf,cap_perfmon" } else { "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog" };
     let executable = quoted(&machine.executable.to_string_lossy());
+    let obtainable = [CAP_BPF, CAP_PERFMON].iter().all(|number| machine.obtainable >> number & 1 == 1);
     if machine.first_user_namespace == Some(false) {
-        "run longpole outside of the container, as root".into()
-    } else if let Some(container) = &machine.container {
+        format!("sudo {executable} ... outside of this user namespace")
+    } else if !obtainable {
         let caps: String =
             names.split(',').map(|name| format!(" --cap-add {}", name[4..].to_ascii_uppercase())).collect();
-        let tool = if container == "podman" { "podman" } else { "docker" };
-        format!("start the container with: {tool} run --pid=host{caps} ...")
+        format!("start the container with: {} run --pid=host{caps} ...", container_tool(machine))
     } else if machine.no_new_privileges {
         format!("sudo {executable} ... (no_new_privs is set here: capabilities of files are ignored)")
     } else {
         format!("sudo setcap {names}+ep {executable}   (or run it with sudo)")
     }
+}
+
+fn container_tool(machine: &Machine) -> &'static str {
+    if machine.container.as_deref() == Some("podman") { "podman" } else { "docker" }
 }
 
 /// A path as a shell takes it.
@@ -257,7 +261,8 @@ fn paranoid(machine: &Machine) -> Check {
         false,
         found,
         "above -1 the kernel lets only CAP_PERFMON sample other processes",
-        "grant CAP_PERFMON rather than lowering it for everyone",
+        // Not lowered for everyone: the capability is enough.
+        capability_fix(machine, true),
     )
 }
 
@@ -279,14 +284,16 @@ fn container(machine: &Machine) -> Check {
         (None, Some(false)) => "in a PID namespace of its own".to_string(),
         (None, _) => "none".to_string(),
     };
-    let tool = if machine.container.as_deref() == Some("podman") { "podman" } else { "docker" };
     verdict(
         "container",
         machine.first_pid_namespace != Some(false),
         true,
         found,
         "in a PID namespace of its own longpole and the kernel number processes differently",
-        format!("run longpole on the host, or start the container with: {tool} run --pid=host ..."),
+        format!(
+            "run longpole on the host, or start the container with: {} run --pid=host ...",
+            container_tool(machine)
+        ),
     )
 }
 
@@ -303,6 +310,7 @@ mod tests {
             structures: Ok(()),
             uprobes: true,
             capabilities: u64::MAX,
+            obtainable: u64::MAX,
             first_user_namespace: Some(true),
             first_pid_namespace: Some(true),
             no_new_privileges: false,
@@ -369,10 +377,12 @@ mod tests {
         };
         let bare = Machine { capabilities: 0, ..good() };
         assert!(fix(&bare).starts_with("sudo setcap cap_bpf,cap_perfmon+ep '/opt/long pole/longpole'"));
-        let docker = Machine { container: Some("docker".into()), ..bare.clone() };
+        let docker = Machine { container: Some("docker".into()), obtainable: 0, ..bare.clone() };
         assert!(fix(&docker).contains("docker run --pid=host --cap-add BPF --cap-add PERFMON"));
         let user = Machine { first_user_namespace: Some(false), capabilities: u64::MAX, ..good() };
-        assert_eq!(fix(&user), "run longpole outside of the container, as root");
+        assert_eq!(fix(&user), "sudo '/opt/long pole/longpole' ... outside of this user namespace");
+        let inside = Machine { container: Some("docker".into()), ..bare };
+        assert!(fix(&inside).starts_with("sudo setcap"), "a container that gives it to root is no obstacle");
     }
 
     #[test]

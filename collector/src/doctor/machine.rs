@@ -36,6 +36,8 @@ pub struct Machine {
     pub uprobes: bool,
     /// Effective capabilities, one bit each.
     pub capabilities: u64,
+    /// Capabilities that this process could get by setcap or sudo, one bit each.
+    pub obtainable: u64,
     /// In the first user namespace: capabilities of another one do not count for BPF. `None`: cannot be told.
     pub first_user_namespace: Option<bool>,
     /// In the first PID namespace: in another one most processes are invisible and have other numbers.
@@ -75,9 +77,9 @@ impl Machine {
             btf: btf(Path::new("/sys/kernel/btf/vmlinux")),
             structures: crate::probe::check_kernel().map_err(|error| error.message),
             uprobes: Path::new("/sys/bus/event_source/devices/uprobe").exists(),
-            capabilities: field(&status, "CapEff:")
-                .and_then(|value| u64::from_str_radix(value, 16).ok())
-                .unwrap_or(0),
+            capabilities: capabilities(&status, "CapEff:").unwrap_or(0),
+            // A kernel that does not say refuses none.
+            obtainable: capabilities(&status, "CapBnd:").unwrap_or(u64::MAX),
             // Inode numbers that the kernel gives to the first namespaces (include/linux/proc_ns.h).
             first_user_namespace: is_inode("/proc/self/ns/user", 0xEFFF_FFFD),
             first_pid_namespace: is_inode("/proc/self/ns/pid", 0xEFFF_FFFC),
@@ -97,6 +99,10 @@ fn text(path: &str) -> String {
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+fn capabilities(status: &str, name: &str) -> Option<u64> {
+    u64::from_str_radix(field(status, name)?, 16).ok()
 }
 
 fn is_inode(path: &str, inode: u64) -> Option<bool> {
@@ -164,6 +170,8 @@ mod tests {
         let status = "Name:\tx\nCapEff:\t000001ffffffffff\nNoNewPrivs:\t0\n";
         assert_eq!(field(status, "CapEff:"), Some("000001ffffffffff"));
         assert_eq!(field(status, "CapBnd:"), None);
+        assert_eq!(capabilities(status, "CapEff:"), Some((1 << 41) - 1));
+        assert_eq!(capabilities(status, "CapBnd:"), None);
     }
 
     #[test]
