@@ -159,6 +159,18 @@ impl Merger {
         }
     }
 
+    /// Tells how many records a CPU has tried to write by `time_ns`, from the kernel's counters, once the ring is
+    /// drained for the last time: records lost after the CPU's last one leave no hole before anything.
+    pub fn written(&mut self, ring: usize, cpu: u16, count: u64, time_ns: u64) {
+        let Some(ring) = self.rings.get_mut(ring) else { return };
+        let sequence = ring.cpus.entry(cpu).or_default();
+        if let Some(missing) = sequence.missing_after_last(count as u32) {
+            let from_ns = sequence.last_ns();
+            self.counts.missing = self.counts.missing.saturating_add(missing);
+            self.notes.push(gap(cpu, from_ns, time_ns.max(from_ns), missing));
+        }
+    }
+
     /// The records that may leave now, in order.
     pub fn release(&mut self) -> impl Iterator<Item = Record> + '_ {
         let watermark = self.watermark_ns();
@@ -199,16 +211,7 @@ impl Merger {
             for (&cpu, sequence) in &mut ring.cpus {
                 sequence.settle(ring.bound_ns, |hole| {
                     self.counts.missing = self.counts.missing.saturating_add(hole.missing());
-                    self.notes.push(Note {
-                        time_ns: hole.from_ns,
-                        kind: NoteKind::Gap {
-                            pid: 0,
-                            cpu: Some(cpu),
-                            until_ns: hole.until_ns,
-                            lost: hole.missing(),
-                            reason: GapReason::RingFull,
-                        },
-                    });
+                    self.notes.push(gap(cpu, hole.from_ns, hole.until_ns, hole.missing()));
                 });
             }
         }
@@ -220,6 +223,11 @@ impl Merger {
             .collect();
         Release { merger: self, heads, watermark_ns }
     }
+}
+
+fn gap(cpu: u16, time_ns: u64, until_ns: u64, lost: u64) -> Note {
+    let kind = NoteKind::Gap { pid: 0, cpu: Some(cpu), until_ns, lost, reason: GapReason::RingFull };
+    Note { time_ns, kind }
 }
 
 /// Iterator behind [`Merger::release`]; what it has not given when dropped stays in the merger.
@@ -311,6 +319,19 @@ mod tests {
         let gap = NoteKind::Gap { pid: 0, cpu: Some(7), until_ns: 110, lost: 2, reason: GapReason::RingFull };
         assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
         assert_eq!(merger.counts(), OrderCounts { released: 3, late: 0, duplicates: 1, missing: 2 });
+    }
+
+    #[test]
+    fn records_lost_after_the_last_one_are_a_gap_as_well() {
+        let mut merger = Merger::with_disorder(1, 5);
+        merger.push(0, record(100, 3, 41));
+        merger.written(0, 3, 42, 200);
+        merger.written(0, 4, 0, 200);
+        assert_eq!(merger.take_notes(), []);
+        merger.written(0, 3, 45, 200);
+        merger.written(0, 5, 2, 200);
+        assert_eq!(merger.take_notes(), [gap(5, 0, 200, 2), gap(3, 100, 200, 3)]);
+        assert_eq!(merger.counts().missing, 5);
     }
 
     proptest! {

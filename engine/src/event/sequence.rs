@@ -81,6 +81,21 @@ impl Sequence {
         Some(number)
     }
 
+    /// How many numbers below `next` are missing after the highest one seen, if any. Without any seen, all are.
+    pub(super) fn missing_after_last(&self, next: u32) -> Option<u64> {
+        let missing = match self.highest {
+            Some((highest, _)) => next.wrapping_sub(highest as u32).wrapping_sub(1),
+            None => next,
+        };
+        // More than half the numbers: the count is older than the last record.
+        (missing > 0 && missing < 1 << 31).then(|| u64::from(missing))
+    }
+
+    /// Time of the record with the highest number, 0 if there is none.
+    pub(super) fn last_ns(&self) -> u64 {
+        self.highest.map_or(0, |(_, time_ns)| time_ns)
+    }
+
     /// Gives up the holes that no record in time can fill any more, and hands them out.
     pub(super) fn settle(&mut self, bound_ns: u64, mut lost: impl FnMut(Hole)) {
         if self.holes.iter().all(|hole| hole.until_ns >= bound_ns) {

@@ -5,7 +5,7 @@ use super::gaps::Gaps;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen};
 use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
-use crate::event::{Facts, FutexFact, Note, futex_waits};
+use crate::event::{Facts, FutexFact, Note, ThreadState, futex_waits};
 use crate::time::Timestamp;
 use probe_abi::{Context, FutexEnter, FutexExit, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
@@ -28,6 +28,8 @@ pub(super) struct Builder {
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
+    /// When /proc had listed all threads: what nobody listed and showed later was missed, or its birth was.
+    listed_ns: u64,
     /// Process names for threads that nobody named.
     process_names: FxHashMap<u32, String>,
 }
@@ -40,6 +42,7 @@ impl Builder {
             now_ns: facts.start_ns,
             limit_ns,
             gaps: Gaps::new(notes, facts.start_ns),
+            listed_ns: facts.threads.iter().map(|thread| thread.seen_ns).max().unwrap_or(0),
             process_names: facts.processes.iter().map(|p| (p.pid, clean_name(p.comm.as_bytes()))).collect(),
             ..Builder::default()
         };
@@ -286,7 +289,13 @@ impl Builder {
         {
             return Some(index);
         }
-        if tracked { self.add_thread(pid, tid, 0, &[], Now::Unseen(Unseen::NotListed)) } else { None }
+        // Alive at the start and gone before /proc was read, unless that was before now.
+        let missed = if self.now_ns <= self.listed_ns {
+            Unseen::Listed { state: ThreadState::Unknown, seen_ns: u64::MAX }
+        } else {
+            Unseen::NotListed
+        };
+        if tracked { self.add_thread(pid, tid, 0, &[], Now::Unseen(missed)) } else { None }
     }
 
     pub(super) fn add_thread(
@@ -297,7 +306,7 @@ impl Builder {
         comm: &[u8],
         now: Now,
     ) -> Option<u32> {
-        let not_listed = now == Now::Unseen(Unseen::NotListed);
+        let not_listed = matches!(now, Now::Unseen(_));
         // One that nobody listed may have been there from the start, or since the last one with its id ended.
         let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
         let earlier_ns = earlier.filter(|t| t.now == Now::Dead).map_or(self.start_ns, |t| t.out.end.0);

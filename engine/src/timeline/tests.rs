@@ -764,6 +764,40 @@ fn a_thread_nobody_listed_is_unknown_until_it_shows() {
 }
 
 #[test]
+fn a_thread_gone_before_proc_was_read_is_as_good_as_listed() {
+    // /proc is read at 55, when B has gone.
+    let mut recording = recording(
+        "A runs
+         30 0 B preempted to A
+         40 0 A preempted to B
+         50 0 B exits
+         50 0 B dies",
+    );
+    recording.facts.threads[0].seen_ns = 55;
+    assert_eq!(draw(&build(&recording)), "A ---=------\nB ===-=\n");
+}
+
+#[test]
+fn cpu_time_that_differs_from_proc_is_said() {
+    let second = 1_000_000_000u64;
+    let mut recording = recording("A runs 0 0\n B runs 0 0");
+    recording.events = vec![record(second / 2, 0, "A", &["sleeps"]), record(second, 1, "B", &["sleeps"])];
+    let end = recording.facts.end.as_mut().expect("an end");
+    end.end_ns = second;
+    for (thread, cpu_time_ns) in end.threads.iter_mut().zip([second / 4, second]) {
+        (thread.seen_ns, thread.cpu_time_ns, thread.state) =
+            (second, Some(cpu_time_ns), ThreadState::Sleeping);
+    }
+    let findings = build(&recording).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0].kind, "cpu_time");
+    assert_eq!(
+        findings[0].text,
+        "CPU time from events and from /proc differ for 1 thread, most for A/1: 500.000 ms and 250.000 ms"
+    );
+}
+
+#[test]
 fn names_follow_renames_and_lose_control_characters() {
     let mut recording = recording("A runs\n 30 0 A named new");
     if let Some(Record::Rename(rename)) = recording.events.first_mut() {
