@@ -12,9 +12,9 @@ use crate::time::{Nanos, Timestamp};
 use rustc_hash::FxHashMap;
 
 /// /proc and the events may differ by this share of the time between the two readings, and by this much at all
-/// (scheduler ticks, interrupt time).
+/// (interrupt time; whoever reads /proc may be pre-empted between the clock and the file).
 const CPU_TIME_TOLERANCE_PERCENT: u64 = 5;
-const CPU_TIME_TOLERANCE_NS: u64 = 5_000_000;
+const CPU_TIME_TOLERANCE_NS: u64 = 20_000_000;
 
 /// Ends all threads at the window's end.
 pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -> Timeline {

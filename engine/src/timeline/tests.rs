@@ -764,6 +764,24 @@ fn a_thread_nobody_listed_is_unknown_until_it_shows() {
 }
 
 #[test]
+fn a_function_without_probes_stays_until_the_stack_pointer_ends_it() {
+    let script = "
+        A runs
+        off f 30
+        10 0 A enters f 900
+        40 0 A enters g 800
+        50 0 A leaves g 800
+        70 0 A enters g 900";
+    check(
+        script,
+        "
+        A ==========
+          stack: 10:f 40:fg 50:f 70:g",
+    );
+    assert_eq!(build(&recording(script)).folded, [function_id("f")]);
+}
+
+#[test]
 fn a_thread_gone_before_proc_was_read_is_as_good_as_listed() {
     // /proc is read at 55, when B has gone.
     let mut recording = recording(
