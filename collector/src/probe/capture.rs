@@ -2,56 +2,25 @@
 
 use std::{
     os::{fd::BorrowedFd, unix::fs::MetadataExt as _},
-    path::PathBuf,
-    sync::{Arc, atomic::Ordering, mpsc},
+    sync::{Arc, mpsc},
     thread::JoinHandle,
 };
 
 use engine::event::{GapReason, LossCounts, Note, NoteKind};
 
 use super::{
-    attach::{Functions, Link, attach_kernel, close_together},
+    attach::{Link, attach_kernel, close_together},
     counters,
     error::{ProbeError, ProbeErrorKind},
+    functions::Functions,
     governor::{self, Common, Probes},
-    load::{LoadOptions, Shared, load},
+    load::{LoadOptions, load},
+    options::{CaptureOptions, ProbeFunction},
     ring::Rings,
 };
 
 /// Function numbers that have counters when more functions than those given at the start may come.
 const MORE_FUNCTIONS: u32 = 65_536;
-
-/// What to capture.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CaptureOptions {
-    /// Processes (tgid) to record, all threads of each.
-    pub pids: Vec<u32>,
-    /// Record processes that they make, from their first instant.
-    pub children: bool,
-    /// Functions to probe in those processes.
-    pub functions: Vec<ProbeFunction>,
-    /// Probe functions at all.
-    pub uprobes: bool,
-    /// Bytes of each of at most eight rings; rounded up to a power of two.
-    pub ring_bytes: usize,
-    /// Calls per second above which a function loses its probes; 0 = never.
-    pub max_rate_hz: u64,
-}
-
-/// Where one function's probes go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProbeFunction {
-    /// The number in the records.
-    pub id: u32,
-    /// The process it is in, or `None` for all of [`CaptureOptions::pids`].
-    pub pid: Option<u32>,
-    /// A path that opens the file as mapped by the process, for example `/proc/PID/exe`.
-    pub binary: PathBuf,
-    /// Offset in the file of its first instruction.
-    pub entry_offset: u64,
-    /// Offsets in the file of each `ret` and each jump out of it; empty if its exits are not probed.
-    pub exit_offsets: Vec<u64>,
-}
 
 /// Programs in the kernel, probes in the target. All of it goes when this is dropped, or when the process ends in
 /// whatever way.
@@ -62,7 +31,6 @@ pub struct Capture {
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     own_notes: Vec<Note>,
     start_ns: u64,
-    tracked: Vec<u32>,
 }
 
 /// Runs of one kernel program.
@@ -130,7 +98,6 @@ impl Capture {
             governor: None,
             own_notes: Vec::new(),
             start_ns: 0,
-            tracked: Vec::new(),
         };
         if options.uprobes {
             for pid in &options.pids {
@@ -144,10 +111,9 @@ impl Capture {
         // The governor believes that untracked processes are gone, so it comes last.
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
-        let limit = options.max_rate_hz;
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
-            .spawn(move || governor::run(&common, limit, &stopped))
+            .spawn(move || governor::run(&common, &stopped))
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         capture.governor = Some((stop, thread));
         Ok(capture)
@@ -239,6 +205,9 @@ impl Capture {
     ) -> Result<(), ProbeError> {
         self.track(pid);
         self.common.lock().functions.remove_processes(&|other| other == pid);
+        if functions.is_empty() {
+            return Ok(());
+        }
         self.attach_functions(pid, functions)?;
         self.own_notes.push(Note {
             time_ns: since_ns,
@@ -256,9 +225,6 @@ impl Capture {
     /// Records nothing more, and says from when on (`CLOCK_MONOTONIC` nanoseconds). Records written before are still
     /// there to be drained.
     pub fn end(&mut self) -> u64 {
-        for pid in std::mem::take(&mut self.tracked) {
-            self.common.shared.untrack(pid);
-        }
         self.common.shared.untrack_all();
         now_ns()
     }
@@ -291,9 +257,9 @@ impl Capture {
         probes.functions.add(&mut probes.ebpf, pid, functions)
     }
 
-    fn track(&mut self, pid: u32) {
-        if pid != std::process::id() && self.common.shared.track(pid) {
-            self.tracked.push(pid);
+    fn track(&self, pid: u32) {
+        if pid != std::process::id() {
+            self.common.shared.track(pid);
         }
     }
 }
@@ -308,38 +274,6 @@ impl Drop for Capture {
         threads.append(&mut self.common.lock().functions.close_all());
         for thread in threads {
             let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
-    /// Starts recording a process; false for an id that cannot exist.
-    pub(crate) fn track(&self, pid: u32) -> bool {
-        let Some(word) = self.tracked.word(pid as usize / 64) else { return false };
-        word.fetch_or(1 << (pid % 64), Ordering::SeqCst);
-        true
-    }
-
-    pub(crate) fn untrack(&self, pid: u32) {
-        if let Some(word) = self.tracked.word(pid as usize / 64) {
-            word.fetch_and(!(1 << (pid % 64)), Ordering::SeqCst);
-        }
-    }
-
-    /// Whether a process is recorded.
-    pub(crate) fn is_tracked(&self, pid: u32) -> bool {
-        let word = self.tracked.word(pid as usize / 64);
-        word.is_some_and(|word| word.load(Ordering::SeqCst) >> (pid % 64) & 1 != 0)
-    }
-
-    /// Stops recording every process.
-    pub(crate) fn untrack_all(&self) {
-        let mut index = 0;
-        while let Some(word) = self.tracked.word(index) {
-            if word.load(Ordering::SeqCst) != 0 {
-                word.store(0, Ordering::SeqCst);
-            }
-            index += 1;
         }
     }
 }
@@ -364,12 +298,4 @@ pub fn now_ns() -> u64 {
     // SAFETY: writes one `timespec`, which is there.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
-}
-
-/// For callers that find that a target cannot be recorded before they start.
-impl ProbeError {
-    /// A target that is gone or cannot be probed.
-    pub fn target(message: impl Into<String>, hint: impl Into<String>) -> ProbeError {
-        ProbeError::new(ProbeErrorKind::Target, message, hint)
-    }
 }

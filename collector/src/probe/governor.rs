@@ -5,23 +5,24 @@
 //! at its own speed again.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use aya::Ebpf;
 use aya_log::EbpfLogger;
 use engine::event::{Note, NoteKind};
+use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
-use super::{attach::Functions, load::Shared};
+use super::{functions::Functions, load::Shared};
 
-/// How often the counters are looked at: with the programs' own window (134 ms) at most, and a new link's time, a
-/// hot function is free again within 200 ms.
-const TICK: Duration = Duration::from_millis(40);
+/// How often the counters are looked at. A very hot function passes the limit early in the programs' window of 134 ms;
+/// with this and the time of a new link it is free again within 200 ms.
+const TICK: Duration = Duration::from_millis(20);
 
 /// What the capture and its governor both work on.
 pub(crate) struct Probes {
@@ -49,67 +50,64 @@ impl Common {
 }
 
 /// Runs until `stop` is closed.
-pub(crate) fn run(common: &Common, limit_hz: u64, stop: &Receiver<()>) {
-    let mut before = Rates::new();
+pub(crate) fn run(common: &Common, stop: &Receiver<()>) {
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(TICK) {
-        tick(common, limit_hz, &mut before);
+        tick(common);
     }
 }
 
-/// Calls of each function at the last tick.
-struct Rates {
-    calls: HashMap<u32, u64>,
-    at: Instant,
-}
-
-impl Rates {
-    fn new() -> Rates {
-        Rates { calls: HashMap::new(), at: Instant::now() }
-    }
-}
-
-fn tick(common: &Common, limit_hz: u64, before: &mut Rates) {
+fn tick(common: &Common) {
     let mut probes = common.lock();
-    if let Some(logger) = &mut probes.logger {
+    let Probes { ebpf, functions, notes, logger } = &mut *probes;
+    if let Some(logger) = logger {
         logger.flush();
     }
     let gone = |pid: u32| !common.shared.is_tracked(pid);
-    if probes.functions.processes().any(gone) {
-        probes.functions.remove_processes(&gone);
+    if functions.processes().any(gone) {
+        functions.remove_processes(&gone);
     }
-
-    let now = Instant::now();
-    let elapsed = now.duration_since(before.at).as_secs_f64().max(1e-3);
-    let mut hot = HashMap::new();
-    let mut calls = HashMap::new();
-    for number in probes.functions.probed() {
-        let Some(counters) = common.shared.function(number) else { continue };
-        if counters.cut_ns != 0 {
-            let new = counters.calls.saturating_sub(before.calls.get(&number).copied().unwrap_or(0));
-            // A burst is shorter than a tick: it was above the limit all the same.
-            let rate = ((new as f64 / elapsed) as u64).max(limit_hz);
-            hot.insert(number, (counters.cut_ns, rate));
-        } else {
-            calls.insert(number, counters.calls);
+    let mut hot = BTreeMap::new();
+    for number in functions.probed() {
+        if let Some(counters) = common.shared.function(number)
+            && counters.cut_ns != 0
+        {
+            hot.insert(number, counters);
         }
     }
-    *before = Rates { calls, at: now };
     if hot.is_empty() {
         return;
     }
-    let Probes { ebpf, functions, notes, .. } = &mut *probes;
     if let Err(error) = functions.shed(ebpf, &|number| hot.contains_key(&number)) {
         log::warn!("functions called too often keep their probes: {error}");
     }
-    let mut hot: Vec<_> = hot.into_iter().collect();
-    hot.sort_by_key(|(number, (cut_ns, _))| (*cut_ns, *number));
-    for same in hot.chunk_by(|a, b| a.1.0 == b.1.0) {
+    for (number, counters) in hot {
         notes.push(Note {
-            time_ns: same[0].1.0,
-            kind: NoteKind::ProbesOff {
-                functions: same.iter().map(|(number, _)| *number).collect(),
-                rates: same.iter().map(|(_, (_, rate))| *rate).collect(),
-            },
+            time_ns: counters.cut_ns,
+            kind: NoteKind::ProbesOff { functions: vec![number], rates: vec![rate_when_cut(&counters)] },
         });
+    }
+}
+
+/// Calls per second in the window in which the limit was passed, up to then. At least the limit, since the window had
+/// not ended.
+fn rate_when_cut(counters: &FunctionCounters) -> u64 {
+    let start_ns = counters.window << RATE_WINDOW_SHIFT;
+    let elapsed_ns = counters.cut_ns.saturating_sub(start_ns).max(1);
+    let rate = u128::from(counters.window_calls) * 1_000_000_000 / u128::from(elapsed_ns);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_of_the_window_up_to_the_cut() {
+        let window = 1u64 << RATE_WINDOW_SHIFT;
+        let counters =
+            FunctionCounters { calls: 9, window: 3, window_calls: 500, cut_ns: 3 * window + 5_000_000 };
+        assert_eq!(rate_when_cut(&counters), 100_000);
+        let at_once = FunctionCounters { cut_ns: 3 * window, ..counters };
+        assert_eq!(rate_when_cut(&at_once), 500_000_000_000);
     }
 }

@@ -1,23 +1,27 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
-//! Read in this order: `btf` and `layout` look up the kernel's structs;
-//! `object` and `load` bring the programs in; `attach` puts them on tracepoints and functions; `governor` takes
-//! the probes off functions that are too hot; `ring` drains records; `counters` knows what was lost; [`Capture`]
-//! is all of it together.
+//! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
+//! `attach` puts them on tracepoints, `functions` on functions; `filter` says which processes count; `governor`
+//! takes the probes off functions that are too hot; `ring` drains records; `counters` knows what was lost;
+//! [`Capture`] is all of it together.
 
 mod attach;
 mod btf;
 mod capture;
 mod counters;
 mod error;
+mod filter;
+mod functions;
 mod governor;
 mod layout;
 mod load;
 mod object;
+mod options;
 mod ring;
 mod shared;
 
-pub use capture::{Capture, CaptureOptions, ProbeFunction, ProgramCost, StopSummary, now_ns};
+pub use capture::{Capture, ProgramCost, StopSummary, now_ns};
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use object::has_programs;
+pub use options::{CaptureOptions, ProbeFunction};

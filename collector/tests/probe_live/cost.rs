@@ -166,3 +166,28 @@ fn cost_of_many_functions() {
         );
     }
 }
+
+#[test]
+#[ignore = "a measurement"]
+fn time_until_a_hot_function_is_free() {
+    let Some(_turn) = live("time_until_a_hot_function_is_free") else { return };
+    let source = r#"
+volatile long sink;
+__attribute__((noinline)) void hot(long x) { sink += x; }
+int main(void) { gate(); for (;;) hot(1); }
+"#;
+    let program = compile("c", &format!("{GATE}{source}"), &["-no-pie"]);
+    let code = program.code("hot");
+    for rate in [100, 1_000, 10_000] {
+        let mut target = program.start();
+        let mut options = crate::support::options(target.pid());
+        options.functions = program.functions(&["hot"]);
+        options.max_rate_hz = rate;
+        let capture = collector::probe::Capture::start(options).expect("capture");
+        target.open_gate();
+        let start = std::time::Instant::now();
+        while target.memory(code.address, 1) != code.bytes[..1] {}
+        println!("limit {rate}/s: free after {} ms", start.elapsed().as_millis());
+        drop(capture);
+    }
+}

@@ -156,7 +156,7 @@ fn hot_functions_lose_their_probes() {
     assert_eq!(offs.len(), 1, "{:?}", recorded.notes);
     let (off_ns, functions, rates) = &offs[0];
     assert_eq!(functions, &[0]);
-    assert!(rates[0] >= 2_000);
+    assert!(rates[0] >= 1_990, "{rates:?}");
     let last_entry = recorded
         .records
         .iter()

@@ -245,3 +245,30 @@ fn rust_panics_pass_through_probed_frames() {
     assert_eq!(recorded.entries_and_exits(1), (1013, 1013 - 338));
     assert_eq!(recorded.entries_and_exits(2), (1013, 1013 - 338));
 }
+
+/// A thread with more open frames than the programs keep loses nothing; only recursion down there is not folded.
+#[test]
+fn very_deep_stacks_are_recorded_to_the_bottom() {
+    let Some(_turn) = live("very_deep_stacks_are_recorded_to_the_bottom") else { return };
+    const DEPTH: usize = 150;
+    let mut source = format!(
+        "{GATE}#include <stdio.h>\nvolatile long sink;\n\
+         __attribute__((noinline)) long f{DEPTH}(long x) {{ return x ? f{DEPTH}(x - 1) + 1 : sink; }}\n"
+    );
+    for level in (0..DEPTH).rev() {
+        let next = level + 1;
+        source += &format!("__attribute__((noinline)) long f{level}(long x) {{ return f{next}(x) + 1; }}\n");
+    }
+    source += "int main(void) { gate(); for (int i = 0; i < 3; i++) printf(\"%ld\\n\", f0(4)); return 0; }\n";
+    let program = compile("c", &source, &[]);
+    let plain = program.run_plain();
+    let names: Vec<String> = (0..=DEPTH).map(|level| format!("f{level}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let recorded = record(&program, &names);
+    assert_eq!(recorded.outcome, plain);
+    for level in 0..DEPTH as u32 {
+        assert_eq!(recorded.entries_and_exits(level), (3, 3), "f{level}");
+    }
+    assert_eq!(recorded.entries_and_exits(DEPTH as u32), (3 * 5, 3 * 5));
+    assert_eq!(recorded.loss.lost(), 0);
+}

@@ -1,0 +1,287 @@
+//! Probes on functions of the target.
+//!
+//! Functions of one process are spread over few links (closing one takes the kernel about 40 ms whatever its size),
+//! each with entries and exits of its functions. A link is never changed: to take probes off some functions a new
+//! link without them is attached, then the valid generation of its slot is switched, then the old one is closed.
+//! While both are there the programs believe the valid one only.
+
+use std::{
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+    thread::JoinHandle,
+};
+
+use aya::{
+    Ebpf,
+    programs::{
+        UProbe,
+        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
+    },
+};
+use probe_abi::{Cookie, MAX_GROUPS};
+
+use super::{
+    attach::{Link, close_together, program},
+    error::{ProbeError, ProbeErrorKind},
+    load::Shared,
+    options::ProbeFunction,
+};
+
+/// Most links that the functions of one process are spread over.
+const LINKS_PER_PROCESS: usize = 8;
+/// Functions per link from which on one more link is worth while: smaller links are replaced faster.
+const FUNCTIONS_PER_LINK: usize = 64;
+
+/// The function probes of all recorded processes.
+pub(crate) struct Functions {
+    shared: Arc<Shared>,
+    groups: Vec<Group>,
+    /// Whether a slot for generations is taken.
+    slots: Vec<bool>,
+    loaded: bool,
+    closing: Vec<JoinHandle<()>>,
+    refused: Vec<u32>,
+}
+
+/// Functions of one file in one process that share their links.
+struct Group {
+    pid: NonZeroU32,
+    binary: PathBuf,
+    slot: u8,
+    generation: u16,
+    functions: Vec<ProbeFunction>,
+    links: Vec<UProbeLink>,
+}
+
+impl Functions {
+    pub(crate) fn new(shared: Arc<Shared>) -> Functions {
+        Functions {
+            shared,
+            groups: Vec::new(),
+            slots: vec![false; MAX_GROUPS],
+            loaded: false,
+            closing: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Puts probes on `functions` of process `pid`, but for those that were called too often in another one.
+    pub(crate) fn add(
+        &mut self,
+        ebpf: &mut Ebpf,
+        pid: u32,
+        mut functions: Vec<ProbeFunction>,
+    ) -> Result<(), ProbeError> {
+        functions
+            .retain(|function| self.shared.function(function.id).is_none_or(|counters| counters.cut_ns == 0));
+        let pid = NonZeroU32::new(pid).ok_or_else(|| {
+            ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
+        })?;
+        for (binary, functions) in split(functions) {
+            let Some(slot) = self.slots.iter().position(|taken| !taken) else {
+                return Err(ProbeError::new(
+                    ProbeErrorKind::Failed,
+                    format!("too many processes with function probes: process {pid} gets none"),
+                    "record fewer processes at once, or use --no-uprobes",
+                ));
+            };
+            let slot_byte = u8::try_from(slot).unwrap_or(u8::MAX);
+            let mut group =
+                Group { pid, binary, slot: slot_byte, generation: 0, functions, links: Vec::new() };
+            self.replace(ebpf, &mut group)?;
+            if let Some(taken) = self.slots.get_mut(slot) {
+                *taken = true;
+            }
+            self.groups.push(group);
+        }
+        Ok(())
+    }
+
+    /// Attaches new links for the group's functions, makes them the valid ones and closes the old ones.
+    fn replace(&mut self, ebpf: &mut Ebpf, group: &mut Group) -> Result<(), ProbeError> {
+        let probe: &mut UProbe = program(ebpf, "function_probe")?;
+        if !self.loaded {
+            probe.load().map_err(|error| ProbeError::from_cause("program function_probe", &error))?;
+            self.loaded = true;
+        }
+        // 0 is no generation: an empty slot has it.
+        let generation = group.generation.checked_add(1).unwrap_or(1);
+        let mut links = Vec::new();
+        let mut refused = Vec::new();
+        attach_some(probe, group, generation, &group.functions, &mut links, &mut refused)?;
+        if let Some(valid) = self.shared.generations.word(usize::from(group.slot)) {
+            valid.store(u64::from(generation), Ordering::SeqCst);
+        }
+        group.generation = generation;
+        group.functions.retain(|function| !refused.contains(&function.id));
+        self.refused.extend(refused);
+        let old = std::mem::replace(&mut group.links, links);
+        self.close(old);
+        Ok(())
+    }
+
+    /// Takes the probes off the functions that `hot` names. On an error the old probes stay where they are.
+    pub(crate) fn shed(&mut self, ebpf: &mut Ebpf, hot: &dyn Fn(u32) -> bool) -> Result<(), ProbeError> {
+        let mut groups = std::mem::take(&mut self.groups);
+        let mut result = Ok(());
+        for group in &mut groups {
+            let before = group.functions.len();
+            group.functions.retain(|function| !hot(function.id));
+            if group.functions.len() == before {
+                continue;
+            }
+            if let Err(error) = self.replace(ebpf, group) {
+                result = Err(error);
+            }
+        }
+        self.groups = groups;
+        result
+    }
+
+    /// Takes all probes off the processes that `gone` names.
+    pub(crate) fn remove_processes(&mut self, gone: &dyn Fn(u32) -> bool) {
+        let (removed, kept) =
+            std::mem::take(&mut self.groups).into_iter().partition(|group: &Group| gone(group.pid.get()));
+        self.groups = kept;
+        for group in removed {
+            let slot = usize::from(group.slot);
+            if let Some(valid) = self.shared.generations.word(slot) {
+                valid.store(0, Ordering::SeqCst);
+            }
+            if let Some(taken) = self.slots.get_mut(slot) {
+                *taken = false;
+            }
+            self.close(group.links);
+        }
+        self.closing.retain(|thread| !thread.is_finished());
+    }
+
+    fn close(&mut self, links: Vec<UProbeLink>) {
+        self.closing.extend(close_together(links.into_iter().map(|link| Box::new(link) as Link).collect()));
+    }
+
+    /// Numbers of all functions that have probes now.
+    pub(crate) fn probed(&self) -> impl Iterator<Item = u32> {
+        self.groups.iter().flat_map(|group| &group.functions).map(|function| function.id)
+    }
+
+    /// Processes that have function probes.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
+        self.groups.iter().map(|group| group.pid.get())
+    }
+
+    /// Functions whose instructions the kernel did not want to probe; empties the list.
+    pub(crate) fn take_refused(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Takes all probes off, and gives the threads that are still at it.
+    pub(crate) fn close_all(&mut self) -> Vec<JoinHandle<()>> {
+        self.remove_processes(&|_| true);
+        std::mem::take(&mut self.closing)
+    }
+}
+
+/// Attaches `functions`; where the kernel refuses a link because of one of its instructions, halves are tried, so
+/// that only the refused functions go without.
+fn attach_some(
+    probe: &mut UProbe,
+    group: &Group,
+    generation: u16,
+    functions: &[ProbeFunction],
+    links: &mut Vec<UProbeLink>,
+    refused: &mut Vec<u32>,
+) -> Result<(), ProbeError> {
+    // Of an instruction that cannot be probed the kernel says ENOTSUPP, which only it knows, or EINVAL.
+    const ENOTSUPP: i32 = 524;
+    if functions.is_empty() {
+        return Ok(());
+    }
+    match attach_one(probe, group, generation, functions) {
+        Ok(link) => links.push(link),
+        Err(error) => match super::error::io_code(&error) {
+            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) if functions.len() > 1 => {
+                let (left, right) = functions.split_at(functions.len() / 2);
+                attach_some(probe, group, generation, left, links, refused)?;
+                attach_some(probe, group, generation, right, links, refused)?;
+            }
+            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) => {
+                log::debug!(
+                    "the kernel does not probe function {} of {}",
+                    functions[0].id,
+                    group.binary.display()
+                );
+                refused.extend(functions.iter().map(|function| function.id));
+            }
+            _ => {
+                let what = format!("cannot probe {} in process {}", group.binary.display(), group.pid);
+                return Err(ProbeError::from_cause(what, &error));
+            }
+        },
+    }
+    Ok(())
+}
+
+fn attach_one(
+    probe: &mut UProbe,
+    group: &Group,
+    generation: u16,
+    functions: &[ProbeFunction],
+) -> Result<UProbeLink, aya::programs::ProgramError> {
+    let points = functions.iter().flat_map(|function| {
+        let point = |offset: u64, exit: bool| UProbeAttachPoint {
+            location: UProbeAttachLocation::AbsoluteOffset(offset),
+            cookie: Some(Cookie { function: function.id, exit, group: group.slot, generation }.to_bits()),
+        };
+        std::iter::once(point(function.entry_offset, false))
+            .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
+    });
+    let id = probe.attach(points, &group.binary, UProbeScope::OneProcess(group.pid))?;
+    probe.take_link(id)
+}
+
+/// Sorts functions by file and cuts each file's into as many groups as are worth while.
+fn split(mut functions: Vec<ProbeFunction>) -> Vec<(PathBuf, Vec<ProbeFunction>)> {
+    functions.sort_by(|a, b| (&a.binary, a.entry_offset).cmp(&(&b.binary, b.entry_offset)));
+    let files = functions.chunk_by(|a, b| a.binary == b.binary).count().max(1);
+    let most = (LINKS_PER_PROCESS / files).max(1);
+    let mut groups = Vec::new();
+    for file in functions.chunk_by(|a, b| a.binary == b.binary) {
+        let count = file.len().div_ceil(FUNCTIONS_PER_LINK).clamp(1, most);
+        for chunk in file.chunks(file.len().div_ceil(count).max(1)) {
+            let binary = chunk.first().map_or(Path::new(""), |function| &function.binary);
+            groups.push((binary.to_owned(), chunk.to_vec()));
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(id: u32, binary: &str) -> ProbeFunction {
+        ProbeFunction {
+            id,
+            pid: None,
+            binary: binary.into(),
+            entry_offset: u64::from(id) * 16,
+            exit_offsets: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn functions_share_few_links() {
+        for (count, links) in [(0, 0), (1, 1), (64, 1), (65, 2), (512, 8), (5_000, 8)] {
+            let groups = split((0..count).map(|id| function(id, "/a")).collect());
+            assert_eq!(groups.len(), links, "{count} functions");
+            assert_eq!(groups.iter().map(|(_, functions)| functions.len()).sum::<usize>(), count as usize);
+        }
+        let mut two = (0..600).map(|id| function(id, "/a")).collect::<Vec<_>>();
+        two.extend((600..603).map(|id| function(id, "/b")));
+        let groups = split(two);
+        assert_eq!(groups.len(), 5);
+        assert_eq!(groups.iter().filter(|(binary, _)| binary == Path::new("/b")).count(), 1);
+    }
+}

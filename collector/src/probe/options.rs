@@ -1,0 +1,35 @@
+//! What to capture.
+
+use std::path::PathBuf;
+
+/// What to capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureOptions {
+    /// Processes (tgid) to record, all threads of each.
+    pub pids: Vec<u32>,
+    /// Record processes that they make, from their first instant.
+    pub children: bool,
+    /// Functions to probe in those processes.
+    pub functions: Vec<ProbeFunction>,
+    /// Probe functions at all.
+    pub uprobes: bool,
+    /// Bytes of each of at most eight rings; rounded up to a power of two.
+    pub ring_bytes: usize,
+    /// Calls per second above which a function loses its probes; 0 = never.
+    pub max_rate_hz: u64,
+}
+
+/// Where one function's probes go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeFunction {
+    /// The number in the records.
+    pub id: u32,
+    /// The process it is in, or `None` for all of [`CaptureOptions::pids`].
+    pub pid: Option<u32>,
+    /// A path that opens the file as mapped by the process, for example `/proc/PID/exe`.
+    pub binary: PathBuf,
+    /// Offset in the file of its first instruction.
+    pub entry_offset: u64,
+    /// Offsets in the file of each `ret` and each jump out of it; empty if its exits are not probed.
+    pub exit_offsets: Vec<u64>,
+}
