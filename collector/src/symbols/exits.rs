@@ -14,15 +14,11 @@
 //! function is [`Exits::Sure`] only if every byte is explained, as instructions that direct jumps, landing pads
 //! or a recognised `switch` table reach, or as padding.
 
-use super::code::{self, Flow, Step};
-use super::functions::{Function, FunctionKind, ModuleFunctions, cold_parent};
+use super::body::{Body, Levels};
+use super::code::{Flow, Step};
+use super::functions::{Function, FunctionKind, ModuleFunctions};
 use super::unsure::UnsureReason;
-use super::unwind::{LandingPads, UnwindFacts, UnwindTables};
-
-/// Largest function that is decoded, bytes.
-const MAX_FUNCTION_BYTES: u64 = 4 << 20;
-/// Most pieces (`.cold` parts) of one function.
-const MAX_PIECES: usize = 8;
+use super::unwind::UnwindTables;
 
 /// A function's exits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,116 +94,7 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
     start
 }
 
-/// A function's own instructions: its main piece and the `.cold` parts that it jumps to.
-struct Body {
-    function: Function,
-    index: usize,
-    pieces: Vec<Piece>,
-    /// Of all pieces, in order of address.
-    steps: Vec<Step>,
-    /// Where exceptions land; `None` if some table of them cannot be read.
-    landing: Option<Vec<u64>>,
-}
-
-struct Piece {
-    start: u64,
-    end: u64,
-    facts: Option<UnwindFacts>,
-}
-
 impl Body {
-    fn read(
-        module: &ModuleFunctions,
-        unwind: Option<&UnwindTables>,
-        index: usize,
-    ) -> Result<Body, UnsureReason> {
-        let function = module.functions()[index];
-        let mut body =
-            Body { function, index, pieces: Vec::new(), steps: Vec::new(), landing: Some(Vec::new()) };
-        body.add(module, unwind, index)?;
-        // A piece's jumps and landing pads may lead to further pieces.
-        while let Some(part) = body.missing_part(module) {
-            body.add(module, unwind, part)?;
-        }
-        body.steps.sort_unstable_by_key(|step| step.address);
-        Ok(body)
-    }
-
-    fn missing_part(&self, module: &ModuleFunctions) -> Option<usize> {
-        let jumps = self.steps.iter().filter_map(|step| match step.flow {
-            Flow::Jump(to) | Flow::Branch(to) => Some(to),
-            _ => None,
-        });
-        let pads = self.landing.iter().flatten().copied();
-        jumps.chain(pads).filter(|&to| !self.contains(to)).find_map(|to| self.cold_part_at(module, to))
-    }
-
-    fn add(
-        &mut self,
-        module: &ModuleFunctions,
-        unwind: Option<&UnwindTables>,
-        index: usize,
-    ) -> Result<(), UnsureReason> {
-        let function = &module.functions()[index];
-        if function.size == 0 {
-            return Err(UnsureReason::NoSize);
-        }
-        if function.size > MAX_FUNCTION_BYTES || self.pieces.len() >= MAX_PIECES {
-            return Err(UnsureReason::TooLarge);
-        }
-        let end = function.address.checked_add(function.size).ok_or(UnsureReason::Unreadable)?;
-        let section_ends = |section: &super::elf_file::Section| {
-            section.is_executable()
-                && section.contains(function.address)
-                && section.address.checked_add(section.size).is_some_and(|section_end| end <= section_end)
-        };
-        if !module.elf().sections.is_empty() && !module.elf().sections.iter().any(section_ends) {
-            return Err(UnsureReason::Unreadable);
-        }
-        // Aliases follow their function; the next function has to start at its end or later.
-        let next = module.functions().partition_point(|other| other.address <= function.address);
-        if module.functions().get(next).is_some_and(|other| other.address < end) {
-            return Err(UnsureReason::Overlap);
-        }
-        let bytes = module
-            .elf()
-            .read(function.file_offset, function.size, "a function", MAX_FUNCTION_BYTES)
-            .map_err(|_| UnsureReason::Unreadable)?;
-        self.steps.extend(code::decode(&bytes, function.address)?);
-        let facts = unwind.and_then(|tables| tables.facts(function.address));
-        match facts.as_ref().map(|facts| &facts.landing_pads) {
-            Some(LandingPads::At(pads)) => self.landing.iter_mut().for_each(|known| known.extend(pads)),
-            Some(LandingPads::Unreadable) => self.landing = None,
-            Some(LandingPads::None) | None => {}
-        }
-        self.pieces.push(Piece { start: function.address, end, facts });
-        Ok(())
-    }
-
-    fn contains(&self, address: u64) -> bool {
-        self.pieces.iter().any(|piece| (piece.start..piece.end).contains(&address))
-    }
-
-    /// The `.cold` part of this function that holds the address, by its name.
-    fn cold_part_at(&self, module: &ModuleFunctions, address: u64) -> Option<usize> {
-        let at = module.functions().partition_point(|other| other.address <= address).checked_sub(1)?;
-        let start = module.starting_at(module.functions()[at].address)?;
-        let part = &module.functions()[start];
-        if part.kind != FunctionKind::Cold || address - part.address >= part.size {
-            return None;
-        }
-        let parent = cold_parent(module.raw_name_bytes(part))?;
-        let names = module.functions()[self.index..].iter().take(64);
-        names
-            .take_while(|other| other.address == self.function.address)
-            .any(|other| module.raw_name_bytes(other) == parent)
-            .then_some(start)
-    }
-
-    fn step_at(&self, address: u64) -> Option<usize> {
-        self.steps.binary_search_by_key(&address, |step| step.address).ok()
-    }
-
     fn exits(&self, module: &ModuleFunctions) -> Result<Vec<u64>, UnsureReason> {
         let levels = Levels::new(self);
         let mut exits = self.direct_exits(module, &levels)?;
@@ -328,28 +215,5 @@ fn is_other_function(module: &ModuleFunctions, address: u64) -> bool {
     match module.starting_at(address) {
         Some(index) => module.functions()[index].kind != FunctionKind::Cold,
         None => module.is_plt(address),
-    }
-}
-
-/// The unwind tables' word on the stack's height, if it can be trusted: tables that are only right at calls
-/// (synchronous ones) do not know that a frame has been taken down before a `ret`.
-struct Levels<'a> {
-    pieces: &'a [Piece],
-}
-
-impl<'a> Levels<'a> {
-    fn new(body: &'a Body) -> Levels<'a> {
-        let levels = Levels { pieces: &body.pieces };
-        let mut returns = body.steps.iter().filter(|step| step.flow == Flow::Return);
-        if returns.all(|step| levels.at(step.address) != Some(false)) {
-            levels
-        } else {
-            Levels { pieces: &[] }
-        }
-    }
-
-    fn at(&self, address: u64) -> Option<bool> {
-        let piece = self.pieces.iter().find(|piece| (piece.start..piece.end).contains(&address))?;
-        piece.facts.as_ref()?.is_level(address)
     }
 }

@@ -5,6 +5,7 @@
 //! entries and exits, [`resolve`] answers what lies at an address (one serializable question and answer, so that
 //! a sandboxed child can take over).
 
+mod body;
 mod build_id;
 mod choose;
 mod code;
@@ -17,6 +18,7 @@ mod exits;
 mod functions;
 mod glob;
 mod landing_pads;
+mod left_out;
 mod name;
 mod origin;
 mod probeable;
@@ -26,11 +28,12 @@ mod unsure;
 mod unwind;
 
 pub use build_id::{BuildId, NotABuildId};
-pub use choose::{Choice, ChosenFunction, LeftOut, Selection, choose};
+pub use choose::{Choice, ChosenFunction, Selection, choose};
 pub use elf_file::{ElfFile, Section, Segment};
 pub use error::SymbolError;
 pub use exits::{Analysis, Exits, analyse};
 pub use functions::{Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, unnamed};
+pub use left_out::LeftOut;
 pub use name::{MAX_NAME_BYTES, demangled, safe, safe_bytes, safe_path, safe_within};
 pub use resolve::{
     Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
