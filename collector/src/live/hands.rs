@@ -37,6 +37,8 @@ pub struct Hands {
     pub child: Option<GatedChild>,
     /// When it began.
     pub started: Instant,
+    /// How long it captured, once that is over.
+    pub captured: Option<Duration>,
     /// The last counts.
     pub counts: LiveCounts,
     /// Functions that lost their probes.
@@ -84,7 +86,10 @@ impl Hands {
 
     fn do_one(&mut self, effect: Effect, control: &Control) {
         match effect {
-            Effect::StopCapture => self.command(Command::Stop { pids: control.alive().collect() }),
+            Effect::StopCapture => {
+                self.captured = Some(self.started.elapsed());
+                self.command(Command::Stop { pids: control.alive().collect() });
+            }
             Effect::SkipLastReport => self.skip_last_report.store(true, Ordering::Relaxed),
             Effect::CloseScreen => {
                 self.keyboard = None;
@@ -127,7 +132,7 @@ impl Hands {
                 }
             }
             Effect::ShowEnded => {
-                let elapsed = self.started.elapsed();
+                let elapsed = *self.captured.get_or_insert_with(|| self.started.elapsed());
                 if let Some((_, state)) = &mut self.screen {
                     state.elapsed = elapsed;
                     state.phase = Phase::Ended(ended_text(control, &state.subject));

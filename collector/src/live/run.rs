@@ -95,7 +95,7 @@ pub struct Ended {
     pub report: Option<Arc<Snapshot>>,
     /// Left without finishing, because the user insisted.
     pub aborted: bool,
-    /// How long it ran.
+    /// How long it captured.
     pub elapsed: Duration,
 }
 
@@ -140,6 +140,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         screen: setup.screen,
         child: setup.child,
         started: Instant::now(),
+        captured: None,
         counts: LiveCounts::default(),
         taken_off: BTreeSet::new(),
         more_functions: Vec::new(),
@@ -167,7 +168,18 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         }
     };
     let child_status = control.child_status().or_else(|| hands.last_status(control.stop_reason()));
-    let Hands { counts, taken_off, more_functions, report, started, screen, keyboard, commands, .. } = hands;
+    let Hands {
+        counts,
+        taken_off,
+        more_functions,
+        report,
+        started,
+        captured,
+        screen,
+        keyboard,
+        commands,
+        ..
+    } = hands;
     drop((keyboard, screen, commands));
     let file = if aborted {
         None
@@ -187,7 +199,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         file,
         report,
         aborted,
-        elapsed: started.elapsed(),
+        elapsed: captured.unwrap_or_else(|| started.elapsed()),
     })
 }
 

@@ -14,8 +14,8 @@ pub struct Stretch {
     span_ns: u64,
     max_events: usize,
     complete_to_ns: u64,
-    /// Where the start had to move for the number of records.
-    cut_to_ns: u64,
+    /// Where the start had to move for the number of records, if it had to.
+    cut_to_ns: Option<u64>,
     /// Losses since the start of the recording, and from when on they had that value. The first one holds at the
     /// stretch's start.
     losses: VecDeque<(u64, LossCounts)>,
@@ -30,7 +30,7 @@ impl Stretch {
             span_ns,
             max_events: max_events.max(GIVE_UP),
             complete_to_ns: start_ns,
-            cut_to_ns: start_ns,
+            cut_to_ns: None,
             losses: VecDeque::from([(start_ns, LossCounts::default())]),
         }
     }
@@ -82,8 +82,8 @@ impl Stretch {
 
     /// Whether it is shorter than asked for, because it holds as many records as it may.
     pub fn is_cut(&self) -> bool {
-        self.cut_to_ns == self.window.start_ns()
-            && self.cut_to_ns > self.complete_to_ns.saturating_sub(self.span_ns)
+        let wanted_ns = self.complete_to_ns.saturating_sub(self.span_ns);
+        self.cut_to_ns.is_some_and(|cut_ns| cut_ns == self.window.start_ns() && cut_ns > wanted_ns)
     }
 
     fn move_start(&mut self, start_ns: u64) {
@@ -98,7 +98,7 @@ impl Stretch {
         // At least one record leaves, even if many have the same time.
         let start_ns = first.header().time_ns.saturating_add(1);
         self.move_start(start_ns);
-        self.cut_to_ns = self.window.start_ns();
+        self.cut_to_ns = Some(self.window.start_ns());
     }
 
     fn forget_losses(&mut self) {
@@ -149,6 +149,13 @@ mod tests {
         assert_eq!(recording.facts.start_ns, 1_600);
         let times: Vec<u64> = recording.events.iter().map(|event| event.header().time_ns).collect();
         assert_eq!(times, (1_600..=1_900).step_by(10).collect::<Vec<_>>());
+        assert!(!stretch.is_cut());
+    }
+
+    #[test]
+    fn a_window_that_is_not_yet_full_is_not_cut() {
+        let mut stretch = Stretch::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
+        stretch.take(&batch(1_000..1_050, 1_050, 0));
         assert!(!stretch.is_cut());
     }
 

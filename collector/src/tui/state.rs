@@ -40,8 +40,6 @@ pub struct State {
 /// How far the measurement is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Probes are being put in place.
-    Attaching,
     /// Events come.
     Running,
     /// The target has ended, with this explanation. The last report stays.
@@ -94,7 +92,7 @@ impl State {
         State {
             subject,
             cpus,
-            phase: Phase::Attaching,
+            phase: Phase::Running,
             counts: LiveCounts::default(),
             elapsed: Duration::ZERO,
             window,

@@ -67,16 +67,10 @@ fn a_full_report() {
 }
 
 #[test]
-fn before_the_probes_are_in_place() {
-    let mut state = samples::state();
-    state.phase = Phase::Attaching;
-    state.remark = Some("output of the program goes to /tmp/longpole-top-1.log".to_owned());
-    check("attaching", state);
-}
-
-#[test]
 fn before_the_first_report() {
-    check("collecting", samples::state());
+    let mut state = samples::state();
+    state.remark = Some("the program's output goes to /tmp/longpole-top-1.log".to_owned());
+    check("collecting", state);
 }
 
 #[test]

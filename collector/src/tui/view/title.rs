@@ -10,7 +10,6 @@ use ratatui::widgets::{Paragraph, Wrap};
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Theme) {
     let badge = match &state.phase {
         _ if state.paused() => Some(" PAUSED "),
-        Phase::Attaching => Some(" ATTACHING "),
         Phase::Running => None,
         Phase::Ended(_) => Some(" ENDED "),
     };
@@ -25,9 +24,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Them
         });
         facts.push(window(snapshot.window_ns, state));
     }
-    if state.phase != Phase::Attaching {
-        facts.push(format!("up {}", clock(state.elapsed.as_secs())));
-    }
+    facts.push(format!("up {}", clock(state.elapsed.as_secs())));
     let facts = facts.join(" · ");
     let room = usize::from(left.width).saturating_sub("longpole top ".len() + facts.chars().count() + 3);
     let line = Line::from(vec![
@@ -61,7 +58,6 @@ fn clock(seconds: u64) -> String {
 
 pub(super) fn draw_headline(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Theme) {
     let (text, style) = match (&state.phase, state.shown()) {
-        (Phase::Attaching, _) => ("Putting probes in place …".to_owned(), theme.quiet()),
         (_, Some(snapshot)) => match &snapshot.headline {
             Some(headline) => (clean(headline).into_owned(), theme.headline()),
             None => (
