@@ -96,12 +96,17 @@ struct Screen {
 }
 
 impl Screen {
+    /// This test again, as the program in the terminal.
     fn start(what: &str) -> Screen {
-        let size = PtySize { rows: LINES, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).expect("pty");
         let mut command = CommandBuilder::new(std::env::current_exe().expect("own path"));
         command.args(["--exact", "child", "--ignored", "--nocapture"]);
         command.env("LONGPOLE_TEST_SCREEN", what);
+        Screen::run(command)
+    }
+
+    fn run(mut command: CommandBuilder) -> Screen {
+        let size = PtySize { rows: LINES, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("pty");
         command.env("TERM", "xterm-256color");
         command.env("LC_ALL", "C.UTF-8");
         command.env_remove("NO_COLOR");
@@ -242,4 +247,35 @@ fn a_panic_gives_the_terminal_back_and_is_readable() {
     assert_ne!(code, 0);
     assert!(!alternate);
     assert!(text.contains("a bug on purpose"), "{text}");
+}
+
+#[test]
+fn a_real_process_on_the_screen() {
+    let longpole = env!("CARGO_BIN_EXE_longpole");
+    let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+    let pid = busy.id().to_string();
+    let trial =
+        std::process::Command::new(longpole).args(["top", "--once", "--window=1s", "-p", &pid]).output();
+    let trial = trial.expect("longpole");
+    if trial.status.code() == Some(77) {
+        println!("SKIP a_real_process_on_the_screen: {}", String::from_utf8_lossy(&trial.stderr));
+        busy.kill().expect("killed");
+        busy.wait().expect("waited");
+        return;
+    }
+    let mut command = CommandBuilder::new(longpole);
+    command.args(["top", "--refresh=300ms", "-p", &pid]);
+    let mut screen = Screen::run(command);
+    screen.wait_for_text(&format!("(pid {pid})"));
+    screen.wait_for_text("report took");
+    screen.press("?");
+    screen.wait_for_text("How to read this");
+    screen.press("?");
+    busy.kill().expect("killed");
+    busy.wait().expect("waited");
+    screen.wait_for_text("ENDED");
+    screen.wait_for_text("has ended. The last report stays; q quits.");
+    screen.press("q");
+    let (code, text, alternate) = screen.end();
+    assert_eq!((code, alternate), (0, false), "{text}");
 }

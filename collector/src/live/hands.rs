@@ -72,6 +72,7 @@ impl Hands {
                     // Reaps the command: otherwise its zombie would stay.
                     if let Some(Ok(Some(status))) = self.child.as_mut().map(GatedChild::try_wait) {
                         control.child_ended(status);
+                        self.tell_end(control);
                     }
                     let gone: Vec<u32> = control.alive().filter(|pid| !(self.alive)(*pid)).collect();
                     for pid in gone {
@@ -135,11 +136,21 @@ impl Hands {
                 let elapsed = *self.captured.get_or_insert_with(|| self.started.elapsed());
                 if let Some((_, state)) = &mut self.screen {
                     state.elapsed = elapsed;
-                    state.phase = Phase::Ended(ended_text(control, &state.subject));
-                    self.dirty = true;
+                    state.phase = Phase::Ended(String::new());
                 }
+                self.tell_end(control);
             }
             Effect::CheckAlive | Effect::Leave | Effect::Abort => {}
+        }
+    }
+
+    /// Says how it ended, once it has.
+    fn tell_end(&mut self, control: &Control) {
+        if let Some((_, state)) = &mut self.screen
+            && let Phase::Ended(text) = &mut state.phase
+        {
+            *text = ended_text(control, &state.subject);
+            self.dirty = true;
         }
     }
 

@@ -33,15 +33,14 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let file = output.as_ref().map(OutputFile::writer).transpose()?;
     let Attached { subject, pids, source, facts, functions, child, remarks, .. } =
         attach(&plan.capture, file)?;
-    let remark = output.as_ref().map(OutputFile::sentence);
-    for remark in remarks.iter().chain(&remark).filter(|_| plan.once) {
+    for remark in remarks.iter().filter(|_| plan.once) {
         eprintln!("{}", style::for_stderr().text(remark));
     }
     let screen = if plan.once {
         None
     } else {
         let mut state = State::new(subject, plan.cpus.clone(), plan.window);
-        state.remark = remark.clone();
+        state.remark = output.as_ref().map(OutputFile::sentence);
         let guard = Guard::take().map_err(|error| {
             UserError::runtime(
                 format!("cannot use the terminal: {error}"),

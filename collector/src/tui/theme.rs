@@ -5,20 +5,17 @@ use ratatui::style::{Color, Modifier, Style};
 /// How things look. Without colours everything stays told apart by bold, reversed or words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    colours: bool,
+    /// Colours may be used.
+    pub colours: bool,
+    /// Characters beyond ASCII may be used.
+    pub unicode: bool,
 }
 
 impl Theme {
-    /// Colours on or off.
-    pub fn new(colours: bool) -> Theme {
-        Theme { colours }
-    }
-
-    /// As the user's environment asks: `NO_COLOR` (not empty) and `TERM=dumb` switch colours off.
+    /// As the user's environment asks, like everything on standard output.
     pub fn from_environment() -> Theme {
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Theme::new(!no_color && !dumb)
+        let style = crate::present::style::for_stdout();
+        Theme { colours: style.colour, unicode: style.unicode }
     }
 
     /// Something is wrong with the data.

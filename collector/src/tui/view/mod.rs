@@ -1,5 +1,6 @@
 //! Drawing: one part of the screen per file.
 
+mod ascii;
 mod body;
 mod header;
 mod help;
@@ -54,6 +55,9 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, theme: Theme) {
     keys::draw(frame, areas.keys, theme);
     if state.help {
         help::draw(frame, frame.area(), theme);
+    }
+    if !theme.unicode {
+        ascii::only(frame.buffer_mut());
     }
 }
 

@@ -6,16 +6,22 @@ use engine::event::LossCounts;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::style::Color;
+use ratatui::style::{Color, Modifier};
 use std::path::Path;
 use std::sync::Arc;
 
 const SIZES: [(u16, u16); 2] = [(80, 24), (160, 40)];
 
+const THEME: Theme = Theme { colours: true, unicode: true };
+
 fn render(state: &mut State, columns: u16, lines: u16) -> Buffer {
+    render_as(state, columns, lines, THEME)
+}
+
+fn render_as(state: &mut State, columns: u16, lines: u16, theme: Theme) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("test terminal");
     state.set_page_rows(super::table_rows(state, columns, lines));
-    terminal.draw(|frame| draw(frame, state, Theme::new(true))).expect("draw");
+    terminal.draw(|frame| draw(frame, state, theme)).expect("draw");
     terminal.backend().buffer().clone()
 }
 
@@ -96,7 +102,7 @@ fn events_were_lost() {
     state.counts.loss = LossCounts { dropped: 40_000, missed: 2, ..LossCounts::default() };
     let buffer = render(&mut state, 80, 24);
     let red = buffer.content().iter().filter(|cell| cell.fg == Color::Red).map(|cell| cell.symbol());
-    assert!(red.collect::<String>().contains("lost 1,234 (40,002 since the start)"));
+    assert!(red.collect::<String>().contains("lost 1,234 (40,002 in all)"));
     check("lossy", state);
 }
 
@@ -165,6 +171,33 @@ fn no_size_of_screen_panics() {
             }
         }
     }
+}
+
+#[test]
+fn a_terminal_without_utf_8_gets_ascii_in_the_same_places() {
+    let mut states = vec![showing(samples::snapshot()), showing(samples::hostile_snapshot())];
+    assert!(states[0].apply(Action::Help));
+    for mut state in states {
+        let wide = render_as(&mut state, 80, 24, THEME);
+        let ascii = render_as(&mut state, 80, 24, Theme { unicode: false, ..THEME });
+        assert!(ascii.content().iter().all(|cell| cell.symbol().is_ascii()), "{}", text(&ascii));
+        for (wide, ascii) in wide.content().iter().zip(ascii.content()) {
+            if wide.symbol().is_ascii() && ascii.symbol() != "?" {
+                assert_eq!(wide.symbol(), ascii.symbol());
+            }
+        }
+    }
+}
+
+#[test]
+fn without_colours_losses_are_still_told_apart() {
+    let mut snapshot = samples::snapshot();
+    snapshot.report.trust.lost = 5;
+    let mut state = showing(snapshot);
+    let buffer = render_as(&mut state, 80, 24, Theme { colours: false, ..THEME });
+    assert!(buffer.content().iter().all(|cell| cell.fg == Color::Reset));
+    let reversed = buffer.content().iter().filter(|cell| cell.modifier.contains(Modifier::REVERSED));
+    assert!(reversed.map(|cell| cell.symbol()).collect::<String>().contains("lost 5"));
 }
 
 #[test]

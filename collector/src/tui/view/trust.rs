@@ -14,7 +14,7 @@ pub(super) fn lines(state: &State) -> u16 {
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Theme) {
     let width = usize::from(area.width);
-    let mut all = vec![Line::styled(position(state, width), theme.quiet()), counts(state, theme)];
+    let mut all = vec![Line::styled(position(state, width), theme.quiet()), counts(state, width, theme)];
     all.extend(folded(state).map(|text| Line::raw(fit(&text, width))));
     all.extend(finding(state).map(|text| Line::raw(fit_end(&text, width))));
     all.extend(remark(state).map(|text| Line::styled(fit(&text, width), theme.quiet())));
@@ -37,11 +37,11 @@ fn position(state: &State, width: usize) -> String {
     format!("{}{text}───", "─".repeat(width.saturating_sub(3 + text.chars().count())))
 }
 
-fn counts(state: &State, theme: Theme) -> Line<'static> {
+fn counts(state: &State, width: usize, theme: Theme) -> Line<'static> {
     let trust = state.shown().map(|snapshot| snapshot.report.trust).unwrap_or_default();
     let since_start = state.counts.loss.lost();
     let lost = if since_start > trust.lost {
-        format!("lost {} ({} since the start)", grouped(trust.lost), grouped(since_start))
+        format!("lost {} ({} in all)", grouped(trust.lost), grouped(since_start))
     } else {
         format!("lost {}", grouped(trust.lost))
     };
@@ -55,10 +55,16 @@ fn counts(state: &State, theme: Theme) -> Line<'static> {
     if let Some(snapshot) = state.shown() {
         rest.push(format!("report took {}", duration(snapshot.took.as_nanos() as f64)));
     }
-    Line::from(vec![
-        Span::styled(lost, if is_lossy { theme.alarm() } else { theme.chosen() }),
-        Span::raw(format!(" · {}", rest.join(" · "))),
-    ])
+    let mut text = String::new();
+    let mut room = width.saturating_sub(lost.chars().count());
+    for part in rest {
+        // What does not fit whole says nothing; the most important comes first.
+        let Some(less) = room.checked_sub(part.chars().count() + 3) else { break };
+        room = less;
+        text.push_str(&format!(" · {part}"));
+    }
+    let style = if is_lossy { theme.alarm() } else { theme.chosen() };
+    Line::from(vec![Span::styled(lost, style), Span::raw(text)])
 }
 
 /// Unknown thread time as a share of all thread time in the window.
