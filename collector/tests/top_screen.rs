@@ -181,7 +181,7 @@ fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
     screen.wait_for_text("predicted speed-up");
     // A report has come: three CPU counts, sorted by the largest.
     screen.wait_for_text("[4]");
-    screen.wait_for_text("report took");
+    screen.wait_for_text("No function stands out");
     assert!(screen.parser.screen().alternate_screen());
     screen.press("\x1b[D");
     screen.wait_for_text("[2]");
@@ -216,7 +216,7 @@ fn control_c_quits() {
 #[test]
 fn another_size_is_another_picture() {
     let mut screen = Screen::start("run");
-    screen.wait_for_text("report took");
+    screen.wait_for_text("No function stands out");
     let wide = PtySize { rows: 40, cols: 160, pixel_width: 0, pixel_height: 0 };
     screen.parser.screen_mut().set_size(NonZero::new(40).expect("40"), NonZero::new(160).expect("160"));
     screen.master.resize(wide).expect("resize");
@@ -267,7 +267,7 @@ fn a_real_process_on_the_screen() {
     command.args(["top", "--refresh=300ms", "-p", &pid]);
     let mut screen = Screen::run(command);
     screen.wait_for_text(&format!("(pid {pid})"));
-    screen.wait_for_text("report took");
+    screen.wait_for_text("No function stands out");
     screen.press("?");
     screen.wait_for_text("How to read this");
     screen.press("?");
