@@ -183,6 +183,23 @@ fn a_launched_command_is_recorded_from_its_first_call_and_its_exit_code_is_ours(
 }
 
 #[test]
+fn calls_below_the_depth_limit_are_not_recorded() {
+    let Some(place) = place("calls_below_the_depth_limit_are_not_recorded") else { return };
+    let file = place.file("depth.lp");
+    let target = place.target.to_string_lossy();
+    let output = longpole(&["record", "--depth", "2", "-o", &file, "--", &target, "97"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (recording, _) = session(&file);
+    // work → compute, work → locked; not work → locked → compute.
+    assert_eq!((calls(&recording, "work"), calls(&recording, "locked")), (2, 2 * 97));
+    assert_eq!(calls(&recording, "compute"), 2 * 97);
+    let leaves = |event: &&probe_abi::Record| matches!(event, probe_abi::Record::FunctionExit(_));
+    let enters = |event: &&probe_abi::Record| matches!(event, probe_abi::Record::FunctionEnter(_));
+    let count = |kind: fn(&&probe_abi::Record) -> bool| recording.events.iter().filter(kind).count();
+    assert_eq!(count(leaves), count(enters), "every recorded call has its end");
+}
+
+#[test]
 fn a_commands_signal_is_ours() {
     let Some(place) = place("a_commands_signal_is_ours") else { return };
     let file = place.file("signal.lp");

@@ -34,6 +34,9 @@ pub struct Settings {
     pub ring_wake_bytes: u32,
     /// Calls of one function in one rate window after which it is cut off; 0 = never.
     pub calls_per_window: u32,
+    /// Open probed calls of one thread from which on further calls below are not recorded (2001, section 3.2);
+    /// 0 = all, at most [`MAX_OPEN_FRAMES`].
+    pub max_depth: u32,
     /// The next one is known: contexts can be told.
     pub preempt_count_known: u32,
     /// Bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`: both are per-CPU
@@ -139,7 +142,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 104);
+const _: () = assert!(size_of::<Settings>() == 108);
 const _: () = assert!(size_of::<CpuCounters>() == 128);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

@@ -143,6 +143,10 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         count!(cut);
         return;
     }
+    if is_below_limit(depth) {
+        // Counts for the caller at the limit.
+        return;
+    }
     if (depth as usize) < MAX_OPEN_FRAMES {
         let return_address = read_return_address(stack_pointer);
         let frame = Frame { stack_pointer, return_address, function: u64::from(function) };
@@ -164,8 +168,9 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         let top = unsafe { (*frames).frames[top] };
         if depth > 0 && top.function == u64::from(function) && top.stack_pointer == stack_pointer {
             set_depth(frames, depth - 1);
-        } else if found.is_some() || !is_on(function) {
-            // The end of a folded call, or of one that was cut.
+        } else if found.is_some() || !is_on(function) || is_below_limit(depth) {
+            // The end of a folded call, of one that was cut, or of one below the depth limit: of a frame that was
+            // open before the probes came no frame of ours is left here, since they were all below it.
             return;
         }
     }
@@ -176,6 +181,13 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         reserved: 0,
         stack_pointer,
     });
+}
+
+/// Whether as many calls are open as are to be recorded.
+#[inline(always)]
+fn is_below_limit(depth: u64) -> bool {
+    let limit = u64::from(setting!(max_depth));
+    limit != 0 && depth >= limit
 }
 
 /// Drops the frames that are gone when a function starts (`inclusive`) or ends at `stack_pointer`. Gives the number of

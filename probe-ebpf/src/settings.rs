@@ -11,6 +11,7 @@ pub static SETTINGS: Settings = Settings {
     ring_mask: 0,
     ring_wake_bytes: 0,
     calls_per_window: 0,
+    max_depth: 0,
     preempt_count_known: 0,
     preempt_count_distance: 0,
     exit_has_group_dead: 0,

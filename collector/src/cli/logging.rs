@@ -1,4 +1,4 @@
-//! The log: off unless `LONGPOLE_LOG` asks for it, always to stderr. Messages of the `log` facade arrive here,
+//! The log: off unless `LONGPOLE_LOG` asks for it, always to stderr (when the live screen is gone). Messages of the `log` facade arrive here,
 //! too: the kernel programs' own warnings come that way.
 
 use tracing_subscriber::EnvFilter;
@@ -12,7 +12,7 @@ pub fn init() {
     };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| crate::tui::LogWriter)
         .with_ansi(crate::present::style::for_stderr().colour)
         .with_target(false);
     // A second call (tests) leaves the first subscriber in place.

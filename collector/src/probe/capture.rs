@@ -80,6 +80,7 @@ impl Capture {
             children: options.children,
             ring_bytes: options.ring_bytes,
             max_rate_hz: options.max_rate_hz,
+            max_depth: options.max_depth,
             functions,
         })?;
         let shared = loaded.shared;

@@ -7,7 +7,9 @@ use aya::{
     maps::{Map, MapData, RingBuf},
 };
 use aya_log::EbpfLogger;
-use probe_abi::{CpuCounters, FunctionCounters, MAX_GROUPS, MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT};
+use probe_abi::{
+    CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT,
+};
 use zerocopy::IntoBytes as _;
 
 use super::{
@@ -28,6 +30,8 @@ pub(crate) struct LoadOptions {
     pub(crate) ring_bytes: usize,
     /// Calls per second above which a function is cut off; 0 = never.
     pub(crate) max_rate_hz: u64,
+    /// Open calls of a thread below which none is recorded; 0 = no limit.
+    pub(crate) max_depth: u32,
     /// Function numbers below this have counters.
     pub(crate) functions: u32,
 }
@@ -71,6 +75,7 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     settings.ring_mask = rings as u32 - 1;
     settings.ring_wake_bytes = (ring_bytes / 4) as u32;
     settings.calls_per_window = calls_per_window(options.max_rate_hz);
+    settings.max_depth = options.max_depth.min(MAX_OPEN_FRAMES as u32);
 
     let names: [&'static str; MAX_RINGS] =
         ["RING_0", "RING_1", "RING_2", "RING_3", "RING_4", "RING_5", "RING_6", "RING_7"];

@@ -17,6 +17,8 @@ pub struct CaptureOptions {
     pub ring_bytes: usize,
     /// Calls per second above which a function loses its probes; 0 = never.
     pub max_rate_hz: u64,
+    /// Record calls only down to this depth of probed functions, at most [`probe_abi::MAX_OPEN_FRAMES`]; 0 = all.
+    pub max_depth: u32,
 }
 
 /// Where one function's probes go.

@@ -1,6 +1,6 @@
 //! The terminal, taken for as long as the guard lives.
 
-use super::{State, Theme, view};
+use super::{State, Theme, log, view};
 use crossterm::cursor::Show;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
@@ -68,5 +68,11 @@ fn give_back() {
         // Nothing can be done about a terminal that is gone.
         let _ = disable_raw_mode();
         let _ = crossterm::execute!(stdout(), LeaveAlternateScreen, Show);
+        log::show_kept();
     }
+}
+
+/// Whether the terminal belongs to the screen now.
+pub(super) fn is_taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
 }

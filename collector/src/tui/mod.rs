@@ -3,6 +3,7 @@
 
 mod guard;
 mod keys;
+mod log;
 mod state;
 mod table;
 mod theme;
@@ -13,6 +14,7 @@ mod samples;
 
 pub use guard::Guard;
 pub use keys::{Action, Direction, action_of};
+pub use log::LogWriter;
 pub use state::{LiveCounts, Measure, Phase, Snapshot, State};
 pub use table::{Cell, Row, rows};
 

@@ -1,0 +1,61 @@
+//! Log lines while the screen is up: kept, and shown when the terminal is given back.
+
+use super::guard;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+/// Lines kept at most, the newest.
+const MOST_LINES: usize = 100;
+
+static KEPT: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+
+/// Where the log goes: to stderr, or to the side while the terminal belongs to the screen.
+#[derive(Debug)]
+pub struct LogWriter;
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if guard::is_taken() {
+            keep(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner), bytes);
+            Ok(bytes.len())
+        } else {
+            io::stderr().write(bytes)
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+fn keep(kept: &mut VecDeque<String>, bytes: &[u8]) {
+    if kept.len() >= MOST_LINES {
+        kept.pop_front();
+    }
+    kept.push_back(String::from_utf8_lossy(bytes).into_owned());
+}
+
+/// Shows what was kept.
+pub(super) fn show_kept() {
+    let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
+    for line in kept {
+        // Nobody is left to tell.
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_newest_lines_are_kept() {
+        let mut kept = VecDeque::new();
+        for number in 0..250 {
+            keep(&mut kept, format!("line {number}\n").as_bytes());
+        }
+        assert_eq!(kept.len(), MOST_LINES);
+        assert_eq!(kept.front().map(String::as_str), Some("line 150\n"));
+    }
+}
