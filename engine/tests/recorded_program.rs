@@ -230,3 +230,24 @@ fn lengths_beyond_what_a_program_can_hold_are_cut_and_said() {
     program.check().expect("a valid program");
     assert!(program.findings.iter().any(|finding| finding.kind == "too_long"));
 }
+
+#[test]
+fn functions_open_at_the_start_get_the_time_before_the_first_step() {
+    // Pre-empted and blocked before anything was seen of its functions; an exec in the middle of an interval.
+    let states = [(0, RUNNING), (20, State::Runnable), (30, RUNNING), (40, State::Blocked(0)), (50, RUNNING)];
+    let mut one = thread(1, &states);
+    one.waits = vec![external(External::HardIrq)];
+    let leave = |time: u64| Step { time: Timestamp(time), kind: StepKind::Leave };
+    one.steps = vec![leave(60), leave(90)];
+    let base = |first_step, time, function| BaseStack {
+        first_step,
+        time: Timestamp(time),
+        functions: vec![function],
+    };
+    one.base_stacks = vec![base(0, 0, 1), base(1, 70, 2)];
+    let program = from_timeline(&timeline(vec![one]));
+    let [f1, f2] = ["function #1", "function #2"].map(|name| format!("call {name}"));
+    let device = "io 10 timer or device interrupt";
+    let want = [&f1, "exec 30", device, "exec 10", "ret", "exec 10", &f2, "exec 20", "ret", "exec 10"];
+    assert_eq!(operations(&program), want);
+}

@@ -150,11 +150,22 @@ impl<'a> Translator<'a> {
         for (at, (start, end, state)) in thread.spans().enumerate() {
             let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
             let mut now = start;
-            while let Some((number, step)) = steps.next_if(|(number, _)| *number < next) {
-                while let Some(base) = bases.next_if(|base| base.first_step <= number) {
-                    base.functions.iter().rev().for_each(|&function| self.call(&mut script, function));
+            loop {
+                let upcoming = steps.peek().map(|(number, step)| (*number, step.time));
+                let number = upcoming.map_or(u32::MAX, |(number, _)| number);
+                // What was open all along is called before the time it was open for, not before the first step.
+                if let Some(base) = bases.next_if(|base| {
+                    base.first_step <= number && (base.time <= start || base.time < end || number < next)
+                }) {
+                    let latest = upcoming.map_or(end, |(_, time)| time.min(end));
+                    let time = base.time.min(latest).max(now);
+                    script.pass(state, now, time);
+                    now = time;
+                    self.open(&mut script, base);
+                    continue;
                 }
-                let time = step.time.clamp(now, end);
+                let Some((_, step)) = steps.next_if(|(number, _)| *number < next) else { break };
+                let time = step.time.min(end).max(now);
                 script.pass(state, now, time);
                 now = time;
                 self.step(&mut script, index, step);
@@ -167,7 +178,10 @@ impl<'a> Translator<'a> {
             }
         }
         // A thread that was seen at one instant only.
-        for (_, step) in steps {
+        for (number, step) in steps {
+            while let Some(base) = bases.next_if(|base| base.first_step <= number) {
+                self.open(&mut script, base);
+            }
             self.step(&mut script, index, step);
         }
         self.compute(&mut script);
@@ -224,6 +238,11 @@ impl<'a> Translator<'a> {
         if outermost && let Some(&function) = self.functions.get(&function) {
             self.write(script, Operation::Call(function));
         }
+    }
+
+    /// Calls the functions that were open at the bottom, the outermost first.
+    fn open(&mut self, script: &mut Script, base: &timeline::BaseStack) {
+        base.functions.iter().rev().for_each(|&function| self.call(script, function));
     }
 
     fn leave(&mut self, script: &mut Script) {
