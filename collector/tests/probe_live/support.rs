@@ -195,6 +195,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         uprobes: true,
         ring_bytes: 1 << 24,
         max_rate_hz: 0,
+        max_depth: 0,
     }
 }
 
