@@ -108,6 +108,7 @@ impl Screen {
         let size = PtySize { rows: LINES, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("pty");
         command.env("TERM", "xterm-256color");
+        command.env("RUST_BACKTRACE", "0");
         command.env("LC_ALL", "C.UTF-8");
         command.env_remove("NO_COLOR");
         let child = pair.slave.spawn_command(command).expect("child");
