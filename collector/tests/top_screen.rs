@@ -86,6 +86,34 @@ fn synthetic() -> Recording {
     Recording { facts, events, notes: vec![] }
 }
 
+/// A process that computes until dropped, also if the test fails.
+struct Busy(std::process::Child);
+
+impl Busy {
+    fn start() -> Busy {
+        Busy(std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh"))
+    }
+
+    fn end(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Fails only if it has ended already.
+        let _ = self.child.kill();
+    }
+}
+
 /// The child in its terminal.
 struct Screen {
     parser: vt100::Parser,
@@ -111,6 +139,8 @@ impl Screen {
         command.env("RUST_BACKTRACE", "0");
         command.env("LC_ALL", "C.UTF-8");
         command.env_remove("NO_COLOR");
+        // A backtrace would push the message of a panic off the screen.
+        command.env("RUST_BACKTRACE", "0");
         let child = pair.slave.spawn_command(command).expect("child");
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().expect("reader");
@@ -253,15 +283,13 @@ fn a_panic_gives_the_terminal_back_and_is_readable() {
 #[test]
 fn a_real_process_on_the_screen() {
     let longpole = env!("CARGO_BIN_EXE_longpole");
-    let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
-    let pid = busy.id().to_string();
+    let mut busy = Busy::start();
+    let pid = busy.0.id().to_string();
     let trial =
         std::process::Command::new(longpole).args(["top", "--once", "--window=1s", "-p", &pid]).output();
     let trial = trial.expect("longpole");
     if trial.status.code() == Some(77) {
         println!("SKIP a_real_process_on_the_screen: {}", String::from_utf8_lossy(&trial.stderr));
-        busy.kill().expect("killed");
-        busy.wait().expect("waited");
         return;
     }
     let mut command = CommandBuilder::new(longpole);
@@ -272,8 +300,7 @@ fn a_real_process_on_the_screen() {
     screen.press("?");
     screen.wait_for_text("How to read this");
     screen.press("?");
-    busy.kill().expect("killed");
-    busy.wait().expect("waited");
+    busy.end();
     screen.wait_for_text("ENDED");
     screen.wait_for_text("has ended. The last report stays; q quits.");
     screen.press("q");

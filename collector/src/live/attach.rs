@@ -11,7 +11,7 @@ use super::functions::{First, Functions};
 use super::kernel::Kernel;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
-use crate::probe::{Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction};
+use crate::probe::{Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, check_capabilities};
 use crate::target::{
     ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, monotonic_ns,
 };
@@ -70,6 +70,8 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
             .map(probe_error)
             .unwrap_or_else(no_programs));
     }
+    // Before the target is touched: the answer names the missing capability, not the first file that is closed.
+    check_capabilities().map_err(probe_error)?;
     match &plan.target {
         TargetPlan::Attach { pids } => attach_to_processes(plan, pids),
         TargetPlan::Launch { command, keep_root } => {

@@ -1,8 +1,13 @@
 //! The thread that waits for keys.
+//!
+//! It asks the terminal itself whether anything is there before it lets crossterm read: on a terminal that has hung
+//! up, crossterm 0.29 reads the same error again and again, for ever and at full speed.
 
 use super::message::Message;
 use crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -26,14 +31,10 @@ impl Keyboard {
         let stopped = Arc::clone(&stop);
         let thread = super::parts::spawn("keys", news.clone(), (), move || {
             while !stopped.load(Ordering::Relaxed) {
-                let message = match event::poll(PATIENCE) {
-                    Ok(false) => continue,
-                    Ok(true) => match event::read() {
-                        Ok(Event::Key(key)) => Message::Key(key),
-                        Ok(Event::Resize(..)) => Message::Resized,
-                        Ok(_) => continue,
-                        Err(_) => Message::TerminalGone,
-                    },
+                let message = match next() {
+                    Ok(Some(Event::Key(key))) => Message::Key(key),
+                    Ok(Some(Event::Resize(..))) => Message::Resized,
+                    Ok(_) => continue,
                     Err(_) => Message::TerminalGone,
                 };
                 let last = matches!(message, Message::TerminalGone);
@@ -46,6 +47,28 @@ impl Keyboard {
     }
 }
 
+/// The next event, `None` if there was none for a while, or an error if the terminal is gone.
+fn next() -> io::Result<Option<Event>> {
+    wait_for_input(&io::stdin(), PATIENCE)?;
+    // A changed size comes as a signal, which crossterm looks for here, too.
+    if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
+}
+
+/// Waits until there is something to read or time is up; an error if nothing will come any more.
+fn wait_for_input(terminal: &impl AsFd, patience: Duration) -> io::Result<()> {
+    let mut wanted = [PollFd::new(terminal, PollFlags::IN)];
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    match poll(&mut wanted, Some(&patience)) {
+        Ok(_) => {}
+        Err(rustix::io::Errno::INTR) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    if wanted[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
 impl Drop for Keyboard {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -53,5 +76,22 @@ impl Drop for Keyboard {
             // A panic in there has been reported by the thread itself.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// A screen whose terminal had been closed went on at full speed for ever.
+    #[test]
+    fn an_end_that_hung_up_is_told_from_one_that_is_silent() {
+        let (mine, mut other) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        assert!(wait_for_input(&mine, Duration::from_millis(1)).is_ok(), "silent");
+        other.write_all(b"q").expect("write");
+        assert!(wait_for_input(&mine, Duration::from_millis(1)).is_ok(), "a key");
+        drop(other);
+        assert!(wait_for_input(&mine, Duration::from_millis(1)).is_err(), "gone");
     }
 }

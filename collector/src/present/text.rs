@@ -174,11 +174,12 @@ fn function(
     };
     let marks = match (line.folded, line.sampled) {
         (false, false) => "",
-        (true, false) => "  [probes taken off: its later calls count for its callers]",
+        (true, false) => "  [probes taken off, see below]",
         (false, true) => "  [sampled]",
         (true, true) => "  [probes taken off, sampled]",
     };
-    let location = line.location.map(|location| format!("  {}", style.text(location))).unwrap_or_default();
+    let location =
+        line.location.map(|location| format!("  {}", style.text(file_name(location)))).unwrap_or_default();
     let beside = format!("{location}{marks}");
     let room = style.width.saturating_sub(width(&beside)).max(24);
     let name = style.fit(line.name, room);
@@ -201,6 +202,11 @@ fn function(
         &cells(&|row, result| time(row.tetid_ns, result)),
     )?;
     table::line(out, layout, style, &indented("calls"), Paint::Plain, &cells(&|row, _| calls(row.calls)))
+}
+
+/// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
+fn file_name(location: &str) -> &str {
+    location.rsplit('/').next().unwrap_or(location)
 }
 
 /// Never wider than a narrow cell: `1,023`, `1.23 M`.

@@ -17,6 +17,7 @@ mod layout;
 mod load;
 mod object;
 mod options;
+mod rights;
 mod ring;
 mod shared;
 
@@ -25,3 +26,4 @@ pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use object::has_programs;
 pub use options::{CaptureOptions, ProbeFunction};
+pub use rights::check_capabilities;

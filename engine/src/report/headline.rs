@@ -19,6 +19,9 @@ pub fn headline(report: &Report) -> Option<String> {
     }
     let result = largest(&report.results)?;
     let cpus = cpus_text(result.cpus);
+    if result.time_ns <= 0.0 {
+        return Some("Nothing to make faster: no thread computed anything here.".to_owned());
+    }
     let Some((first, share)) = leader(result) else {
         return Some(format!(
             "No function stands out on {cpus}: nearly all of the predicted time is waiting, or compute outside of the \
@@ -101,6 +104,12 @@ mod tests {
 
     fn of(results: Vec<CpuResult>) -> Option<String> {
         headline(&Report { results, ..Report::default() })
+    }
+
+    #[test]
+    fn a_recording_in_which_nothing_ran_promises_nothing() {
+        let sentence = of(vec![result(16, 0.0, &[])]).expect("a sentence");
+        assert_eq!(sentence, "Nothing to make faster: no thread computed anything here.");
     }
 
     #[test]
