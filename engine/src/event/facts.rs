@@ -69,6 +69,8 @@ pub struct ThreadBefore {
     pub futex: Option<FutexFact>,
     /// It may be in a futex call that began before anything was recorded of it.
     pub maybe_in_call: bool,
+    /// It waits for a CPU because it was taken off one, not because it was woken.
+    pub preempted: bool,
     /// Its exit was seen, but not yet the switch that takes it off its CPU for good.
     pub exiting: bool,
     /// Function records were lost: a return without an entry proves nothing about the time before.

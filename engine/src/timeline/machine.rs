@@ -82,6 +82,8 @@ pub(super) struct Machine {
     /// The open interval began before something known.
     pub(super) cut_at_start: bool,
     pub(super) woken: Option<Woken>,
+    /// It waits for a CPU because it was taken off one, not because it was woken.
+    pub(super) preempted: bool,
     pub(super) futex: Option<FutexFact>,
     /// It may be in a futex call that began before anything was recorded of it.
     pub(super) maybe_in_call: bool,
@@ -103,6 +105,7 @@ impl Machine {
             last_ns: since_ns,
             cut_at_start,
             woken: None,
+            preempted: false,
             futex: None,
             maybe_in_call: matches!(now, Now::Unseen(_)),
             exiting: false,
@@ -155,7 +158,11 @@ impl Machine {
     pub(super) fn arrives(&mut self, time_ns: u64, cpu: u16, tally: &mut Tally) {
         let woken = self.woken.take();
         match self.now {
-            Now::Runnable => self.close(time_ns, State::Runnable),
+            Now::Runnable => {
+                self.close(time_ns, State::Runnable);
+                // Woken while pre-empted on its way to sleep: what it does next tells.
+                self.woken = woken;
+            }
             Now::Blocked { reason } => match woken {
                 // Woken before the switch that took it off its CPU was recorded.
                 Some(woken) => {
@@ -177,6 +184,7 @@ impl Machine {
             Now::Running { .. } => self.contradict(time_ns, tally),
             Now::Dead => return,
         }
+        self.preempted = false;
         self.now = Now::Running { cpu };
         self.last_ns = time_ns;
     }
@@ -211,6 +219,7 @@ impl Machine {
         }
         self.close(time_ns, State::Running { cpu: Some(cpu) });
         self.last_ns = time_ns;
+        self.preempted = how == Leaving::Runnable;
         self.now = match how {
             Leaving::Runnable => Now::Runnable,
             Leaving::Blocked { task_state } => Now::Blocked { reason: self.wait_reason(task_state) },
@@ -234,6 +243,10 @@ impl Machine {
                 self.last_ns = time_ns;
             }
             Now::Running { .. } | Now::Unseen(_) if self.woken.is_none() => {
+                self.woken = Some(Woken { time_ns, wake });
+            }
+            // Pre-empted in a futex call with its sleeping state set, and not asleep yet: it will not sleep.
+            Now::Runnable if self.preempted && self.futex.is_some() && self.woken.is_none() => {
                 self.woken = Some(Woken { time_ns, wake });
             }
             _ => tally.spurious += 1,

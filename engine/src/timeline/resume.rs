@@ -27,6 +27,7 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
     let Some(before) = &fact.before else { return machine };
     machine.futex = before.futex;
     machine.maybe_in_call = before.maybe_in_call;
+    machine.preempted = before.preempted;
     machine.exiting = before.exiting;
     machine.functions_lost = before.functions_lost;
     machine.woken =
@@ -89,6 +90,7 @@ fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
             woken: thread.woken.is_some(),
             futex: thread.futex,
             maybe_in_call: thread.maybe_in_call,
+            preempted: thread.preempted,
             exiting: thread.exiting,
             functions_lost: thread.functions_lost,
             stacks,

@@ -420,6 +420,50 @@ fn woken_in_a_futex_call_before_sleeping_is_a_wait_of_no_length() {
 }
 
 #[test]
+fn woken_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
+    // The second waking finds a thread that was woken already, and ends nothing.
+    check(
+        "A runs
+         B runs
+         C runs
+         20 0 A futex 64
+         30 0 A preempted to C
+         40 1 B wakes A
+         50 1 B wakes A
+         60 0 C preempted to A
+         70 0 A returns 0
+         80 0 A sleeps",
+        "
+        A ===---==__
+          waits: futex 64, by B at 40
+          waits: kernel, CutAtEnd
+        B ==========
+        C ---===----
+        spurious 1
+        censored 1",
+    );
+}
+
+#[test]
+fn woken_while_pre_empted_outside_a_futex_call_is_no_wait() {
+    check(
+        "A runs
+         B runs
+         C runs
+         30 0 A preempted to C
+         40 1 B wakes A
+         60 0 C preempted to A
+         80 0 A enters f 900",
+        "
+        A ===---====
+          stack: 80:f
+        B ==========
+        C ---===----
+        spurious 1",
+    );
+}
+
+#[test]
 fn a_futex_call_that_times_out_sleeps() {
     check(
         "A runs
