@@ -8,7 +8,8 @@ use tracing_subscriber::EnvFilter;
 pub fn init() {
     let filter = match std::env::var("LONGPOLE_LOG") {
         Ok(text) if !text.is_empty() => EnvFilter::builder().parse_lossy(text),
-        _ => EnvFilter::new("warn"),
+        // aya warns of every feature that it tries in vain; what that means for the user is our own error.
+        _ => EnvFilter::new("warn,aya=error,aya_obj=error"),
     };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
