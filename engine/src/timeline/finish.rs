@@ -152,6 +152,17 @@ fn findings(
         let exits = plural(counts.stray_exits, "function exit", "function exits");
         say("stray_exit", format!("{exits} fit no entry and were left out"));
     }
+    for (function, ns) in super::shed::in_doubt(timeline, recording) {
+        let fact = timeline.functions.iter().find(|fact| fact.id == function && !fact.name.is_empty());
+        let name = fact.map_or_else(|| format!("function #{function}"), |fact| fact.name.clone());
+        say(
+            "open_at_probes_off",
+            format!(
+                "{name} was open when its probes were taken off: up to {} counted for it may belong to its callers",
+                ms(ns)
+            ),
+        );
+    }
     if let Some((thread, proc_ns, ran_ns)) =
         disagreements.iter().max_by_key(|(_, proc_ns, ran_ns)| proc_ns.abs_diff(*ran_ns))
     {

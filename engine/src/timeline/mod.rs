@@ -24,6 +24,7 @@ mod life;
 mod machine;
 mod model;
 mod resume;
+mod shed;
 mod stack;
 mod write;
 

@@ -826,6 +826,52 @@ fn a_function_without_probes_stays_until_the_stack_pointer_ends_it() {
 }
 
 #[test]
+fn time_of_a_call_whose_probes_were_taken_off_while_open_is_said_to_be_in_doubt() {
+    // A's call of f may have ended at any time after 30, and A waits for a CPU in between; B's calls ended before.
+    let script = "
+        A runs
+        B runs
+        C runs
+        off f 30
+        5 1 B enters f 900
+        10 0 A enters g 950
+        10 0 A enters f 900
+        15 1 B leaves f 900
+        20 0 A enters f 800
+        40 0 A preempted to C
+        50 0 C preempted to A
+        60 0 A enters h 700
+        90 0 A leaves g 950";
+    let timeline = build(&recording(script));
+    let said: Vec<&str> = timeline
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == "open_at_probes_off")
+        .map(|finding| finding.text.as_str())
+        .collect();
+    // 30 to 40 and 50 to 90, once for both calls; the attribution itself stays.
+    let wanted = "function #6 was open when its probes were taken off: up to 0.000 ms counted for it may belong to \
+                  its callers";
+    assert_eq!(said, [wanted]);
+    assert_eq!(super::shed::in_doubt(&timeline, &recording(script)), [(function_id("f"), 50)]);
+    assert_eq!(stack_over_time(&timeline.threads[0]), " 10:gf 20:gff 60:gffh 90:.");
+}
+
+#[test]
+fn a_call_that_was_over_soon_after_its_probes_were_taken_off_is_not_worth_a_word() {
+    let script = "
+        A runs
+        off f 30
+        10 0 A enters g 950
+        10 0 A enters f 900
+        31 0 A leaves g 950";
+    let doubt = |script: &str| super::shed::in_doubt(&build(&recording(script)), &recording(script));
+    // 1 of 100 ns, then 2.
+    assert_eq!(doubt(script), []);
+    assert_eq!(doubt(&script.replace("31", "32")), [(function_id("f"), 2)]);
+}
+
+#[test]
 fn a_thread_gone_before_proc_was_read_is_as_good_as_listed() {
     // /proc is read at 55, when B has gone.
     let mut recording = recording(
