@@ -1,5 +1,8 @@
 //! Everything of longpole that touches the outside world: probes, session files, symbols, screens.
 
+// They panic when nobody listens any more; see cli::say.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 pub mod cli;
 pub mod doctor;
 pub mod live;

@@ -10,8 +10,10 @@ mod logging;
 mod outcome;
 pub mod plan;
 mod run;
+mod say;
 mod value;
 
 pub use error::{Code, UserError};
 pub use outcome::Outcome;
 pub use run::main;
+pub use say::say;

@@ -2,7 +2,7 @@
 
 use super::args::Arguments;
 use super::plan::Plan;
-use super::{Outcome, UserError, check, command, logging};
+use super::{Outcome, UserError, check, command, logging, say};
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match check::check(arguments.command).and_then(run) {
         Ok(outcome) => finish(outcome),
         Err(error) => {
-            eprintln!("{error}");
+            say(&error);
             ExitCode::from(error.code as u8)
         }
     }
@@ -47,7 +47,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         return ExitCode::from(super::Code::Usage as u8);
     }
     let error = usage_error(&error.render().to_string());
-    eprintln!("{error}");
+    say(&error);
     ExitCode::from(error.code as u8)
 }
 

@@ -6,7 +6,7 @@ use super::control::{Mode, StopReason};
 use super::run::{Ended, Setup, run};
 use super::summary::RecordSummary;
 use crate::cli::plan::{RecordPlan, TargetPlan};
-use crate::cli::{Outcome, UserError};
+use crate::cli::{Outcome, UserError, say};
 use crate::present::style::{self, Paint};
 use crate::session::{ClockAnchor, Meta, Overwrite, Writer, default_name};
 use crate::target::threads_of;
@@ -34,14 +34,14 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
 
     let style = style::for_stderr();
     for remark in &remarks {
-        eprintln!("{}", style.paint(Paint::Dim, &style.text(remark)));
+        say(style.paint(Paint::Dim, &style.text(remark)));
     }
     let until = match (plan.duration, &child) {
         (Some(duration), _) => format!(" for {}", humantime::format_duration(duration)),
         (None, Some(_)) => " until it ends".to_owned(),
         (None, None) => ", ^C ends it".to_owned(),
     };
-    eprintln!("{}", style.text(&format!("recording {subject}{until}")));
+    say(style.text(&format!("recording {subject}{until}")));
 
     let (mut probed, uprobes) = (facts.functions.clone(), plan.capture.uprobes);
     let ended = run(Setup {

@@ -6,7 +6,7 @@ use super::control::Mode;
 use super::record::outcome;
 use super::run::{Ended, Setup, WindowPlan, run};
 use crate::cli::plan::{TargetPlan, TopPlan};
-use crate::cli::{Outcome, UserError};
+use crate::cli::{Outcome, UserError, say};
 use crate::present::{json, style, text};
 use crate::session::{Overwrite, create_file};
 use crate::target::monotonic_ns;
@@ -34,7 +34,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let Attached { subject, pids, source, facts, functions, child, remarks, .. } =
         attach(&plan.capture, file)?;
     for remark in remarks.iter().filter(|_| plan.once) {
-        eprintln!("{}", style::for_stderr().text(remark));
+        say(style::for_stderr().text(remark));
     }
     let screen = if plan.once {
         None
@@ -150,7 +150,7 @@ impl OutputFile {
                 // It may still write: the file then goes with its end.
                 let _ = std::fs::remove_file(&self.path);
             }
-            _ => eprintln!("{}", style.text(&self.sentence())),
+            _ => say(style.text(&self.sentence())),
         }
     }
 }
