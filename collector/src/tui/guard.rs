@@ -6,6 +6,7 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use std::io::{self, Stdout, stdout};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +18,9 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// panic of any thread (before its message is printed).
 #[derive(Debug)]
 pub struct Guard {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: on a terminal that is gone, ratatui's own drop panics when its complaint cannot be printed,
+    /// either. Showing the cursor again, all that it does, is done by [`give_back`].
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     theme: Theme,
 }
 
@@ -37,7 +40,9 @@ impl Guard {
         let made = crossterm::execute!(stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         match made {
-            Ok(terminal) => Ok(Guard { terminal, theme: Theme::from_environment() }),
+            Ok(terminal) => {
+                Ok(Guard { terminal: ManuallyDrop::new(terminal), theme: Theme::from_environment() })
+            }
             Err(error) => {
                 give_back();
                 Err(error)
