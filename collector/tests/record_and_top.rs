@@ -307,6 +307,22 @@ fn the_output_of_a_watched_command_stays_out_of_the_report() {
 }
 
 #[test]
+fn no_empty_log_stays_behind() {
+    let Some(place) = place("no_empty_log_stays_behind") else { return };
+    let logs = tempfile::tempdir().expect("folder");
+    for (command, code) in [("true", 0), ("/not/there", 127)] {
+        let output = Command::new(LONGPOLE)
+            .args(["top", "--once", "--json", "--", command])
+            .env("TMPDIR", logs.path())
+            .output()
+            .expect("longpole");
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(std::fs::read_dir(logs.path()).expect("folder").count(), 0, "{command}");
+    }
+    drop(place);
+}
+
+#[test]
 fn children_are_recorded_with_their_own_functions() {
     let Some(place) = place("children_are_recorded_with_their_own_functions") else { return };
     let file = place.file("children.lp");

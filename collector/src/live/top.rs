@@ -31,8 +31,16 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         TargetPlan::Attach { .. } => None,
     };
     let file = output.as_ref().map(OutputFile::writer).transpose()?;
-    let Attached { subject, pids, source, facts, functions, child, remarks, .. } =
-        attach(&plan.capture, file)?;
+    let attached = match attach(&plan.capture, file) {
+        Ok(attached) => attached,
+        Err(error) => {
+            if let Some(output) = output {
+                output.finish(false);
+            }
+            return Err(error);
+        }
+    };
+    let Attached { subject, pids, source, facts, functions, child, remarks, .. } = attached;
     for remark in remarks.iter().filter(|_| plan.once) {
         say(style::for_stderr().text(remark));
     }
@@ -75,7 +83,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
 
 fn finish(plan: &TopPlan, ended: Ended, output: Option<OutputFile>) -> Result<Outcome, UserError> {
     if let Some(output) = output {
-        output.finish();
+        output.finish(ended.child_status.is_none() && ended.launch_error.is_none());
     }
     let result = outcome(&ended);
     if let Some(error) = ended.launch_error {
@@ -142,12 +150,12 @@ impl OutputFile {
         format!("the program's output goes to {}", self.path.display())
     }
 
-    /// Says where the output is, or removes the file if there is none.
-    fn finish(self) {
+    /// Says where the output is, or removes the file if there is none and none can come any more.
+    fn finish(self, runs_on: bool) {
         let style = style::for_stderr();
         match self.file.metadata() {
-            Ok(metadata) if metadata.len() == 0 => {
-                // It may still write: the file then goes with its end.
+            Ok(metadata) if metadata.len() == 0 && !runs_on => {
+                // Only an empty file would stay behind.
                 let _ = std::fs::remove_file(&self.path);
             }
             _ => say(style.text(&self.sentence())),
