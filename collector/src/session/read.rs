@@ -1,6 +1,6 @@
 //! Reading: the file header tells the version, the version's module reads the rest.
 
-use super::v1::{self, FileHeader};
+use super::v1::{self, FileHeader, Limits};
 use super::{SessionError, SessionInfo};
 use engine::event::Recording;
 use std::fs::File;
@@ -43,7 +43,8 @@ pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInf
                     known: probe_abi::ABI_VERSION,
                 });
             }
-            v1::read(source, &header, file_bytes, event_budget())
+            let limits = Limits { events: event_budget(), json_bytes: Limits::JSON_BYTES };
+            v1::read(source, &header, file_bytes, limits)
         }
         0 => Err(SessionError::HeaderCorrupt),
         major => Err(SessionError::Newer { major }),

@@ -34,5 +34,5 @@ mod varint;
 mod writer;
 
 pub use header::{FileHeader, MAGIC};
-pub use reader::read;
+pub use reader::{Limits, read};
 pub use writer::{Summary, Writer};

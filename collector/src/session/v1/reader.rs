@@ -9,19 +9,35 @@ use crate::session::{Damage, DamageKind, SessionError, SessionInfo};
 use engine::event::{Note, Recording};
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Reads what follows the file header. `file_bytes` is the size of the whole file; at most `most_events` are
-/// read.
+/// Most that is read; what lies behind is damage of the kind [`DamageKind::TooLarge`].
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Events.
+    pub events: u64,
+    /// Bytes of unpacked JSON in all chunks of facts and notes together. Counting entries is not enough, because
+    /// their lists and names have any length.
+    pub json_bytes: u64,
+}
+
+impl Limits {
+    /// A recording of a million functions takes about as much. In memory a byte of a list becomes at most 8: `0,`
+    /// in a list of rates, in a vector that has just doubled.
+    pub const JSON_BYTES: u64 = 256 << 20;
+}
+
+/// Reads what follows the file header. `file_bytes` is the size of the whole file.
 pub fn read<R: Read + Seek>(
     source: R,
     header: &FileHeader,
     file_bytes: u64,
-    most_events: u64,
+    limits: Limits,
 ) -> Result<(Recording, SessionInfo), SessionError> {
     let mut reader = Reader {
         source,
         file_bytes,
         at: FileHeader::BYTES as u64,
-        most_events,
+        limits,
+        json_bytes: 0,
         unpacker: Unpacker::new()?,
         contents: Contents {
             info: SessionInfo { version: (header.major, header.minor), file_bytes, ..SessionInfo::default() },
@@ -46,7 +62,9 @@ struct Reader<R> {
     file_bytes: u64,
     /// Offset of the next chunk.
     at: u64,
-    most_events: u64,
+    limits: Limits,
+    /// Unpacked JSON of facts and notes so far.
+    json_bytes: u64,
     unpacker: Unpacker,
     contents: Contents,
 }
@@ -96,8 +114,14 @@ impl<R: Read + Seek> Reader<R> {
             return Ok(corrupt("the checksum of a chunk is wrong"));
         }
         let kind = ChunkKind::from_number(header.kind);
-        if kind == Some(ChunkKind::Events)
-            && self.contents.info.events.saturating_add(u64::from(header.items)) > self.most_events
+        let (events, json_bytes) = match kind {
+            Some(ChunkKind::Events) => (u64::from(header.items), 0),
+            Some(ChunkKind::Facts | ChunkKind::Notes) => (0, u64::from(header.raw_bytes)),
+            _ => (0, 0),
+        };
+        self.json_bytes = self.json_bytes.saturating_add(json_bytes);
+        if self.contents.info.events.saturating_add(events) > self.limits.events
+            || self.json_bytes > self.limits.json_bytes
         {
             return Ok(Step::Stop(Some(DamageKind::TooLarge)));
         }

@@ -1,7 +1,7 @@
 //! Whole files: what goes in comes out, and whatever is cut or damaged gives a prefix.
 
 use super::chunk::{ChunkHeader, ChunkKind};
-use super::{FileHeader, MAGIC, Writer};
+use super::{FileHeader, Limits, MAGIC, Writer};
 use crate::session::{ClockAnchor, DamageKind, Meta, SessionError, SessionInfo, is_session, read_from};
 use engine::event::{
     Facts, FunctionFact, GapReason, LossCounts, Note, NoteKind, ProcessFact, Recording, ThreadFact,
@@ -436,12 +436,58 @@ fn more_events_than_fit_into_memory_are_left_out_and_counted() {
     let mut source = Cursor::new(&bytes);
     source.set_position(FileHeader::BYTES as u64);
     let size = bytes.len() as u64;
-    let (recording, info) = super::read(source, &FileHeader::CURRENT, size, 35).expect("read");
+    let limits = Limits { events: 35, json_bytes: Limits::JSON_BYTES };
+    let (recording, info) = super::read(source, &FileHeader::CURRENT, size, limits).expect("read");
     assert_eq!(recording.events, &records[..30]);
     let damage = info.damage.expect("something is left out");
     assert_eq!(damage.kind, DamageKind::TooLarge);
     // Seven chunks of events, notes, end and index.
     assert_eq!((damage.unread_chunks, damage.unread_events), (10, 70));
+}
+
+/// Once, notes were counted, but not what they list: a file of 64 MB took more than 32 GB of memory.
+#[test]
+fn a_few_notes_with_endless_lists_are_too_large() {
+    let zeros = |count: usize| "0,".repeat(count) + "0";
+    let note = format!(
+        r#"[{{"time_ns":1,"kind":{{"probes_off":{{"functions":[{}],"rates":[{}]}}}}}}]"#,
+        zeros(100),
+        zeros(100_000)
+    );
+    let raw_bytes = note.len() as u32;
+    let one = chunk(ChunkKind::Notes as u16, 0, raw_bytes, 1, note.as_bytes());
+    let mut bytes = FileHeader::CURRENT.encode().to_vec();
+    bytes.extend(one.repeat(5));
+    let mut source = Cursor::new(&bytes);
+    source.set_position(FileHeader::BYTES as u64);
+    let limits = Limits { events: 1, json_bytes: 2 * u64::from(raw_bytes) };
+    let (recording, info) =
+        super::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read");
+    assert_eq!(recording.notes.len(), 2);
+    let damage = info.damage.expect("damage");
+    assert_eq!((damage.kind, damage.unread_chunks), (DamageKind::TooLarge, 3));
+}
+
+#[test]
+fn facts_and_notes_share_one_limit() {
+    let bytes = session(&[likely_record(0)], 1);
+    let read = |json_bytes| {
+        let mut source = Cursor::new(&bytes);
+        source.set_position(FileHeader::BYTES as u64);
+        let limits = Limits { events: 1, json_bytes };
+        super::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read")
+    };
+    let size = |json: Vec<u8>| json.len() as u64;
+    let facts_bytes = size(serde_json::to_vec(&facts()).expect("JSON"));
+    let all_bytes = facts_bytes + size(serde_json::to_vec(&notes()).expect("JSON"));
+    for (limit, functions, notes, whole) in
+        [(all_bytes, 1, 2, true), (all_bytes - 1, 1, 0, false), (facts_bytes - 1, 0, 0, false)]
+    {
+        let (recording, info) = read(limit);
+        let counts = (recording.facts.functions.len(), recording.notes.len());
+        assert_eq!(counts, (functions, notes), "{limit} bytes");
+        assert_eq!(info.damage.map(|damage| damage.kind), (!whole).then_some(DamageKind::TooLarge));
+    }
 }
 
 #[test]
