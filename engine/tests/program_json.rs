@@ -175,7 +175,8 @@ fn operations_that_cannot_be() {
     starts(r#"["ret"]"#, "\"ret\" without a \"call\" before it");
     starts(r#"["exec",-5]"#, "a negative length of -5 ns");
     starts(r#"["exec",-0.5]"#, "a negative length of -0.5 ns");
-    starts(r#"["exec","f",1e300]"#, "a length of 1000000");
+    starts(r#"["exec","f",1e300]"#, "a length of 1e300 ns is more than");
+    starts(r#"["exec",-1e300]"#, "a negative length of -1e300 ns");
     starts(r#"["exec",18446744073709551615]"#, "a length of 18446744073709551615 ns is more than");
     starts(r#"["exec",9223372036854775]"#, "the lengths up to here add up to more than");
     starts(r#"["exec",1e999]"#, "number out of range");

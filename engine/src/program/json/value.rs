@@ -60,17 +60,22 @@ impl Visitor<'_> for Length {
 
     fn visit_f64<E: Error>(self, ns: f64) -> Result<Ticks, E> {
         if ns < 0.0 {
-            return Err(negative(ns));
+            return Err(negative(shown(ns)));
         }
         let whole = ns.trunc();
         if !ns.is_finite() || whole > (Ticks::MAX_TOTAL / Ticks::PER_NS) as f64 {
-            return Err(too_long(ns));
+            return Err(too_long(shown(ns)));
         }
         // Both parts are in range now; the fraction is split off without rounding.
         let part = ((ns - whole) * Ticks::PER_NS as f64).round() as u64;
         let ticks = (whole as u64).saturating_mul(Ticks::PER_NS).saturating_add(part);
-        if ticks > Ticks::MAX_TOTAL { Err(too_long(ns)) } else { Ok(Ticks(ticks)) }
+        if ticks > Ticks::MAX_TOTAL { Err(too_long(shown(ns))) } else { Ok(Ticks(ticks)) }
     }
+}
+
+/// A number in few characters: `1e300` has 301 digits, and the reason comes behind them.
+fn shown(ns: f64) -> String {
+    if ns.abs() < 1e20 { ns.to_string() } else { format!("{ns:e}") }
 }
 
 fn negative<E: Error>(ns: impl fmt::Display) -> E {
