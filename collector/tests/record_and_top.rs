@@ -323,6 +323,17 @@ fn no_empty_log_stays_behind() {
 }
 
 #[test]
+fn a_folder_that_is_not_there_is_said_like_everywhere() {
+    let Some(place) = place("a_folder_that_is_not_there_is_said_like_everywhere") else { return };
+    let file = place.file("no-such-folder/x");
+    let output = longpole(&["record", "-o", &file, "--", "true"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(&format!("longpole: cannot write {file}: ")), "{stderr}");
+    assert!(stderr.contains("\nhint: make the directory first\n"), "{stderr}");
+}
+
+#[test]
 fn children_are_recorded_with_their_own_functions() {
     let Some(place) = place("children_are_recorded_with_their_own_functions") else { return };
     let file = place.file("children.lp");

@@ -6,8 +6,9 @@ use crate::session::{self, Damage, DamageKind, SessionError, SessionInfo};
 use engine::event::Recording;
 use engine::program::Program;
 use engine::report::Finding;
-use std::fs::File;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A program JSON larger than this is refused: 10 million operations take about 200 MB.
@@ -49,11 +50,13 @@ impl Input {
     fn from_file(path: &Path) -> Result<Input, UserError> {
         let name = path.display().to_string();
         let fail = |error: io::Error| unreadable(&name, &error);
-        let mut file = File::open(path).map_err(fail)?;
+        // Opening a pipe waits for a writer, maybe for ever; opening a device may do something.
+        expected(&name, path, &path.metadata().map_err(fail)?)?;
+        // Should it have become a pipe since: do not wait either. A regular file is read as ever.
+        let flags = if is_own_descriptor(path) { 0 } else { libc::O_NONBLOCK | libc::O_NOCTTY };
+        let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
-        if metadata.is_dir() {
-            return Err(UserError::runtime(format!("{name} is a directory"), "give a file in it"));
-        }
+        expected(&name, path, &metadata)?;
         let mut start = Vec::new();
         file.by_ref().take(START_BYTES as u64).read_to_end(&mut start).map_err(fail)?;
         if !metadata.is_file() {
@@ -114,6 +117,25 @@ impl Input {
             }
         }
     }
+}
+
+/// Refuses what is neither a regular file nor a pipe that the shell has made for us.
+fn expected(name: &str, path: &Path, metadata: &Metadata) -> Result<(), UserError> {
+    if metadata.is_dir() {
+        return Err(UserError::runtime(format!("{name} is a directory"), "give a file in it"));
+    }
+    if metadata.is_file() || is_own_descriptor(path) {
+        return Ok(());
+    }
+    Err(UserError::runtime(
+        format!("{name} is not a regular file"),
+        "to read from a pipe, give - and lead it to standard input",
+    ))
+}
+
+/// `<(COMMAND)` of a shell and `/dev/stdin`: open already, so whoever writes is there.
+fn is_own_descriptor(path: &Path) -> bool {
+    path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
 
 /// What is wrong with the file itself, as findings for the report.

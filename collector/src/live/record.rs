@@ -26,10 +26,7 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     };
     let meta = meta(plan, &pids, clock);
     let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Sessions };
-    let mut writer = Writer::create(&path, overwrite, &meta).map_err(|error| {
-        let hint = error.hint();
-        UserError::runtime(error.to_string(), hint)
-    })?;
+    let mut writer = Writer::create(&path, overwrite, &meta)?;
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
 
     let style = style::for_stderr();

@@ -39,6 +39,31 @@ fn a_directory() {
     all_refuse("/", "/ is a directory", "give a file");
 }
 
+/// Once, opening it waited for a writer without a word.
+#[test]
+fn a_pipe_without_a_writer() {
+    let folder = Folder::new();
+    let path = folder.path("pipe");
+    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo");
+    assert!(made.success());
+    for words in [&["report", &path][..], &["info", &path], &["export", "-f", "program", &path]] {
+        let mut command = Command::new("timeout");
+        command.args(["20", env!("CARGO_BIN_EXE_longpole")]).args(words);
+        run(command, b"").fails(1, "pipe is not a regular file", "give - and lead it to standard input");
+    }
+    longpole(&["report", "/dev/zero"]).fails(1, "/dev/zero is not a regular file", "standard input");
+}
+
+#[test]
+fn a_pipe_that_the_shell_has_made() {
+    let mut command = Command::new("bash");
+    let script = r#""$0" info <(printf '{"format":')"#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_longpole")]);
+    let run = run(command, b"");
+    assert!(!run.stderr.contains("regular"), "{}", run.stderr);
+    assert!(run.stderr.contains("/dev/fd/"), "{}", run.stderr);
+}
+
 #[test]
 fn a_file_that_may_not_be_read() {
     use std::os::unix::{fs::PermissionsExt, process::CommandExt};
