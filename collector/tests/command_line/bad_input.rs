@@ -31,7 +31,6 @@ fn a_foreign_file() {
     all_refuse(&folder.file("a.data", "PERFILE2 and so on"), "recording of perf", "longpole record");
     all_refuse(&folder.file("a.gz", b"\x1f\x8b\x08rest"), "compressed by gzip", "unpack");
     all_refuse(env!("CARGO_BIN_EXE_longpole"), "binary, not a recording", "longpole record -o FILE --");
-    all_refuse("/dev/zero", "neither a longpole session nor a program", "longpole record");
 }
 
 #[test]
