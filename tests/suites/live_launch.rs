@@ -68,17 +68,25 @@ fn the_summary_says_what_was_recorded() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("longjmp.c"));
     let said = Recorded::good(&[], &program, &["11"]).ended.stderr;
-    for word in ["events", "lost", "per event", "probes"] {
+    for word in ["events", "lost", "bytes each", "probes"] {
         assert!(said.contains(word), "no '{word}' in: {said}");
     }
 }
 
-/// -d ends the recording, not the command.
+/// -d ends the recording, not the command, which runs on unharmed.
 #[test]
 fn a_recording_may_end_before_its_command() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("quicksort.c"));
-    let recorded = Recorded::launch(&["-d", "1s"], &program, &["40"]);
+    let folder = tempfile::tempdir().unwrap();
+    let proof = folder.path().join("proof");
+    let script = format!("'{}' 40 > '{}.part' && mv '{1}.part' '{1}'", program.display(), proof.display());
+    let recorded = Recorded::launch(&["-d", "500ms"], std::path::Path::new("sh"), &["-c", &script]);
     assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
-    assert!(recorded.ended.stdout.contains("sorted 40 times"), "{}", recorded.ended.stdout);
+    assert!(!proof.exists(), "longpole waited for the command");
+    let end = std::time::Instant::now() + Duration::from_secs(120);
+    while !proof.exists() && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(std::fs::read_to_string(&proof).unwrap(), "2000000 integers sorted 40 times\n");
 }

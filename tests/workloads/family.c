@@ -1,5 +1,5 @@
 /* A process that starts child processes, each with a call of ChildWork.
-   usage: family [children 5] */
+   usage: family [children 5] [pause before a child's work, in milliseconds 10] */
 #include "common.h"
 #include <sys/wait.h>
 
@@ -17,13 +17,13 @@ static NAMED void ParentWork(void)
 
 int main(int argc, char **argv)
 {
-    long children = argument(argc, argv, 1, 5), good = 0;
+    long children = argument(argc, argv, 1, 5), pause = argument(argc, argv, 2, 10), good = 0;
     wait_for_start();
     for (long i = 0; i < children; i++) {
         ParentWork();
         pid_t child = fork();
         if (child == 0) {
-            usleep(100000);
+            usleep((useconds_t)pause * 1000);
             ChildWork();
             _exit(0);
         }

@@ -190,6 +190,7 @@ fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Star
                     probes.extend(first.probes);
                     facts.functions.extend(first.facts);
                     remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
+                    remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
                 }
                 Err(error) if number < strict => return Err(error.into()),
                 Err(error) => remarks.push(format!("{name}: no function is probed: {error}")),

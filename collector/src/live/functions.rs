@@ -36,6 +36,8 @@ pub struct First {
     pub facts: Vec<FunctionFact>,
     /// What was left out, for people.
     pub sentence: Option<String>,
+    /// What can be done about it, if much was left out.
+    pub hint: Option<&'static str>,
 }
 
 impl Functions {
@@ -76,6 +78,7 @@ impl Functions {
                     0 => "no function symbols: scheduler and futex events only".to_owned(),
                     _ => choice.sentence(),
                 });
+                first.hint = hint(&module, choice.total);
                 first.facts = choice.chosen.iter().map(|chosen| chosen.fact.clone()).collect();
                 let chosen: Arc<[ChosenFunction]> = choice.chosen.into();
                 self.files.insert(key, Arc::clone(&chosen));
@@ -92,6 +95,18 @@ impl Functions {
         first.probes = chosen.iter().map(probe).collect();
         self.probed.insert(pid, key);
         Ok(first)
+    }
+}
+
+fn hint(module: &symbols::ModuleFunctions, total: usize) -> Option<&'static str> {
+    if total == 0 {
+        Some("function names come from the symbol table: build it without -s and do not strip it")
+    } else if module.is_go() {
+        Some(
+            "the times of Go functions are inferred, since their returns cannot be probed; --no-uprobes leaves them out",
+        )
+    } else {
+        None
     }
 }
 

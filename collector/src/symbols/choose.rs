@@ -87,7 +87,11 @@ impl Choice {
         }
         let unsure: usize = self.entry_only.values().sum();
         if unsure > 0 {
-            text.push_str(&format!("; {} of the probed by entry only", grouped(unsure)));
+            let mut reasons: Vec<_> = self.entry_only.iter().collect();
+            reasons.sort_by_key(|&(_, &count)| Reverse(count));
+            let most = reasons.first().map(|(reason, _)| reason.to_string()).unwrap_or_default();
+            let more = if reasons.len() > 1 { " and other reasons" } else { "" };
+            text.push_str(&format!("; {} of the probed by entry only ({most}{more})", grouped(unsure)));
         }
         text
     }

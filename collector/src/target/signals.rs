@@ -56,10 +56,9 @@ pub fn end_by(signal: i32) {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid limit is read; failing only means a core file more.
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+    // Refused for SIGKILL, whose action is the default already: no reason to give up.
     // SAFETY: the default action replaces a handler; no pointer is involved.
-    if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
-        return;
-    }
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: `set` is a valid place for a signal set.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };

@@ -7,7 +7,9 @@ use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReaso
 use super::stack::{ExitOutcome, StepLog};
 use crate::event::{Facts, FutexFact, Note, ThreadState, futex_waits};
 use crate::time::Timestamp;
-use probe_abi::{Context, FutexEnter, FutexExit, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
+use probe_abi::{
+    Context, Fork, FutexEnter, FutexExit, Header, Record, Switch, SwitchFlags, Waking, WakingFlags,
+};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
@@ -30,6 +32,8 @@ pub(super) struct Builder {
     pub(super) late: u64,
     /// When /proc had listed all threads: what nobody listed and showed later was missed, or its birth was.
     listed_ns: u64,
+    /// The last process that a thread (by its id) has forked, until its first wake-up shows that it is recorded.
+    pub(super) unborn: FxHashMap<u32, Fork>,
     /// Process names for threads that nobody named.
     process_names: FxHashMap<u32, String>,
 }

@@ -24,6 +24,11 @@ impl Builder {
                 }
                 Some(index)
             }
+            // Nothing more is heard of a process that is not recorded: its thread would seem to run for ever.
+            None if fork.child_pid != fork.header.pid => {
+                self.unborn.insert(fork.header.tid, *fork);
+                None
+            }
             None => self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now),
         };
         if let (Some(parent), Some(child)) = (parent, child) {
@@ -36,7 +41,12 @@ impl Builder {
         let known = self.find(pid, tid, false).filter(|&index| self.newborn(index, time_ns));
         let wakee = match known {
             Some(index) => Some(index),
-            None => self.add_thread(pid, tid, 0, &[], Now::Forked { parent: waker }),
+            None => {
+                let forked = self.unborn.remove(&waking.header.tid);
+                let forked = forked.filter(|fork| (fork.child_pid, fork.child_tid) == (pid, tid));
+                let (start_ns, comm) = forked.map_or((0, [0; 16]), |fork| (fork.child_start_ns, fork.comm));
+                self.add_thread(pid, tid, start_ns, &comm, Now::Forked { parent: waker })
+            }
         };
         let Some(wakee) = wakee else { return };
         // The fork has been noted as a step of the parent; where it was not seen, whoever wakes is the parent.

@@ -117,6 +117,14 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
         ["wakes", wakee] => waking(wakee, 1, 0),
         ["pokes", wakee] => waking(wakee, 0, 0),
         ["begins", wakee] => waking(wakee, 0, WakingFlags::NEW),
+        // The process that `other` is in, which is not recorded.
+        ["forks", "other"] => Record::Fork(Fork {
+            header: header(Kind::Fork),
+            child_tid: 900,
+            child_pid: 90,
+            child_start_ns: time_ns,
+            comm: crate::synth::comm("other"),
+        }),
         ["forks", child] => Record::Fork(Fork {
             header: header(Kind::Fork),
             child_tid: tid(child),
@@ -608,6 +616,22 @@ fn threads_are_born_and_die() {
         A ==========
         B   --===
         B         -=
+        ",
+    );
+}
+
+/// It was taken for a thread that ran to the end of the window: what it did was told of no more.
+#[test]
+fn a_forked_process_that_is_not_recorded_is_no_thread() {
+    check(
+        "A runs
+         20 0 A forks other
+         40 0 A sleeps
+         60 1 other wakes A
+         70 1 other to A",
+        "
+        A ====__-===
+          waits: kernel, Task
         ",
     );
 }
