@@ -4,7 +4,7 @@
 use super::builder::Builder;
 use super::doubt::{AtEnd, Ran};
 use super::machine::Machine;
-use super::model::{Counts, State, Timeline};
+use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
 use crate::event::{FunctionId, GapReason, NoteKind, Recording, ThreadFact};
 use crate::report::Finding;
@@ -143,9 +143,18 @@ fn findings(
     }
     if counts.contradictions > 0 {
         let places = plural(counts.contradictions, "place", "places");
+        let unknown = State::Unknown(UnknownReason::Contradiction);
+        let contradicted = timeline
+            .threads
+            .iter()
+            .map(|thread| thread.time_in(|state| state == unknown).0)
+            .fold(0, u64::saturating_add);
         say(
             "contradiction",
-            format!("events contradict each other in {places}: the time between is unknown"),
+            format!(
+                "in {places} a thread was not where its events had left it, so that at least one is missing: {} of thread time is unknown",
+                ms(contradicted)
+            ),
         );
     }
     if counts.stray_exits > 0 {

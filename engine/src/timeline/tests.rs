@@ -571,6 +571,20 @@ fn a_missing_switch_is_unknown_from_the_last_proof() {
 }
 
 #[test]
+fn a_missing_switch_to_a_pre_empted_thread_is_said_with_its_time() {
+    let script = "
+        A runs
+        20000 0 A preempted to idle
+        5000000 0 A preempted to idle
+        end 6000000";
+    let timeline = build(&recording(script));
+    let said: Vec<&str> = timeline.findings.iter().map(|finding| finding.text.as_str()).collect();
+    let wanted = "in 1 place a thread was not where its events had left it, so that at least one is missing: \
+                  4.980 ms of thread time is unknown";
+    assert_eq!(said, [wanted]);
+}
+
+#[test]
 fn a_gap_leaves_unknown_what_ran_there_and_what_slept() {
     check(
         "A runs
