@@ -29,23 +29,25 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     // perf reads its tracepoints there; longpole needs none of it.
     let _tracefs = Tracefs::mounted();
     let (mut plain, mut ours, mut perf) = (Sample::default(), Sample::default(), Sample::default());
-    let (mut why_no_perf, mut ours_smaller) = (String::new(), 0);
+    let (mut why_no_perf, mut ours_smaller, mut lost) = (String::new(), 0, Sample::default());
     for turn in 0..RUNS {
         let (mut own, mut other) = (None, None);
         // Each of the three comes first, second and last equally often.
         for place in 0..3 {
             match (turn + place) % 3 {
-                0 => plain.push(once(&mut Command::new(&pingpong))?),
+                0 => plain.push(once(&mut Command::new(&pingpong))?.ns),
                 1 => {
                     let mut record = Command::new(longpole);
                     record.args(["record", "--no-uprobes", "--force", "-o"]).arg(scratch.0.join("ours.lp"));
-                    own = Some(once(record.arg("--").arg(&pingpong))?);
+                    let run = once(record.arg("--").arg(&pingpong))?;
+                    lost.push(lost_percent(&run.stderr)?);
+                    own = Some(run.ns);
                 }
                 _ if why_no_perf.is_empty() => {
                     let mut record = Command::new("perf");
                     record.args(["sched", "record", "-o"]).arg(scratch.0.join("perf.data"));
                     match once(record.arg("--").arg(&pingpong)) {
-                        Ok(ns) => other = Some(ns),
+                        Ok(run) => other = Some(run.ns),
                         Err(error) => why_no_perf = format!("{error:#}"),
                     }
                 }
@@ -84,6 +86,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     } else {
         write!(text, "\n`perf sched record` could not be run beside it: {why_no_perf}")?;
     }
+    write!(text, "\n\nEvents longpole lost, in percent: {lost}.")?;
     Ok(text)
 }
 
@@ -97,8 +100,21 @@ fn verdict(ours_smaller: usize, turns: usize) -> &'static str {
     }
 }
 
-/// Nanoseconds the hand-overs took, as the program itself measured them.
-fn once(command: &mut Command) -> Result<f64> {
+struct Run {
+    /// How long the hand-overs took, as the program itself measured it.
+    ns: f64,
+    stderr: String,
+}
+
+/// What longpole's summary says was lost: a recorder that loses events is cheap and worthless.
+fn lost_percent(summary: &str) -> Result<f64> {
+    let line = summary.lines().find_map(|line| line.strip_prefix("lost ")).context("no summary of losses")?;
+    let Some((_, percent)) = line.split_once('(') else { return Ok(0.0) };
+    let number = percent.split(' ').next().unwrap_or_default();
+    number.parse().with_context(|| format!("no percentage in: {line}"))
+}
+
+fn once(command: &mut Command) -> Result<Run> {
     command.arg(HANDOVERS.to_string());
     let name = command.get_program().to_string_lossy().into_owned();
     let ended = run(command, Duration::from_secs(300)).with_context(|| name.clone())?;
@@ -106,7 +122,9 @@ fn once(command: &mut Command) -> Result<f64> {
         bail!("{name} ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
     }
     let line = ended.stdout.lines().find_map(|line| line.strip_suffix(" ns"));
-    line.and_then(|ns| ns.parse().ok()).with_context(|| format!("{name} printed no time: {}", ended.stdout))
+    let ns = line.and_then(|ns| ns.parse().ok());
+    let ns = ns.with_context(|| format!("{name} printed no time: {}", ended.stdout))?;
+    Ok(Run { ns, stderr: ended.stderr })
 }
 
 /// The kernel's tracing folder, unmounted again if it was mounted here.
@@ -136,7 +154,14 @@ impl Drop for Tracefs {
 
 #[cfg(test)]
 mod tests {
-    use super::verdict;
+    use super::{lost_percent, verdict};
+
+    #[test]
+    fn losses_are_read_from_the_summary() {
+        assert_eq!(lost_percent("events    5\nlost      0\n").unwrap(), 0.0);
+        assert_eq!(lost_percent("lost      1,135,025 (32.10 %): did not fit\n").unwrap(), 32.1);
+        assert!(lost_percent("nothing of the kind").is_err());
+    }
 
     #[test]
     fn a_tie_is_not_called_a_win() {
