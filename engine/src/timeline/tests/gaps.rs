@@ -1,0 +1,46 @@
+//! Lost records: what is unknown while they are missing, and what is not concluded from them.
+
+use super::check;
+
+#[test]
+fn a_gap_leaves_unknown_what_ran_there_and_what_slept() {
+    check(
+        "A runs
+         B runs
+         C sleeps
+         D sleeps
+         10 0 A enters f 900
+         10 1 B enters f 900
+         gap 30 50 0
+         70 0 A sleeps
+         70 1 B wakes C
+         80 1 B sleeps",
+        "
+        A ===??==___
+          waits: kernel, CutAtEnd
+          stack: 10:f
+        B ========__
+          waits: kernel, CutAtEnd
+          stack: 10:f
+        C ___??__---
+          waits: kernel, CutByUnknown, cut
+          waits: kernel, by B at 70, cut
+        D ___???????
+          waits: kernel, CutByUnknown, cut
+        censored 5",
+    );
+}
+
+#[test]
+fn lost_entries_do_not_make_functions_open_since_the_start() {
+    check(
+        "A runs
+         gap 20 30
+         40 0 A leaves f 900
+         50 0 A enters g 800",
+        "
+        A ???=======
+          stack: 50:g
+        stray 1",
+    );
+}

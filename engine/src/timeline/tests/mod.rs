@@ -1,0 +1,294 @@
+//! Timelines drawn as text. A script has one event a line: time, CPU, thread, what it does. The drawing has one
+//! character for each 10 ns: `=` running, `-` runnable, `_` blocked, `?` unknown, a space where the thread does
+//! not live; below it the waits, the stack over time, and every count that is not 0.
+
+mod functions;
+mod gaps;
+mod life;
+mod sched;
+mod waits;
+
+use super::{External, State, StepKind, Thread, Timeline, WaitReason, Wake, build};
+use crate::event::{GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
+use probe_abi::{
+    Context, Exec, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Record,
+    Rename, Switch, SwitchFlags, Waking, WakingFlags,
+};
+use std::fmt::Write;
+
+const PID: u32 = 7;
+const UNIT_NS: u64 = 10;
+
+/// A script as a recording. Lines: `10 0 A <deed>`, and facts before them: `A runs|sleeps|unlisted [cpu NS NS]`,
+/// `gap FROM UNTIL [CPU]`, `off FUNCTION TIME`, `end TIME`.
+fn recording(script: &str) -> Recording {
+    let mut recording = Recording::default();
+    let mut end = WindowEnd { end_ns: 100, ..WindowEnd::default() };
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["end", time] => end.end_ns = number(time),
+            ["gap", from, until, ref cpu @ ..] => recording.notes.push(Note {
+                time_ns: number(from),
+                kind: NoteKind::Gap {
+                    pid: 0,
+                    cpu: cpu.first().map(|cpu| number(cpu) as u16),
+                    until_ns: number(until),
+                    lost: 1,
+                    reason: GapReason::RingFull,
+                },
+            }),
+            ["off", function, time] => recording.notes.push(Note {
+                time_ns: number(time),
+                kind: NoteKind::ProbesOff { functions: vec![function_id(function)], rates: vec![1] },
+            }),
+            [thread, state @ ("runs" | "sleeps"), ref cpu_time @ ..] => {
+                let state = if state == "runs" { ThreadState::Running } else { ThreadState::Sleeping };
+                let fact = |cpu: Option<&&str>, seen_ns| ThreadFact {
+                    tid: tid(thread),
+                    pid: PID,
+                    comm: thread.to_owned(),
+                    state,
+                    seen_ns,
+                    cpu_time_ns: cpu.map(|cpu| number(cpu)),
+                    ..ThreadFact::default()
+                };
+                recording.facts.threads.push(fact(cpu_time.first(), 1));
+                if cpu_time.len() > 1 {
+                    end.threads.push(fact(cpu_time.get(1), 100));
+                }
+            }
+            [time, cpu, thread, ref deed @ ..] => {
+                recording.events.push(record(number(time), number(cpu) as u16, thread, deed));
+            }
+            _ => panic!("line {line:?}"),
+        }
+    }
+    recording.facts.end = Some(end);
+    recording
+}
+
+fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
+    let (current, context) = match who.split_once('/') {
+        Some((current, "irq")) => (current, Context::HardIrq),
+        Some((current, "soft")) => (current, Context::SoftIrq),
+        Some((current, _)) => (current, Context::Unknown),
+        None => (who, Context::Task),
+    };
+    let (current, pid) = match current {
+        "idle" => (0, 0),
+        "other" => (900, 90),
+        thread => (tid(thread), PID),
+    };
+    let header = |kind: Kind| Header {
+        time_ns,
+        sequence: 0,
+        cpu,
+        kind: kind as u8,
+        context: context as u8,
+        tid: current,
+        pid,
+    };
+    let switch = |next: &str, prev_state, flags, prev_user_sp| {
+        let (next_tid, next_pid) = if next == "idle" { (0, 0) } else { (tid(next), PID) };
+        let prev = if pid == PID { SwitchFlags::PREV_TRACKED } else { 0 };
+        let next = if next_pid == PID { SwitchFlags::NEXT_TRACKED } else { 0 };
+        let flags = flags | prev | next;
+        Record::Switch(Switch {
+            header: header(Kind::Switch),
+            next_tid,
+            next_pid,
+            prev_state,
+            flags,
+            prev_user_sp,
+        })
+    };
+    let waking = |wakee: &str, wakee_state, flags| {
+        let tracked = if pid == PID { WakingFlags::WAKER_TRACKED } else { 0 };
+        Record::Waking(Waking {
+            header: header(Kind::Waking),
+            wakee_tid: tid(wakee),
+            wakee_pid: PID,
+            flags: flags | tracked,
+            wakee_state,
+        })
+    };
+    match *deed {
+        ["to", next] => switch(next, 0, 0, 0),
+        ["sleeps"] => switch("idle", 1, 0, 0),
+        ["sleeps", "to", next] => switch(next, 1, 0, 0),
+        ["sleeps", "at", sp] => switch("idle", 1, 0, number(sp)),
+        ["preempted", "to", next] => switch(next, 1, SwitchFlags::PREEMPTED, 0),
+        ["dies"] => switch("idle", 0x80, 0, 0),
+        ["wakes", wakee] => waking(wakee, 1, 0),
+        ["pokes", wakee] => waking(wakee, 0, 0),
+        ["begins", wakee] => waking(wakee, 0, WakingFlags::NEW),
+        // The process that `other` is in, which is not recorded.
+        ["forks", "other"] => Record::Fork(Fork {
+            header: header(Kind::Fork),
+            child_tid: 900,
+            child_pid: 90,
+            child_start_ns: time_ns,
+            comm: crate::synth::comm("other"),
+        }),
+        ["forks", child] => Record::Fork(Fork {
+            header: header(Kind::Fork),
+            child_tid: tid(child),
+            child_pid: PID,
+            child_start_ns: time_ns,
+            comm: crate::synth::comm(child),
+        }),
+        ["execs", comm] => Record::Exec(Exec {
+            header: header(Kind::Exec),
+            old_tid: current,
+            reserved: 0,
+            comm: crate::synth::comm(comm),
+        }),
+        ["exits"] => Record::Exit(Exit { header: header(Kind::Exit), last_of_process: 0, reserved: 0 }),
+        ["named", comm] => Record::Rename(Rename {
+            header: header(Kind::Rename),
+            renamed_tid: current,
+            renamed_pid: pid,
+            comm: crate::synth::comm(comm),
+        }),
+        ["futex", word] => Record::FutexEnter(FutexEnter {
+            header: header(Kind::FutexEnter),
+            word: number(word),
+            word2: 0,
+            operation: 128,
+            value: 0,
+        }),
+        ["returns", result] => Record::FutexExit(FutexExit {
+            header: header(Kind::FutexExit),
+            result: result.parse().expect("a result"),
+        }),
+        ["enters", function, sp] => Record::FunctionEnter(FunctionEnter {
+            header: header(Kind::FunctionEnter),
+            function: function_id(function),
+            reserved: 0,
+            stack_pointer: number(sp),
+        }),
+        ["leaves", function, sp] => Record::FunctionExit(FunctionExit {
+            header: header(Kind::FunctionExit),
+            function: function_id(function),
+            reserved: 0,
+            stack_pointer: number(sp),
+        }),
+        _ => panic!("deed {deed:?}"),
+    }
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().expect("a number")
+}
+
+/// `A` is thread 1, `B` thread 2.
+fn tid(thread: &str) -> u32 {
+    u32::from(thread.as_bytes()[0] - b'A') + 1
+}
+
+/// `f` is function 6, as in the alphabet.
+fn function_id(function: &str) -> u32 {
+    u32::from(function.as_bytes()[0] - b'a') + 1
+}
+
+fn draw(timeline: &Timeline) -> String {
+    let mut text = String::new();
+    for thread in &timeline.threads {
+        draw_thread(&mut text, timeline, thread);
+    }
+    let c = &timeline.counts;
+    let counts = [
+        ("unmatched", c.unmatched),
+        ("spurious", c.spurious),
+        ("censored", c.censored),
+        ("contradictions", c.contradictions),
+        ("stray", c.stray_exits),
+        ("late", c.late),
+    ];
+    for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        writeln!(text, "{name} {count}").expect("a String");
+    }
+    text
+}
+
+fn draw_thread(text: &mut String, timeline: &Timeline, thread: &Thread) {
+    let name = char::from(b'A' + (thread.tid - 1) as u8);
+    let mut line = String::new();
+    for at in (0..timeline.end.0).step_by(UNIT_NS as usize) {
+        let here = thread.spans().find(|(start, end, _)| (start.0..end.0).contains(&at));
+        line.push(match here.map(|(_, _, state)| state) {
+            Some(State::Running { .. }) => '=',
+            Some(State::Runnable) => '-',
+            Some(State::Blocked(_)) => '_',
+            Some(State::Unknown(_)) => '?',
+            None => ' ',
+        });
+    }
+    writeln!(text, "{name} {}", line.trim_end()).expect("a String");
+    for wait in &thread.waits {
+        let reason = match wait.reason {
+            WaitReason::Futex(futex) => format!("futex {}", futex.word),
+            WaitReason::Kernel { .. } => "kernel".to_owned(),
+        };
+        let wake = match wait.wake {
+            Wake::By(wakeup) => {
+                let wakeup = &timeline.wakeups[wakeup as usize];
+                let waker = &timeline.threads[wakeup.waker as usize];
+                format!("by {} at {}", char::from(b'A' + (waker.tid - 1) as u8), wakeup.time.0)
+            }
+            Wake::External(External::HardIrq) if wait.timed_out() => "timed out".to_owned(),
+            Wake::External(external) => format!("{external:?}"),
+            other => format!("{other:?}"),
+        };
+        writeln!(text, "  waits: {reason}, {wake}{}", if wait.cut_at_start { ", cut" } else { "" })
+            .expect("a String");
+    }
+    let stack = stack_over_time(thread);
+    if !stack.is_empty() {
+        writeln!(text, "  stack:{stack}").expect("a String");
+    }
+}
+
+/// ` 10:f 20:fg` for f from 10, g on top of it from 20.
+fn stack_over_time(thread: &Thread) -> String {
+    let mut text = String::new();
+    let mut stack = String::new();
+    let mut bases = thread.base_stacks.iter().peekable();
+    let letter = |function: u32| char::from(b'a' + (function - 1) as u8);
+    let mut shown = String::new();
+    let mut show = |at: u64, stack: &str, last_at: bool| {
+        if last_at && stack != shown {
+            write!(text, " {at}:{}", if stack.is_empty() { "." } else { stack }).expect("a String");
+            shown = stack.to_owned();
+        }
+    };
+    for (number, step) in (0u32..).zip(&thread.steps) {
+        while let Some(base) = bases.next_if(|base| base.first_step <= number) {
+            stack.extend(base.functions.iter().rev().map(|function| letter(*function)));
+            show(base.time.0, &stack, base.time != step.time);
+        }
+        match step.kind {
+            StepKind::Enter(function) => stack.push(letter(function)),
+            StepKind::Leave => assert!(stack.pop().is_some(), "{thread:#?}"),
+            StepKind::Wake(_) | StepKind::Create(_) => {}
+        }
+        let next = thread.steps.get(number as usize + 1);
+        show(step.time.0, &stack, next.is_none_or(|next| next.time != step.time));
+    }
+    text
+}
+
+/// The drawing of the script's timeline must be this one.
+#[track_caller]
+fn check(script: &str, drawing: &str) {
+    let timeline = build(&recording(script));
+    let trimmed = |text: &str| -> String {
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let lines: Vec<&str> = lines.collect();
+        let indent = lines.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+        lines.iter().map(|line| format!("{}\n", line[indent..].trim_end())).collect()
+    };
+    let (got, wanted) = (trimmed(&draw(&timeline)), trimmed(drawing));
+    assert!(got == wanted, "got\n{got}\nwanted\n{wanted}");
+}

@@ -1,0 +1,137 @@
+//! Who runs, who waits for a CPU, and what is said where records contradict each other.
+
+use super::{check, record, recording};
+use crate::event::ThreadState;
+use crate::timeline::build;
+
+#[test]
+fn preempted_is_not_blocked_whatever_its_state_says() {
+    check(
+        "A runs
+         B runs
+         30 0 A preempted to B
+         50 0 B preempted to A",
+        "
+        A ===--=====
+        B ---==-----",
+    );
+}
+
+#[test]
+fn the_first_event_tells_the_state_at_the_start() {
+    check(
+        "A sleeps
+         B runs
+         C runs
+         D sleeps
+         20 0 B to C
+         50 0 C wakes A",
+        "
+        A _____-----
+          waits: kernel, by C at 50, cut
+        B ==--------
+        C --========
+        D __________
+          waits: kernel, CutAtEnd, cut
+        censored 2",
+    );
+}
+
+#[test]
+fn without_any_event_cpu_time_decides() {
+    check(
+        "A runs 0 99
+         B runs 50 51
+         C runs
+         D sleeps 5 5",
+        "
+        A ==========
+        B ----------
+        C ??????????
+        D __________
+          waits: kernel, CutAtEnd, cut
+        censored 1",
+    );
+}
+
+#[test]
+fn proc_against_events_is_unknown() {
+    check(
+        "A sleeps
+         B runs
+         30 0 A sleeps
+         50 1 B wakes A",
+        "
+        A ???__-----
+          waits: kernel, by B at 50
+        B ==========
+        contradictions 1",
+    );
+}
+
+#[test]
+fn a_missing_switch_is_unknown_from_the_last_proof() {
+    check(
+        "A runs
+         B runs
+         20 0 A enters f 900
+         50 0 B sleeps
+         70 0 A sleeps",
+        "
+        A ==?????___
+          waits: kernel, CutAtEnd
+          stack: 20:f
+        B ?????_____
+          waits: kernel, CutAtEnd
+        censored 2
+        contradictions 3",
+    );
+}
+
+#[test]
+fn a_missing_switch_to_a_pre_empted_thread_is_said_with_its_time() {
+    let script = "
+        A runs
+        20000 0 A preempted to idle
+        5000000 0 A preempted to idle
+        end 6000000";
+    let timeline = build(&recording(script));
+    let said: Vec<&str> = timeline.findings.iter().map(|finding| finding.text.as_str()).collect();
+    let wanted = "in 1 place a thread was not where its events had left it, so that at least one is missing: \
+                  4.980 ms of thread time is unknown";
+    assert_eq!(said, [wanted]);
+}
+
+#[test]
+fn records_out_of_order_are_left_out_and_counted() {
+    check(
+        "A runs
+         30 0 A sleeps
+         20 0 A enters f 900",
+        "
+        A ===_______
+          waits: kernel, CutAtEnd
+        censored 1
+        late 1",
+    );
+}
+
+#[test]
+fn cpu_time_that_differs_from_proc_is_said() {
+    let second = 1_000_000_000u64;
+    let mut recording = recording("A runs 0 0\n B runs 0 0");
+    recording.events = vec![record(second / 2, 0, "A", &["sleeps"]), record(second, 1, "B", &["sleeps"])];
+    let end = recording.facts.end.as_mut().expect("an end");
+    end.end_ns = second;
+    for (thread, cpu_time_ns) in end.threads.iter_mut().zip([second / 4, second]) {
+        (thread.seen_ns, thread.cpu_time_ns, thread.state) =
+            (second, Some(cpu_time_ns), ThreadState::Sleeping);
+    }
+    let findings = build(&recording).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0].kind, "cpu_time");
+    assert_eq!(
+        findings[0].text,
+        "CPU time from events and from /proc differ for 1 thread, most for A/1: 500.000 ms and 250.000 ms"
+    );
+}

@@ -1,0 +1,202 @@
+//! Waits: which waking ends a sleep, and who is said to have caused it.
+
+use super::check;
+
+#[test]
+fn a_thread_wakes_another() {
+    check(
+        "A sleeps
+         B runs
+         40 1 B wakes A
+         60 0 idle to A
+         80 1 B sleeps",
+        "
+        A ____--====
+          waits: kernel, by B at 40, cut
+        B ========__
+          waits: kernel, CutAtEnd
+        censored 2",
+    );
+}
+
+#[test]
+fn the_first_waking_of_a_sleep_counts() {
+    check(
+        "A runs
+         B runs
+         C runs
+         20 0 A sleeps
+         30 1 B wakes A
+         40 2 C wakes A
+         50 0 idle to A
+         60 2 C pokes A",
+        "
+        A ==_--=====
+          waits: kernel, by B at 30
+        B ==========
+        C ==========
+        spurious 2",
+    );
+}
+
+#[test]
+fn an_interrupted_thread_wakes_nobody() {
+    check(
+        "A runs
+         B runs
+         20 0 A sleeps
+         50 1 B/irq wakes A
+         60 0 idle to A
+         70 0 A sleeps
+         80 1 B/soft wakes A
+         90 0 idle to A",
+        "
+        A ==___-=_-=
+          waits: kernel, HardIrq
+          waits: kernel, SoftIrq
+        B ==========",
+    );
+}
+
+#[test]
+fn contexts_that_nobody_could_tell_make_no_edge() {
+    check(
+        "A runs
+         B runs
+         20 0 A sleeps
+         40 1 B/what wakes A
+         50 0 idle to A
+         60 0 A sleeps
+         70 1 other wakes A
+         80 0 idle to A",
+        "
+        A ==__-=_-==
+          waits: kernel, UnknownContext
+          waits: kernel, Task
+        B ==========",
+    );
+}
+
+#[test]
+fn a_waking_may_overtake_the_switch() {
+    check(
+        "A runs
+         B runs
+         20 0 A futex 64
+         30 1 B wakes A
+         31 0 A sleeps
+         50 0 idle to A
+         50 0 A returns 0",
+        "
+        A ====-=====
+          waits: futex 64, by B at 30
+        B ==========",
+    );
+}
+
+#[test]
+fn a_waking_that_overtook_nothing_gives_way_to_the_real_one() {
+    check(
+        "A runs
+         B runs
+         20 1 B wakes A
+         40 0 A sleeps
+         60 1 B wakes A
+         80 0 idle to A",
+        "
+        A ====__--==
+          waits: kernel, by B at 60
+        B ==========
+        spurious 1",
+    );
+}
+
+#[test]
+fn woken_in_a_futex_call_before_sleeping_is_a_wait_of_no_length() {
+    check(
+        "A runs
+         B runs
+         20 0 A futex 64
+         30 1 B wakes A
+         40 0 A returns 0
+         60 0 A sleeps
+         80 1 B wakes A",
+        "
+        A ======__--
+          waits: futex 64, by B at 30
+          waits: kernel, by B at 80
+        B ==========",
+    );
+}
+
+#[test]
+fn woken_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
+    // The second waking finds a thread that was woken already, and ends nothing.
+    check(
+        "A runs
+         B runs
+         C runs
+         20 0 A futex 64
+         30 0 A preempted to C
+         40 1 B wakes A
+         50 1 B wakes A
+         60 0 C preempted to A
+         70 0 A returns 0
+         80 0 A sleeps",
+        "
+        A ===---==__
+          waits: futex 64, by B at 40
+          waits: kernel, CutAtEnd
+        B ==========
+        C ---===----
+        spurious 1
+        censored 1",
+    );
+}
+
+#[test]
+fn woken_while_pre_empted_outside_a_futex_call_is_no_wait() {
+    check(
+        "A runs
+         B runs
+         C runs
+         30 0 A preempted to C
+         40 1 B wakes A
+         60 0 C preempted to A
+         80 0 A enters f 900",
+        "
+        A ===---====
+          stack: 80:f
+        B ==========
+        C ---===----
+        spurious 1",
+    );
+}
+
+#[test]
+fn a_futex_call_that_times_out_sleeps() {
+    check(
+        "A runs
+         20 0 A futex 64
+         20 0 A sleeps
+         60 0 idle/irq wakes A
+         70 0 idle to A
+         70 0 A returns -110",
+        "
+        A ==____-===
+          waits: futex 64, timed out",
+    );
+}
+
+#[test]
+fn no_waking_seen_is_unmatched() {
+    check(
+        "A runs
+         20 0 A sleeps
+         60 0 idle to A",
+        "
+        A ==____====
+          waits: kernel, NotSeen
+        unmatched 1",
+    );
+}
