@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod live;
 pub mod present;
 pub mod probe;
+pub mod rights;
 pub mod session;
 pub mod symbols;
 pub mod target;

@@ -301,9 +301,29 @@ fn the_output_of_a_watched_command_stays_out_of_the_report() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("nothing but JSON");
-    let said =
-        stderr.lines().find_map(|line| line.strip_prefix("the program's output goes to ")).expect("said");
+    let sentence = "the program's output goes to ";
+    assert_eq!(stderr.matches(sentence).count(), 1, "said once: {stderr}");
+    assert!(!stderr.contains("runs on"), "it has ended: {stderr}");
+    let said = stderr.lines().find_map(|line| line.strip_prefix(sentence)).expect("said");
     assert_eq!(std::fs::read_to_string(said).expect("log"), "started\n");
+}
+
+#[test]
+fn a_watched_command_that_runs_on_is_named_once() {
+    let Some(place) = place("a_watched_command_that_runs_on_is_named_once") else { return };
+    let target = place.target.to_string_lossy();
+    let output = Command::new(LONGPOLE)
+        .args(["top", "--once", "--json", "--window", "1s", "--", &target, "20000"])
+        .env("TMPDIR", place.folder.path())
+        .output()
+        .expect("longpole");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let pid = stderr.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()).expect("a pid").to_owned();
+    let was_alive = Path::new(&format!("/proc/{pid}")).exists();
+    send("-KILL", pid.parse().expect("a number"));
+    assert!(output.status.success() && was_alive, "{stderr}");
+    assert_eq!(stderr.matches("runs on without longpole").count(), 1, "{stderr}");
+    assert_eq!(stderr.matches("the program's output goes to ").count(), 1, "{stderr}");
 }
 
 #[test]

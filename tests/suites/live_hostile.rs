@@ -104,6 +104,31 @@ fn an_ordinary_user_is_told_what_is_missing() {
     assert!(ended.stderr.contains("setcap") || ended.stderr.contains("sudo"), "{}", ended.stderr);
 }
 
+/// Root of a user namespace is root already: another hint, before the command is started or the target looked at.
+#[test]
+fn root_of_a_user_namespace_is_not_told_to_become_root() {
+    skip_unless_live!();
+    let inside = |words: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.arg("-Ur").arg(longpole_tests::binary()).args(words);
+        run(&mut command, LIMIT)
+    };
+    if !run(Command::new("unshare").args(["-Ur", "true"]), LIMIT).is_ok_and(|ended| ended.code == Some(0)) {
+        println!("SKIP root_of_a_user_namespace_is_not_told_to_become_root: no user namespaces here");
+        return;
+    }
+    let own = std::process::id().to_string();
+    for words in [["record", "-o", "/dev/null", "--", "true"], ["record", "-o", "/dev/null", "-p", &own]] {
+        let ended = inside(&words).unwrap();
+        assert_eq!(ended.code, Some(77), "{}", ended.stderr);
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!(lines.len(), 2, "{}", ended.stderr);
+        assert!(lines[0].starts_with("longpole: no permission"), "{}", ended.stderr);
+        assert!(lines[1].starts_with("hint: ") && lines[1].contains("user namespace"), "{}", ended.stderr);
+        assert!(!lines[1].contains("as root"), "{}", ended.stderr);
+    }
+}
+
 /// A session cut anywhere is read to its last whole chunk, or refused in one line; never a panic.
 #[test]
 fn a_cut_or_damaged_session() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 
 #[test]
 fn the_exit_code_is_passed_on() {
@@ -73,7 +73,35 @@ fn the_summary_says_what_was_recorded() {
     }
 }
 
-/// -d ends the recording, not the command, which runs on unharmed.
+/// A command that ended is not said to run on.
+#[test]
+fn a_command_that_has_ended_is_not_said_to_run_on() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("brief.c"));
+    let said = Recorded::launch(&[], &program, &["0"]).ended.stderr;
+    assert!(!said.contains("runs on"), "{said}");
+}
+
+/// A target that slept the whole time: nothing to report, so nothing of that kind is proposed.
+#[test]
+fn a_recording_of_nothing_says_so() {
+    skip_unless_live!();
+    let mut sleeper = Background::start(std::process::Command::new("sleep").arg("600")).unwrap();
+    // Asleep, not on its way there.
+    std::thread::sleep(Duration::from_millis(300));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nothing.lp");
+    let pid = sleeper.pid().to_string();
+    let ended = Longpole::with(["record", "-d", "200ms", "-p", &pid, "-o"]).and(&file).ok();
+    let said = &ended.stderr;
+    assert!(said.contains("\nevents    0\n"), "{said}");
+    assert!(said.contains("\nnothing   was recorded"), "{said}");
+    assert!(said.lines().last().is_some_and(|line| line.starts_with("hint: ")), "{said}");
+    assert!(!said.contains("longpole report"), "{said}");
+    assert!(sleeper.is_running().unwrap());
+}
+
+/// -d ends the recording, not the command, which runs on unharmed; that is no failure, and it is said.
 #[test]
 fn a_recording_may_end_before_its_command() {
     skip_unless_live!();
@@ -84,6 +112,11 @@ fn a_recording_may_end_before_its_command() {
     let recorded = Recorded::launch(&["-d", "500ms"], std::path::Path::new("sh"), &["-c", &script]);
     assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
     assert!(!proof.exists(), "longpole waited for the command");
+    let said = &recorded.ended.stderr;
+    let line = said.lines().find(|line| line.starts_with("command ")).expect(said);
+    let pid = line.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()).expect(line);
+    assert!(line.ends_with(") has not ended: it runs on without longpole"), "{said}");
+    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists(), "{said}");
     let end = std::time::Instant::now() + Duration::from_secs(120);
     while !proof.exists() && std::time::Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));

@@ -31,6 +31,13 @@ pub enum Command {
     Gate(GateArguments),
 }
 
+/// What scripts have to know about `record`.
+const RECORD_EXIT_CODES: &str = "\
+Exit code: that of COMMAND, or its signal, if it ended while it was recorded; otherwise 0. A COMMAND that has not
+ended when the recording does (-d, ^C) runs on without longpole, and the summary names its PID.
+1 something failed, 2 the command line makes no sense, 77 a permission or kernel feature is missing (see `longpole
+doctor`), 125 to 127 COMMAND could not be started.";
+
 #[derive(Debug, Args)]
 pub struct CaptureArguments {
     /// Attach to these running processes
@@ -69,6 +76,7 @@ pub struct CaptureArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = RECORD_EXIT_CODES)]
 pub struct RecordArguments {
     /// Where to write [default: longpole-NAME-PID-TIME.lp]
     #[arg(short, long, value_name = "FILE")]
@@ -76,7 +84,8 @@ pub struct RecordArguments {
     /// Overwrite FILE even if it is not a longpole session
     #[arg(long)]
     pub force: bool,
-    /// Stop after this long, for example 10s [default: when the target ends, or on ^C]
+    /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
+    /// ended by then runs on
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<String>,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! The checks: pure judgements about a [`Machine`].
 
 use super::machine::{Btf, Machine, RING_BUFFER, TRACEPOINTS, UPROBE_MULTI};
+use crate::rights::{CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG};
 use serde::Serialize;
 
 /// One thing that longpole needs or would like to have.
@@ -19,12 +20,6 @@ pub struct Check {
     /// The command or change that gets it, if it is missing.
     pub fix: Option<String>,
 }
-
-const CAP_SYS_PTRACE: u32 = 19;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_SYSLOG: u32 = 34;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 
 /// The first kernel with uprobe_multi links.
 const OLDEST_KERNEL: (u32, u32) = (6, 6);
@@ -195,11 +190,8 @@ fn uprobe_multi(machine: &Machine) -> Check {
     )
 }
 
-/// The kernel takes `CAP_SYS_ADMIN` for the two that were cut out of it in Linux 5.8.
 fn has_capability(machine: &Machine, number: u32) -> bool {
-    let has = |number: u32| machine.capabilities >> number & 1 == 1;
-    let here = has(number) || (matches!(number, CAP_BPF | CAP_PERFMON) && has(CAP_SYS_ADMIN));
-    here && machine.first_user_namespace != Some(false)
+    machine.rights.has(number) && machine.rights.first_user_namespace != Some(false)
 }
 
 fn capability(machine: &Machine, number: u32) -> Check {
@@ -212,7 +204,7 @@ fn capability(machine: &Machine, number: u32) -> Check {
         _ => ("cap_syslog", "CAP_SYSLOG", "names of kernel functions where kptr_restrict hides them", false),
     };
     let ok = has_capability(machine, number);
-    let found = match (ok, machine.first_user_namespace) {
+    let found = match (ok, machine.rights.first_user_namespace) {
         (true, _) => format!("{name} is effective"),
         (false, Some(false)) => format!("{name} does not count: this is not the first user namespace"),
         (false, _) => format!("no {name}"),
@@ -225,7 +217,7 @@ fn capability_fix(machine: &Machine, required: bool) -> String {
         if required { "cap_bpf,cap_perfmon" } else { "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog" };
     let executable = quoted(&machine.executable.to_string_lossy());
     let obtainable = [CAP_BPF, CAP_PERFMON].iter().all(|number| machine.obtainable >> number & 1 == 1);
-    if machine.first_user_namespace == Some(false) {
+    if machine.rights.first_user_namespace == Some(false) {
         format!("sudo {executable} ... outside of this user namespace")
     } else if !obtainable {
         let caps: String =
@@ -301,6 +293,11 @@ fn container(machine: &Machine) -> Check {
 mod tests {
     use super::*;
     use crate::doctor::all_required;
+    use crate::rights::{CAP_SYS_ADMIN, Rights};
+
+    fn capable(bits: u64) -> Rights {
+        Rights { root: true, capabilities: Some(bits), first_user_namespace: Some(true) }
+    }
 
     fn good() -> Machine {
         Machine {
@@ -309,9 +306,8 @@ mod tests {
             btf: Btf::Names([UPROBE_MULTI, RING_BUFFER].into_iter().chain(TRACEPOINTS).collect()),
             structures: Ok(()),
             uprobes: true,
-            capabilities: u64::MAX,
+            rights: capable(u64::MAX),
             obtainable: u64::MAX,
-            first_user_namespace: Some(true),
             first_pid_namespace: Some(true),
             no_new_privileges: false,
             perf_event_paranoid: Some(4),
@@ -348,13 +344,17 @@ mod tests {
                 false,
             ),
             (
-                Machine { capabilities: 1 << CAP_BPF | 1 << CAP_PERFMON, ..good() },
+                Machine { rights: capable(1 << CAP_BPF | 1 << CAP_PERFMON), ..good() },
                 &["cap_sys_ptrace", "cap_syslog"],
                 true,
             ),
-            (Machine { capabilities: 1 << CAP_SYS_ADMIN, ..good() }, &["cap_sys_ptrace", "cap_syslog"], true),
             (
-                Machine { capabilities: 0, ..good() },
+                Machine { rights: capable(1 << CAP_SYS_ADMIN), ..good() },
+                &["cap_sys_ptrace", "cap_syslog"],
+                true,
+            ),
+            (
+                Machine { rights: capable(0), ..good() },
                 &["cap_bpf", "cap_perfmon", "cap_sys_ptrace", "cap_syslog", "perf_event_paranoid"],
                 false,
             ),
@@ -375,11 +375,12 @@ mod tests {
             let check = checks.iter().find(|check| check.id == "cap_bpf").expect("check");
             check.fix.clone().expect("a fix")
         };
-        let bare = Machine { capabilities: 0, ..good() };
+        let bare = Machine { rights: capable(0), ..good() };
         assert!(fix(&bare).starts_with("sudo setcap cap_bpf,cap_perfmon+ep '/opt/long pole/longpole'"));
         let docker = Machine { container: Some("docker".into()), obtainable: 0, ..bare.clone() };
         assert!(fix(&docker).contains("docker run --pid=host --cap-add BPF --cap-add PERFMON"));
-        let user = Machine { first_user_namespace: Some(false), capabilities: u64::MAX, ..good() };
+        let inside = Rights { first_user_namespace: Some(false), ..capable(u64::MAX) };
+        let user = Machine { rights: inside, ..good() };
         assert_eq!(fix(&user), "sudo '/opt/long pole/longpole' ... outside of this user namespace");
         let inside = Machine { container: Some("docker".into()), ..bare };
         assert!(fix(&inside).starts_with("sudo setcap"), "a container that gives it to root is no obstacle");

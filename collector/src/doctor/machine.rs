@@ -1,5 +1,6 @@
 //! Everything the checks need to know, read from /proc and /sys. Nothing is changed and nothing is loaded.
 
+use crate::rights::Rights;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -34,12 +35,10 @@ pub struct Machine {
     pub structures: Result<(), String>,
     /// The kernel can set uprobes.
     pub uprobes: bool,
-    /// Effective capabilities, one bit each.
-    pub capabilities: u64,
+    /// What this process may do.
+    pub rights: Rights,
     /// Capabilities that this process could get by setcap or sudo, one bit each.
     pub obtainable: u64,
-    /// In the first user namespace: capabilities of another one do not count for BPF. `None`: cannot be told.
-    pub first_user_namespace: Option<bool>,
     /// In the first PID namespace: in another one most processes are invisible and have other numbers.
     pub first_pid_namespace: Option<bool>,
     /// `no_new_privs` is set: a file's capabilities are ignored.
@@ -77,11 +76,10 @@ impl Machine {
             btf: btf(Path::new("/sys/kernel/btf/vmlinux")),
             structures: crate::probe::check_kernel().map_err(|error| error.message),
             uprobes: Path::new("/sys/bus/event_source/devices/uprobe").exists(),
-            capabilities: capabilities(&status, "CapEff:").unwrap_or(0),
+            rights: Rights::read(),
             // A kernel that does not say refuses none.
             obtainable: capabilities(&status, "CapBnd:").unwrap_or(u64::MAX),
-            // Inode numbers that the kernel gives to the first namespaces (include/linux/proc_ns.h).
-            first_user_namespace: is_inode("/proc/self/ns/user", 0xEFFF_FFFD),
+            // Inode number that the kernel gives to the first one (include/linux/proc_ns.h).
             first_pid_namespace: is_inode("/proc/self/ns/pid", 0xEFFF_FFFC),
             no_new_privileges: field(&status, "NoNewPrivs:") == Some("1"),
             perf_event_paranoid: text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok(),

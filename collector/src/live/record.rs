@@ -40,7 +40,7 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     };
     say(style.text(&format!("recording {subject}{until}")));
 
-    let (mut probed, uprobes) = (facts.functions.clone(), plan.capture.uprobes);
+    let mut probed = facts.functions.clone();
     let ended = run(Setup {
         mode: Mode::Record,
         source: Box::new(source),
@@ -70,7 +70,11 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
         return Err(write_error(&path, &format!("{} failed: {}", failure.part, failure.text)));
     }
     probed.extend(ended.more_functions.iter().cloned());
-    let summary = summary(subject, &ended, &path, &probed, uprobes);
+    let summary = RecordSummary {
+        children: plan.capture.children,
+        uprobes: plan.capture.uprobes,
+        ..summary(subject, &ended, &path, &probed)
+    };
     // Whoever has closed stderr does not want to know.
     let _ = summary.write(&style, io::stderr().lock());
     Ok(outcome(&ended))
@@ -79,7 +83,8 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
 /// A launched command's own end is ours; otherwise all went well.
 pub fn outcome(ended: &Ended) -> Outcome {
     match ended.child_status {
-        // It runs on: time was over, or the user left.
+        // It runs on: time was over, or the user left. That was asked for, so it is no failure, and there is no exit
+        // code to pass on; the summary says that it runs on.
         None => Outcome::Done,
         Some(status) if ended.reason == Some(StopReason::TargetEnded) => Outcome::from(status),
         Some(_) => Outcome::Done,
@@ -126,16 +131,11 @@ fn command_line(pid: u32) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-fn summary(
-    subject: String,
-    ended: &Ended,
-    path: &Path,
-    probed: &[FunctionFact],
-    uprobes: bool,
-) -> RecordSummary {
+fn summary(subject: String, ended: &Ended, path: &Path, probed: &[FunctionFact]) -> RecordSummary {
     let file = ended.file.unwrap_or_default();
     let taken_off = probed.iter().filter(|function| ended.taken_off.contains(&function.id));
     RecordSummary {
+        runs_on: ended.child_runs_on.then(|| subject.clone()),
         subject,
         elapsed: ended.elapsed,
         events: file.events,
@@ -146,7 +146,7 @@ fn summary(
         probed: probed.len(),
         taken_off: taken_off.map(|function| function.name.clone()).collect(),
         refused: ended.counts.refused,
-        uprobes,
+        ..RecordSummary::default()
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Ended {
     pub reason: Option<StopReason>,
     /// How the launched command ended, if it has.
     pub child_status: Option<ExitStatus>,
+    /// There is a launched command, and it has not ended.
+    pub child_runs_on: bool,
     /// Why the launched command could not be run after all.
     pub launch_error: Option<LaunchError>,
     /// What failed, if something did.
@@ -168,6 +170,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         }
     };
     let child_status = control.child_status().or_else(|| hands.last_status(control.stop_reason()));
+    let child_runs_on = hands.child.is_some() && child_status.is_none();
     let Hands {
         counts,
         taken_off,
@@ -191,6 +194,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     Ok(Ended {
         reason: control.stop_reason(),
         child_status,
+        child_runs_on,
         launch_error,
         failure: control.failure().cloned(),
         counts,

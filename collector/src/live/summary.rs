@@ -32,6 +32,10 @@ pub struct RecordSummary {
     pub refused: usize,
     /// Function probes were asked for.
     pub uprobes: bool,
+    /// Children were recorded, too.
+    pub children: bool,
+    /// The command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
+    pub runs_on: Option<String>,
 }
 
 impl RecordSummary {
@@ -49,7 +53,26 @@ impl RecordSummary {
         line("probes", Paint::Plain, &self.probes_text())?;
         let file = self.file.display();
         line("file", Paint::Plain, &format!("{file}, {}", bytes(self.file_bytes)))?;
-        line("next", Paint::Bold, &format!("longpole report {}", shell_word(&self.file)))
+        if let Some(command) = &self.runs_on {
+            line("command", Paint::Plain, &runs_on_text(command))?;
+        }
+        if self.events > 0 {
+            return line("next", Paint::Bold, &format!("longpole report {}", shell_word(&self.file)));
+        }
+        line("nothing", Paint::Warning, "was recorded, so there is nothing to report")?;
+        writeln!(out, "{}", style.paint(Paint::Bold, &style.text(&format!("hint: {}", self.empty_hint()))))
+    }
+
+    /// What to do about a recording without a single event.
+    fn empty_hint(&self) -> &'static str {
+        if self.loss.lost() > 0 {
+            "every event was lost: try a larger --ring-size or fewer --functions"
+        } else if self.children {
+            "no thread ran or was woken in this time: record while the program works, or for longer"
+        } else {
+            "no thread ran or was woken in this time: record while the program works, or for longer; if its child \
+             processes do the work, add --children"
+        }
     }
 
     fn events_text(&self, seconds: f64) -> String {
@@ -110,6 +133,11 @@ impl RecordSummary {
         }
         text
     }
+}
+
+/// What becomes of a command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
+pub fn runs_on_text(command: &str) -> String {
+    format!("{command} has not ended: it runs on without longpole")
 }
 
 fn plural(count: usize, what: &str) -> String {
@@ -215,8 +243,35 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_no_division_by_zero() {
-        let empty = RecordSummary { uprobes: true, ..RecordSummary::default() };
-        assert!(text(&empty).contains("events    0\n"));
+    fn nothing_recorded_is_no_division_by_zero_and_nothing_to_report() {
+        let empty = RecordSummary { events: 0, ..summary() };
+        let said = text(&empty);
+        assert!(said.contains("events    0\n"), "{said}");
+        assert!(!said.contains("longpole report"), "{said}");
+        assert!(
+            said.ends_with(
+                "nothing   was recorded, so there is nothing to report\n\
+                 hint: no thread ran or was woken in this time: record while the program works, or for longer; if its \
+                 child processes do the work, add --children\n"
+            ),
+            "{said}"
+        );
+        let with_children = text(&RecordSummary { children: true, ..empty.clone() });
+        assert!(!with_children.contains("--children"), "{with_children}");
+        let loss = LossCounts { dropped: 7, ..LossCounts::default() };
+        assert!(text(&RecordSummary { loss, ..empty }).contains("hint: every event was lost"));
+    }
+
+    #[test]
+    fn a_command_that_outlives_its_recording_is_named() {
+        assert!(!text(&summary()).contains("command"));
+        let outlived = RecordSummary { runs_on: Some("quicksort (pid 4242)".into()), ..summary() };
+        assert!(
+            text(&outlived).contains(
+                "\ncommand   quicksort (pid 4242) has not ended: it runs on without longpole\nnext "
+            ),
+            "{}",
+            text(&outlived)
+        );
     }
 }

@@ -5,6 +5,7 @@ use super::attach::{Attached, attach};
 use super::control::Mode;
 use super::record::outcome;
 use super::run::{Ended, Setup, WindowPlan, run};
+use super::summary::runs_on_text;
 use crate::cli::plan::{TargetPlan, TopPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::{json, style, text};
@@ -47,7 +48,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let screen = if plan.once {
         None
     } else {
-        let mut state = State::new(subject, plan.cpus.clone(), plan.window);
+        let mut state = State::new(subject.clone(), plan.cpus.clone(), plan.window);
         state.remark = output.as_ref().map(OutputFile::sentence);
         let guard = Guard::take().map_err(|error| {
             UserError::runtime(
@@ -78,12 +79,20 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         child,
     })
     .map_err(|error| UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`"))?;
-    finish(plan, ended, output)
+    finish(plan, &subject, ended, output)
 }
 
-fn finish(plan: &TopPlan, ended: Ended, output: Option<OutputFile>) -> Result<Outcome, UserError> {
+fn finish(
+    plan: &TopPlan,
+    subject: &str,
+    ended: Ended,
+    output: Option<OutputFile>,
+) -> Result<Outcome, UserError> {
+    if ended.child_runs_on {
+        say(style::for_stderr().text(&runs_on_text(subject)));
+    }
     if let Some(output) = output {
-        output.finish(ended.child_status.is_none() && ended.launch_error.is_none());
+        output.finish(ended.child_runs_on);
     }
     let result = outcome(&ended);
     if let Some(error) = ended.launch_error {

@@ -44,12 +44,9 @@ impl ProbeError {
     ) -> ProbeError {
         let message = format!("{what}: {}", chain(cause));
         match io_code(cause) {
-            Some(libc::EPERM | libc::EACCES) => ProbeError::new(
-                ProbeErrorKind::Permission,
-                message,
-                "run as root, or grant the capabilities: setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the \
-                 longpole binary; `longpole doctor` lists what is missing",
-            ),
+            Some(libc::EPERM | libc::EACCES) => {
+                ProbeError::new(ProbeErrorKind::Permission, message, super::rights::refused_hint())
+            }
             Some(libc::ESRCH) => ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"),
             _ => ProbeError::new(
                 ProbeErrorKind::Failed,
@@ -111,7 +108,7 @@ mod tests {
     fn a_refused_call_is_a_matter_of_rights_and_a_missing_process_is_not() {
         let refused = ProbeError::from_cause("attach", &std::io::Error::from_raw_os_error(libc::EPERM));
         assert_eq!(refused.kind, ProbeErrorKind::Permission);
-        assert!(refused.hint.contains("setcap"));
+        assert!(refused.hint.contains("longpole doctor") || refused.hint.contains("container"));
         let gone = ProbeError::from_cause("attach", &std::io::Error::from_raw_os_error(libc::ESRCH));
         assert_eq!(gone.kind, ProbeErrorKind::Target);
         let other = ProbeError::from_cause("attach", &std::io::Error::from_raw_os_error(libc::EINVAL));

@@ -3,57 +3,69 @@
 
 use super::error::{ProbeError, ProbeErrorKind};
 
-/// Numbers of include/uapi/linux/capability.h.
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
+use crate::rights::{CAP_BPF, CAP_PERFMON, Refusal, Rights};
 
-/// An error that names the missing capabilities, if the effective ones of this process are known not to suffice.
-/// `CAP_SYS_ADMIN` stands for the other two, as it does in the kernel (`bpf_capable`, `perfmon_capable`).
+/// What loading and attaching takes.
+const NEEDED: [(u32, &str); 2] = [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")];
+
+/// An error that names what is missing, if the rights of this process are known not to suffice.
 pub fn check_capabilities() -> Result<(), ProbeError> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    match effective(&status).map(missing) {
-        // What cannot be read is found out by trying.
-        None => Ok(()),
-        Some(names) if names.is_empty() => Ok(()),
-        Some(names) => Err(ProbeError::new(
-            ProbeErrorKind::Permission,
-            format!("no permission to load kernel programs: {} missing", names.join(" and ")),
-            "run as root (`sudo longpole ...`), or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the \
-             longpole binary; `longpole doctor` lists every check",
-        )),
-    }
+    check(&Rights::read())
 }
 
-fn effective(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
-    u64::from_str_radix(line.trim(), 16).ok()
+fn check(rights: &Rights) -> Result<(), ProbeError> {
+    let missing: Vec<&str> =
+        NEEDED.into_iter().filter(|(number, _)| !rights.has(*number)).map(|(_, name)| name).collect();
+    let why = match refusal(rights) {
+        Refusal::Guarded => return Ok(()),
+        Refusal::UserNamespace => "the capabilities of a user namespace do not count".to_owned(),
+        Refusal::NotRoot | Refusal::WeakRoot => format!("{} missing", missing.join(" and ")),
+    };
+    let message = format!("no permission to load kernel programs: {why}");
+    Err(ProbeError::new(ProbeErrorKind::Permission, message, hint(rights)))
 }
 
-fn missing(capabilities: u64) -> Vec<&'static str> {
-    let has = |number: u32| capabilities & (1 << number) != 0;
-    if has(CAP_SYS_ADMIN) {
-        return Vec::new();
-    }
-    [(CAP_BPF, "CAP_BPF"), (CAP_PERFMON, "CAP_PERFMON")]
-        .into_iter()
-        .filter(|(number, _)| !has(*number))
-        .map(|(_, name)| name)
-        .collect()
+/// What to do about a system call that was refused.
+pub(super) fn refused_hint() -> String {
+    hint(&Rights::read())
+}
+
+fn refusal(rights: &Rights) -> Refusal {
+    rights.refusal(&NEEDED.map(|(number, _)| number))
+}
+
+fn hint(rights: &Rights) -> String {
+    refusal(rights).hint(
+        "all capabilities are there, so it is something else: kernel lockdown, a security module, or the system call \
+         filter of a container or sandbox; run longpole outside of it; `longpole doctor` lists every check",
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rights::CAP_SYS_ADMIN;
+
+    fn rights(bits: u64) -> Rights {
+        Rights { root: false, capabilities: Some(bits), first_user_namespace: Some(true) }
+    }
 
     #[test]
     fn missing_capabilities_are_named() {
-        let status = |bits: u64| format!("Name:\tx\nCapEff:\t{bits:016x}\n");
-        let names = |bits: u64| effective(&status(bits)).map(missing);
-        assert_eq!(names(0), Some(vec!["CAP_BPF", "CAP_PERFMON"]));
-        assert_eq!(names(1 << CAP_BPF), Some(vec!["CAP_PERFMON"]));
-        assert_eq!(names(1 << CAP_BPF | 1 << CAP_PERFMON), Some(vec![]));
-        assert_eq!(names(1 << CAP_SYS_ADMIN), Some(vec![]));
-        assert_eq!(effective("CapEff:\tno number\n"), None);
+        let said = |bits: u64| check(&rights(bits)).err().map(|error| error.message);
+        let missing = |names: &str| Some(format!("no permission to load kernel programs: {names} missing"));
+        assert_eq!(said(0), missing("CAP_BPF and CAP_PERFMON"));
+        assert_eq!(said(1 << CAP_BPF), missing("CAP_PERFMON"));
+        assert_eq!(said(1 << CAP_BPF | 1 << CAP_PERFMON), None);
+        assert_eq!(said(1 << CAP_SYS_ADMIN), None);
+        assert_eq!(check(&Rights { capabilities: None, ..rights(0) }), Ok(()));
+    }
+
+    /// It came as far as starting the command, failed with a map's name, and told root to become root.
+    #[test]
+    fn root_of_a_user_namespace_is_told_before_anything_is_started() {
+        let inside = Rights { root: true, first_user_namespace: Some(false), ..rights(u64::MAX) };
+        let error = check(&inside).expect_err("capabilities that do not count");
+        assert!(error.message.contains("user namespace") && error.hint.contains("on the host"), "{error:?}");
     }
 }

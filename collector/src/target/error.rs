@@ -1,6 +1,7 @@
 //! Why a process cannot be watched: one line each, a hint, and the exit code.
 
 use crate::cli::{Code, UserError};
+use crate::rights::Refusal;
 
 /// A process that cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +31,8 @@ pub enum TargetError {
         pid: u32,
         /// The file that was refused.
         what: String,
+        /// Why it may be so.
+        why: Refusal,
     },
     /// It runs no user code.
     #[error("process {pid} is a kernel thread: it has no program to watch")]
@@ -70,9 +73,10 @@ impl TargetError {
             TargetError::ExitedDuringAttach { .. } => {
                 "for short programs use `longpole record -- CMD`, which starts them".into()
             }
-            TargetError::NoPermission { .. } => {
-                "run longpole as root: `sudo longpole ...`, or grant it cap_sys_ptrace".into()
-            }
+            TargetError::NoPermission { why, .. } => why.hint(
+                "longpole has every right that counts, so something else guards this process: a security module \
+                 (Landlock, SELinux, AppArmor) or the sandbox that longpole runs in; run longpole outside of it",
+            ),
             TargetError::KernelThread { .. } => "give the PID of a program".into(),
             TargetError::OwnProcess { .. } => "give the PID of another program".into(),
             TargetError::IsThread { pid, .. } => format!("watch the whole process with `-p {pid}`"),

@@ -2,6 +2,7 @@
 //! its PID is given to another one meanwhile.
 
 use super::error::TargetError;
+use crate::rights::{CAP_SYS_PTRACE, Rights};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -28,7 +29,7 @@ impl ProcDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !exists(pid) => {
                 Err(TargetError::NoSuchProcess { pid })
             }
-            Err(_) => Err(TargetError::NoPermission { pid, what: path }),
+            Err(_) => Err(refused(pid, path)),
         }
     }
 
@@ -70,12 +71,14 @@ impl ProcDir {
         let pid = self.pid;
         match error.raw_os_error() {
             Some(libc::ESRCH | libc::ENOENT) => TargetError::ExitedDuringAttach { pid },
-            Some(libc::EACCES | libc::EPERM) => {
-                TargetError::NoPermission { pid, what: format!("/proc/{pid}/{name}") }
-            }
+            Some(libc::EACCES | libc::EPERM) => refused(pid, format!("/proc/{pid}/{name}")),
             _ => TargetError::Unreadable { pid, what: format!("/proc/{pid}/{name}: {error}") },
         }
     }
+}
+
+fn refused(pid: u32, what: String) -> TargetError {
+    TargetError::NoPermission { pid, what, why: Rights::read().refusal(&[CAP_SYS_PTRACE]) }
 }
 
 /// Whether there is such a process, though /proc may hide it.

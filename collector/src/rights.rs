@@ -1,0 +1,142 @@
+//! What this process may do, and why the kernel may have refused something nevertheless.
+
+use std::os::unix::fs::MetadataExt;
+
+/// Numbers of include/uapi/linux/capability.h.
+pub const CAP_SYS_PTRACE: u32 = 19;
+/// See [`CAP_SYS_PTRACE`].
+pub const CAP_SYS_ADMIN: u32 = 21;
+/// See [`CAP_SYS_PTRACE`].
+pub const CAP_SYSLOG: u32 = 34;
+/// See [`CAP_SYS_PTRACE`].
+pub const CAP_PERFMON: u32 = 38;
+/// See [`CAP_SYS_PTRACE`].
+pub const CAP_BPF: u32 = 39;
+
+/// Inode number that the kernel gives to the first user namespace (include/linux/proc_ns.h).
+const FIRST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
+
+/// The rights of this process, as /proc tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// The effective user is 0, in whatever namespace.
+    pub root: bool,
+    /// Effective capabilities, one bit each. `None`: they cannot be told.
+    pub capabilities: Option<u64>,
+    /// In the first user namespace: capabilities of another one do not count for BPF, nor for processes outside of it.
+    /// `None`: cannot be told.
+    pub first_user_namespace: Option<bool>,
+}
+
+/// Why the kernel refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// An ordinary user without the capabilities.
+    NotRoot,
+    /// The user is root, but was left without the capabilities: a container.
+    WeakRoot,
+    /// Whatever rights there are end with this process's user namespace.
+    UserNamespace,
+    /// All rights are there, so it is not a matter of them: a security module, lockdown, the filter of a sandbox.
+    Guarded,
+}
+
+impl Rights {
+    /// Reads them.
+    pub fn read() -> Rights {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let first = std::fs::metadata("/proc/self/ns/user").ok();
+        Rights {
+            first_user_namespace: first.map(|metadata| metadata.ino() == FIRST_USER_NAMESPACE),
+            ..Rights::of(&status)
+        }
+    }
+
+    /// What a /proc/PID/status says.
+    fn of(status: &str) -> Rights {
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let capabilities = field("CapEff:").and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+        // Real, effective, saved and file system user.
+        let effective_user = field("Uid:").and_then(|text| text.split_whitespace().nth(1));
+        Rights { root: effective_user == Some("0"), capabilities, first_user_namespace: None }
+    }
+
+    /// Whether a capability is effective; also if that cannot be told, since then trying tells. `CAP_SYS_ADMIN` stands
+    /// for the two that were cut out of it, as it does in the kernel (`bpf_capable`, `perfmon_capable`).
+    pub fn has(&self, number: u32) -> bool {
+        let Some(capabilities) = self.capabilities else { return true };
+        let has = |number: u32| capabilities >> number & 1 == 1;
+        has(number) || (matches!(number, CAP_BPF | CAP_PERFMON) && has(CAP_SYS_ADMIN))
+    }
+
+    /// Why something that needs these capabilities was refused.
+    pub fn refusal(&self, needed: &[u32]) -> Refusal {
+        if self.first_user_namespace == Some(false) {
+            Refusal::UserNamespace
+        } else if needed.iter().all(|number| self.has(*number)) {
+            Refusal::Guarded
+        } else if self.root {
+            Refusal::WeakRoot
+        } else {
+            Refusal::NotRoot
+        }
+    }
+}
+
+impl Refusal {
+    /// What the user can do; `guarded` is said if it is [`Refusal::Guarded`].
+    pub fn hint(self, guarded: &str) -> String {
+        match self {
+            Refusal::NotRoot => {
+                "run longpole as root (`sudo longpole ...`), or once: sudo setcap \
+                 cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the longpole binary; `longpole doctor` lists every check"
+            }
+            Refusal::WeakRoot => {
+                "this root has not all capabilities, as in a container: run longpole on the host, or start the \
+                 container with --pid=host --cap-add BPF --cap-add PERFMON --cap-add SYS_PTRACE"
+            }
+            Refusal::UserNamespace => {
+                "longpole runs in a user namespace (unshare, a rootless container), whose root has no rights outside of \
+                 it: run longpole on the host, with sudo"
+            }
+            Refusal::Guarded => guarded,
+        }
+        .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDED: [u32; 2] = [CAP_BPF, CAP_SYS_PTRACE];
+
+    fn rights(user: u32, capabilities: u64) -> Rights {
+        let status = format!("Name:\tx\nUid:\t7\t{user}\t7\t7\nCapEff:\t{capabilities:016x}\n");
+        Rights { first_user_namespace: Some(true), ..Rights::of(&status) }
+    }
+
+    /// Root was told to run it as root.
+    #[test]
+    fn the_hint_fits_the_cause() {
+        let hint = |rights: Rights| rights.refusal(&NEEDED).hint("guarded");
+        assert!(hint(rights(1000, 0)).starts_with("run longpole as root"));
+        assert!(hint(rights(0, 0)).contains("--cap-add SYS_PTRACE"));
+        assert!(hint(rights(0, 1 << CAP_BPF)).contains("container"));
+        assert_eq!(hint(rights(0, u64::MAX)), "guarded");
+        assert_eq!(hint(rights(1000, 1 << CAP_SYS_ADMIN | 1 << CAP_SYS_PTRACE)), "guarded");
+        for capabilities in [0, u64::MAX] {
+            let inside = Rights { first_user_namespace: Some(false), ..rights(0, capabilities) };
+            let hint = hint(inside);
+            assert!(hint.contains("user namespace") && !hint.contains("as root"), "{hint}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_found_out_by_trying() {
+        let unknown = Rights::of("");
+        assert_eq!((unknown.root, unknown.capabilities), (false, None));
+        assert!(unknown.has(CAP_BPF));
+        assert!(!rights(0, 0).has(CAP_BPF));
+    }
+}
