@@ -378,7 +378,7 @@ fn nonsense() -> impl Strategy<Value = Recording> {
         0u64..100,
         0u32..9,
         0u16..3,
-        0usize..10,
+        0usize..Kind::ALL.len(),
         0u8..7,
         0u32..4,
         1u32..3,

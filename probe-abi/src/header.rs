@@ -8,11 +8,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Header {
     /// When it happened: `CLOCK_MONOTONIC`, nanoseconds.
     pub time_ns: u64,
-    /// Number of records this CPU tried to write before this one, modulo 2^32. A hole is a lost record.
+    /// Number of records this CPU (this ring, if `cpu` is [`Header::NO_CPU`]) tried to write before this one,
+    /// modulo 2^32. A hole is a lost record.
     /// An interrupt may take the next number between a record's numbering and its writing, so neighbours
     /// can arrive swapped: compare sets, not order.
     pub sequence: u32,
-    /// CPU that wrote the record.
+    /// CPU that wrote the record; [`Header::NO_CPU`] if the writer cannot know it.
     pub cpu: u16,
     /// A [`Kind`] as a byte.
     pub kind: u8,
@@ -22,6 +23,11 @@ pub struct Header {
     pub tid: u32,
     /// Process (tgid) of `tid`.
     pub pid: u32,
+}
+
+impl Header {
+    /// `cpu` of records written by the target's own threads: which CPU they were on is not known.
+    pub const NO_CPU: u16 = u16::MAX;
 }
 
 /// Which record follows the header.
@@ -48,11 +54,13 @@ pub enum Kind {
     FunctionEnter = 9,
     /// [`crate::FunctionExit`]
     FunctionExit = 10,
+    /// [`crate::Operation`]
+    Operation = 11,
 }
 
 impl Kind {
     /// Every kind, in order of its byte.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
@@ -63,6 +71,7 @@ impl Kind {
         Kind::FutexExit,
         Kind::FunctionEnter,
         Kind::FunctionExit,
+        Kind::Operation,
     ];
 
     /// The kind of a byte, or `None` for a byte that this version does not know.

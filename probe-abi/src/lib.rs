@@ -15,6 +15,7 @@ mod function;
 mod futex;
 mod header;
 mod life;
+mod operation;
 mod record;
 mod sched;
 
@@ -26,6 +27,7 @@ pub use function::{FunctionEnter, FunctionExit};
 pub use futex::{FutexEnter, FutexExit, futex_operation};
 pub use header::{Context, Header, Kind};
 pub use life::{Exec, Exit, Fork, Rename};
+pub use operation::{Operation, OperationFlags, SyncOperation};
 pub use record::{DecodeError, Record};
 pub use sched::{Switch, SwitchFlags, Waking, WakingFlags};
 

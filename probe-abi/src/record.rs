@@ -1,8 +1,8 @@
 //! Any record, decoded.
 
 use crate::{
-    Exec, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Rename, Switch,
-    Waking,
+    Exec, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Operation, Rename,
+    Switch, Waking,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -20,6 +20,7 @@ pub enum Record {
     FutexExit(FutexExit),
     FunctionEnter(FunctionEnter),
     FunctionExit(FunctionExit),
+    Operation(Operation),
 }
 
 /// Why some bytes are not a record.
@@ -55,6 +56,7 @@ impl Record {
             Kind::FutexExit => Record::FutexExit(read(bytes, short)?),
             Kind::FunctionEnter => Record::FunctionEnter(read(bytes, short)?),
             Kind::FunctionExit => Record::FunctionExit(read(bytes, short)?),
+            Kind::Operation => Record::Operation(read(bytes, short)?),
         })
     }
 
@@ -71,6 +73,7 @@ impl Record {
             Record::FutexExit(r) => r.as_bytes(),
             Record::FunctionEnter(r) => r.as_bytes(),
             Record::FunctionExit(r) => r.as_bytes(),
+            Record::Operation(r) => r.as_bytes(),
         }
     }
 
@@ -87,6 +90,7 @@ impl Record {
             Record::FutexExit(r) => &r.header,
             Record::FunctionEnter(r) => &r.header,
             Record::FunctionExit(r) => &r.header,
+            Record::Operation(r) => &r.header,
         }
     }
 
@@ -103,6 +107,7 @@ impl Record {
             Kind::FutexExit => size_of::<FutexExit>(),
             Kind::FunctionEnter => size_of::<FunctionEnter>(),
             Kind::FunctionExit => size_of::<FunctionExit>(),
+            Kind::Operation => size_of::<Operation>(),
         }
     }
 }
@@ -136,7 +141,7 @@ mod tests {
     #[test]
     fn unknown_kinds_are_named_not_guessed() {
         let mut bytes = [0u8; 64];
-        for kind in [0u8, 11, 255] {
+        for kind in [0u8, 12, 255] {
             bytes[14] = kind;
             assert_eq!(Record::decode(&bytes), Err(DecodeError::UnknownKind(kind)));
         }

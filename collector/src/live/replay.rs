@@ -4,7 +4,8 @@ use super::{Drained, EventSource};
 use crate::probe::ProbeFunction;
 use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording};
 use engine::synth::Generated;
-use probe_abi::Record;
+use probe_abi::{Header, Record};
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// Plays a recording, ring by ring.
@@ -36,15 +37,18 @@ pub enum Pace {
 }
 
 impl Replay {
-    /// Plays a recording, one ring for each CPU.
+    /// Plays a recording, one ring for each CPU and for each thread that wrote records itself.
     pub fn new(recording: Recording, pace: Pace) -> Replay {
         let mut rings = Vec::<Vec<Record>>::new();
+        let mut numbers = HashMap::new();
         for event in recording.events {
-            let cpu = usize::from(event.header().cpu);
-            if rings.len() <= cpu {
-                rings.resize_with(cpu + 1, Vec::new);
-            }
-            rings[cpu].push(event);
+            let header = event.header();
+            let writer = (header.cpu, if header.cpu == Header::NO_CPU { header.tid } else { 0 });
+            let number = *numbers.entry(writer).or_insert_with(|| {
+                rings.push(Vec::new());
+                rings.len() - 1
+            });
+            rings[number].push(event);
         }
         Replay::of(&recording.facts, rings, recording.notes, pace)
     }
@@ -110,7 +114,11 @@ impl EventSource for Replay {
         self.next_note += count;
         // Holes in the numbering are found again on the way.
         let found_again = |note: &&Note| {
-            matches!(note.kind, NoteKind::Gap { reason: GapReason::RingFull, cpu: Some(_), .. })
+            matches!(
+                note.kind,
+                NoteKind::Gap { reason: GapReason::RingFull, cpu: Some(_), .. }
+                    | NoteKind::Gap { reason: GapReason::OperationsLost, .. }
+            )
         };
         notes.iter().take(count).filter(|note| !found_again(note)).cloned().collect()
     }

@@ -256,4 +256,6 @@ pub enum GapReason {
     RingFull,
     /// A new process or program had no function probes yet: only function calls are missing.
     ProbesNotYetAttached,
+    /// A thread's ring was full: only synchronization operations are missing, the scheduler's records are whole.
+    OperationsLost,
 }

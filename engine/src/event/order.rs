@@ -11,12 +11,13 @@
 //! often anyone asks. Inside a ring neighbours may be swapped (nested interrupts, several CPUs per ring): that
 //! is what the allowed disorder is for.
 //!
-//! Numbers missing in a CPU's sequence are lost records: each hole becomes a [`NoteKind::Gap`] between its
+//! A ring is what one writer fills: a CPU or a few in the kernel, one thread of the target in user space. Numbers
+//! missing in a CPU's sequence (a thread's, where `cpu` is [`Header::NO_CPU`]) are lost records: each hole becomes a [`NoteKind::Gap`] between its
 //! neighbours once nothing in time can fill it. Numbers before the first one seen of a CPU say nothing.
 
 use super::sequence::Sequence;
 use super::{GapReason, Note, NoteKind};
-use probe_abi::Record;
+use probe_abi::{Header, Record};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -226,7 +227,12 @@ impl Merger {
 }
 
 fn gap(cpu: u16, time_ns: u64, until_ns: u64, lost: u64) -> Note {
-    let kind = NoteKind::Gap { pid: 0, cpu: Some(cpu), until_ns, lost, reason: GapReason::RingFull };
+    let kind = if cpu == Header::NO_CPU {
+        // Only operations are numbered without a CPU, each ring by itself.
+        NoteKind::Gap { pid: 0, cpu: None, until_ns, lost, reason: GapReason::OperationsLost }
+    } else {
+        NoteKind::Gap { pid: 0, cpu: Some(cpu), until_ns, lost, reason: GapReason::RingFull }
+    };
     Note { time_ns, kind }
 }
 
@@ -262,7 +268,7 @@ impl Iterator for Release<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use probe_abi::{Exit, Header, Kind};
+    use probe_abi::{Exit, Kind};
     use proptest::prelude::*;
 
     fn record(time_ns: u64, cpu: u16, sequence: u32) -> Record {
@@ -319,6 +325,18 @@ mod tests {
         let gap = NoteKind::Gap { pid: 0, cpu: Some(7), until_ns: 110, lost: 2, reason: GapReason::RingFull };
         assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
         assert_eq!(merger.counts(), OrderCounts { released: 3, late: 0, duplicates: 1, missing: 2 });
+    }
+
+    #[test]
+    fn a_hole_in_a_threads_own_numbers_loses_operations_only() {
+        let mut merger = Merger::with_disorder(2, 5);
+        for (ring, time, number) in [(0, 100, 5), (1, 105, 900), (0, 120, 8)] {
+            merger.push(ring, record(time, Header::NO_CPU, number));
+        }
+        assert_eq!(times(merger.finish()), [100, 105, 120]);
+        let reason = GapReason::OperationsLost;
+        let gap = NoteKind::Gap { pid: 0, cpu: None, until_ns: 120, lost: 2, reason };
+        assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
     }
 
     #[test]

@@ -94,6 +94,8 @@ impl Builder {
             Record::Rename(rename) => self.rename(rename),
             Record::FutexEnter(enter) => self.futex_enter(enter),
             Record::FutexExit(exit) => self.futex_exit(exit),
+            // Counted; the waits inside are known from the scheduler.
+            Record::Operation(_) => {}
             Record::FunctionEnter(enter) => {
                 self.function(&enter.header, |thread, log| {
                     thread.stacks.enter(enter.function, enter.stack_pointer, log);

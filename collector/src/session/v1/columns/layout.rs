@@ -31,6 +31,8 @@ pub enum Code {
     SameAsFor,
     /// A thread id: a number in the chunk's list of threads.
     Thread,
+    /// A time shortly before the header's: the difference to it.
+    Time,
 }
 
 const fn field(width: Width, code: Code) -> Field {
@@ -53,6 +55,15 @@ const RENAME: &[Field] = &[TID, PID_OF_TID, NAME_PART, NAME_PART];
 const FUTEX_ENTER: &[Field] = &[ADDRESS, field(Width::Eight, Code::Last), STEADY, STEADY];
 const FUTEX_EXIT: &[Field] = &[field(Width::Eight, Code::Last)];
 const FUNCTION: &[Field] = &[NUMBER, NUMBER, ADDRESS];
+const OPERATION: &[Field] = &[
+    field(Width::Eight, Code::Time),
+    ADDRESS,
+    ADDRESS,
+    ADDRESS,
+    field(Width::Two, Code::Plain),
+    field(Width::Two, Code::Plain),
+    NUMBER,
+];
 
 /// The body of a record of this kind: everything behind the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
@@ -66,6 +77,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::FutexEnter => FUTEX_ENTER,
         Kind::FutexExit => FUTEX_EXIT,
         Kind::FunctionEnter | Kind::FunctionExit => FUNCTION,
+        Kind::Operation => OPERATION,
     }
 }
 

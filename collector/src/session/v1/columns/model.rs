@@ -34,6 +34,17 @@ pub trait Direction {
     fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed>;
 }
 
+/// What is known of a record when one of its fields is walked over.
+#[derive(Clone, Copy)]
+struct Around {
+    /// The header's time.
+    time: u64,
+    /// The header's thread.
+    tid: u32,
+    /// The field before.
+    before: u64,
+}
+
 /// Entries of a table: a power of two. Keys that share an entry only guess worse.
 const ENTRIES: usize = 1024;
 
@@ -77,11 +88,6 @@ impl Model {
         let cpu = direction.plain(CPU, Width::Two, get(bytes, 12, Width::Two))?;
         put(bytes, 12, Width::Two, cpu);
 
-        let guess = (self.remembered(SEQUENCE, cpu).wrapping_add(1)) & u64::from(u32::MAX);
-        let sequence = direction.near(SEQUENCE, Width::Four, guess, get(bytes, 8, Width::Four))?;
-        *self.remembered(SEQUENCE, cpu) = sequence;
-        put(bytes, 8, Width::Four, sequence);
-
         let kind = direction.plain(KIND, Width::One, get(bytes, 14, Width::One))?;
         put(bytes, 14, Width::One, kind);
         let context = direction.plain(CONTEXT, Width::One, get(bytes, 15, Width::One))?;
@@ -95,6 +101,13 @@ impl Model {
         *self.remembered(PID, u64::from(tid)) = pid;
         put(bytes, 20, Width::Four, pid);
 
+        // Records of no CPU are numbered by each thread's own ring.
+        let numbered_by = if cpu == u64::from(probe_abi::Header::NO_CPU) { u64::from(tid) } else { cpu };
+        let guess = (self.remembered(SEQUENCE, numbered_by).wrapping_add(1)) & u64::from(u32::MAX);
+        let sequence = direction.near(SEQUENCE, Width::Four, guess, get(bytes, 8, Width::Four))?;
+        *self.remembered(SEQUENCE, numbered_by) = sequence;
+        put(bytes, 8, Width::Four, sequence);
+
         let Some(kind) = u8::try_from(kind).ok().and_then(Kind::from_byte) else {
             return Ok(None);
         };
@@ -102,7 +115,8 @@ impl Model {
         let mut before = 0;
         for (i, field) in layout::body(kind).iter().enumerate() {
             let column = body_column(kind, i);
-            let value = self.field(direction, *field, column, tid, before, get(bytes, at, field.width))?;
+            let context = Around { time, tid, before };
+            let value = self.field(direction, *field, column, context, get(bytes, at, field.width))?;
             put(bytes, at, field.width, value);
             if kind == Kind::Switch && i == 0 {
                 self.running[slot(cpu)] = value as u32;
@@ -118,8 +132,7 @@ impl Model {
         direction: &mut impl Direction,
         field: Field,
         column: usize,
-        tid: u32,
-        before: u64,
+        around: Around,
         value: u64,
     ) -> Result<u64, Malformed> {
         let keyed = |key| slot(key) as u64;
@@ -132,13 +145,15 @@ impl Model {
                 self.last[column] = u64::from(value);
                 Ok(u64::from(value))
             }
+            Code::Time => direction.near(column, field.width, around.time, value),
             Code::Last => {
                 let value = direction.near(column, field.width, self.last[column], value)?;
                 self.last[column] = value;
                 Ok(value)
             }
             Code::SameThread | Code::SameAsFor => {
-                let key = keyed(if field.code == Code::SameThread { u64::from(tid) } else { before });
+                let same_thread = field.code == Code::SameThread;
+                let key = keyed(if same_thread { u64::from(around.tid) } else { around.before });
                 let guess = *self.remembered(column, key);
                 let value = direction.near(column, field.width, guess, value)?;
                 *self.remembered(column, key) = value;

@@ -1,0 +1,210 @@
+//! Synchronization operations of the target's C library: one record per finished call.
+
+use crate::Header;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A thread has finished one synchronization operation.
+///
+/// Two writers make it, never both for one call: the library that is put before libc in launched programs
+/// (`probe-preload`), and probes on libc's functions in attached ones. From the library the header's `cpu` is
+/// [`Header::NO_CPU`] and its `sequence` numbers the records of one thread's ring; from a probe both are the
+/// CPU's, as in every other record. The context is always `Task`.
+///
+/// An operation that does not come back (`pthread_exit`) is written when it begins: `began_ns` is then the
+/// header's time. One that was cancelled, or left with `longjmp`, is never written.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Operation {
+    /// `tid`/`pid` are the caller, `time_ns` is when the call came back. A lock is held from some instant in
+    /// `began_ns..=time_ns` of its acquisition to some instant in that of its release.
+    pub header: Header,
+    /// When the call began (`CLOCK_MONOTONIC` nanoseconds).
+    pub began_ns: u64,
+    /// Address of the object in the caller's memory; the `pthread_t` of create, join and detach; 0 of exit.
+    pub object: u64,
+    /// Condition waits: address of the mutex, which is released meanwhile. Barrier and semaphore init: the count.
+    /// Mutex, rwlock and condition init: 0. All others: 0.
+    pub second: u64,
+    /// Return address of the call: the instruction behind it.
+    pub caller: u64,
+    /// A [`SyncOperation`] as a number.
+    pub operation: u16,
+    /// [`OperationFlags`] bits.
+    pub flags: u16,
+    /// What the call returned: 0 or an error number as pthread functions return it. Functions that return −1
+    /// (semaphores) have `errno` here, C11 functions the pthread error that their result stands for; a barrier
+    /// wait −1 in its serial thread.
+    pub outcome: i32,
+}
+
+/// Bits of [`Operation::flags`]. Those about the object are set where the writer knows the C library's layout.
+pub struct OperationFlags;
+impl OperationFlags {
+    /// The object was taken by another thread when the call began: it had to wait, or to give up.
+    pub const CONTENDED: u16 = 1;
+    /// A recursive mutex.
+    pub const RECURSIVE: u16 = 2;
+    /// An error-checking mutex.
+    pub const ERROR_CHECK: u16 = 4;
+    /// An adaptive mutex: it spins for a while before it sleeps.
+    pub const ADAPTIVE: u16 = 8;
+    /// A robust mutex.
+    pub const ROBUST: u16 = 16;
+    /// A mutex with priority inheritance.
+    pub const INHERIT: u16 = 32;
+    /// A mutex with a priority ceiling.
+    pub const PROTECT: u16 = 64;
+    /// Shared between processes.
+    pub const SHARED: u16 = 128;
+    /// The kind bits above (`RECURSIVE` to `SHARED`) are known; without this they are all 0.
+    pub const KIND_KNOWN: u16 = 256;
+    /// `once`: this call ran the initialization.
+    pub const RAN: u16 = 512;
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident = $number:literal $text:literal,)*) => {
+        /// Which operation it was. C11's `mtx_*`, `cnd_*`, `thrd_*` and `call_once` are the same ones. The numbers are
+        /// part of the record's format.
+        #[repr(u16)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum SyncOperation {
+            $($(#[$doc])* $name = $number,)*
+        }
+
+        impl SyncOperation {
+            /// Every operation, in order of its number.
+            pub const ALL: &'static [SyncOperation] = &[$(SyncOperation::$name,)*];
+
+            /// The operation of a number, or `None` for one that this version does not know.
+            pub const fn from_number(number: u16) -> Option<SyncOperation> {
+                match number {
+                    $($number => Some(SyncOperation::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name in texts, e.g. `mutex lock`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(SyncOperation::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    /// `pthread_mutex_init`
+    MutexInit = 1 "mutex init",
+    /// `pthread_mutex_destroy`
+    MutexDestroy = 2 "mutex destroy",
+    /// `pthread_mutex_lock`
+    MutexLock = 3 "mutex lock",
+    /// `pthread_mutex_trylock`
+    MutexTryLock = 4 "mutex trylock",
+    /// `pthread_mutex_timedlock`, `pthread_mutex_clocklock`
+    MutexTimedLock = 5 "mutex timedlock",
+    /// `pthread_mutex_unlock`
+    MutexUnlock = 6 "mutex unlock",
+    /// `pthread_mutex_consistent`: a robust mutex whose owner died is usable again.
+    MutexConsistent = 7 "mutex consistent",
+
+    /// `pthread_cond_init`
+    ConditionInit = 16 "condition init",
+    /// `pthread_cond_destroy`
+    ConditionDestroy = 17 "condition destroy",
+    /// `pthread_cond_wait`: releases the mutex when it begins and has it again when it comes back.
+    ConditionWait = 18 "condition wait",
+    /// `pthread_cond_timedwait`, `pthread_cond_clockwait`
+    ConditionTimedWait = 19 "condition timedwait",
+    /// `pthread_cond_signal`
+    ConditionSignal = 20 "condition signal",
+    /// `pthread_cond_broadcast`
+    ConditionBroadcast = 21 "condition broadcast",
+
+    /// `pthread_rwlock_init`
+    RwLockInit = 32 "rwlock init",
+    /// `pthread_rwlock_destroy`
+    RwLockDestroy = 33 "rwlock destroy",
+    /// `pthread_rwlock_rdlock`
+    RwLockRead = 34 "rwlock rdlock",
+    /// `pthread_rwlock_tryrdlock`
+    RwLockTryRead = 35 "rwlock tryrdlock",
+    /// `pthread_rwlock_timedrdlock`, `pthread_rwlock_clockrdlock`
+    RwLockTimedRead = 36 "rwlock timedrdlock",
+    /// `pthread_rwlock_wrlock`
+    RwLockWrite = 37 "rwlock wrlock",
+    /// `pthread_rwlock_trywrlock`
+    RwLockTryWrite = 38 "rwlock trywrlock",
+    /// `pthread_rwlock_timedwrlock`, `pthread_rwlock_clockwrlock`
+    RwLockTimedWrite = 39 "rwlock timedwrlock",
+    /// `pthread_rwlock_unlock`
+    RwLockUnlock = 40 "rwlock unlock",
+
+    /// `pthread_barrier_init`
+    BarrierInit = 48 "barrier init",
+    /// `pthread_barrier_destroy`
+    BarrierDestroy = 49 "barrier destroy",
+    /// `pthread_barrier_wait`
+    BarrierWait = 50 "barrier wait",
+
+    /// `pthread_spin_init`
+    SpinInit = 56 "spin init",
+    /// `pthread_spin_destroy`
+    SpinDestroy = 57 "spin destroy",
+    /// `pthread_spin_lock`
+    SpinLock = 58 "spin lock",
+    /// `pthread_spin_trylock`
+    SpinTryLock = 59 "spin trylock",
+    /// `pthread_spin_unlock`
+    SpinUnlock = 60 "spin unlock",
+
+    /// `sem_init`
+    SemaphoreInit = 64 "semaphore init",
+    /// `sem_destroy`
+    SemaphoreDestroy = 65 "semaphore destroy",
+    /// `sem_open`: `object` is what it returned. The same name gives the same object in one process.
+    SemaphoreOpen = 66 "semaphore open",
+    /// `sem_close`
+    SemaphoreClose = 67 "semaphore close",
+    /// `sem_wait`
+    SemaphoreWait = 68 "semaphore wait",
+    /// `sem_trywait`
+    SemaphoreTryWait = 69 "semaphore trywait",
+    /// `sem_timedwait`, `sem_clockwait`
+    SemaphoreTimedWait = 70 "semaphore timedwait",
+    /// `sem_post`
+    SemaphorePost = 71 "semaphore post",
+
+    /// `pthread_once`: what the initialization itself did was written before.
+    Once = 80 "once",
+
+    /// `pthread_create`: which thread it made is the one `Fork` of this thread meanwhile.
+    ThreadCreate = 88 "thread create",
+    /// `pthread_join`, and with `_timedjoin_np`, `_clockjoin_np` a limited one.
+    ThreadJoin = 89 "thread join",
+    /// `pthread_tryjoin_np`
+    ThreadTryJoin = 90 "thread tryjoin",
+    /// `pthread_detach`
+    ThreadDetach = 91 "thread detach",
+    /// `pthread_exit`, written when it begins. A thread that returns from its first function shows none.
+    ThreadExit = 92 "thread exit",
+}
+
+const _: () = assert!(size_of::<Operation>() == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_operations_match_both_ways() {
+        for &operation in SyncOperation::ALL {
+            assert_eq!(SyncOperation::from_number(operation as u16), Some(operation));
+        }
+        let known = (0..=u16::MAX).filter(|&number| SyncOperation::from_number(number).is_some()).count();
+        assert_eq!(known, SyncOperation::ALL.len());
+        assert!(SyncOperation::ALL.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}
