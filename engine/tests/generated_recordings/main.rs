@@ -1,0 +1,167 @@
+//! Generated recordings whose answer is known, through the whole way: records → merge → timeline → program →
+//! report; and what must hold for any recording, however broken.
+
+mod cases;
+mod checks;
+mod generator;
+mod nonsense;
+mod window;
+
+use cases::case;
+use checks::{assert_no_deadlock, assert_tiles};
+use engine::event::Merger;
+use engine::program::{Program, from_timeline};
+use engine::report::{Cpus, Detail, report};
+use engine::synth::{Doing, Execution, Generated, generate};
+use engine::timeline::{State, Timeline, build};
+use probe_abi::Record;
+use proptest::prelude::*;
+
+fn bare(program: &Program) -> Program {
+    Program { edges: Vec::new(), trust: Default::default(), findings: Vec::new(), ..program.clone() }
+}
+
+/// The answer's threads as (state, from, until), empty and equal neighbours joined.
+fn true_spans(generated: &Generated, from_ns: u64) -> Vec<(u32, Vec<(Doing, u64)>)> {
+    let lives = generated.truth.iter().map(|life| {
+        let mut changes: Vec<(Doing, u64)> = Vec::new();
+        for (i, &(at, doing)) in life.changes.iter().enumerate() {
+            let until = life.changes.get(i + 1).map_or(u64::MAX, |next| next.0);
+            if until <= at.max(from_ns)
+                || doing == Doing::Ended
+                || changes.last().is_some_and(|l| l.0 == doing)
+            {
+                continue;
+            }
+            changes.push((doing, at.max(from_ns)));
+        }
+        (life.tid, changes)
+    });
+    lives.filter(|(_, changes)| !changes.is_empty()).collect()
+}
+
+fn spans(timeline: &Timeline) -> Vec<(u32, Vec<(Doing, u64)>)> {
+    let threads = timeline.threads.iter().map(|thread| {
+        let mut changes: Vec<(Doing, u64)> = Vec::new();
+        for (start, end, state) in thread.spans() {
+            let doing = match state {
+                State::Running { .. } => Doing::Running,
+                State::Runnable => Doing::Runnable,
+                State::Blocked(_) => Doing::Blocked,
+                State::Unknown(reason) => panic!("unknown: {reason:?} {start:?} {thread:#?}"),
+            };
+            if start < end && changes.last().is_none_or(|last| last.0 != doing) {
+                changes.push((doing, start.0));
+            }
+        }
+        (thread.tid, changes)
+    });
+    threads.filter(|(_, changes)| !changes.is_empty()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The way there and back: the program comes out as it was executed, and so does its report.
+    #[test]
+    fn the_executed_program_comes_back(case in case()) {
+        let generated = &case.generated;
+        let recording = generated.recording();
+        let timeline = build(&recording);
+        assert_tiles(&timeline);
+        prop_assert_eq!(spans(&timeline), true_spans(generated, 0));
+        prop_assert_eq!(timeline.counts.contradictions, 0);
+        prop_assert_eq!(timeline.counts.unknown.0, 0);
+        prop_assert_eq!(timeline.counts.unmatched, 0);
+        prop_assert_eq!(timeline.counts.stray_exits, 0);
+        prop_assert_eq!(timeline.counts.lost, 0);
+        let program = from_timeline(&timeline);
+        prop_assert_eq!(bare(&program), generated.expected.clone());
+        assert_no_deadlock(&program);
+        let cpus = [1, 2, 3].map(|n| Cpus::count(n).expect("not 0"));
+        let (got, wanted) =
+            (report(&program, &cpus, Detail::Segments), report(&generated.expected, &cpus, Detail::Segments));
+        prop_assert_eq!(got.results, wanted.results);
+        prop_assert!(!timeline.findings.iter().any(|finding| finding.kind == "cpu_time"), "{:?}", timeline.findings);
+    }
+
+    /// Any interleaving of the rings and any batch size gives the same records.
+    #[test]
+    fn batches_and_interleaving_do_not_matter(case in case(), turns in prop::collection::vec((0usize..4, 1usize..9), 0..40)) {
+        let generated = &case.generated;
+        let reference = generated.recording();
+        let rings = generated.rings.len();
+        let mut merger = Merger::new(rings);
+        let mut at = vec![0; rings];
+        let mut events = Vec::new();
+        let all = (0..rings).map(|ring| (ring, usize::MAX));
+        for (ring, count) in turns.into_iter().map(|(ring, n)| (ring % rings, n)).chain(all) {
+            for record in generated.rings[ring].iter().skip(at[ring]).take(count) {
+                merger.push(ring, *record);
+                at[ring] += 1;
+            }
+            events.extend(merger.release());
+        }
+        events.extend(merger.finish());
+        prop_assert_eq!(&events, &reference.events);
+        prop_assert!(merger.take_notes().is_empty());
+    }
+
+    /// Attached to in the middle: from there on the same intervals as of the whole run.
+    #[test]
+    fn attached_in_the_middle(case in case(), part in 0u64..1000) {
+        // A second waking is told from the first one only by who saw the first one.
+        let execution = Execution { second_wakings: false, ..case.execution };
+        let generated = generate(&case.program, &execution).expect("supported");
+        let start = generated.facts.start_ns;
+        let end = generated.facts.end.as_ref().map_or(start, |end| end.end_ns);
+        let at = start + (end - start) * part / 1000;
+        let cut = generated.clone().attached_at(at);
+        let timeline = build(&cut.recording());
+        assert_tiles(&timeline);
+        prop_assert_eq!(spans(&timeline), true_spans(&generated, at));
+        prop_assert_eq!(timeline.counts.contradictions, 0);
+        assert_no_deadlock(&from_timeline(&timeline));
+        prop_assert!(!timeline.findings.iter().any(|finding| finding.kind == "cpu_time"), "{:?}", timeline.findings);
+    }
+
+    /// Whatever is lost, intervals tile the window, the program can be scheduled, and nothing is claimed to have
+    /// been computed that was not.
+    #[test]
+    fn lossy_recordings_claim_nothing_false(case in case(), loss in 1u64..100, seed in any::<u64>()) {
+        let generated = &case.generated;
+        // A loss shows as a hole in a CPU's sequence; before its first and after its last record there is none.
+        let mut edges = std::collections::HashMap::new();
+        for header in generated.rings.iter().flatten().map(Record::header) {
+            let times = edges.entry(header.cpu).or_insert((header.time_ns, header.time_ns));
+            *times = (times.0.min(header.time_ns), times.1.max(header.time_ns));
+        }
+        let lossy = generated.clone().lossy(|record| {
+            let header = record.header();
+            let (first, last) = edges[&header.cpu];
+            if header.time_ns == first || header.time_ns == last {
+                return false;
+            }
+            // All of an instant or nothing: real records of one CPU are never of the same nanosecond.
+            let mixed = (header.time_ns ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % 100 < loss
+        });
+        let recording = lossy.recording();
+        let timeline = build(&recording);
+        assert_tiles(&timeline);
+        let program = from_timeline(&timeline);
+        assert_no_deadlock(&program);
+        for thread in &timeline.threads {
+            let Some(truth) = generated.truth.iter().find(|life| life.tid == thread.tid) else { continue };
+            for (start, end, state) in thread.spans() {
+                if !matches!(state, State::Running { .. }) {
+                    continue;
+                }
+                let doing = truth.changes.iter().take_while(|(at, _)| *at <= start.0).last();
+                let next = truth.changes.iter().find(|(at, _)| *at > start.0).map_or(u64::MAX, |change| change.0);
+                prop_assert_eq!(doing.map(|(_, doing)| *doing), Some(Doing::Running), "{:?} {:#?}", start, thread);
+                prop_assert!(end.0 <= next, "{:?} {:?} {:#?}", start, next, thread);
+            }
+        }
+    }
+}
