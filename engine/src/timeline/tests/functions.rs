@@ -3,61 +3,55 @@
 use super::{check, function_id, recording, stack_over_time};
 use crate::timeline::{build, shed};
 
+/// The stack over time of a thread that runs all the time, and nothing to complain about.
+#[track_caller]
+fn check_stack(events: &str, stack: &str) {
+    check(&format!("A runs\n{events}"), &format!("A ==========\n  stack: {stack}"));
+}
+
 #[test]
 fn stacks_follow_entries_and_exits() {
-    check(
-        "A runs
-         10 0 A enters f 900
+    check_stack(
+        "10 0 A enters f 900
          20 0 A enters g 800
          30 0 A leaves g 800
          40 0 A leaves f 900",
-        "
-        A ==========
-          stack: 10:f 20:fg 30:f 40:.",
+        "10:f 20:fg 30:f 40:.",
     );
 }
 
 #[test]
 fn frames_below_an_entry_or_exit_are_gone() {
     // f calls g calls h, which throws; f catches and calls k; later everything is left by longjmp.
-    check(
-        "A runs
-         10 0 A enters f 900
+    check_stack(
+        "10 0 A enters f 900
          20 0 A enters g 800
          30 0 A enters h 700
          40 0 A enters k 850
          60 0 A leaves f 900",
-        "
-        A ==========
-          stack: 10:f 20:fg 30:fgh 40:fk 60:.",
+        "10:f 20:fg 30:fgh 40:fk 60:.",
     );
 }
 
 #[test]
 fn the_same_stack_pointer_is_a_tail_call() {
-    check(
-        "A runs
-         10 0 A enters f 900
+    check_stack(
+        "10 0 A enters f 900
          20 0 A enters g 800
          30 0 A enters h 800
          40 0 A leaves h 800",
-        "
-        A ==========
-          stack: 10:f 20:fg 30:fh 40:f",
+        "10:f 20:fg 30:fh 40:f",
     );
 }
 
 #[test]
 fn functions_open_at_the_start_lie_at_the_bottom() {
-    check(
-        "A runs
-         20 0 A enters f 700
+    check_stack(
+        "20 0 A enters f 700
          40 0 A leaves f 700
          60 0 A leaves g 800
          80 0 A leaves h 900",
-        "
-        A ==========
-          stack: 0:hg 20:hgf 40:hg 60:h 80:.",
+        "0:hg 20:hgf 40:hg 60:h 80:.",
     );
 }
 
@@ -93,9 +87,8 @@ fn the_user_stack_pointer_of_a_sleeper_ends_frames() {
 #[test]
 fn another_stack_ends_no_frames() {
     // A signal handler on a stack of its own, then a coroutine that is left half done.
-    check(
-        "A runs
-         10 0 A enters f 100000000
+    check_stack(
+        "10 0 A enters f 100000000
          20 0 A enters s 900000000
          30 0 A leaves s 900000000
          40 0 A enters g 99000000
@@ -104,9 +97,7 @@ fn another_stack_ends_no_frames() {
          70 0 A enters d 499000000
          80 0 A leaves d 499000000
          90 0 A leaves f 100000000",
-        "
-        A ==========
-          stack: 10:f 20:fs 30:f 40:fg 50:fgc 60:f 70:fcd 80:fc 90:.",
+        "10:f 20:fs 30:f 40:fg 50:fgc 60:f 70:fcd 80:fc 90:.",
     );
 }
 
