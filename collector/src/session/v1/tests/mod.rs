@@ -1,0 +1,95 @@
+//! Whole files: what goes in comes out, and whatever is cut or damaged gives a prefix.
+
+mod damage;
+mod hostile;
+mod writing;
+
+use super::Writer;
+use crate::session::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
+use engine::event::{
+    Facts, FunctionFact, GapReason, LossCounts, Note, NoteKind, ProcessFact, Recording, ThreadFact,
+    ThreadState, WindowEnd,
+};
+use probe_abi::{Kind, Record};
+use std::io::Cursor;
+
+fn meta() -> Meta {
+    Meta {
+        longpole_version: "0.0.0-test".into(),
+        abi_version: probe_abi::ABI_VERSION,
+        kernel_release: "6.18.0".into(),
+        host: "here".into(),
+        clock: ClockAnchor { monotonic_ns: 5, realtime_ns: 1_700_000_000_000_000_000 },
+        command: vec!["sort".into(), "-x".into()],
+        pids: vec![7],
+        ..Meta::default()
+    }
+}
+
+/// A record as a kernel writes them: small numbers, time going on.
+fn likely_record(i: u64) -> Record {
+    let mut bytes = [0u8; 64];
+    let kind = Kind::ALL[(i * 7 % 11) as usize];
+    // Not too regular: times never are.
+    let jitter = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 1_500;
+    bytes[..8].copy_from_slice(&(1_000_000_000 + i * 1_777 + jitter).to_le_bytes());
+    bytes[8..12].copy_from_slice(&((i / 2) as u32).to_le_bytes());
+    bytes[12] = (i % 2) as u8;
+    bytes[14] = kind as u8;
+    bytes[16..20].copy_from_slice(&(4_000 + (i % 5) as u32).to_le_bytes());
+    bytes[20..24].copy_from_slice(&4_000u32.to_le_bytes());
+    bytes[24..28].copy_from_slice(&(4_000 + (i % 3) as u32).to_le_bytes());
+    Record::decode(&bytes).expect("64 bytes hold any record")
+}
+
+fn facts() -> Facts {
+    Facts {
+        start_ns: 99,
+        processes: vec![ProcessFact { pid: 7, comm: "sort".into(), executable: "/bin/sort".into() }],
+        threads: vec![ThreadFact { tid: 7, pid: 7, state: ThreadState::Running, ..ThreadFact::default() }],
+        functions: vec![FunctionFact { id: 1, name: "par_sort".into(), ..FunctionFact::default() }],
+        end: None,
+    }
+}
+
+fn notes() -> Vec<Note> {
+    vec![
+        Note { time_ns: 3, kind: NoteKind::ProbesOff { functions: vec![1], rates: vec![70_000] } },
+        Note {
+            time_ns: 4,
+            kind: NoteKind::Gap { pid: 0, cpu: Some(1), until_ns: 9, lost: 5, reason: GapReason::RingFull },
+        },
+    ]
+}
+
+fn end() -> WindowEnd {
+    WindowEnd {
+        end_ns: 1_000,
+        threads: facts().threads,
+        loss: LossCounts { dropped: 5, ..LossCounts::default() },
+    }
+}
+
+/// A session of some chunks: a flush after every `per_chunk` records.
+fn session(records: &[Record], per_chunk: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
+    writer.facts(&facts()).expect("facts");
+    for chunk in records.chunks(per_chunk) {
+        for record in chunk {
+            writer.push(record).expect("pushed");
+        }
+        writer.flush().expect("flushed");
+    }
+    for note in notes() {
+        writer.note(&note).expect("noted");
+    }
+    let summary = writer.finish(end()).expect("finished");
+    assert_eq!(summary.bytes, bytes.len() as u64);
+    assert_eq!(summary.events, records.len() as u64);
+    bytes
+}
+
+fn opened(bytes: &[u8]) -> Result<(Recording, SessionInfo), SessionError> {
+    read_from(Cursor::new(bytes))
+}

@@ -1,0 +1,121 @@
+//! The writer: what goes in comes out, in few bytes, and a failure leaves a readable prefix.
+
+use super::{end, facts, likely_record, meta, notes, opened, session};
+use crate::session::DamageKind;
+use crate::session::v1::Writer;
+use engine::event::Facts;
+use probe_abi::{Kind, Record};
+use proptest::prelude::*;
+use std::io::{self, Write};
+
+/// Any record: random bytes of the right length with the right kind byte.
+fn record() -> impl Strategy<Value = Record> {
+    let kind = proptest::sample::select(Kind::ALL.to_vec());
+    (kind, any::<[u8; 64]>()).prop_map(|(kind, mut bytes)| {
+        bytes[14] = kind as u8;
+        Record::decode(&bytes).expect("64 bytes hold any record")
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_records_come_back_byte_for_byte(
+        records in proptest::collection::vec(record(), 0..300),
+        per_chunk in 1usize..100,
+    ) {
+        let bytes = session(&records, per_chunk);
+        let (recording, info) = opened(&bytes).expect("read");
+        prop_assert_eq!(info.damage.clone(), None);
+        prop_assert_eq!(info.meta, Some(meta()));
+        prop_assert_eq!(info.events, records.len() as u64);
+        prop_assert_eq!(recording.events.len(), records.len());
+        for (read, written) in recording.events.iter().zip(&records) {
+            prop_assert_eq!(read.as_bytes(), written.as_bytes());
+        }
+        prop_assert_eq!(recording.facts, Facts { end: Some(end()), ..facts() });
+        prop_assert_eq!(recording.notes, notes());
+    }
+}
+
+/// A disk that is full after some bytes.
+struct SmallDisk {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl Write for &mut SmallDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.room);
+        if fits == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.bytes.extend_from_slice(&bytes[..fits]);
+        self.room -= fits;
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_a_readable_prefix() {
+    let records: Vec<Record> = (0..200).map(likely_record).collect();
+    let mut disk = SmallDisk { bytes: Vec::new(), room: 1_500 };
+    let mut writer = Writer::new(&mut disk, &meta()).expect("started");
+    let mut failed = None;
+    for record in &records {
+        if let Err(error) = writer.push(record).and_then(|()| writer.flush()) {
+            failed = Some(error.kind());
+            break;
+        }
+    }
+    assert_eq!(failed, Some(io::ErrorKind::StorageFull));
+    assert!(writer.push(&records[0]).is_err(), "a broken writer stays broken");
+    drop(writer);
+    assert_eq!(disk.bytes.len(), 1_500, "nothing was written after the failure");
+    let (recording, info) = opened(&disk.bytes).expect("read");
+    assert!(!recording.events.is_empty());
+    assert_eq!(recording.events, &records[..recording.events.len()]);
+    assert!(matches!(info.damage.expect("damage").kind, DamageKind::Cut { .. }));
+}
+
+#[test]
+fn a_dropped_writer_keeps_what_it_held_back() {
+    let records: Vec<Record> = (0..20).map(likely_record).collect();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
+    for record in &records {
+        writer.push(record).expect("pushed");
+    }
+    drop(writer);
+    let (recording, info) = opened(&bytes).expect("read");
+    assert_eq!(recording.events, records);
+    assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);
+}
+
+#[test]
+fn a_record_that_contradicts_itself_is_refused_and_nothing_is_lost() {
+    let good = likely_record(0);
+    let Record::Switch(mut switch) = likely_record(0) else { panic!("the first likely record is a switch") };
+    switch.header.kind = Kind::Exit as u8;
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
+    writer.push(&good).expect("pushed");
+    let error = writer.push(&Record::Switch(switch)).expect_err("refused");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    writer.finish(end()).expect("finished");
+    assert_eq!(opened(&bytes).expect("read").0.events, [good]);
+}
+
+#[test]
+fn likely_records_take_few_bytes() {
+    let records: Vec<Record> = (0..50_000).map(likely_record).collect();
+    let bytes = session(&records, 50_000);
+    let per_event = bytes.len() as f64 / records.len() as f64;
+    // 42 bytes each in the ring.
+    assert!(per_event < 1.0, "{per_event} bytes per event");
+    let (recording, _) = opened(&bytes).expect("read");
+    assert_eq!(recording.events, records);
+}
