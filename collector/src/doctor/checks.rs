@@ -134,6 +134,12 @@ fn structures(machine: &Machine) -> Check {
     )
 }
 
+/// A required check of something that the kernel has or has not.
+fn feature(id: &'static str, there: bool, what: &str, why: &'static str, fix: &str) -> Check {
+    let found = if there { what.to_owned() } else { format!("no {what}") };
+    verdict(id, there, true, found, why, fix)
+}
+
 fn has(machine: &Machine, name: &str) -> bool {
     matches!(&machine.btf, Btf::Names(names) if names.contains(&name))
 }
@@ -156,12 +162,10 @@ fn tracepoints(machine: &Machine) -> Check {
 }
 
 fn ring_buffer(machine: &Machine) -> Check {
-    let there = has(machine, RING_BUFFER);
-    verdict(
+    feature(
         "ring_buffer",
-        there,
-        true,
-        if there { "BPF ring buffers" } else { "no BPF ring buffers" },
+        has(machine, RING_BUFFER),
+        "BPF ring buffers",
         "events come out of the kernel through them",
         "boot Linux 5.8 or newer with CONFIG_BPF_SYSCALL=y",
     )
@@ -179,12 +183,10 @@ fn uprobes(machine: &Machine) -> Check {
 }
 
 fn uprobe_multi(machine: &Machine) -> Check {
-    let there = has(machine, UPROBE_MULTI);
-    verdict(
+    feature(
         "uprobe_multi",
-        there,
-        true,
-        if there { "uprobe_multi links" } else { "no uprobe_multi links" },
+        has(machine, UPROBE_MULTI),
+        "uprobe_multi links",
         "thousands of functions are probed in milliseconds and without CAP_SYS_ADMIN",
         "boot Linux 6.6 or newer with CONFIG_UPROBES=y and CONFIG_BPF_EVENTS=y",
     )
