@@ -11,7 +11,7 @@ pub mod workload;
 pub use golden::{check_golden, data_folder};
 pub use longpole::{Longpole, binary};
 pub use privilege::cannot_record;
-pub use process::{Background, Ended, must_run, run};
+pub use process::{Background, Ended, must_run, run, shell};
 pub use recorded::Recorded;
 pub use report::{Answer, Program, Report};
 

@@ -35,6 +35,13 @@ pub fn must_run(command: &mut Command, limit: Duration) -> Ended {
     run(command, limit).unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
+/// A command that runs a line of shell.
+pub fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
 /// A program in the background. Killed when dropped.
 pub struct Background {
     child: Child,
@@ -226,12 +233,6 @@ fn reader(stream: Option<impl Read + Send + 'static>, readers: &mut Vec<JoinHand
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    }
 
     #[test]
     fn code_signal_and_streams_arrive() {

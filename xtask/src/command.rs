@@ -122,12 +122,7 @@ pub fn text(command: &mut Command) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    }
+    use longpole_tests::shell;
 
     #[test]
     fn both_streams_and_the_code_arrive() {
