@@ -18,6 +18,7 @@ mod life;
 mod operation;
 mod record;
 mod sched;
+mod stamp;
 
 pub use control::{
     Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT,
@@ -30,6 +31,7 @@ pub use life::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncOperation};
 pub use record::{DecodeError, Record};
 pub use sched::{Switch, SwitchFlags, Waking, WakingFlags};
+pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
 
 /// Bumped whenever a record's bytes change meaning. Stored in every session file.
 pub const ABI_VERSION: u32 = 1;

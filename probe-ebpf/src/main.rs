@@ -23,6 +23,12 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 
+/// Which contract with the user side these programs were built with: checked before they are loaded.
+#[unsafe(link_section = "longpole_abi")]
+#[unsafe(no_mangle)]
+static ABI: [u8; 24] = probe_abi::ABI_STAMP;
+const _: () = assert!(matches!(probe_abi::ABI_STAMP_SECTION.as_bytes(), b"longpole_abi"));
+
 /// Some helpers are only there for programs that are also under the GPL.
 #[unsafe(link_section = "license")]
 #[unsafe(no_mangle)]

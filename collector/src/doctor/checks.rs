@@ -61,12 +61,11 @@ fn verdict(
 fn programs(machine: &Machine) -> Check {
     verdict(
         "programs",
-        machine.programs,
+        machine.programs.is_ok(),
         true,
-        if machine.programs {
-            "kernel programs are built in"
-        } else {
-            "replay-only build: no kernel programs inside"
+        match &machine.programs {
+            Ok(()) => "kernel programs are built in",
+            Err(problem) => problem,
         },
         "without them longpole can only analyse recordings made elsewhere",
         "./x build (it provides the BPF tool chain), then use target/release/longpole",
@@ -315,7 +314,7 @@ mod tests {
             perf_event_paranoid: Some(4),
             lockdown: Some("integrity".into()),
             container: None,
-            programs: true,
+            programs: Ok(()),
             executable: "/opt/long pole/longpole".into(),
         }
     }
@@ -338,7 +337,7 @@ mod tests {
     #[test]
     fn each_lack_is_named() {
         let cases: [(Machine, &[&str], bool); 10] = [
-            (Machine { programs: false, ..good() }, &["programs"], false),
+            (Machine { programs: Err("none inside".into()), ..good() }, &["programs"], false),
             (Machine { kernel_release: "6.5.13".into(), ..good() }, &["kernel"], false),
             (
                 Machine { btf: Btf::Missing, ..good() },

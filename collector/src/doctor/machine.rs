@@ -49,8 +49,8 @@ pub struct Machine {
     pub lockdown: Option<String>,
     /// What kind of container this seems to be.
     pub container: Option<String>,
-    /// This binary holds the kernel programs.
-    pub programs: bool,
+    /// This binary holds kernel programs that fit it; if not, why.
+    pub programs: Result<(), String>,
     /// Path of this binary, for commands to copy.
     pub executable: PathBuf,
 }
@@ -85,7 +85,7 @@ impl Machine {
             perf_event_paranoid: text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok(),
             lockdown: lockdown(&text("/sys/kernel/security/lockdown")),
             container: container(),
-            programs: crate::probe::has_programs(),
+            programs: crate::probe::check_programs().map_err(|error| error.message),
             executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("longpole")),
         }
     }

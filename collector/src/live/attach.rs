@@ -11,7 +11,9 @@ use super::functions::{First, Functions};
 use super::kernel::Kernel;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
-use crate::probe::{Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, check_capabilities};
+use crate::probe::{
+    Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, check_capabilities, check_programs,
+};
 use crate::target::{
     ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, monotonic_ns,
 };
@@ -63,13 +65,8 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
             format!("give --depth a number up to {deepest}, or leave it out"),
         ));
     }
-    if !crate::probe::has_programs() {
-        // Before a command is started that could not be recorded.
-        return Err(Capture::start(CaptureOptions::default())
-            .err()
-            .map(probe_error)
-            .unwrap_or_else(no_programs));
-    }
+    // Before a command is started that could not be recorded.
+    check_programs().map_err(probe_error)?;
     // Before the target is touched: the answer names the missing capability, not the first file that is closed.
     check_capabilities().map_err(probe_error)?;
     match &plan.target {
@@ -238,10 +235,6 @@ pub fn probe_error(error: ProbeError) -> UserError {
         }
         ProbeErrorKind::Target | ProbeErrorKind::Failed => UserError::runtime(message, hint),
     }
-}
-
-fn no_programs() -> UserError {
-    UserError::permission("this longpole has no kernel programs", "build it with ./x build")
 }
 
 #[cfg(test)]

@@ -24,6 +24,6 @@ mod shared;
 pub use capture::{Capture, ProgramCost, StopSummary, now_ns};
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
-pub use object::has_programs;
+pub use object::{check_programs, has_programs};
 pub use options::{CaptureOptions, ProbeFunction};
 pub use rights::check_capabilities;

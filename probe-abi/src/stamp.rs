@@ -1,0 +1,114 @@
+//! A mark in the kernel programs' object file that says which contract they were built with.
+//!
+//! Two builds fit together only if this crate was the same in both: a setting at another offset gives the kernel's
+//! verifier something to refuse, a field of another meaning gives wrong numbers. Nobody remembers to count a version up
+//! for every change, so the mark holds a hash of this crate's source beside [`crate::ABI_VERSION`].
+
+/// Name of the object file's section that holds [`ABI_STAMP`].
+pub const ABI_STAMP_SECTION: &str = "longpole_abi";
+
+/// [`crate::ABI_VERSION`] and the hash of the source, both little-endian, behind a word that is easy to find.
+pub const ABI_STAMP: [u8; 24] = {
+    let word = *b"longpole";
+    let version = crate::ABI_VERSION.to_le_bytes();
+    let hash = source_hash().to_le_bytes();
+    let mut stamp = [0; 24];
+    let mut i = 0;
+    while i < 8 {
+        stamp[i] = word[i];
+        stamp[16 + i] = hash[i];
+        if i < 4 {
+            stamp[8 + i] = version[i];
+        }
+        i += 1;
+    }
+    stamp
+};
+
+/// Every file of this crate that kernel and user side both depend on; a test compares it with the folder.
+const SOURCES: [(&str, &[u8]); 9] = [
+    ("control.rs", include_bytes!("control.rs")),
+    ("function.rs", include_bytes!("function.rs")),
+    ("futex.rs", include_bytes!("futex.rs")),
+    ("header.rs", include_bytes!("header.rs")),
+    ("lib.rs", include_bytes!("lib.rs")),
+    ("life.rs", include_bytes!("life.rs")),
+    ("operation.rs", include_bytes!("operation.rs")),
+    ("record.rs", include_bytes!("record.rs")),
+    ("sched.rs", include_bytes!("sched.rs")),
+];
+
+const fn source_hash() -> u64 {
+    let mut hash = FNV_START;
+    let mut i = 0;
+    while i < SOURCES.len() {
+        hash = hash_code(hash, SOURCES[i].1);
+        i += 1;
+    }
+    hash
+}
+
+/// Parameters of FNV-1a for 64 bits (Fowler, Noll, Vo: RFC 9923). Mistakes are to be noticed, not attackers.
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// FNV-1a over the lines of a source file without their indentation, and without the lines that are comments: those
+/// change nothing.
+const fn hash_code(start: u64, source: &[u8]) -> u64 {
+    let mut hash = start;
+    let mut i = 0;
+    while i < source.len() {
+        while i < source.len() && (source[i] == b' ' || source[i] == b'\n') {
+            i += 1;
+        }
+        let comment = i + 1 < source.len() && source[i] == b'/' && source[i + 1] == b'/';
+        while i < source.len() && source[i] != b'\n' {
+            if !comment {
+                hash = (hash ^ source[i] as u64).wrapping_mul(FNV_PRIME);
+            }
+            i += 1;
+        }
+        if !comment {
+            // The end of the line.
+            hash = (hash ^ 0x0a).wrapping_mul(FNV_PRIME);
+        }
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::string::String;
+    use std::vec::Vec;
+
+    #[test]
+    fn every_file_counts() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let names = std::fs::read_dir(folder).expect("src");
+        let mut names: Vec<String> =
+            names.map(|entry| entry.expect("entry").file_name().into_string().expect("UTF-8")).collect();
+        names.retain(|name| name != "stamp.rs");
+        names.sort();
+        assert_eq!(names, SOURCES.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn code_counts_and_comments_do_not() {
+        let hash = |source: &str| hash_code(FNV_START, source.as_bytes());
+        let source = "pub struct A {\n    /// What.\n    pub x: u32,\n}\n";
+        assert_eq!(hash(source), hash("//! New.\npub struct A {\n  /// Which, in ms.\n  pub x: u32,\n}\n"));
+        assert_ne!(hash(source), hash(&source.replace("u32", "u64")));
+        assert_ne!(hash(source), hash(&source.replace("x:", "y:")));
+        assert_ne!(hash("pub x: u32,\npub y: u32,"), hash("pub y: u32,\npub x: u32,"));
+    }
+
+    #[test]
+    fn the_stamp_holds_version_and_hash() {
+        assert_eq!(&ABI_STAMP[..8], b"longpole");
+        assert_eq!(ABI_STAMP[8..12], crate::ABI_VERSION.to_le_bytes());
+        assert_eq!(ABI_STAMP[16..], source_hash().to_le_bytes());
+    }
+}
