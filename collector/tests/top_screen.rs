@@ -45,6 +45,7 @@ fn child() {
             refresh: Duration::from_millis(200),
             max_events: 1_000_000,
             cpus,
+            recorded_cpus: None,
         }),
         screen,
         alive: Box::new(|_| true),

@@ -261,6 +261,7 @@ proptest! {
         };
         if located & 2 != 0 {
             program.findings.push(Finding { kind: "k".to_owned(), text: "t\n\u{1b}".to_owned() });
+            program.recorded_cpus = Some(u32::from(trust[0]));
         }
         for (operation, fraction) in program.threads[0].operations.iter_mut().zip(fractions) {
             if let Operation::Exec(length) = operation {

@@ -113,6 +113,8 @@ impl Input {
                 drop(recording);
                 let mut program = engine::program::from_timeline(&timeline);
                 program.findings.splice(0..0, session_findings(&info));
+                program.recorded_cpus =
+                    info.meta.as_ref().map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0);
                 program
             }
         }

@@ -5,10 +5,16 @@ use engine::event::Recording;
 use engine::report::{Cpus, Detail};
 use std::time::Instant;
 
-/// A report for the screen.
-pub fn snapshot(recording: &Recording, cpus: &[Cpus], cut_by_events: bool) -> Snapshot {
+/// A report for the screen. `recorded_cpus`: CPUs of the machine that the recording is of, if that is known.
+pub fn snapshot(
+    recording: &Recording,
+    cpus: &[Cpus],
+    recorded_cpus: Option<u32>,
+    cut_by_events: bool,
+) -> Snapshot {
     let began = Instant::now();
-    let program = engine::program::from_timeline(&engine::timeline::build(recording));
+    let mut program = engine::program::from_timeline(&engine::timeline::build(recording));
+    program.recorded_cpus = recorded_cpus;
     let report = engine::report::report(&program, cpus, Detail::Functions);
     let start_ns = recording.facts.start_ns;
     let end_ns = recording.facts.end.as_ref().map_or(start_ns, |end| end.end_ns);

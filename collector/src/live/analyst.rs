@@ -28,8 +28,12 @@ pub struct Analyst {
 }
 
 impl Analyst {
-    /// Starts the thread; reports go to `news`.
-    pub fn start(cpus: Vec<Cpus>, news: UnboundedSender<Message>) -> std::io::Result<Analyst> {
+    /// Starts the thread; reports go to `news`. For `recorded_cpus` see [`analysis::snapshot`].
+    pub fn start(
+        cpus: Vec<Cpus>,
+        recorded_cpus: Option<u32>,
+        news: UnboundedSender<Message>,
+    ) -> std::io::Result<Analyst> {
         // No room: a job is handed over, or there is none.
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
@@ -37,7 +41,7 @@ impl Analyst {
         let thread = super::parts::spawn("analysis", news.clone(), (), move || {
             while let Ok(job) = inbox.recv() {
                 is_busy.store(true, Ordering::Release);
-                let snapshot = analysis::snapshot(&job.recording, &cpus, job.cut_by_events);
+                let snapshot = analysis::snapshot(&job.recording, &cpus, recorded_cpus, job.cut_by_events);
                 drop(job);
                 is_busy.store(false, Ordering::Release);
                 if news.send(Message::Report(Arc::new(snapshot))).is_err() {

@@ -70,6 +70,8 @@ pub struct WindowPlan {
     pub max_events: usize,
     /// What to predict for.
     pub cpus: Vec<Cpus>,
+    /// CPUs of the machine that is watched, if known.
+    pub recorded_cpus: Option<u32>,
 }
 
 /// How it went.
@@ -213,7 +215,7 @@ fn sliding(
     mode: Mode,
     news: UnboundedSender<Message>,
 ) -> io::Result<Sliding> {
-    let analyst = Analyst::start(plan.cpus, news)?;
+    let analyst = Analyst::start(plan.cpus, plan.recorded_cpus, news)?;
     let due = match mode {
         Mode::Once => Due::WhenFull,
         Mode::Record | Mode::Screen => Due::Every(nanoseconds(plan.refresh)),

@@ -90,7 +90,8 @@ fn offline(recording: &Recording) -> (Program, Report) {
 fn once(generated: &Generated, pace: Pace, span: Duration) -> Ended {
     let mut setup = setup(Mode::Once, generated, pace);
     let refresh = Duration::from_secs(1);
-    setup.window = Some(WindowPlan { span, refresh, max_events: 1_000_000, cpus: cpus() });
+    setup.window =
+        Some(WindowPlan { span, refresh, max_events: 1_000_000, cpus: cpus(), recorded_cpus: None });
     run(setup).expect("run")
 }
 

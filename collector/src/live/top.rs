@@ -9,7 +9,7 @@ use super::summary::runs_on_text;
 use crate::cli::plan::{TargetPlan, TopPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::{json, style, text};
-use crate::session::{Overwrite, create_file};
+use crate::session::{Overwrite, create_file, online_cpus};
 use crate::target::monotonic_ns;
 use crate::tui::{Guard, Snapshot, State};
 use std::fs::File;
@@ -71,6 +71,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
             refresh: plan.refresh,
             max_events: MAX_EVENTS,
             cpus: plan.cpus.clone(),
+            recorded_cpus: Some(online_cpus()),
         }),
         screen,
         alive: Box::new(is_alive),

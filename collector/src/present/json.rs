@@ -176,6 +176,7 @@ mod tests {
             }],
             trust: Trust { events: 7, ..Trust::default() },
             findings: vec![Finding { kind: "deadlock".into(), text: "T1 waits for m".into() }],
+            recorded_cpus: None,
         }
     }
 

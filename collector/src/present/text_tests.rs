@@ -58,6 +58,7 @@ fn report() -> Report {
                    they meet."
                 .into(),
         }],
+        recorded_cpus: None,
     }
 }
 

@@ -71,7 +71,7 @@ fn kernel_text(path: &str) -> String {
 }
 
 /// All CPUs of the machine, not only those longpole itself may run on.
-fn online_cpus() -> u32 {
+pub fn online_cpus() -> u32 {
     let text = kernel_text("/sys/devices/system/cpu/online");
     let count: u32 = text
         .split(',')

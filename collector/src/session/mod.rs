@@ -16,6 +16,6 @@ pub use damage::{Damage, DamageKind};
 pub use error::SessionError;
 pub use file::{CreateError, CreateProblem, Overwrite, create_file, default_name};
 pub use info::SessionInfo;
-pub use meta::{ClockAnchor, Meta};
+pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use read::{is_session, read, read_from};
 pub use v1::{Summary, Writer};

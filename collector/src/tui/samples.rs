@@ -64,7 +64,7 @@ pub(crate) fn report() -> Report {
         .collect();
     let trust =
         Trust { events: 812_345, wakes: 5_120, lost: 0, unmatched: 2, unknown_ns: 1_200_000, censored: 7 };
-    Report { results, trust, findings: vec![] }
+    Report { results, trust, ..Report::default() }
 }
 
 pub(crate) fn snapshot() -> Snapshot {

@@ -15,7 +15,11 @@ fn meta() -> Meta {
 
 /// Writes a recording as `longpole record` does.
 fn write(path: &str, recording: &Recording) {
-    let mut writer = Writer::create(Path::new(path), Overwrite::Sessions, &meta()).expect("created");
+    write_as(path, recording, &meta());
+}
+
+fn write_as(path: &str, recording: &Recording, meta: &Meta) {
+    let mut writer = Writer::create(Path::new(path), Overwrite::Sessions, meta).expect("created");
     writer.facts(&recording.facts).expect("facts");
     for (i, event) in recording.events.iter().enumerate() {
         writer.push(event).expect("pushed");
@@ -61,6 +65,24 @@ fn a_session_and_its_export_have_the_same_report() {
         }
     }
     panic!("only {compared} of the random programs could be recorded");
+}
+
+/// On a machine with two CPUs the sentence on top spoke of sixteen.
+#[test]
+fn the_sentence_on_top_is_about_the_recorded_machine_if_that_is_asked_for() {
+    let folder = Folder::new();
+    let program = json::read(FIGURE_4).expect("a program");
+    let recording = generate(&program, &Execution::default()).expect("known").recording();
+    let session = folder.path("machine.lp");
+    let sentence = |cpus: u32, asked: &str| {
+        write_as(&session, &recording, &Meta { cpu_count: cpus, ..meta() });
+        let text = longpole(&["report", &session, "--cpus", asked]).works().to_owned();
+        text.split("\n\n").next().unwrap_or_default().replace('\n', " ")
+    };
+    assert!(sentence(2, "1,2,16").contains(" on 2 CPUs, as recorded"));
+    assert!(sentence(3, "1,2,16").contains(" on 16 CPUs"));
+    assert!(!sentence(3, "1,2,16").contains("recorded"));
+    assert!(!sentence(0, "1,2,16").contains("recorded"));
 }
 
 #[test]

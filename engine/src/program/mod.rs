@@ -31,6 +31,8 @@ pub struct Program {
     pub trust: Trust,
     /// What was noticed while it was built from a recording.
     pub findings: Vec<Finding>,
+    /// CPUs of the machine that it was recorded on; `None` if that is not known, as for a hand-written one.
+    pub recorded_cpus: Option<u32>,
 }
 
 /// A function of a program.

@@ -8,7 +8,12 @@ use crate::program::{FunctionRef, Program};
 /// is relative to one CPU, whether that was asked for or not. A program that fails [`Program::check`] gives no results and
 /// a finding of kind `invalid_program`; a deadlock gives the result up to it and a finding of kind `deadlock`.
 pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
-    let mut report = Report { results: Vec::new(), trust: program.trust, findings: program.findings.clone() };
+    let mut report = Report {
+        results: Vec::new(),
+        trust: program.trust,
+        findings: program.findings.clone(),
+        recorded_cpus: program.recorded_cpus,
+    };
     let path = match CriticalPath::of(program) {
         Ok(path) => path,
         Err(error) => {

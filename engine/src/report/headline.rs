@@ -8,41 +8,50 @@ const WORTH_STARTING: f64 = 0.02;
 /// One sentence for people, or `None` if there is no result to talk about. Names are as they are in the report: they
 /// may hold anything.
 ///
-/// It is about the largest finite CPU count of the report, since that is where the limits show, and names the function
-/// with the largest TET there. A weight is the slope of the predicted time (2001, section 2.3), so the promise is
-/// given as a slope, too: how much the predicted time falls for every tenth taken off the function.
+/// It is about the CPU count of the machine that the recording was made on ([`Report::recorded_cpus`]), if that is among those of
+/// the report: a promise that can be kept at once. Otherwise, as for a program written by hand, it is about the largest
+/// finite count, where the limits show. The count is always named, and where another function leads on the largest or
+/// the smallest count, that one, too.
+///
+/// It names the function with the largest TET. A weight is the slope of the predicted time (2001, section 2.3), so the
+/// promise is given as a slope, too: how much the predicted time falls for every tenth taken off the function.
 pub fn headline(report: &Report) -> Option<String> {
     let deadlock = report.findings.iter().find(|finding| finding.kind == "deadlock");
     if let Some(deadlock) = deadlock {
         let text = deadlock.text.strip_prefix("deadlock ").unwrap_or(&deadlock.text);
         return Some(format!("Remove the deadlock first: {text}"));
     }
-    let result = largest(&report.results)?;
-    let cpus = cpus_text(result.cpus);
+    let machine = report.recorded_cpus.and_then(Cpus::count);
+    let recorded = report.results.iter().find(|result| Some(result.cpus) == machine);
+    let result = recorded.or_else(|| largest(&report.results))?;
     if result.time_ns <= 0.0 {
         return Some("Nothing to make faster: no thread computed anything here.".to_owned());
     }
-    let Some((first, share)) = leader(result) else {
+    let first = leader(result);
+    let cpus = cpus_text(result.cpus);
+    let cpus = if recorded.is_some() { format!("{cpus}, as recorded") } else { cpus };
+    // Another answer for a larger or a smaller machine is worth a word.
+    let smallest = report.results.iter().min_by_key(|result| result.cpus);
+    let other = [largest(&report.results), smallest].into_iter().flatten().find_map(|other| {
+        let (function, _) = leader(other)?;
+        let differs = first.is_none_or(|(first, _)| first.function != function.function);
+        differs.then(|| (cpus_text(other.cpus), &function.function))
+    });
+    let Some((first, share)) = first else {
+        let other = other.map(|(cpus, function)| format!(" (on {cpus} {function} does)"));
         return Some(format!(
-            "No function stands out on {cpus}: nearly all of the predicted time is waiting, or compute outside of the \
-             functions that were recorded."
+            "No function stands out on {cpus}{}: nearly all of the predicted time is waiting, or compute outside of the \
+             functions that were recorded.",
+            other.unwrap_or_default()
         ));
     };
-    let mut sentence = format!(
-        "Make {} faster first: every 10 % off its own time takes about {} % off the predicted time on {cpus}",
+    let other = other.map(|(cpus, function)| format!(" (on {cpus} it is {function})"));
+    Some(format!(
+        "Make {} faster first: every 10 % off its own time takes about {} % off the predicted time on {cpus}{}.",
         first.function,
         short(share * 10.0),
-    );
-    // Another answer for a small machine is worth a word.
-    let smallest = report.results.iter().min_by_key(|result| result.cpus);
-    if let Some((other, _)) = smallest.and_then(leader)
-        && let Some(smallest) = smallest
-        && other.function != first.function
-    {
-        sentence.push_str(&format!(" (on {} it is {})", cpus_text(smallest.cpus), other.function));
-    }
-    sentence.push('.');
-    Some(sentence)
+        other.unwrap_or_default()
+    ))
 }
 
 /// The result of the largest finite CPU count, else of unlimited CPUs.
@@ -104,6 +113,42 @@ mod tests {
 
     fn of(results: Vec<CpuResult>) -> Option<String> {
         headline(&Report { results, ..Report::default() })
+    }
+
+    fn recorded_on(cpus: u32, results: Vec<CpuResult>) -> String {
+        let report = Report { results, recorded_cpus: Some(cpus), ..Report::default() };
+        headline(&report).expect("a sentence")
+    }
+
+    /// On a machine with two CPUs it spoke of sixteen.
+    #[test]
+    fn the_recorded_machine_decides_if_it_was_asked_about() {
+        let results = || {
+            vec![
+                result(1, 200.0, &[("a", 190.0)]),
+                result(2, 150.0, &[("a", 90.0), ("b", 61.0)]),
+                result(16, 100.0, &[("b", 61.0)]),
+            ]
+        };
+        assert_eq!(
+            recorded_on(2, results()),
+            "Make a faster first: every 10 % off its own time takes about 6 % off the predicted time on 2 CPUs, as \
+             recorded (on 16 CPUs it is b)."
+        );
+        assert_eq!(
+            recorded_on(16, results()),
+            "Make b faster first: every 10 % off its own time takes about 6.1 % off the predicted time on 16 CPUs, as \
+             recorded (on 1 CPU it is a)."
+        );
+        for not_asked_for in [0, 12] {
+            assert_eq!(recorded_on(not_asked_for, results()), of(results()).expect("a sentence"));
+        }
+        let idle = vec![result(2, 150.0, &[("b", 1.0)]), result(16, 100.0, &[("b", 61.0)])];
+        let sentence = recorded_on(2, idle);
+        assert!(
+            sentence.starts_with("No function stands out on 2 CPUs, as recorded (on 16 CPUs b does): "),
+            "{sentence}"
+        );
     }
 
     #[test]

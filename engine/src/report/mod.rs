@@ -29,6 +29,8 @@ pub struct Report {
     pub trust: Trust,
     /// What was noticed: deadlocks, waits nobody ends, loss.
     pub findings: Vec<Finding>,
+    /// CPUs of the machine that was recorded, if known; may not be among those asked for.
+    pub recorded_cpus: Option<u32>,
 }
 
 /// The answer for one CPU count.

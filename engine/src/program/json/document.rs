@@ -20,6 +20,7 @@ pub(super) struct Document {
     pub(super) functions: Vec<FunctionEntry>,
     pub(super) trust: Trust,
     pub(super) findings: Vec<Finding>,
+    pub(super) recorded_cpus: Option<u32>,
     pub(super) names: AllNames,
     /// Positions of `create` and `join`, whose threads are numbered only when all are known.
     pub(super) thread_uses: Vec<(u32, u32)>,
@@ -98,6 +99,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                 Field::Functions => document.functions = fields.next_value()?,
                 Field::Trust => document.trust = fields.next_value()?,
                 Field::Findings => document.findings = fields.next_value()?,
+                Field::RecordedCpus => document.recorded_cpus = fields.next_value()?,
                 Field::Other => {
                     fields.next_value::<IgnoredAny>()?;
                 }
@@ -116,6 +118,7 @@ enum Field {
     Functions,
     Trust,
     Findings,
+    RecordedCpus,
     #[serde(other)]
     Other,
 }

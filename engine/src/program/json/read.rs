@@ -74,6 +74,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
         threads,
         trust: document.trust,
         findings: document.findings,
+        recorded_cpus: document.recorded_cpus,
     })
 }
 

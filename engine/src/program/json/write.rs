@@ -18,6 +18,9 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     let names = Names::of(program).map_err(invalid)?;
     let mut out = BufWriter::with_capacity(1 << 16, to);
     write!(out, "{{\"format\":\"{FORMAT}\",\"version\":{VERSION}")?;
+    if let Some(cpus) = program.recorded_cpus {
+        write!(out, ",\n\"recorded_cpus\":{cpus}")?;
+    }
     if program.trust != Trust::default() {
         write!(out, ",\n\"trust\":{}", serde_json::to_string(&program.trust)?)?;
     }
