@@ -120,7 +120,8 @@ struct Screen {
     parser: vt100::Parser,
     output: Receiver<Vec<u8>>,
     keys: Box<dyn Write + Send>,
-    master: Box<dyn MasterPty + Send>,
+    /// `None`: hung up.
+    master: Option<Box<dyn MasterPty + Send>>,
     child: Box<dyn Child + Send + Sync>,
 }
 
@@ -159,7 +160,7 @@ impl Screen {
             parser: vt100::Parser::new(size(LINES), size(COLUMNS), 0),
             output,
             keys: pair.master.take_writer().expect("writer"),
-            master: pair.master,
+            master: Some(pair.master),
             child,
         }
     }
@@ -190,6 +191,14 @@ impl Screen {
     fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).expect("key");
         self.keys.flush().expect("key");
+    }
+
+    /// Closes the terminal, as its window or an SSH connection does. The thread that reads it holds it open until the
+    /// next output.
+    fn hang_up(&mut self) {
+        self.output = channel().1;
+        self.keys = Box::new(std::io::sink());
+        self.master = None;
     }
 
     /// Waits for the end; gives back the exit code.
@@ -251,7 +260,7 @@ fn another_size_is_another_picture() {
     screen.wait_for_text("No function stands out");
     let wide = PtySize { rows: 40, cols: 160, pixel_width: 0, pixel_height: 0 };
     screen.parser.screen_mut().set_size(NonZero::new(40).expect("40"), NonZero::new(160).expect("160"));
-    screen.master.resize(wide).expect("resize");
+    screen.master.as_ref().expect("open").resize(wide).expect("resize");
     screen.wait_for("the bottom line at the bottom", |screen| {
         screen.contents().lines().nth(39).is_some_and(|line| line.contains("quit"))
     });
@@ -270,6 +279,92 @@ fn a_terminated_screen_gives_the_terminal_back() {
     assert_eq!(code, 0, "{text}");
     assert!(!alternate);
     assert!(text.contains("left because Some(Terminated)"), "{text}");
+}
+
+/// A program that calls [`hang_up_target`] until its input ends; does nothing unless asked for.
+#[test]
+#[ignore = "runs only as the target of a_hang_up_ends_it_and_takes_the_probes_off"]
+fn target() {
+    if std::env::var_os("LONGPOLE_TEST_TARGET").is_none() {
+        return;
+    }
+    println!("\ncode at {}", hang_up_target as *const () as usize);
+    std::thread::spawn(|| {
+        loop {
+            std::hint::black_box(hang_up_target(1_000));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("input");
+}
+
+#[inline(never)]
+fn hang_up_target(rounds: u64) -> u64 {
+    (0..rounds).fold(0, |sum, round| sum ^ std::hint::black_box(round).wrapping_mul(rounds))
+}
+
+/// The first byte of the code at an address of a process.
+fn code_byte(pid: u32, address: u64) -> u8 {
+    use std::os::unix::fs::FileExt;
+    let mut byte = [0];
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).expect("memory");
+    memory.read_exact_at(&mut byte, address).expect("code");
+    byte[0]
+}
+
+/// longpole ends well and alone, and the target runs on as if nothing had been there.
+#[test]
+fn a_hang_up_ends_it_and_takes_the_probes_off() {
+    use std::io::BufRead;
+    const BREAKPOINT: u8 = 0xcc;
+    let mut command = std::process::Command::new(std::env::current_exe().expect("own path"));
+    command.args(["--exact", "target", "--ignored", "--nocapture"]).env("LONGPOLE_TEST_TARGET", "1");
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut target = Busy(command.spawn().expect("target"));
+    let lines = std::io::BufReader::new(target.0.stdout.take().expect("piped")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let address = lines.find_map(|line| line.strip_prefix("code at ")?.parse().ok()).expect("an address");
+    let pid = target.0.id();
+    let before = code_byte(pid, address);
+    assert_ne!(before, BREAKPOINT);
+
+    let longpole = env!("CARGO_BIN_EXE_longpole");
+    let asked =
+        ["--refresh=300ms", "--functions", "*hang_up_target", "-p", &pid.to_string()].map(str::to_owned);
+    let trial = std::process::Command::new(longpole)
+        .args(["top", "--once", "--window=1s"])
+        .args(&asked)
+        .output()
+        .expect("longpole");
+    if trial.status.code() == Some(77) {
+        println!(
+            "SKIP a_hang_up_ends_it_and_takes_the_probes_off: {}",
+            String::from_utf8_lossy(&trial.stderr)
+        );
+        return;
+    }
+    assert!(trial.status.success(), "{}", String::from_utf8_lossy(&trial.stderr));
+    let mut command = CommandBuilder::new(longpole);
+    command.arg("top");
+    command.args(&asked);
+    let mut screen = Screen::run(command);
+    screen.wait_for_text(&format!("(pid {pid})"));
+    screen.wait_for_text("hang_up_target");
+    assert_eq!(code_byte(pid, address), BREAKPOINT, "it is watched");
+
+    screen.hang_up();
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = screen.child.try_wait().expect("status") {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "still there without its terminal");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!((status.exit_code(), status.signal()), (0, None));
+    assert_eq!(code_byte(pid, address), before, "a probe was left behind");
+    drop(target.0.stdin.take());
+    assert!(target.0.wait().expect("status").success(), "the target did not run on");
 }
 
 #[test]
