@@ -14,6 +14,7 @@ mod control;
 mod function;
 mod futex;
 mod header;
+pub mod interpose;
 mod life;
 mod operation;
 mod record;

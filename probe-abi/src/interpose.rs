@@ -1,0 +1,183 @@
+//! The memory that `probe-preload` in the target and longpole share: what lies where, in 64-bit words.
+//!
+//! ```text
+//! page 0      the header, words of `SharedWord`
+//! then        one control block for each ring, words of `RingWord`
+//! then        the rings: `ring_records` operations of 64 bytes each
+//! ```
+//!
+//! **A ring belongs to one thread.** The thread takes a free ring by writing its ids into [`RingWord::OWNER`]; longpole
+//! frees it when the thread is gone and everything has been read.
+//!
+//! **Writing a record**, in the order of the steps: count the attempt ([`RingWord::ATTEMPTS`], its number is the
+//! record's `sequence`); if the ring is full, nothing more (the number is missing: lost); take the next place by
+//! counting it ([`RingWord::HEAD`]); read the clock; fill the place; last of all its first word, the time, which
+//! was 0 before. So a place that is taken and whose time is 0 is being written: whoever is in there has not read the
+//! clock before it took the place. A signal handler that runs in between takes later places.
+//!
+//! **Reading**: from [`RingWord::TAIL`] on, while the time of the next place is not 0; then the time is set to 0
+//! again, and last of all the tail moves. Reader and writer never wait for each other.
+//!
+//! A ring counts as full some places before it is ([`RING_MARGIN`]): between looking and taking a place, signal
+//! handlers may take others.
+//!
+//! [`RingWord::PHASE`] and what follows is the operation that the thread is in: what it waits for when it never
+//! comes back.
+
+/// First word of the file: `lpshared` in ASCII.
+pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
+
+/// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
+/// differ only by a mistake.
+pub const SHARED_VERSION: u64 = 1;
+
+/// Environment variable for the library: `FD:DEVICE:INODE` in decimal numbers, the inherited descriptor of the shared
+/// memory and what `fstat` says about it.
+pub const SHARED_VARIABLE: &str = "LONGPOLE_INTERPOSE";
+
+/// Places that stay free for signal handlers.
+pub const RING_MARGIN: u64 = 64;
+
+/// Words of one record.
+pub const RECORD_WORDS: usize = size_of::<crate::Operation>() / 8;
+
+/// Words of a control block: three cache lines, one of which the reader writes.
+pub const CONTROL_WORDS: usize = 24;
+
+/// Words of a page.
+const PAGE_WORDS: usize = 512;
+
+/// Words of the header, as their number.
+pub struct SharedWord;
+impl SharedWord {
+    /// [`SHARED_MAGIC`]
+    pub const MAGIC: usize = 0;
+    /// [`SHARED_VERSION`]
+    pub const VERSION: usize = 1;
+    /// 1 while records are wanted.
+    pub const RECORDING: usize = 2;
+    /// Number of rings.
+    pub const RINGS: usize = 3;
+    /// Records of one ring: a power of two.
+    pub const RING_RECORDS: usize = 4;
+    /// Host process id of the command.
+    pub const ROOT_PID: usize = 5;
+    /// 1 if processes other than `ROOT_PID` are wanted, too.
+    pub const CHILDREN: usize = 6;
+    /// Where to look for a free ring first; any number, modulo `RINGS`.
+    pub const NEXT_RING: usize = 8;
+    /// Operations of threads that found no free ring.
+    pub const WITHOUT_RING: usize = 9;
+    /// Programs in which the library has come up, and processes forked from them.
+    pub const PROCESSES: usize = 10;
+    /// Processes that were wanted but are in a PID namespace of their own.
+    pub const FOREIGN: usize = 11;
+}
+
+/// Words of a control block, as their number.
+pub struct RingWord;
+impl RingWord {
+    /// `pid << 32 | tid` of the thread that has the ring; 0 = free.
+    pub const OWNER: usize = 0;
+    /// Records that the ring's threads tried to write. Its low 32 bits number the next one.
+    pub const ATTEMPTS: usize = 1;
+    /// Places taken.
+    pub const HEAD: usize = 2;
+    /// Low byte: [`Phase`]; above it a number that changes with every operation.
+    pub const PHASE: usize = 3;
+    /// The operation in progress, as in [`crate::Operation`].
+    pub const BEGAN: usize = 4;
+    /// Likewise.
+    pub const OBJECT: usize = 5;
+    /// Likewise.
+    pub const SECOND: usize = 6;
+    /// Likewise.
+    pub const CALLER: usize = 7;
+    /// A [`crate::SyncOperation`] as a number.
+    pub const OPERATION: usize = 8;
+    /// An address in the frame of the operation in progress: one below another's is gone.
+    pub const FRAME: usize = 9;
+    /// Places read. Only the reader writes here.
+    pub const TAIL: usize = 16;
+}
+
+/// What [`RingWord::PHASE`] says about the words behind it.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No operation in progress.
+    Idle = 0,
+    /// They are being filled.
+    Filling = 1,
+    /// They describe the operation in progress.
+    Inside = 2,
+}
+
+/// How large the parts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedLayout {
+    /// Number of rings, at least 1.
+    pub rings: usize,
+    /// Records of each: a power of two, at least twice [`RING_MARGIN`].
+    pub ring_records: usize,
+}
+
+impl SharedLayout {
+    /// Most rings, and most records of a ring.
+    const MOST: usize = 1 << 20;
+
+    /// Checked numbers; `None` if nobody would write such a file.
+    pub const fn new(rings: usize, ring_records: usize) -> Option<SharedLayout> {
+        let good = rings > 0
+            && rings <= SharedLayout::MOST
+            && ring_records.is_power_of_two()
+            && ring_records >= 2 * RING_MARGIN as usize
+            && ring_records <= SharedLayout::MOST;
+        if good { Some(SharedLayout { rings, ring_records }) } else { None }
+    }
+
+    /// First word of a ring's control block.
+    pub const fn control(&self, ring: usize) -> usize {
+        PAGE_WORDS + ring * CONTROL_WORDS
+    }
+
+    /// First word of a ring: rings begin at pages.
+    pub const fn ring(&self, ring: usize) -> usize {
+        self.control(self.rings).next_multiple_of(PAGE_WORDS) + ring * self.ring_records * RECORD_WORDS
+    }
+
+    /// First word of the place with this running number in a ring.
+    pub const fn place(&self, ring: usize, number: u64) -> usize {
+        self.ring(ring) + (number as usize & (self.ring_records - 1)) * RECORD_WORDS
+    }
+
+    /// Words of all.
+    pub const fn words(&self) -> usize {
+        self.ring(self.rings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap() {
+        let layout = SharedLayout::new(5, 1024).expect("good numbers");
+        assert_eq!(layout.control(0), 512);
+        assert!(layout.control(4) + CONTROL_WORDS <= layout.ring(0));
+        assert_eq!(layout.ring(0) % 512, 0);
+        assert_eq!(layout.place(1, 1023) + RECORD_WORDS, layout.ring(2));
+        assert_eq!(layout.place(1, 1024), layout.ring(1));
+        assert_eq!(layout.place(4, u64::MAX) + RECORD_WORDS, layout.words());
+        // A control block's reader and writer are on different cache lines.
+        assert!(RingWord::TAIL / 8 > RingWord::FRAME / 8 && CONTROL_WORDS.is_multiple_of(8));
+    }
+
+    #[test]
+    fn nonsense_has_no_layout() {
+        for (rings, records) in [(0, 1024), (1, 0), (1, 1000), (1, 64), (1, 1 << 30), (usize::MAX, 1024)] {
+            assert_eq!(SharedLayout::new(rings, records), None);
+        }
+    }
+}

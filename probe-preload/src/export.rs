@@ -1,0 +1,106 @@
+//! How libc's names become ours.
+//!
+//! Each name is a few instructions: the return address becomes one more argument, then the implementation is jumped to,
+//! which returns to the caller itself. Nothing is on the stack meanwhile, so that unwinding goes through.
+
+use crate::real::Real;
+
+/// `export!(ARGUMENTS, IMPLEMENTATION, ["name", …])` where ARGUMENTS is how many the function has. `"label" as
+/// "name@VERSION"` is a name with a symbol version.
+macro_rules! export {
+    (0, $to:path, $names:tt) => { $crate::export::export!(@ "rdi", "x0", $to, $names); };
+    (1, $to:path, $names:tt) => { $crate::export::export!(@ "rsi", "x1", $to, $names); };
+    (2, $to:path, $names:tt) => { $crate::export::export!(@ "rdx", "x2", $to, $names); };
+    (3, $to:path, $names:tt) => { $crate::export::export!(@ "rcx", "x3", $to, $names); };
+    (4, $to:path, $names:tt) => { $crate::export::export!(@ "r8", "x4", $to, $names); };
+    (@ $x86:literal, $arm:literal, $to:path, [$($name:literal $(as $versioned:literal)?),+]) => {
+        $(
+            #[cfg(all(not(test), target_arch = "x86_64"))]
+            core::arch::global_asm!(
+                concat!(".pushsection .text.longpole.", $name, ",\"ax\",@progbits"),
+                concat!(".globl ", $name),
+                concat!(".type ", $name, ",@function"),
+                $(concat!(".symver ", $name, ", ", $versioned),)?
+                concat!($name, ":"),
+                ".cfi_startproc",
+                "endbr64",
+                concat!("mov ", $x86, ", qword ptr [rsp]"),
+                "jmp {to}",
+                ".cfi_endproc",
+                concat!(".size ", $name, ", . - ", $name),
+                ".popsection",
+                to = sym $to,
+            );
+            #[cfg(all(not(test), target_arch = "aarch64"))]
+            core::arch::global_asm!(
+                concat!(".pushsection .text.longpole.", $name, ",\"ax\",@progbits"),
+                concat!(".globl ", $name),
+                concat!(".type ", $name, ",@function"),
+                $(concat!(".symver ", $name, ", ", $versioned),)?
+                concat!($name, ":"),
+                ".cfi_startproc",
+                "hint #34",
+                concat!("mov ", $arm, ", x30"),
+                "b {to}",
+                ".cfi_endproc",
+                concat!(".size ", $name, ", . - ", $name),
+                ".popsection",
+                to = sym $to,
+            );
+        )+
+    };
+}
+pub(crate) use export;
+
+/// A function that does one operation, in a module of its name: what is behind it, and the implementation, exported
+/// under the names. `result => outcome, flags` says what is recorded of a result.
+macro_rules! operation {
+    (
+        $(#[$doc:meta])*
+        $module:ident = $count:tt ($($argument:ident),+), $real:expr, $names:tt,
+        $operation:ident, $object:expr, $second:expr, $result:ident => $outcome:expr, $flags:expr
+    ) => {
+        $(#[$doc])*
+        pub mod $module {
+            use super::*;
+
+            pub static REAL: $crate::real::Real = $real;
+
+            pub extern "C" fn wrapped($($argument: usize,)+ caller: usize) -> i32 {
+                let begun = $crate::ring::begin(
+                    probe_abi::SyncOperation::$operation,
+                    $object,
+                    $second as u64,
+                    caller,
+                );
+                let $result = REAL.call([$($argument),+]);
+                if begun.is_recorded() {
+                    $crate::ring::end(begun, $outcome, $flags);
+                }
+                $result
+            }
+
+            $crate::export::export!($count, wrapped, $names);
+        }
+    };
+}
+pub(crate) use operation;
+
+/// Looks up what is behind every function that each C library has, so that none of it is left to a first call from a
+/// signal handler. The others are looked up when they are called: asking for a function that is not there allocates.
+pub fn find_all() {
+    let all: [&[&Real]; 9] = [
+        crate::mutex::ALL,
+        crate::condition::ALL,
+        crate::rwlock::ALL,
+        crate::barrier::ALL,
+        crate::spin::ALL,
+        crate::semaphore::ALL,
+        crate::once::ALL,
+        crate::thread::ALL,
+        crate::c11::ALL,
+    ];
+    for real in all.into_iter().flatten() {
+        real.find();
+    }
+}

@@ -1,0 +1,59 @@
+//! The part of longpole that runs inside a launched program: put before libc (`LD_PRELOAD`), it wraps libc's
+//! synchronization functions and writes one [`probe_abi::Operation`] for each call into memory that longpole shares
+//! (see [`probe_abi::interpose`] for the layout and the protocol).
+//!
+//! The rules of the house, since every thread of somebody else's program comes through here, at any moment:
+//! nothing is allocated, locked or waited for; `errno` stays what libc made it; a signal handler may come in between
+//! any two instructions, and may itself call what is wrapped; a call may be left by `longjmp`, an exception or
+//! cancellation; it may come before anything has been set up, and in a child that has just been forked. Where
+//! recording is not possible the call simply goes through.
+
+#![no_std]
+#![cfg_attr(test, expect(dead_code, reason = "tests export nothing, or they would run on it themselves"))]
+
+#[cfg(test)]
+extern crate std;
+
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux")))]
+compile_error!("probe-preload knows the instructions and system calls of x86-64 and AArch64 Linux only");
+
+mod barrier;
+mod c11;
+mod clock;
+mod condition;
+mod export;
+mod mutex;
+mod once;
+mod process;
+mod real;
+mod ring;
+mod rwlock;
+mod semaphore;
+mod spin;
+mod system;
+mod thread;
+mod tls;
+
+// The prebuilt parts of Rust's core library name this function: unwinding goes on (8 is `_URC_CONTINUE_UNWIND`).
+#[cfg(all(not(test), panic = "abort"))]
+core::arch::global_asm!(
+    ".pushsection .text.longpole.personality,\"ax\",@progbits",
+    ".hidden rust_eh_personality",
+    ".globl rust_eh_personality",
+    ".type rust_eh_personality,@function",
+    "rust_eh_personality:",
+    #[cfg(target_arch = "x86_64")]
+    "mov eax, 8",
+    #[cfg(target_arch = "aarch64")]
+    "mov w0, #8",
+    "ret",
+    ".size rust_eh_personality, . - rust_eh_personality",
+    ".popsection",
+);
+
+/// Nothing here is meant to panic; if it does, the program must not go on with half a call.
+#[cfg(all(not(test), panic = "abort"))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    system::trap()
+}

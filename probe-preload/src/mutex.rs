@@ -1,0 +1,170 @@
+//! `pthread_mutex_*`
+
+use crate::export::operation;
+use crate::process;
+use crate::real::Real;
+use crate::tls::tls;
+use core::sync::atomic::{AtomicU32, Ordering};
+use probe_abi::OperationFlags;
+
+pub const EOWNERDEAD: i32 = 130;
+
+/// Functions that every C library has.
+pub const ALL: &[&Real] = &[
+    &init::REAL,
+    &destroy::REAL,
+    &lock::REAL,
+    &trylock::REAL,
+    &timedlock::REAL,
+    &unlock::REAL,
+    &consistent::REAL,
+];
+
+operation! {
+    init = 2 (mutex, attributes), Real::new(c"pthread_mutex_init"), ["pthread_mutex_init", "__pthread_mutex_init"],
+    MutexInit, mutex, 0, result => result, if result == 0 { kind(mutex) } else { 0 }
+}
+operation! {
+    destroy = 1 (mutex), Real::new(c"pthread_mutex_destroy"), ["pthread_mutex_destroy", "__pthread_mutex_destroy"],
+    MutexDestroy, mutex, 0, result => result, 0
+}
+operation! {
+    unlock = 1 (mutex), Real::new(c"pthread_mutex_unlock"), ["pthread_mutex_unlock", "__pthread_mutex_unlock"],
+    // The mutex may be gone when this comes back: it is not looked at.
+    MutexUnlock, mutex, 0, result => result, 0
+}
+operation! {
+    consistent = 1 (mutex), Real::new(c"pthread_mutex_consistent"),
+    ["pthread_mutex_consistent", "pthread_mutex_consistent_np"],
+    MutexConsistent, mutex, 0, result => result, 0
+}
+
+/// An acquisition: as [`operation`], and it says whether another thread had the mutex.
+macro_rules! acquisition {
+    (
+        $module:ident = $count:tt ($mutex:ident $(, $argument:ident)*), $real:literal, $names:tt, $operation:ident,
+        $outcome:ident
+    ) => {
+        pub mod $module {
+            pub static REAL: crate::real::Real = crate::real::Real::new($real);
+
+            pub extern "C" fn wrapped($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
+                let begun = crate::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
+                let contended = if begun.is_recorded() { crate::mutex::held_by_another($mutex) } else { 0 };
+                let result = REAL.call([$mutex $(, $argument)*]);
+                if begun.is_recorded() {
+                    let outcome = super::$outcome(result);
+                    // Only who has it knows that it is still there.
+                    let kind = if matches!(outcome, 0 | crate::mutex::EOWNERDEAD) { crate::mutex::kind($mutex) } else { 0 };
+                    crate::ring::end(begun, outcome, contended | kind);
+                }
+                result
+            }
+
+            crate::export::export!($count, wrapped, $names);
+        }
+    };
+}
+
+pub(crate) use acquisition;
+
+/// pthread functions return the error itself.
+fn as_it_is(result: i32) -> i32 {
+    result
+}
+
+acquisition!(
+    lock = 1(mutex),
+    c"pthread_mutex_lock",
+    ["pthread_mutex_lock", "__pthread_mutex_lock"],
+    MutexLock,
+    as_it_is
+);
+acquisition!(
+    trylock = 1(mutex),
+    c"pthread_mutex_trylock",
+    ["pthread_mutex_trylock", "__pthread_mutex_trylock"],
+    MutexTryLock,
+    as_it_is
+);
+acquisition!(
+    timedlock = 2(mutex, time),
+    c"pthread_mutex_timedlock",
+    ["pthread_mutex_timedlock"],
+    MutexTimedLock,
+    as_it_is
+);
+acquisition!(
+    clocklock = 3(mutex, clock, time),
+    c"pthread_mutex_clocklock",
+    ["pthread_mutex_clocklock"],
+    MutexTimedLock,
+    as_it_is
+);
+
+// The beginning of glibc's `pthread_mutex_t` on 64 bits (sysdeps/nptl/bits/struct_mutex.h): lock word, count, owner,
+// users, kind. Static initializers are compiled into programs, so that it cannot change.
+const LOCK: usize = 0;
+const OWNER: usize = 8;
+const KIND: usize = 16;
+
+fn word(mutex: usize, at: usize) -> u32 {
+    // SAFETY: the caller has handed a mutex to libc, which reads and writes the same words in the same way.
+    unsafe { AtomicU32::from_ptr((mutex + at) as *mut u32) }.load(Ordering::Relaxed)
+}
+
+/// [`OperationFlags::CONTENDED`] if another thread has the mutex, as far as the C library's layout is known.
+#[inline(always)]
+pub fn held_by_another(mutex: usize) -> u16 {
+    if !process::is_glibc() || mutex == 0 || word(mutex, LOCK) == 0 {
+        return 0;
+    }
+    // A recursive one that this thread has, or whose owner has died, is not another's.
+    let owner = word(mutex, OWNER);
+    if owner == tls().ids.get() as u32 { 0 } else { OperationFlags::CONTENDED }
+}
+
+/// What kind of mutex it is, as far as the C library's layout is known. Only for mutexes that are certainly there.
+#[inline(always)]
+pub fn kind(mutex: usize) -> u16 {
+    if !process::is_glibc() {
+        return 0;
+    }
+    let kind = word(mutex, KIND);
+    if kind & !0xff == 0 && kind & 0xff == 0 {
+        return OperationFlags::KIND_KNOWN;
+    }
+    special(kind)
+}
+
+#[cold]
+fn special(kind: u32) -> u16 {
+    let mut flags = match kind & 3 {
+        1 => OperationFlags::RECURSIVE,
+        2 => OperationFlags::ERROR_CHECK,
+        3 => OperationFlags::ADAPTIVE,
+        _ => 0,
+    };
+    for (bit, flag) in [
+        (16, OperationFlags::ROBUST),
+        (32, OperationFlags::INHERIT),
+        (64, OperationFlags::PROTECT),
+        (128, OperationFlags::SHARED),
+    ] {
+        flags |= if kind & bit != 0 { flag } else { 0 };
+    }
+    flags | OperationFlags::KIND_KNOWN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_glibcs() {
+        assert_eq!(special(1 | 256), OperationFlags::RECURSIVE | OperationFlags::KIND_KNOWN);
+        let all = OperationFlags::ERROR_CHECK | OperationFlags::ROBUST | OperationFlags::INHERIT;
+        assert_eq!(special(2 | 16 | 32), all | OperationFlags::KIND_KNOWN);
+        assert_eq!(special(3 | 64 | 128) & OperationFlags::ADAPTIVE, OperationFlags::ADAPTIVE);
+    }
+}

@@ -1,0 +1,233 @@
+//! libc's own functions, behind ours: found on first use, or all at once when the library comes up.
+//!
+//! Nothing of libc is linked: a reference to a symbol's version that the target's libc lacks would keep the target from
+//! starting. The few functions needed to begin with are weak references; what is missing is not used.
+
+use core::ffi::{CStr, c_char, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The address of a symbol of whoever is loaded, 0 if nobody has it.
+macro_rules! weak {
+    ($name:literal) => {{
+        let address: usize;
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: reads an entry of this library's GOT, which the loader has filled.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("mov {0}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: reads an entry of this library's GOT, which the loader has filled.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("adrp {0}, :got:", $name),
+                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+
+/// `RTLD_NEXT`: behind the library that asks.
+const NEXT: *mut c_void = usize::MAX as *mut c_void;
+const ENOSYS: i32 = 38;
+
+/// One function behind ours.
+pub struct Real {
+    name: &'static CStr,
+    /// The version of the symbol, where it has several that differ.
+    version: Option<&'static CStr>,
+    address: AtomicUsize,
+}
+
+impl Real {
+    /// The default version, or the only one.
+    pub const fn new(name: &'static CStr) -> Real {
+        Real { name, version: None, address: AtomicUsize::new(0) }
+    }
+
+    /// This version; the default one where the C library knows no versions or not this one.
+    pub const fn of_version(name: &'static CStr, version: &'static CStr) -> Real {
+        Real { name, version: Some(version), address: AtomicUsize::new(0) }
+    }
+
+    /// Its address. A C library that lacks it has no caller for it either, but should there be one it hears `ENOSYS`.
+    #[inline(always)]
+    pub fn get(&self) -> usize {
+        let address = self.address.load(Ordering::Relaxed);
+        if address == 0 { self.find() } else { address }
+    }
+
+    /// Calls it: a function of so many arguments, none larger than a register, that returns an `int`. Whoever hands them
+    /// over has them from a caller of that very function.
+    #[inline(always)]
+    pub fn call<const N: usize>(&self, arguments: [usize; N]) -> i32
+    where
+        [usize; N]: Arguments,
+    {
+        arguments.pass_to(self.get())
+    }
+
+    /// Looks it up. Several threads may do so at once and find the same; a signal handler or a memory allocator that
+    /// dlsym calls may come back here, and finds the same as well.
+    #[cold]
+    #[inline(never)]
+    pub fn find(&self) -> usize {
+        let errno = errno();
+        let mut found = self.version.map_or(0, |version| look_up_version(self.name, version));
+        if found == 0 {
+            found = look_up(self.name);
+        }
+        if found == 0 {
+            found = missing as extern "C" fn() -> i32 as usize;
+        }
+        self.address.store(found, Ordering::Relaxed);
+        set_errno(errno);
+        found
+    }
+}
+
+/// Arguments of a C function that returns an `int`.
+pub trait Arguments {
+    /// Calls the function at an address that [`Real::get`] has given.
+    fn pass_to(self, function: usize) -> i32;
+}
+
+macro_rules! arguments {
+    ($count:literal, $($name:ident: $kind:ident),+) => {
+        impl Arguments for [usize; $count] {
+            #[inline(always)]
+            fn pass_to(self, function: usize) -> i32 {
+                let [$($name),+] = self;
+                // SAFETY: the address is that of a function of libc that takes so many registers.
+                let function: extern "C" fn($($kind),+) -> i32 = unsafe { transmute(function) };
+                function($($name),+)
+            }
+        }
+    };
+}
+arguments!(1, a: usize);
+arguments!(2, a: usize, b: usize);
+arguments!(3, a: usize, b: usize, c: usize);
+arguments!(4, a: usize, b: usize, c: usize, d: usize);
+
+extern "C" fn missing() -> i32 {
+    ENOSYS
+}
+
+/// dlsym finds its caller by the return address, so that the call must stand here and must not be the last thing done.
+#[inline(never)]
+fn look_up(name: &CStr) -> usize {
+    let dlsym = weak!("dlsym");
+    if dlsym == 0 {
+        return 0;
+    }
+    // SAFETY: libc's dlsym has this type.
+    let dlsym: extern "C" fn(*mut c_void, *const c_char) -> usize = unsafe { transmute(dlsym) };
+    core::hint::black_box(dlsym(NEXT, name.as_ptr()))
+}
+
+#[inline(never)]
+fn look_up_version(name: &CStr, version: &CStr) -> usize {
+    let dlvsym = weak!("dlvsym");
+    if dlvsym == 0 {
+        return 0;
+    }
+    type Dlvsym = extern "C" fn(*mut c_void, *const c_char, *const c_char) -> usize;
+    // SAFETY: libc's dlvsym has this type.
+    let dlvsym: Dlvsym = unsafe { transmute(dlvsym) };
+    core::hint::black_box(dlvsym(NEXT, name.as_ptr(), version.as_ptr()))
+}
+
+/// A value that the kernel has handed to the program, 0 if it has not.
+pub fn auxiliary(kind: usize) -> usize {
+    let getauxval = weak!("getauxval");
+    if getauxval == 0 {
+        return 0;
+    }
+    // SAFETY: libc's getauxval has this type.
+    let getauxval: extern "C" fn(usize) -> usize = unsafe { transmute(getauxval) };
+    let errno = errno();
+    let value = getauxval(kind);
+    set_errno(errno);
+    value
+}
+
+/// Whether the C library is glibc: its objects' layouts are known.
+pub fn is_glibc() -> bool {
+    weak!("gnu_get_libc_version") != 0
+}
+
+/// The program's environment: NUL-ended strings, ended by a null pointer. `None` before libc knows it.
+pub fn environment() -> Option<*const *const c_char> {
+    let place = weak!("environ") as *const *const *const c_char;
+    if place.is_null() {
+        return None;
+    }
+    // SAFETY: libc's variable `environ`.
+    let list = unsafe { place.read() };
+    (!list.is_null()).then_some(list)
+}
+
+fn errno_place() -> Option<*mut i32> {
+    let location = weak!("__errno_location");
+    if location == 0 {
+        return None;
+    }
+    // SAFETY: the function has this type in glibc and musl.
+    let location: extern "C" fn() -> *mut i32 = unsafe { transmute(location) };
+    Some(location())
+}
+
+/// This thread's `errno`.
+pub fn errno() -> i32 {
+    // SAFETY: the place is this thread's own for as long as it lives.
+    errno_place().map_or(0, |place| unsafe { place.read() })
+}
+
+fn set_errno(value: i32) {
+    if let Some(place) = errno_place() {
+        // SAFETY: as above.
+        unsafe { place.write(value) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_and_errno_is_kept() {
+        set_errno(4711);
+        let real = Real::new(c"pthread_mutex_lock");
+        assert_eq!(real.get(), real.get());
+        assert_ne!(real.get(), missing as extern "C" fn() -> i32 as usize);
+        let none = Real::new(c"longpole_no_such_function");
+        assert_eq!(none.get(), missing as extern "C" fn() -> i32 as usize);
+        assert_eq!(errno(), 4711);
+    }
+
+    #[test]
+    #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+    fn versions_of_a_function_are_told_apart() {
+        let old = Real::of_version(c"pthread_cond_wait", c"GLIBC_2.2.5");
+        let new = Real::of_version(c"pthread_cond_wait", c"GLIBC_2.3.2");
+        let unknown = Real::of_version(c"pthread_cond_wait", c"LONGPOLE_1.0");
+        assert_ne!(old.get(), new.get());
+        assert_eq!(unknown.get(), new.get());
+    }
+
+    #[test]
+    fn the_environment_is_there() {
+        assert!(environment().is_some());
+        assert_ne!(auxiliary(33), 0);
+    }
+}

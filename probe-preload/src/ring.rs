@@ -1,0 +1,304 @@
+//! Beginning and ending an operation: the slot that says what this thread is in, and the record in its ring. The
+//! protocol is [`probe_abi::interpose`]'s.
+
+use crate::process::{self, Shared};
+use crate::tls::{Tls, tls};
+use crate::{clock, system};
+use core::arch::asm;
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+use probe_abi::interpose::{Phase, RECORD_WORDS, RING_MARGIN, RingWord, SharedWord};
+use probe_abi::{Context, Header, Kind, SyncOperation};
+
+/// Operations that a thread without a ring lets pass before it looks for one again.
+const PATIENCE: u64 = 1024;
+
+/// The second word of every record, without its number.
+const FIXED: u64 =
+    (Header::NO_CPU as u64) << 32 | (Kind::Operation as u64) << 48 | (Context::Task as u64) << 56;
+
+/// Words from [`RingWord::BEGAN`] to [`RingWord::FRAME`].
+const SLOT_WORDS: usize = RingWord::FRAME - RingWord::BEGAN + 1;
+
+/// An operation that has begun.
+pub struct Begun {
+    began_ns: u64,
+    object: usize,
+    second: u64,
+    caller: usize,
+    operation: SyncOperation,
+    /// Phase and words of the operation that this one came into (a signal handler's, or what `pthread_once` runs); 0
+    /// and nothing if there was none.
+    outer_phase: u64,
+    outer: [u64; SLOT_WORDS],
+    recorded: bool,
+}
+
+impl Begun {
+    /// Whether there will be a record.
+    #[inline(always)]
+    pub fn is_recorded(&self) -> bool {
+        self.recorded
+    }
+
+    /// For an object that is known only afterwards.
+    #[inline(always)]
+    pub fn object_is(&mut self, object: usize) {
+        self.object = object;
+    }
+}
+
+/// A thread's ring.
+#[derive(Clone, Copy)]
+struct Own {
+    control: *const AtomicU64,
+    ring: *const AtomicU64,
+    tls: &'static Tls,
+    shared: Shared,
+}
+
+impl Own {
+    #[inline(always)]
+    fn word(&self, index: usize) -> &'static AtomicU64 {
+        // SAFETY: a control block of the mapping, which is never taken away; indices are those of `RingWord`.
+        let word = unsafe { self.control.add(index) };
+        // SAFETY: aligned, as the mapping is.
+        unsafe { &*word }
+    }
+
+    #[inline(always)]
+    fn place(&self, number: u64, index: usize) -> &'static AtomicU64 {
+        let mask = self.shared.layout.ring_records - 1;
+        // SAFETY: inside the ring, since its size is a power of two.
+        let word = unsafe { self.ring.add((number as usize & mask) * RECORD_WORDS + index) };
+        // SAFETY: aligned, as the mapping is.
+        unsafe { &*word }
+    }
+}
+
+/// This thread's ring, if it is recorded.
+#[inline(always)]
+fn own() -> Option<Own> {
+    let tls = tls();
+    let epoch = process::epoch();
+    if tls.epoch.get() == epoch
+        && process::is_recorded(epoch)
+        && let Some(shared) = process::shared()
+        && shared.is_recording()
+    {
+        let control = tls.control.get() as *const AtomicU64;
+        return Some(Own { control, ring: tls.ring.get() as *const AtomicU64, tls, shared });
+    }
+    own_slowly()
+}
+
+#[cold]
+#[inline(never)]
+fn own_slowly() -> Option<Own> {
+    process::look();
+    let tls = tls();
+    let epoch = process::epoch();
+    if !process::is_recorded(epoch) {
+        return None;
+    }
+    let shared = process::shared().filter(Shared::is_recording)?;
+    if tls.epoch.get() != epoch && !claim(tls, epoch, shared) {
+        shared.word(SharedWord::WITHOUT_RING).fetch_add(1, Ordering::Relaxed);
+        return None;
+    }
+    let control = tls.control.get() as *const AtomicU64;
+    Some(Own { control, ring: tls.ring.get() as *const AtomicU64, tls, shared })
+}
+
+/// Takes a free ring for this thread.
+fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
+    // A signal handler came into it. A forked child may inherit the mark: its parent's is not its own.
+    if tls.claiming.get() == epoch {
+        return false;
+    }
+    if tls.patience.get() > 0 {
+        tls.patience.set(tls.patience.get() - 1);
+        return false;
+    }
+    let pid = system::pid();
+    if process::epoch_of(pid) != epoch {
+        // A child between vfork and exec: what it left in its parent's thread would name the child.
+        return false;
+    }
+    tls.claiming.set(epoch);
+    let ids = u64::from(pid) << 32 | u64::from(system::tid());
+    let next = shared.word(SharedWord::NEXT_RING);
+    for _ in 0..shared.layout.rings {
+        let ring = next.fetch_add(1, Ordering::Relaxed) as usize % shared.layout.rings;
+        let control = shared.layout.control(ring);
+        let owner = shared.word(control + RingWord::OWNER);
+        if owner.load(Ordering::Relaxed) == 0
+            && owner.compare_exchange(0, ids, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            tls.control.set(core::ptr::from_ref(shared.word(control)) as usize);
+            tls.ring.set(core::ptr::from_ref(shared.word(shared.layout.ring(ring))) as usize);
+            tls.ids.set(ids);
+            compiler_fence(Ordering::SeqCst);
+            tls.epoch.set(epoch);
+            tls.claiming.set(0);
+            return true;
+        }
+    }
+    tls.patience.set(PATIENCE);
+    tls.claiming.set(0);
+    false
+}
+
+/// Adds to a word that only this thread writes, in a way that a signal handler cannot come into; gives what was there.
+#[inline(always)]
+fn add_one(word: &AtomicU64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut one = 1u64;
+        // SAFETY: one instruction on a word that is there; without `lock` it is whole for this CPU, which is all that
+        // matters for a word of one thread.
+        unsafe {
+            asm!("xadd qword ptr [{0}], {1}", in(reg) word.as_ptr(), inout(reg) one, options(nostack));
+        }
+        one
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    word.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Where this function's frame is.
+#[inline(always)]
+fn frame() -> u64 {
+    let frame: u64;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: copies a register.
+    unsafe {
+        asm!("mov {}, rsp", out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: copies a register.
+    unsafe {
+        asm!("mov {}, sp", out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    frame
+}
+
+/// Says what this thread begins to do.
+#[inline(always)]
+pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize) -> Begun {
+    let mut begun = Begun {
+        began_ns: 0,
+        object,
+        second,
+        caller,
+        operation,
+        outer_phase: 0,
+        outer: [0; SLOT_WORDS],
+        recorded: false,
+    };
+    let Some(own) = own() else { return begun };
+    let frame = frame();
+    let phase = own.word(RingWord::PHASE);
+    let before = phase.load(Ordering::Relaxed);
+    if before as u8 != Phase::Idle as u8 {
+        save(&own, before, frame, &mut begun);
+    }
+    let number = (before & !0xff).wrapping_add(0x100);
+    phase.store(number | Phase::Filling as u64, Ordering::Relaxed);
+    // From here on a signal handler puts back what it finds.
+    fence(Ordering::Release);
+    own.word(RingWord::OBJECT).store(object as u64, Ordering::Relaxed);
+    own.word(RingWord::SECOND).store(second, Ordering::Relaxed);
+    own.word(RingWord::CALLER).store(caller as u64, Ordering::Relaxed);
+    own.word(RingWord::OPERATION).store(operation as u64, Ordering::Relaxed);
+    own.word(RingWord::FRAME).store(frame, Ordering::Relaxed);
+    begun.began_ns = clock::now_ns();
+    own.word(RingWord::BEGAN).store(begun.began_ns, Ordering::Relaxed);
+    phase.store(number | Phase::Inside as u64, Ordering::Release);
+    begun.recorded = true;
+    begun
+}
+
+/// Keeps the operation that this one came into, unless that has been left without an end: its frame is gone.
+#[cold]
+#[inline(never)]
+fn save(own: &Own, phase: u64, frame: u64, begun: &mut Begun) {
+    for (i, word) in begun.outer.iter_mut().enumerate() {
+        *word = own.word(RingWord::BEGAN + i).load(Ordering::Relaxed);
+    }
+    let filling = phase as u8 == Phase::Filling as u8;
+    if filling || begun.outer[SLOT_WORDS - 1] > frame {
+        begun.outer_phase = phase;
+    }
+}
+
+/// Writes the record of an operation that has come back.
+#[inline(always)]
+pub fn end(begun: Begun, outcome: i32, flags: u16) {
+    if !begun.recorded {
+        return;
+    }
+    // Not the ring from the beginning: a signal handler may have forked, and this be the child.
+    let Some(own) = own() else { return };
+    write(&own, &begun, outcome, flags, None);
+    leave(&own, &begun);
+}
+
+/// Writes the record of an operation that will not come back.
+pub fn end_before(begun: Begun) {
+    if begun.recorded
+        && let Some(own) = own()
+    {
+        write(&own, &begun, 0, 0, Some(begun.began_ns));
+        leave(&own, &begun);
+    }
+}
+
+#[inline(always)]
+fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>) {
+    let number = add_one(own.word(RingWord::ATTEMPTS));
+    let head = own.word(RingWord::HEAD);
+    let used = head.load(Ordering::Relaxed).wrapping_sub(own.word(RingWord::TAIL).load(Ordering::Acquire));
+    if used >= own.shared.layout.ring_records as u64 - RING_MARGIN {
+        // Its number is missing.
+        return;
+    }
+    let place = add_one(head);
+    // Not before the place is taken: a reader that sees none taken knows that what comes is newer.
+    compiler_fence(Ordering::SeqCst);
+    let ended_ns = at_ns.unwrap_or_else(clock::now_ns);
+    let last = begun.operation as u64 | u64::from(flags) << 16 | u64::from(outcome as u32) << 32;
+    own.place(place, 1).store(FIXED | u64::from(number as u32), Ordering::Relaxed);
+    // The header has the thread first.
+    own.place(place, 2).store(own.tls.ids.get(), Ordering::Relaxed);
+    own.place(place, 3).store(begun.began_ns, Ordering::Relaxed);
+    own.place(place, 4).store(begun.object as u64, Ordering::Relaxed);
+    own.place(place, 5).store(begun.second, Ordering::Relaxed);
+    own.place(place, 6).store(begun.caller as u64, Ordering::Relaxed);
+    own.place(place, 7).store(last, Ordering::Relaxed);
+    own.place(place, 0).store(ended_ns, Ordering::Release);
+}
+
+/// This thread is where it was before the operation.
+#[inline(always)]
+fn leave(own: &Own, begun: &Begun) {
+    let phase = own.word(RingWord::PHASE);
+    if begun.outer_phase == 0 {
+        let number = phase.load(Ordering::Relaxed) & !0xff;
+        phase.store(number | Phase::Idle as u64, Ordering::Release);
+    } else {
+        put_back(own, begun);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn put_back(own: &Own, begun: &Begun) {
+    let phase = own.word(RingWord::PHASE);
+    let number = (phase.load(Ordering::Relaxed) & !0xff).wrapping_add(0x100);
+    phase.store(number | Phase::Filling as u64, Ordering::Relaxed);
+    fence(Ordering::Release);
+    for (i, word) in begun.outer.iter().enumerate() {
+        own.word(RingWord::BEGAN + i).store(*word, Ordering::Relaxed);
+    }
+    phase.store(number | begun.outer_phase & 0xff, Ordering::Release);
+}

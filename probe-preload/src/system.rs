@@ -1,0 +1,171 @@
+//! System calls by number, without libc: they leave `errno` alone and are no cancellation points.
+
+use core::arch::asm;
+
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub const FSTAT: usize = 5;
+    pub const MMAP: usize = 9;
+    pub const MADVISE: usize = 28;
+    pub const GETPID: usize = 39;
+    pub const GETTID: usize = 186;
+    pub const CLOCK_GETTIME: usize = 228;
+    pub const READLINKAT: usize = 267;
+}
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub const FSTAT: usize = 80;
+    pub const MMAP: usize = 222;
+    pub const MADVISE: usize = 233;
+    pub const GETPID: usize = 172;
+    pub const GETTID: usize = 178;
+    pub const CLOCK_GETTIME: usize = 113;
+    pub const READLINKAT: usize = 78;
+}
+
+const AT_FDCWD: usize = -100isize as usize;
+const PROT_READ_WRITE: usize = 3;
+const MAP_SHARED: usize = 0x01;
+const MAP_PRIVATE: usize = 0x02;
+const MAP_ANONYMOUS: usize = 0x20;
+const MAP_NORESERVE: usize = 0x4000;
+const MADV_DONTDUMP: usize = 16;
+const MADV_WIPEONFORK: usize = 18;
+const CLOCK_MONOTONIC: usize = 1;
+
+/// Bytes of a page, the smallest there are: a mapping may be larger.
+pub const PAGE: usize = 4096;
+
+/// # Safety
+/// As the system call says.
+unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction changes what is declared; what the kernel does with memory is the caller's to answer for.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the instruction changes what is declared; what the kernel does with memory is the caller's to answer for.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// This process, in its own PID namespace.
+pub fn pid() -> u32 {
+    // SAFETY: getpid takes nothing and touches nothing.
+    unsafe { call(number::GETPID, [0; 6]) as u32 }
+}
+
+/// This thread, in its own PID namespace.
+pub fn tid() -> u32 {
+    // SAFETY: gettid takes nothing and touches nothing.
+    unsafe { call(number::GETTID, [0; 6]) as u32 }
+}
+
+/// Whether ids are those of the machine's first PID namespace; `None` if /proc cannot tell.
+pub fn in_first_pid_namespace() -> Option<bool> {
+    // The kernel gives that namespace this inode (include/linux/proc_ns.h).
+    const FIRST: &[u8] = b"pid:[4026531836]";
+    let mut name = [0u8; 32];
+    let path = c"/proc/self/ns/pid".as_ptr() as usize;
+    let arguments = [AT_FDCWD, path, name.as_mut_ptr() as usize, name.len(), 0, 0];
+    // SAFETY: readlinkat reads a NUL-ended path and writes at most the room given.
+    let length = unsafe { call(number::READLINKAT, arguments) };
+    let name = usize::try_from(length).ok().and_then(|length| name.get(..length))?;
+    Some(name.len() == FIRST.len() && name.iter().zip(FIRST).all(|(a, b)| a == b))
+}
+
+/// Device, inode and size of an open file; `None` if there is none.
+pub fn status(fd: i32) -> Option<(u64, u64, u64)> {
+    // `struct stat` has at most 144 bytes; device, inode and size are at the same places on both architectures.
+    let mut stat = [0u64; 32];
+    // SAFETY: fstat fills one `struct stat`, for which there is room.
+    let result = unsafe { call(number::FSTAT, [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0]) };
+    (result == 0).then_some((stat[0], stat[1], stat[6]))
+}
+
+/// Maps a whole file, shared with whoever else has it.
+pub fn map_shared(fd: i32, bytes: usize) -> Option<*mut u8> {
+    let flags = MAP_SHARED | MAP_NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
+    let address = unsafe { call(number::MMAP, [0, bytes, PROT_READ_WRITE, flags, fd as usize, 0]) };
+    let address = mapped(address)?;
+    // Not in core dumps of the target. If that does not work, it is there.
+    // SAFETY: the range is the mapping just made.
+    unsafe { call(number::MADVISE, [address as usize, bytes, MADV_DONTDUMP, 0, 0, 0]) };
+    Some(address)
+}
+
+/// A page that is all 0 in the child after every fork.
+pub fn map_wiped_on_fork() -> Option<*mut u8> {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
+    let address = unsafe { call(number::MMAP, [0, PAGE, PROT_READ_WRITE, flags, usize::MAX, 0]) };
+    let address = mapped(address)?;
+    // SAFETY: the range is the mapping just made.
+    let result = unsafe { call(number::MADVISE, [address as usize, PAGE, MADV_WIPEONFORK, 0, 0, 0]) };
+    (result == 0).then_some(address)
+}
+
+fn mapped(result: isize) -> Option<*mut u8> {
+    // The last page of addresses are error numbers.
+    (result > 0 || result < -(PAGE as isize)).then_some(result as *mut u8)
+}
+
+/// `CLOCK_MONOTONIC` by system call.
+pub fn clock_ns() -> u64 {
+    let mut time = [0u64; 2];
+    let arguments = [CLOCK_MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: clock_gettime fills one `struct timespec`, two words.
+    unsafe { call(number::CLOCK_GETTIME, arguments) };
+    time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
+}
+
+/// Ends the process.
+#[cfg(all(not(test), panic = "abort"))]
+pub fn trap() -> ! {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction raises SIGILL and does not come back.
+    unsafe {
+        asm!("ud2", options(noreturn))
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the instruction raises SIGTRAP; whoever comes back from that ends in the loop.
+    unsafe {
+        asm!("2: brk 1", "b 2b", options(noreturn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_answers() {
+        assert_eq!(pid(), std::process::id());
+        let file = std::fs::File::open("/proc/self/exe").expect("exe");
+        use std::os::{fd::AsRawFd, unix::fs::MetadataExt};
+        let metadata = file.metadata().expect("metadata");
+        assert_eq!(status(file.as_raw_fd()), Some((metadata.dev(), metadata.ino(), metadata.size())));
+        assert_eq!(status(-1), None);
+        assert_eq!(map_shared(-1, PAGE), None);
+        let before = clock_ns();
+        assert!(clock_ns() >= before && before > 0);
+    }
+}

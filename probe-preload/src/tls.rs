@@ -1,0 +1,95 @@
+//! What a thread knows about itself. Rust's `thread_local!` allocates and has destructors, and `#[thread_local]` is not
+//! stable; so these bytes are reserved in assembly, in the static part of every thread's storage. They are all 0 in
+//! a new thread. The library is loaded with the program, never later, so there is room.
+
+use core::arch::{asm, global_asm};
+use core::cell::Cell;
+
+/// One thread's own words. Signal handlers of the same thread share them.
+#[repr(C)]
+pub struct Tls {
+    /// Address of the control block of its ring; 0 = it has none.
+    pub control: Cell<usize>,
+    /// Address of the ring.
+    pub ring: Cell<usize>,
+    /// The process's epoch when it got the ring: see [`crate::process`].
+    pub epoch: Cell<u64>,
+    /// `pid << 32 | tid`
+    pub ids: Cell<u64>,
+    /// 1 while it looks for a ring.
+    pub claiming: Cell<u64>,
+    /// Operations to let pass before it looks again.
+    pub patience: Cell<u64>,
+    /// What `pthread_once` is to run.
+    pub routine: Cell<usize>,
+    /// 1 once that has been started.
+    pub ran: Cell<u64>,
+}
+
+/// Offsets for the assembly in [`crate::once`].
+pub const ROUTINE: usize = core::mem::offset_of!(Tls, routine);
+/// Likewise.
+pub const RAN: usize = core::mem::offset_of!(Tls, ran);
+const _: () = assert!(size_of::<Tls>() == 64);
+
+global_asm!(
+    ".pushsection .tbss.longpole,\"awT\",@nobits",
+    ".p2align 6",
+    ".hidden longpole_tls",
+    ".globl longpole_tls",
+    ".type longpole_tls,@object",
+    "longpole_tls:",
+    ".zero 64",
+    ".size longpole_tls,64",
+    ".popsection",
+);
+
+/// This thread's.
+#[inline(always)]
+pub fn tls() -> &'static Tls {
+    let address: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the thread pointer and an offset that the loader has put into the GOT; changes nothing.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr fs:[0]",
+            "add {0}, qword ptr [rip + longpole_tls@GOTTPOFF]",
+            out(reg) address,
+            options(pure, readonly, nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads the thread pointer and an offset that the loader has put into the GOT; changes nothing.
+    unsafe {
+        asm!(
+            "mrs {0}, tpidr_el0",
+            "adrp {1}, :gottprel:longpole_tls",
+            "ldr {1}, [{1}, :gottprel_lo12:longpole_tls]",
+            "add {0}, {0}, {1}",
+            out(reg) address,
+            out(reg) _,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: 64 bytes of this thread, zeroed at its start, aligned, used by nobody else; `Tls` has no invalid bytes, is
+    // not `Sync`, and nothing here is handed to another thread.
+    unsafe { &*(address as *const Tls) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_its_own_and_it_starts_as_zero() {
+        let mine = tls();
+        mine.patience.set(7);
+        let (other, value) =
+            std::thread::spawn(|| (core::ptr::from_ref(tls()) as usize, tls().patience.get()))
+                .join()
+                .expect("thread");
+        assert_ne!(other, core::ptr::from_ref(mine) as usize);
+        assert_eq!((value, tls().patience.get()), (0, 7));
+        mine.patience.set(0);
+    }
+}
