@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::command;
 use crate::ebpf::{self, Object};
+use crate::preload;
 use crate::workspace::Workspace;
 
 /// Builds and says where the binary is.
@@ -32,6 +33,11 @@ pub fn release(workspace: &Workspace, object: &Object) -> Result<PathBuf> {
     let mut build = command::cargo(workspace);
     build.args(["build", "--release", "--locked", "--package", "collector", "--bin", "longpole"]);
     object.pass_to(&mut build);
+    let library = preload::provide(workspace)?;
+    if let Err(reason) = &library {
+        eprintln!("xtask: built without the library to put before libc: {reason}");
+    }
+    preload::pass_to(&library, &mut build);
     command::must(&mut build, "building longpole")?;
     Ok(workspace.target.join("release/longpole"))
 }

@@ -140,7 +140,7 @@ fn executable(messages: &str) -> Option<String> {
 }
 
 /// Leaves the file and its time alone if nothing changed, so that the collector is not built again.
-fn copy_if_new(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_if_new(from: &Path, to: &Path) -> Result<()> {
     let new = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if std::fs::read(to).is_ok_and(|old| old == new) {
         return Ok(());

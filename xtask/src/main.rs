@@ -7,6 +7,7 @@ mod demo;
 mod ebpf;
 mod libtest;
 mod linker;
+mod preload;
 mod test;
 mod tidy;
 mod toolchain;
@@ -30,6 +31,8 @@ enum Task {
     Build,
     /// Builds only the kernel programs: target/ebpf/probe-ebpf.o
     Ebpf,
+    /// Builds only the library that is put before libc of launched programs: target/preload/longpole-preload.so
+    Preload,
     /// Formatting, lints, tidy and every test; the last line is `N passed, N failed, N skipped`
     Test(test::Options),
     /// Only the tests that record running programs (needs root or CAP_BPF and CAP_PERFMON)
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().task {
         Task::Build => build::run(),
         Task::Ebpf => ebpf::run(),
+        Task::Preload => preload::run(),
         Task::Test(options) => test::run(&options),
         Task::LiveTest => test::run(&test::Options::live()),
         Task::Demo => demo::run(),

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::ebpf::{self, Object};
 use crate::libtest;
+use crate::preload;
 use crate::tidy;
 use crate::workspace::Workspace;
 
@@ -43,6 +44,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
     let (object, ebpf_tools) = kernel_programs(&workspace, &mut score);
+    let library = preloaded_library(&workspace, &mut score);
     if options.only.is_none() {
         score.check("tidy", || Ok(tidy::check(&workspace)));
         score.command("fmt", command::cargo(&workspace).args(["fmt", "--all", "--check"]));
@@ -58,6 +60,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             "warnings",
         ]);
         object.pass_to(&mut clippy);
+        preload::pass_to(&library, &mut clippy);
         score.command("clippy", &mut clippy);
         if let Some(tools) = &ebpf_tools {
             let mut fmt = command::cargo(&workspace);
@@ -66,7 +69,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             score.command("clippy probe-ebpf", clippy.args(["--quiet", "--", "-D", "warnings"]));
         }
     }
-    test_binaries(&workspace, &object, options, &mut score);
+    test_binaries(&workspace, &object, &library, options, &mut score);
     Ok(score.finish())
 }
 
@@ -91,9 +94,34 @@ fn kernel_programs(workspace: &Workspace, score: &mut Score) -> (Object, Option<
     }
 }
 
-fn test_binaries(workspace: &Workspace, object: &Object, options: &Options, score: &mut Score) {
+fn preloaded_library(workspace: &Workspace, score: &mut Score) -> std::result::Result<PathBuf, String> {
+    let name = "preloaded library";
     let start = Instant::now();
-    let built = match Built::compile(workspace, object) {
+    match preload::provide(workspace) {
+        Ok(Ok(library)) => {
+            score.pass(name, start);
+            Ok(library)
+        }
+        Ok(Err(reason)) => {
+            score.skip(name, &reason);
+            Err(reason)
+        }
+        Err(error) => {
+            score.fail(name, &format!("{error:#}"));
+            Err("it does not compile".into())
+        }
+    }
+}
+
+fn test_binaries(
+    workspace: &Workspace,
+    object: &Object,
+    library: &std::result::Result<PathBuf, String>,
+    options: &Options,
+    score: &mut Score,
+) {
+    let start = Instant::now();
+    let built = match Built::compile(workspace, object, library) {
         Ok(built) => built,
         Err(error) => return score.fail("compile", &format!("{error:#}")),
     };
@@ -126,6 +154,7 @@ fn test_binaries(workspace: &Workspace, object: &Object, options: &Options, scor
         let mut documentation = command::cargo(workspace);
         documentation.args(["test", "--quiet", "--workspace", "--doc", "--locked", "--no-fail-fast"]);
         object.pass_to(&mut documentation);
+        preload::pass_to(library, &mut documentation);
         score.tests("documentation examples", &mut documentation, COMPILE_LIMIT);
     }
 }
@@ -152,11 +181,16 @@ impl Binary {
 
 impl Built {
     /// One cargo call for programs, tests and examples alike, so that nothing is compiled in two ways.
-    fn compile(workspace: &Workspace, object: &Object) -> Result<Self> {
+    fn compile(
+        workspace: &Workspace,
+        object: &Object,
+        library: &std::result::Result<PathBuf, String>,
+    ) -> Result<Self> {
         let mut build = command::cargo(workspace);
         build.args(["build", "--quiet", "--workspace", "--all-targets", "--locked", "--keep-going"]);
         build.args(["--message-format", "json-render-diagnostics"]);
         object.pass_to(&mut build);
+        preload::pass_to(library, &mut build);
         let outcome = command::capture(&mut build, COMPILE_LIMIT)?;
         let mut built = Self { binaries: Vec::new(), longpole: None, broken: !outcome.success() };
         for line in outcome.output.lines() {
