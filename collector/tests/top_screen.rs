@@ -6,7 +6,7 @@ use collector::tui::{Guard, State};
 use engine::event::{Facts, Recording, ThreadFact};
 use engine::report::Cpus;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-use probe_abi::{Header, Kind, Record, Switch, SwitchFlags};
+use probe_abi::{Call, Header, Kind, Record, Switch, SwitchFlags};
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -79,6 +79,7 @@ fn synthetic() -> Recording {
             prev_state,
             flags,
             prev_user_sp,
+            prev_call: Call::NONE,
         }));
     }
     let thread = |tid| ThreadFact { tid, pid: 100, comm: format!("t{tid}"), ..ThreadFact::default() };

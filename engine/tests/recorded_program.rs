@@ -7,6 +7,7 @@ use engine::timeline::{
     BaseStack, Birth, Counts, External, Interval, State, Step, StepKind, Thread, Timeline, UnknownReason,
     Wait, WaitReason, Wake, Wakeup,
 };
+use probe_abi::Call;
 
 const RUNNING: State = State::Running { cpu: Some(0) };
 
@@ -32,8 +33,8 @@ fn timeline(threads: Vec<Thread>) -> Timeline {
 }
 
 fn external(external: External) -> Wait {
-    let reason = WaitReason::Kernel { task_state: 1 };
-    Wait { reason, wake: Wake::External(external), result: None, cut_at_start: false }
+    let reason = WaitReason::Kernel { task_state: 1, call: Call::NONE };
+    Wait { reason, wake: Wake::External(external), cut_at_start: false }
 }
 
 /// The first thread's operations, devices by name.
@@ -79,13 +80,15 @@ fn waits_are_called_by_what_is_known_of_their_end() {
         (external(External::Task), "io 10 another process"),
         (external(External::NotSeen), "io 10 wake-up not seen"),
         (
-            Wait { reason: WaitReason::Kernel { task_state: 2 }, ..external(External::HardIrq) },
+            Wait {
+                reason: WaitReason::Kernel { task_state: 2, call: Call::NONE },
+                ..external(External::HardIrq)
+            },
             "io 10 device",
         ),
         (
             Wait {
                 reason: WaitReason::Futex(FutexFact { word: 64, operation: 128 }),
-                result: Some(-110),
                 ..external(External::HardIrq)
             },
             "sleep 10",

@@ -44,8 +44,6 @@ pub struct Settings {
     pub preempt_count_distance: u32,
     /// `sched_process_exit` has the argument `group_dead` (Linux 6.16).
     pub exit_has_group_dead: u32,
-    /// Number of `futex(2)` on this architecture.
-    pub futex_number: u32,
     /// `task_struct.pid`
     pub task_pid: u32,
     /// `task_struct.tgid`
@@ -60,6 +58,12 @@ pub struct Settings {
     pub task_signal: u32,
     /// `signal_struct.live.counter`
     pub signal_live: u32,
+    /// `task_struct.pending.signal`
+    pub task_pending: u32,
+    /// `task_struct.blocked`
+    pub task_blocked: u32,
+    /// `signal_struct.shared_pending.signal`
+    pub signal_shared_pending: u32,
     /// `task_struct.se.cfs_rq`
     pub task_cfs_rq: u32,
     /// `task_struct.thread_info.status`
@@ -70,8 +74,8 @@ pub struct Settings {
     pub regs_sp: u32,
     /// `pt_regs.orig_ax`: the system call's number.
     pub regs_number: u32,
-    /// `pt_regs` of system call arguments 1 to 5.
-    pub regs_arguments: [u32; 5],
+    /// `pt_regs` of system call arguments 1 and 2.
+    pub regs_arguments: [u32; 2],
 }
 
 /// What one CPU counted; one per CPU in shared memory. Only the kernel writes.
@@ -142,7 +146,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 108);
+const _: () = assert!(size_of::<Settings>() == 104);
 const _: () = assert!(size_of::<CpuCounters>() == 128);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

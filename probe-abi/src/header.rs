@@ -46,29 +46,23 @@ pub enum Kind {
     Exit = 5,
     /// [`crate::Rename`]
     Rename = 6,
-    /// [`crate::FutexEnter`]
-    FutexEnter = 7,
-    /// [`crate::FutexExit`]
-    FutexExit = 8,
     /// [`crate::FunctionEnter`]
-    FunctionEnter = 9,
+    FunctionEnter = 7,
     /// [`crate::FunctionExit`]
-    FunctionExit = 10,
+    FunctionExit = 8,
     /// [`crate::Operation`]
-    Operation = 11,
+    Operation = 9,
 }
 
 impl Kind {
     /// Every kind, in order of its byte.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
         Kind::Exec,
         Kind::Exit,
         Kind::Rename,
-        Kind::FutexEnter,
-        Kind::FutexExit,
         Kind::FunctionEnter,
         Kind::FunctionExit,
         Kind::Operation,

@@ -10,9 +10,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod call;
 mod control;
 mod function;
-mod futex;
 mod header;
 pub mod interpose;
 mod life;
@@ -21,12 +21,12 @@ mod record;
 mod sched;
 mod stamp;
 
+pub use call::{Call, futex_operation};
 pub use control::{
     Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT,
     RATE_WINDOW_SHIFT, Settings,
 };
 pub use function::{FunctionEnter, FunctionExit};
-pub use futex::{FutexEnter, FutexExit, futex_operation};
 pub use header::{Context, Header, Kind};
 pub use life::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncOperation};
@@ -35,4 +35,4 @@ pub use sched::{Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
 
 /// Bumped whenever a record's bytes change meaning. Stored in every session file.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;

@@ -1,9 +1,6 @@
 //! Any record, decoded.
 
-use crate::{
-    Exec, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Operation, Rename,
-    Switch, Waking,
-};
+use crate::{Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Rename, Switch, Waking};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// One record of any kind.
@@ -16,8 +13,6 @@ pub enum Record {
     Exec(Exec),
     Exit(Exit),
     Rename(Rename),
-    FutexEnter(FutexEnter),
-    FutexExit(FutexExit),
     FunctionEnter(FunctionEnter),
     FunctionExit(FunctionExit),
     Operation(Operation),
@@ -52,8 +47,6 @@ impl Record {
             Kind::Exec => Record::Exec(read(bytes, short)?),
             Kind::Exit => Record::Exit(read(bytes, short)?),
             Kind::Rename => Record::Rename(read(bytes, short)?),
-            Kind::FutexEnter => Record::FutexEnter(read(bytes, short)?),
-            Kind::FutexExit => Record::FutexExit(read(bytes, short)?),
             Kind::FunctionEnter => Record::FunctionEnter(read(bytes, short)?),
             Kind::FunctionExit => Record::FunctionExit(read(bytes, short)?),
             Kind::Operation => Record::Operation(read(bytes, short)?),
@@ -69,8 +62,6 @@ impl Record {
             Record::Exec(r) => r.as_bytes(),
             Record::Exit(r) => r.as_bytes(),
             Record::Rename(r) => r.as_bytes(),
-            Record::FutexEnter(r) => r.as_bytes(),
-            Record::FutexExit(r) => r.as_bytes(),
             Record::FunctionEnter(r) => r.as_bytes(),
             Record::FunctionExit(r) => r.as_bytes(),
             Record::Operation(r) => r.as_bytes(),
@@ -86,8 +77,6 @@ impl Record {
             Record::Exec(r) => &r.header,
             Record::Exit(r) => &r.header,
             Record::Rename(r) => &r.header,
-            Record::FutexEnter(r) => &r.header,
-            Record::FutexExit(r) => &r.header,
             Record::FunctionEnter(r) => &r.header,
             Record::FunctionExit(r) => &r.header,
             Record::Operation(r) => &r.header,
@@ -103,8 +92,6 @@ impl Record {
             Kind::Exec => size_of::<Exec>(),
             Kind::Exit => size_of::<Exit>(),
             Kind::Rename => size_of::<Rename>(),
-            Kind::FutexEnter => size_of::<FutexEnter>(),
-            Kind::FutexExit => size_of::<FutexExit>(),
             Kind::FunctionEnter => size_of::<FunctionEnter>(),
             Kind::FunctionExit => size_of::<FunctionExit>(),
             Kind::Operation => size_of::<Operation>(),
@@ -141,7 +128,7 @@ mod tests {
     #[test]
     fn unknown_kinds_are_named_not_guessed() {
         let mut bytes = [0u8; 64];
-        for kind in [0u8, 12, 255] {
+        for kind in [0u8, 10, 255] {
             bytes[14] = kind;
             assert_eq!(Record::decode(&bytes), Err(DecodeError::UnknownKind(kind)));
         }

@@ -1,6 +1,6 @@
 //! Scheduler records: who runs, and who woke whom.
 
-use crate::Header;
+use crate::{Call, Header};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `sched_switch`: the header's thread left the CPU, `next_tid` takes it.
@@ -19,6 +19,8 @@ pub struct Switch {
     pub flags: u32,
     /// User-space stack pointer of the leaving thread, 0 if not known. Frames below it are gone.
     pub prev_user_sp: u64,
+    /// The system call in which it sleeps; [`Call::NONE`] unless it does.
+    pub prev_call: Call,
 }
 
 /// Bits of [`Switch::flags`].
@@ -48,6 +50,13 @@ pub struct Waking {
     /// The wakee's kernel task state just before (`TASK_*` bits), 0 if it was running or is new: a waking of a
     /// thread that did not sleep ends no wait.
     pub wakee_state: u32,
+    /// Number of the system call by which the current thread wakes; [`Call::NONE`]'s if it is in none, or was
+    /// merely interrupted.
+    pub waker_call: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// The system call in which the wakee sleeps, or was about to; [`Call::NONE`] if it does not.
+    pub wakee_call: Call,
 }
 
 /// Bits of [`Waking::flags`].
@@ -57,7 +66,9 @@ impl WakingFlags {
     pub const NEW: u32 = 1;
     /// The current thread belongs to a tracked process.
     pub const WAKER_TRACKED: u32 = 2;
+    /// A signal is pending that the wakee does not block: that is what wakes it.
+    pub const SIGNAL: u32 = 4;
 }
 
-const _: () = assert!(size_of::<Switch>() == 48);
-const _: () = assert!(size_of::<Waking>() == 40);
+const _: () = assert!(size_of::<Switch>() == 64);
+const _: () = assert!(size_of::<Waking>() == 64);

@@ -5,6 +5,8 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_task_btf, bpf_probe_read_kernel_str, bpf_task_pt_regs},
 };
 
+use probe_abi::Call;
+
 use crate::settings::setting;
 
 /// A `task_struct` that the kernel handed to the program as a typed pointer.
@@ -73,13 +75,28 @@ impl Task {
         live == 0
     }
 
-    /// Whether it is in a system call of the 32-bit world, which has other numbers. Only for the current thread.
+    /// Whether it is in a system call of the 32-bit world, which has other numbers.
     #[inline(always)]
-    pub fn in_32_bit_call(self) -> bool {
+    fn in_32_bit_call(self) -> bool {
         const TS_COMPAT: u32 = 2;
         // SAFETY: a task and an offset of `task_struct`.
         let status: u32 = unsafe { field(self.0, setting!(task_status)) };
         status & TS_COMPAT != 0
+    }
+
+    /// Whether a signal waits for it, or for its whole process, that it does not block. A sleep that signals can
+    /// end does not begin while there is one, so when such a thread is woken, the signal did it.
+    #[inline(always)]
+    pub fn has_signal(self) -> bool {
+        // SAFETY: a task and an offset of `task_struct`.
+        let own: u64 = unsafe { field(self.0, setting!(task_pending)) };
+        // SAFETY: a task and an offset of `task_struct`.
+        let blocked: u64 = unsafe { field(self.0, setting!(task_blocked)) };
+        // SAFETY: a task and an offset of `task_struct`.
+        let signal: *const u8 = unsafe { field(self.0, setting!(task_signal)) };
+        // SAFETY: the `signal_struct` of that task and an offset in it.
+        let shared: u64 = unsafe { field(signal, setting!(signal_shared_pending)) };
+        (own | shared) & !blocked != 0
     }
 
     /// Where its name stands, for [`read_name`].
@@ -100,20 +117,48 @@ impl Task {
         unsafe { bpf_probe_read_kernel(counter.cast::<u32>()) }.ok()
     }
 
-    /// Its user-space stack pointer as of its last entry into the kernel.
+    /// The registers with which it last entered the kernel from user space.
     #[inline(always)]
-    pub fn user_stack_pointer(self) -> u64 {
-        // SAFETY: the helper takes a task pointer from the kernel.
-        let registers = unsafe { bpf_task_pt_regs(self.0.cast_mut().cast()) };
-        // SAFETY: the helper gives a typed pointer to the task's `pt_regs`; the offset is one of that struct.
-        unsafe { field(registers as usize as *const u8, setting!(regs_sp)) }
+    pub fn registers(self) -> Registers {
+        // SAFETY: the helper takes a task pointer from the kernel and gives a typed pointer to its `pt_regs`.
+        Registers(unsafe { bpf_task_pt_regs(self.0.cast_mut().cast()) } as usize as *const u8)
+    }
+
+    /// The system call that it is in.
+    #[inline(always)]
+    pub fn call(self) -> Call {
+        let registers = self.registers();
+        let number = registers.call_number();
+        // Interrupts and faults leave a negative number.
+        if (number as i32) < 0 || self.in_32_bit_call() {
+            return Call::NONE;
+        }
+        Call {
+            number,
+            argument1: registers.argument::<1>() as u32,
+            argument0: registers.argument::<0>(),
+        }
+    }
+
+    /// The number of the system call that it is in, or [`Call::NONE`]'s.
+    #[inline(always)]
+    pub fn call_number(self) -> u32 {
+        let number = self.registers().call_number();
+        if (number as i32) < 0 || self.in_32_bit_call() { Call::NONE.number } else { number }
     }
 }
 
 impl Registers {
-    /// The system call's number.
+    /// The user-space stack pointer.
     #[inline(always)]
-    pub fn call_number(self) -> u32 {
+    pub fn stack_pointer(self) -> u64 {
+        // SAFETY: a `pt_regs` and an offset of it.
+        unsafe { field(self.0, setting!(regs_sp)) }
+    }
+
+    /// The system call's number; negative if it was no system call.
+    #[inline(always)]
+    fn call_number(self) -> u32 {
         // SAFETY: a `pt_regs` and an offset of it.
         let number: u64 = unsafe { field(self.0, setting!(regs_number)) };
         number as u32
@@ -121,7 +166,7 @@ impl Registers {
 
     /// The system call's argument `INDEX`, counted from 0.
     #[inline(always)]
-    pub fn argument<const INDEX: usize>(self) -> u64 {
+    fn argument<const INDEX: usize>(self) -> u64 {
         // SAFETY: a `pt_regs` and an offset of it.
         unsafe { field(self.0, setting!(regs_arguments[INDEX])) }
     }

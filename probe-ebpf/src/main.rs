@@ -9,7 +9,6 @@
 mod context;
 mod filter;
 mod function;
-mod futex;
 mod kernel;
 mod life;
 mod memory;

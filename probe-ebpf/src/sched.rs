@@ -1,7 +1,7 @@
 //! Scheduler events: who runs, and who woke whom.
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use probe_abi::{Context, Kind, Switch, SwitchFlags, Waking, WakingFlags};
+use probe_abi::{Call, Context, Kind, Switch, SwitchFlags, Waking, WakingFlags};
 
 use crate::{context::context, filter, kernel::Task, ring};
 
@@ -30,7 +30,8 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
         flags |= SwitchFlags::NEXT_TRACKED;
     }
     let blocks = previous_tracked && !preempted && state != 0;
-    let prev_user_sp = if blocks { previous.user_stack_pointer() } else { 0 };
+    let (prev_user_sp, prev_call) =
+        if blocks { (previous.registers().stack_pointer(), previous.call()) } else { (0, Call::NONE) };
     let tid = previous.tid();
     let on_behalf_of = if tid == 0 { Context::Idle } else { Context::Task };
     ring::write(Kind::Switch, on_behalf_of, time_ns, tid, previous_pid, |header| Switch {
@@ -40,6 +41,7 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
         prev_state: state,
         flags,
         prev_user_sp,
+        prev_call,
     });
     0
 }
@@ -74,11 +76,23 @@ fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
     if filter::is_tracked(pid) {
         flags |= WakingFlags::WAKER_TRACKED;
     }
-    ring::write(Kind::Waking, context(waker, tid), time_ns, tid, pid, |header| Waking {
+    let mut wakee_call = Call::NONE;
+    if wakee_state != 0 {
+        wakee_call = wakee.call();
+        if wakee.has_signal() {
+            flags |= WakingFlags::SIGNAL;
+        }
+    }
+    let context = context(waker, tid);
+    let waker_call = if context as u8 == Context::Task as u8 { waker.call_number() } else { Call::NONE.number };
+    ring::write(Kind::Waking, context, time_ns, tid, pid, |header| Waking {
         header,
         wakee_tid: wakee.tid(),
         wakee_pid,
         flags,
         wakee_state,
+        waker_call,
+        reserved: 0,
+        wakee_call,
     });
 }

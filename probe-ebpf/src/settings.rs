@@ -15,7 +15,6 @@ pub static SETTINGS: Settings = Settings {
     preempt_count_known: 0,
     preempt_count_distance: 0,
     exit_has_group_dead: 0,
-    futex_number: 0,
     task_pid: 0,
     task_tgid: 0,
     task_state: 0,
@@ -23,12 +22,15 @@ pub static SETTINGS: Settings = Settings {
     task_comm: 0,
     task_signal: 0,
     signal_live: 0,
+    task_pending: 0,
+    task_blocked: 0,
+    signal_shared_pending: 0,
     task_cfs_rq: 0,
     task_status: 0,
     cfs_rq_rq: 0,
     regs_sp: 0,
     regs_number: 0,
-    regs_arguments: [0; 5],
+    regs_arguments: [0; 2],
 };
 
 /// One field of [`SETTINGS`] as the user side set it.

@@ -10,7 +10,7 @@ use super::error::{ProbeError, ProbeErrorKind};
 pub(crate) type Link = Box<dyn Send>;
 
 /// Where programs of the same names go. An end comes before its start, so that no pair begins without being ended.
-const TRACEPOINTS: [&str; 10] = [
+const TRACEPOINTS: [&str; 8] = [
     "sched_process_free",
     "sched_process_exit",
     "sched_process_exec",
@@ -19,8 +19,6 @@ const TRACEPOINTS: [&str; 10] = [
     "sched_wakeup_new",
     "sched_waking",
     "sched_switch",
-    "sys_exit",
-    "sys_enter",
 ];
 
 /// Attaches everything that is not a function of the target.

@@ -57,6 +57,9 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
         task_status: member("task_struct", "thread_info.status")?,
         task_signal: member("task_struct", "signal")?,
         signal_live: member("signal_struct", "live.counter")?,
+        task_pending: member("task_struct", "pending.signal")?,
+        task_blocked: member("task_struct", "blocked")?,
+        signal_shared_pending: member("signal_struct", "shared_pending.signal")?,
         ..Settings::default()
     };
     registers(&mut settings, &member)?;
@@ -80,16 +83,15 @@ fn context(btf: &Btf) -> Option<(u32, u32, u32)> {
     Some((btf.member("task_struct", "se.cfs_rq")?, btf.member("cfs_rq", "rq")?, distance as u32))
 }
 
-/// System call numbers and arguments in the registers of x86-64.
+/// Number and arguments of a system call in the saved registers of x86-64.
 #[cfg(target_arch = "x86_64")]
 fn registers(
     settings: &mut Settings,
     member: &dyn Fn(&str, &str) -> Result<u32, ProbeError>,
 ) -> Result<(), ProbeError> {
-    settings.futex_number = 202;
     settings.regs_sp = member("pt_regs", "sp")?;
     settings.regs_number = member("pt_regs", "orig_ax")?;
-    for (slot, name) in settings.regs_arguments.iter_mut().zip(["di", "si", "dx", "r10", "r8"]) {
+    for (slot, name) in settings.regs_arguments.iter_mut().zip(["di", "si"]) {
         *slot = member("pt_regs", name)?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Who runs, and who woke whom.
 
-use probe_abi::{Context, Record, SwitchFlags, WakingFlags, futex_operation};
+use probe_abi::{Call, Context, Record, SwitchFlags, WakingFlags, futex_operation};
 
 use crate::support::{GATE, compile, live, record};
 
@@ -11,7 +11,7 @@ const PING_PONG: &str = r#"
 #include <stdio.h>
 #include <sys/syscall.h>
 enum { ROUNDS = 997 };
-static _Atomic int turn;
+static _Atomic int turn, woken;
 static long futex(_Atomic int *word, int op, int value) { return syscall(SYS_futex, word, op, value, 0, 0, 0); }
 static void *play(void *argument) {
     int me = (int)(long)argument;
@@ -19,7 +19,7 @@ static void *play(void *argument) {
         int now;
         while ((now = atomic_load(&turn)) != me) futex(&turn, FUTEX_WAIT_PRIVATE, now);
         atomic_store(&turn, !me);
-        futex(&turn, FUTEX_WAKE_PRIVATE, 1);
+        atomic_fetch_add(&woken, (int)futex(&turn, FUTEX_WAKE_PRIVATE, 1));
     }
     return 0;
 }
@@ -30,66 +30,95 @@ int main(void) {
     pthread_create(&b, 0, play, (void *)1L);
     pthread_join(a, 0);
     pthread_join(b, 0);
-    puts("done");
+    printf("%p\n%d\n", (void *)&turn, woken);
     return 0;
 }
 "#;
 
-/// Every wake that the futex calls say they made is there once, from the thread that made it.
+/// System call numbers of x86-64.
+const READ: u32 = 0;
+const FUTEX: u32 = 202;
+
+/// Every wake that the futex calls say they made is there once, from the thread and the call that made it, and
+/// says which word the sleeper waited for.
 #[test]
 fn every_futex_wake_is_recorded_once() {
     let Some(_turn) = live("every_futex_wake_is_recorded_once") else { return };
     let program = compile("c", &format!("{GATE}{PING_PONG}"), &[]);
     let recorded = record(&program, &[]);
-    assert_eq!(recorded.outcome.stdout, "done\n");
+    let mut counted = recorded.outcome.stdout.lines();
+    let turn = counted.next().and_then(|line| u64::from_str_radix(line.trim_start_matches("0x"), 16).ok());
+    let turn = turn.expect("the word's address");
+    let woken: usize = counted.next().expect("a count").parse().expect("a number");
     assert_eq!(recorded.loss.lost(), 0);
     assert_eq!(recorded.holes(), 0);
 
-    // Calls by operation: 2 threads × 997 wakes of the game, and what pthread_join waits for.
-    let mut open = std::collections::HashMap::new();
-    let (mut wake_calls, mut woken_by_result) = (0, 0);
-    for record in &recorded.records {
-        match record {
-            Record::FutexEnter(enter) => {
-                open.insert(enter.header.tid, *enter);
-            }
-            Record::FutexExit(exit) => {
-                let enter = open.remove(&exit.header.tid).expect("an exit follows an enter");
-                if futex_operation(enter.operation) == 1 {
-                    assert_eq!(enter.word2, 0);
-                    wake_calls += i64::from(enter.operation & 0x80 != 0);
-                    woken_by_result += exit.result;
-                }
-            }
-            _ => {}
-        }
-    }
-    assert_eq!(wake_calls, 2 * 997, "private wakes");
-
-    // A waking from inside futex(WAKE): by a target thread, in its own context, of a sleeping thread of the target.
-    let mut inside = std::collections::HashMap::new();
     let mut recorded_wakes = 0;
     for record in &recorded.records {
-        match record {
-            Record::FutexEnter(enter) => {
-                inside.insert(enter.header.tid, futex_operation(enter.operation));
-            }
-            Record::FutexExit(exit) => {
-                inside.remove(&exit.header.tid);
-            }
-            Record::Waking(waking)
-                if waking.header.context == Context::Task as u8
-                    && inside.get(&waking.header.tid) == Some(&1) =>
-            {
-                assert_eq!(waking.header.pid, recorded.pid);
-                assert_eq!(waking.wakee_pid, recorded.pid);
-                assert_eq!(waking.flags, WakingFlags::WAKER_TRACKED);
-                recorded_wakes += 1;
-            }
-            _ => {}
+        let Record::Waking(waking) = record else { continue };
+        if waking.header.context != Context::Task as u8 || waking.wakee_call.argument0 != turn {
+            continue;
         }
+        assert_eq!(waking.waker_call, FUTEX);
+        assert_eq!(waking.wakee_call.number, FUTEX);
+        assert_eq!(futex_operation(waking.wakee_call.argument1), 0, "a plain wait");
+        assert_eq!(waking.header.pid, recorded.pid);
+        assert_eq!(waking.wakee_pid, recorded.pid);
+        assert_eq!(waking.flags, WakingFlags::WAKER_TRACKED);
+        recorded_wakes += 1;
     }
-    assert_eq!(recorded_wakes, woken_by_result);
+    assert!(woken > 0, "the test needs sleepers");
+    assert_eq!(recorded_wakes, woken, "of {} tries", 2 * 997);
+}
+
+/// The switch that takes a thread off its CPU says in which system call it sleeps, with its first arguments; one
+/// that a thread does not ask for names none.
+#[test]
+fn a_sleep_names_its_system_call() {
+    let Some(_turn) = live("a_sleep_names_its_system_call") else { return };
+    let source = format!(
+        "{GATE}{}",
+        r#"
+        #include <stdio.h>
+        #include <sys/wait.h>
+        #include <time.h>
+        int main(void) {
+            int ends[2];
+            if (pipe(ends)) return 1;
+            gate();
+            printf("%d\n", ends[0]);
+            for (int i = 0; i < 47; i++) {
+                pid_t child = fork();
+                if (child == 0) {
+                    struct timespec nap = { 0, 2000000 };
+                    nanosleep(&nap, 0);
+                    _exit(write(ends[1], "x", 1) != 1);
+                }
+                char byte;
+                if (read(ends[0], &byte, 1) != 1) return 1;
+                waitpid(child, 0, 0);
+            }
+            for (volatile long i = 0; i < 300000000; i++);
+            return 0;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let recorded = record(&program, &[]);
+    let pipe: u64 = recorded.outcome.stdout.trim().parse().expect("a descriptor");
+    let (mut reads, mut preempted) = (0, 0);
+    for record in &recorded.records {
+        let Record::Switch(switch) = record else { continue };
+        if switch.header.tid != recorded.pid {
+            continue;
+        }
+        let slept = switch.prev_state != 0 && switch.flags & SwitchFlags::PREEMPTED == 0;
+        if !slept {
+            assert_eq!(switch.prev_call, Call::NONE);
+            preempted += 1;
+        }
+        reads += usize::from(switch.prev_call.number == READ && switch.prev_call.argument0 == pipe);
+    }
+    assert_eq!(reads, 47, "{preempted} switches without sleep");
 }
 
 /// A timer that fires on a busy thread's CPU is never taken for a wake by that thread.

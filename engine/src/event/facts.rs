@@ -65,10 +65,8 @@ pub struct ThreadBefore {
     pub condition: Condition,
     /// A waking was seen of which it is not yet known which sleep it ends, if any.
     pub woken: bool,
-    /// The waiting futex call that it is in.
+    /// The futex that it waits for, or was about to when that waking was seen.
     pub futex: Option<FutexFact>,
-    /// It may be in a futex call that began before anything was recorded of it.
-    pub maybe_in_call: bool,
     /// It waits for a CPU because it was taken off one, not because it was woken.
     pub preempted: bool,
     /// Its exit was seen, but not yet the switch that takes it off its CPU for good.

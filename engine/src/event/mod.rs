@@ -13,7 +13,7 @@ pub use facts::{
     ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
-pub use futex::{futex_name, futex_waits};
+pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_waits};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use window::Window;
 

@@ -101,12 +101,13 @@ pub(super) fn device(wait: &Wait) -> &'static str {
     const UNINTERRUPTIBLE: u32 = 2;
     let Wake::External(external) = wait.wake else { return UNKNOWN };
     let in_device_wait =
-        matches!(wait.reason, WaitReason::Kernel { task_state } if task_state & UNINTERRUPTIBLE != 0);
+        matches!(wait.reason, WaitReason::Kernel { task_state, .. } if task_state & UNINTERRUPTIBLE != 0);
     match external {
         External::HardIrq | External::SoftIrq if in_device_wait => "device",
         External::HardIrq => "timer or device interrupt",
         External::SoftIrq => "network, device or timer",
         External::Nmi => "non-maskable interrupt",
+        External::Signal => "signal",
         External::Idle => "idle task",
         External::Task => "another process",
         External::UnknownContext => "unknown waker",

@@ -9,9 +9,9 @@
 use super::Numbers;
 use super::expected::{Doing, Ledger};
 use super::recording::Execution;
-use super::scribe::{Place, Scribe};
+use super::scribe::{Left, Place, Scribe};
 use crate::program::{Operation, Program, ProgramError};
-use probe_abi::Context;
+use probe_abi::{Call, Context};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -22,9 +22,7 @@ pub(super) const SLEEPING: u32 = 1;
 pub(super) const IN_DEVICE: u32 = 2;
 pub(super) const DEAD: u32 = 0x80;
 pub(super) const FUTEX_WAIT: u32 = 128;
-pub(super) const FUTEX_WAKE: u32 = 129;
 pub(super) const FUTEX_WAIT_BITSET: u32 = 9 | 128;
-pub(super) const TIMED_OUT: i64 = -110;
 
 /// Why a program cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,8 +70,8 @@ pub(super) struct Actor {
     pub(super) state: ActorState,
     /// CPU on which it last ran.
     pub(super) cpu: u16,
-    /// Result with which the futex call that it sleeps in will return.
-    pub(super) in_futex: Option<i64>,
+    /// The futex call that it sleeps in.
+    pub(super) in_futex: Option<Call>,
     /// `ExecIn` is half done: compute, then return.
     pub(super) returns: bool,
     pub(super) joiners: Vec<usize>,
@@ -205,7 +203,7 @@ impl<'a> Machine<'a> {
                         && let Some(thread) = self.queue.pop_front()
                     {
                         let place = self.place(cpu, Context::Task);
-                        self.scribe.switch(place, self.actors[thread].tid, 0, false, 0);
+                        self.scribe.switch(place, self.actors[thread].tid, Left::default());
                         self.begin(cpu, thread)?;
                     }
                 }
@@ -241,14 +239,11 @@ impl<'a> Machine<'a> {
         let stamp = self.stamp(cpu);
         self.ledger.does(thread, stamp, Doing::Running);
         let slice_ns = self.execution.slice_ns.div_ceil(GRAIN_NS).max(1) * GRAIN_NS;
-        let place = self.place(cpu, Context::Task);
         let actor = &mut self.actors[thread];
         actor.state = ActorState::Running;
         actor.slice_ns = slice_ns;
         actor.cpu = cpu as u16;
-        if let Some(result) = actor.in_futex.take() {
-            self.scribe.futex_exit(place, result);
-        }
+        actor.in_futex = None;
         self.go_on(cpu, thread)
     }
 
@@ -319,15 +314,17 @@ impl<'a> Machine<'a> {
         let actor = &self.actors[thread];
         let top = actor.stack.last().map_or(stack_base(actor.tid), |(_, sp, _)| *sp);
         let user_sp = if self.numbers.below(2) == 0 { 0 } else { top - 24 };
+        let call = self.call_of(thread);
+        let left = Left { state, preempted, user_sp, call };
         let place = self.place(cpu, Context::Task);
         self.cpus[cpu].turn += 1;
         match self.queue.pop_front() {
             Some(next) => {
-                self.scribe.switch(place, self.actors[next].tid, state, preempted, user_sp);
+                self.scribe.switch(place, self.actors[next].tid, left);
                 self.begin(cpu, next)
             }
             None => {
-                self.scribe.switch(place, 0, state, preempted, user_sp);
+                self.scribe.switch(place, 0, left);
                 self.cpus[cpu].current = None;
                 Ok(())
             }
@@ -343,8 +340,13 @@ impl<'a> Machine<'a> {
             (false, _) => (Context::HardIrq, SLEEPING),
         };
         let place = self.place(cpu, context);
-        self.scribe.waking(place, self.actors[thread].tid, state, false);
+        self.scribe.waking(place, self.actors[thread].tid, state, false, self.call_of(thread));
         self.becomes_runnable(cpu, thread);
+    }
+
+    /// The system call that a thread sleeps in.
+    pub(super) fn call_of(&self, thread: usize) -> Call {
+        self.actors.get(thread).and_then(|actor| actor.in_futex).unwrap_or(Call::NONE)
     }
 
     pub(super) fn becomes_runnable(&mut self, cpu: usize, thread: usize) {
@@ -365,10 +367,10 @@ impl<'a> Machine<'a> {
             let place = self.place(cpu, context);
             match state {
                 ActorState::Queued if self.execution.second_wakings && has_run => {
-                    self.scribe.waking(place, tid, SLEEPING, false);
+                    self.scribe.waking(place, tid, SLEEPING, false, Call::NONE);
                 }
                 ActorState::Queued => {}
-                ActorState::Running => self.scribe.waking(place, tid, 0, false),
+                ActorState::Running => self.scribe.waking(place, tid, 0, false, Call::NONE),
                 ActorState::NotCreated | ActorState::Asleep | ActorState::Ended => {}
             }
         }

@@ -2,12 +2,13 @@
 
 use super::expected::Doing;
 use super::machine::{
-    ActorState, DEAD, Event, FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAKE, GRAIN_NS, GenerateError, IN_DEVICE,
-    Machine, Outcome, SLEEPING, TIMED_OUT, stack_base,
+    ActorState, DEAD, Event, FUTEX_WAIT, FUTEX_WAIT_BITSET, GRAIN_NS, GenerateError, IN_DEVICE, Machine,
+    Outcome, SLEEPING, stack_base,
 };
+use crate::event::FUTEX_CALL;
 use crate::program::Operation;
 use crate::time::Ticks;
-use probe_abi::Context;
+use probe_abi::{Call, Context};
 
 impl Machine<'_> {
     pub(super) fn operation(
@@ -39,7 +40,7 @@ impl Machine<'_> {
                 let semaphore = &mut self.semaphores[object.0 as usize];
                 match semaphore.waiters.pop_front() {
                     None => semaphore.count += 1,
-                    Some(waiter) => self.wake_by_futex(cpu, thread, waiter, word(object.0)),
+                    Some(waiter) => self.wake(cpu, thread, waiter),
                 }
                 Ok(Outcome::GoesOn)
             }
@@ -50,7 +51,7 @@ impl Machine<'_> {
                     return Ok(Outcome::GoesOn);
                 }
                 semaphore.waiters.push_back(thread);
-                self.wait_for_futex(cpu, thread, word(object.0), FUTEX_WAIT, 0)?;
+                self.wait_for_futex(cpu, thread, word(object.0), FUTEX_WAIT)?;
                 Ok(Outcome::Left)
             }
             Operation::Create(other) => {
@@ -63,7 +64,7 @@ impl Machine<'_> {
                     return Ok(Outcome::GoesOn);
                 }
                 self.actors[other].joiners.push(thread);
-                self.wait_for_futex(cpu, thread, word(1 << 20 | other as u32), FUTEX_WAIT_BITSET, 0)?;
+                self.wait_for_futex(cpu, thread, word(1 << 20 | other as u32), FUTEX_WAIT_BITSET)?;
                 Ok(Outcome::Left)
             }
             Operation::Io(_, length) => {
@@ -83,7 +84,7 @@ impl Machine<'_> {
                 }
                 self.plan(length_ns, cpu as i32, Event::Timer(thread));
                 self.ledger.sleep(thread, length_ns);
-                self.wait_for_futex(cpu, thread, word(1 << 21), FUTEX_WAIT, TIMED_OUT)?;
+                self.wait_for_futex(cpu, thread, word(1 << 21), FUTEX_WAIT)?;
                 Ok(Outcome::Left)
             }
             Operation::Release(edge) => {
@@ -139,7 +140,7 @@ impl Machine<'_> {
         let tid = self.actors[other].tid;
         let place = self.place(cpu, Context::Task);
         self.scribe.fork(place, tid, &self.program.threads[other].name);
-        self.scribe.waking(place, tid, 0, true);
+        self.scribe.waking(place, tid, 0, true, Call::NONE);
         self.ledger.starts(other, tid, place.time_ns, false);
         self.ledger.create(thread, other);
         self.plan(self.latency(), -1, Event::Ready(other));
@@ -169,24 +170,15 @@ impl Machine<'_> {
         thread: usize,
         word: u64,
         operation: u32,
-        result: i64,
     ) -> Result<(), GenerateError> {
-        let place = self.place(cpu, Context::Task);
-        self.scribe.futex_enter(place, word, operation);
-        self.actors[thread].in_futex = Some(result);
+        self.actors[thread].in_futex =
+            Some(Call { number: FUTEX_CALL, argument1: operation, argument0: word });
         self.sleep(cpu, thread, SLEEPING)
-    }
-
-    pub(super) fn wake_by_futex(&mut self, cpu: usize, waker: usize, wakee: usize, word: u64) {
-        let place = self.place(cpu, Context::Task);
-        self.scribe.futex_enter(place, word, FUTEX_WAKE);
-        self.wake(cpu, waker, wakee);
-        self.scribe.futex_exit(place, 1);
     }
 
     pub(super) fn wake(&mut self, cpu: usize, waker: usize, wakee: usize) {
         let place = self.place(cpu, Context::Task);
-        self.scribe.waking(place, self.actors[wakee].tid, SLEEPING, false);
+        self.scribe.waking(place, self.actors[wakee].tid, SLEEPING, false, self.call_of(wakee));
         self.ledger.edge(waker, wakee);
         self.becomes_runnable(cpu, wakee);
     }

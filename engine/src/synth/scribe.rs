@@ -2,8 +2,8 @@
 //! order.
 
 use probe_abi::{
-    Context, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Record, Switch,
-    SwitchFlags, Waking, WakingFlags,
+    Call, Context, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Switch, SwitchFlags,
+    Waking, WakingFlags,
 };
 
 /// Where and when a record is written.
@@ -14,6 +14,16 @@ pub(super) struct Place {
     pub(super) context: Context,
     /// Current thread, 0 if idle.
     pub(super) tid: u32,
+}
+
+/// How a thread leaves its CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Left {
+    pub(super) state: u32,
+    pub(super) preempted: bool,
+    pub(super) user_sp: u64,
+    /// The system call in which it sleeps.
+    pub(super) call: Call,
 }
 
 /// All records written so far.
@@ -55,7 +65,8 @@ impl Scribe {
         }
     }
 
-    pub(super) fn switch(&mut self, at: Place, next: u32, prev_state: u32, preempted: bool, user_sp: u64) {
+    pub(super) fn switch(&mut self, at: Place, next: u32, left: Left) {
+        let Left { state: prev_state, preempted, user_sp, call } = left;
         let header = self.header(Kind::Switch, at);
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         self.write(Record::Switch(Switch {
@@ -67,10 +78,11 @@ impl Scribe {
                 | flag(at.tid != 0, SwitchFlags::PREV_TRACKED)
                 | flag(next != 0, SwitchFlags::NEXT_TRACKED),
             prev_user_sp: if at.tid == 0 { 0 } else { user_sp },
+            prev_call: call,
         }));
     }
 
-    pub(super) fn waking(&mut self, at: Place, wakee: u32, wakee_state: u32, new: bool) {
+    pub(super) fn waking(&mut self, at: Place, wakee: u32, wakee_state: u32, new: bool, wakee_call: Call) {
         let header = self.header(Kind::Waking, at);
         let tracked = if at.tid == 0 { 0 } else { WakingFlags::WAKER_TRACKED };
         self.write(Record::Waking(Waking {
@@ -79,6 +91,9 @@ impl Scribe {
             wakee_pid: self.pid,
             flags: tracked | if new { WakingFlags::NEW } else { 0 },
             wakee_state,
+            waker_call: Call::NONE.number,
+            reserved: 0,
+            wakee_call,
         }));
     }
 
@@ -97,16 +112,6 @@ impl Scribe {
     pub(super) fn exit(&mut self, at: Place, last: bool) {
         let header = self.header(Kind::Exit, at);
         self.write(Record::Exit(Exit { header, last_of_process: u32::from(last), reserved: 0 }));
-    }
-
-    pub(super) fn futex_enter(&mut self, at: Place, word: u64, operation: u32) {
-        let header = self.header(Kind::FutexEnter, at);
-        self.write(Record::FutexEnter(FutexEnter { header, word, word2: 0, operation, value: 1 }));
-    }
-
-    pub(super) fn futex_exit(&mut self, at: Place, result: i64) {
-        let header = self.header(Kind::FutexExit, at);
-        self.write(Record::FutexExit(FutexExit { header, result }));
     }
 
     pub(super) fn function_enter(&mut self, at: Place, function: u32, stack_pointer: u64) {

@@ -2,14 +2,12 @@
 
 use super::cpus::Cpu;
 use super::gaps::Gaps;
-use super::machine::{Leaving, Machine, Now, Tally, Unseen};
+use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
-use crate::event::{Facts, FutexFact, Note, ThreadState, futex_waits};
+use crate::event::{Facts, Note, ThreadState};
 use crate::time::Timestamp;
-use probe_abi::{
-    Context, Fork, FutexEnter, FutexExit, Header, Record, Switch, SwitchFlags, Waking, WakingFlags,
-};
+use probe_abi::{Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
@@ -92,8 +90,6 @@ impl Builder {
                 }
             }
             Record::Rename(rename) => self.rename(rename),
-            Record::FutexEnter(enter) => self.futex_enter(enter),
-            Record::FutexExit(exit) => self.futex_exit(exit),
             // Counted; the waits inside are known from the scheduler.
             Record::Operation(_) => {}
             Record::FunctionEnter(enter) => {
@@ -127,7 +123,7 @@ impl Builder {
                     _ if switch.flags & SwitchFlags::PREEMPTED != 0 => Leaving::Runnable,
                     0 => Leaving::Runnable,
                     state if state & DEAD_STATES != 0 => Leaving::Dead,
-                    task_state => Leaving::Blocked { task_state },
+                    task_state => Leaving::Blocked(WaitReason::of(task_state, switch.prev_call)),
                 };
                 let Builder { threads, tally, gaps, .. } = self;
                 if let Some(thread) = threads.get_mut(index as usize) {
@@ -170,6 +166,8 @@ impl Builder {
             self.on_cpu(current, header.cpu);
         }
         let waker = current.filter(|_| in_task);
+        // Who wakes others is not falling asleep.
+        self.past_sleep(waker);
         if waking.flags & WakingFlags::NEW != 0 {
             return self.first_waking(waking, waker);
         }
@@ -185,6 +183,7 @@ impl Builder {
                 self.step(waker, time_ns, StepKind::Wake(wakeup));
                 Wake::By(wakeup)
             }
+            (None, _) if waking.flags & WakingFlags::SIGNAL != 0 => Wake::External(External::Signal),
             (None, Context::Task) => Wake::External(External::Task),
             (None, Context::HardIrq) => Wake::External(External::HardIrq),
             (None, Context::SoftIrq) => Wake::External(External::SoftIrq),
@@ -194,33 +193,8 @@ impl Builder {
         };
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(wakee as usize) {
-            thread.woken_by(time_ns, wake, tally);
+            thread.woken_by(Woken { time_ns, wake, call: waking.wakee_call }, tally);
             gaps.hold(time_ns, thread, tally);
-        }
-    }
-
-    pub(super) fn futex_enter(&mut self, enter: &FutexEnter) {
-        let index = self.acts(&enter.header);
-        self.past_sleep(index);
-        if let Some(thread) = self.thread(index) {
-            let waits = futex_waits(enter.operation);
-            thread.maybe_in_call = false;
-            thread.futex = waits.then_some(FutexFact { word: enter.word, operation: enter.operation });
-        }
-    }
-
-    pub(super) fn futex_exit(&mut self, exit: &FutexExit) {
-        let index = self.acts(&exit.header);
-        self.past_sleep(index);
-        let Some(thread) = self.thread(index) else { return };
-        let entered = thread.futex.take().is_some();
-        // No entry seen at all: it was in this call all the time.
-        let since_start = std::mem::take(&mut thread.maybe_in_call);
-        if let Some(wait) = thread.out.waits.last_mut()
-            && (since_start || entered && matches!(wait.reason, WaitReason::Futex(_)))
-            && wait.result.is_none()
-        {
-            wait.result = Some(exit.result);
         }
     }
 
@@ -233,9 +207,6 @@ impl Builder {
         self.past_sleep(index);
         let Builder { threads, tally, .. } = self;
         let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
-        // Back in its own code: whatever futex call it was in is over.
-        thread.futex = None;
-        thread.maybe_in_call = false;
         let mut steps = std::mem::take(&mut thread.out.steps);
         let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
         match apply(thread, &mut log) {

@@ -2,9 +2,10 @@
 //! state makes the time since the last proof `Unknown`, and the next event tells what followed.
 
 use super::machine::{Machine, Now, Tally, Unseen};
-use super::model::{State, UnknownReason, Wake};
+use super::model::{State, UnknownReason, WaitReason, Wake};
 use crate::event::ThreadState;
 use crate::time::Timestamp;
+use probe_abi::Call;
 
 /// What /proc said at the end of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,8 +60,6 @@ impl Machine {
         }
         self.functions_lost = true;
         self.woken = None;
-        self.futex = None;
-        self.maybe_in_call = false;
         self.now = Now::Gap;
         self.last_ns = time_ns;
     }
@@ -93,9 +92,14 @@ impl Machine {
             Now::Running { cpu } => self.close(time_ns, State::Running { cpu: Some(cpu) }),
             Now::Runnable => self.close(time_ns, State::Runnable),
             Now::Blocked { reason } => match woken {
+                // Still asleep: that waking was for a sleep before this one.
+                Some(woken) if at_end.is_some_and(|end| end.state == ThreadState::Sleeping) => {
+                    self.did_not_sleep(woken, tally);
+                    self.wait(time_ns, reason, cut, tally);
+                }
                 Some(woken) => {
                     if !self.cut_at_start {
-                        self.wait(self.since_ns, reason, woken.wake, tally);
+                        self.wait(self.since_ns, reason.or_in(woken.call), woken.wake, tally);
                     }
                     self.close(time_ns, State::Runnable);
                 }
@@ -114,8 +118,8 @@ impl Machine {
         at_end: Option<AtEnd>,
         tally: &mut Tally,
     ) {
-        let reason = self.wait_reason(0);
         let woken = self.woken;
+        let reason = woken.map_or(WaitReason::of(0, Call::NONE), |woken| WaitReason::of(0, woken.call));
         let unknown = match why {
             Unseen::Listed { .. } => UnknownReason::NoEvidence,
             Unseen::NotListed => UnknownReason::NotListed,

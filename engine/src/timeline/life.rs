@@ -88,8 +88,6 @@ impl Builder {
         let Some(thread) = self.threads.get_mut(caller as usize) else { return };
         thread.out.tid = tid;
         set_name(&mut thread.out.comm, &exec.comm);
-        thread.futex = None;
-        thread.maybe_in_call = false;
         thread.functions_lost = false;
         let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
         thread.stacks.clear(&mut log);

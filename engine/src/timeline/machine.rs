@@ -1,10 +1,11 @@
 //! What one thread is doing, moved on event by event: every method here is one kind of evidence. What follows when
 //! evidence is missing or contradicts itself is in `doubt`, how intervals are written in `write`.
 
-use super::model::{Birth, External, State, Thread, UnknownReason, WaitReason, Wake, Wakeup};
+use super::model::{Birth, External, Interval, State, Thread, UnknownReason, WaitReason, Wake, Wakeup};
 use super::stack::Stacks;
-use crate::event::{FutexFact, ThreadState};
+use crate::event::{ThreadState, awaited_futex};
 use crate::time::Timestamp;
+use probe_abi::Call;
 
 /// The thread's state now. The interval it makes is written when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub(super) enum Unseen {
 pub(super) struct Woken {
     pub(super) time_ns: u64,
     pub(super) wake: Wake,
+    /// The system call in which the thread slept or was about to.
+    pub(super) call: Call,
 }
 
 /// How a thread left its CPU.
@@ -51,8 +54,8 @@ pub(super) struct Woken {
 pub(super) enum Leaving {
     /// Pre-empted or yielding.
     Runnable,
-    /// To sleep, with these `TASK_*` bits.
-    Blocked { task_state: u32 },
+    /// To sleep.
+    Blocked(WaitReason),
     /// For good.
     Dead,
 }
@@ -84,9 +87,6 @@ pub(super) struct Machine {
     pub(super) woken: Option<Woken>,
     /// It waits for a CPU because it was taken off one, not because it was woken.
     pub(super) preempted: bool,
-    pub(super) futex: Option<FutexFact>,
-    /// It may be in a futex call that began before anything was recorded of it.
-    pub(super) maybe_in_call: bool,
     pub(super) exiting: bool,
     pub(super) functions_lost: bool,
     pub(super) stacks: Stacks,
@@ -106,8 +106,6 @@ impl Machine {
             cut_at_start,
             woken: None,
             preempted: false,
-            futex: None,
-            maybe_in_call: matches!(now, Now::Unseen(_)),
             exiting: false,
             functions_lost: false,
             stacks: Stacks::default(),
@@ -146,9 +144,9 @@ impl Machine {
         let Some(woken) = self.woken.take() else { return };
         let Now::Running { cpu } = self.now else { return };
         // Woken inside a waiting futex call before it could sleep: a dependency that took no time.
-        if let (Some(futex), Wake::By(_)) = (self.futex, woken.wake) {
-            self.close(time_ns, State::Running { cpu: Some(cpu) });
-            self.wait(time_ns, WaitReason::Futex(futex), woken.wake, tally);
+        if let (Some(futex), Wake::By(_)) = (awaited_futex(woken.call), woken.wake) {
+            self.close(woken.time_ns.min(time_ns), State::Running { cpu: Some(cpu) });
+            self.wait(self.since_ns, WaitReason::Futex(futex), woken.wake, tally);
         } else {
             tally.spurious += 1;
         }
@@ -167,7 +165,7 @@ impl Machine {
                 // Woken before the switch that took it off its CPU was recorded.
                 Some(woken) => {
                     if !self.cut_at_start {
-                        self.wait(self.since_ns, reason, woken.wake, tally);
+                        self.wait(self.since_ns, reason.or_in(woken.call), woken.wake, tally);
                     }
                     self.close(time_ns, State::Runnable);
                 }
@@ -199,8 +197,7 @@ impl Machine {
                 self.close(woken.time_ns, state);
             }
             Some(woken) => {
-                let reason = self.wait_reason(0);
-                self.wait(woken.time_ns, reason, woken.wake, tally);
+                self.wait(woken.time_ns, WaitReason::of(0, woken.call), woken.wake, tally);
             }
             None if self.listed_asleep(why, time_ns) => {
                 let state = self.contradicted(tally);
@@ -214,7 +211,7 @@ impl Machine {
     /// The thread leaves its CPU; [`Machine::acts`] has been called for the same instant.
     pub(super) fn leaves(&mut self, time_ns: u64, how: Leaving, tally: &mut Tally) {
         let Now::Running { cpu } = self.now else { return };
-        if !matches!(how, Leaving::Blocked { .. }) {
+        if !matches!(how, Leaving::Blocked(_)) {
             self.passes_sleep(time_ns, tally);
         }
         self.close(time_ns, State::Running { cpu: Some(cpu) });
@@ -222,7 +219,7 @@ impl Machine {
         self.preempted = how == Leaving::Runnable;
         self.now = match how {
             Leaving::Runnable => Now::Runnable,
-            Leaving::Blocked { task_state } => Now::Blocked { reason: self.wait_reason(task_state) },
+            Leaving::Blocked(reason) => Now::Blocked { reason },
             Leaving::Dead => {
                 self.out.end = Timestamp(time_ns);
                 self.out.died = true;
@@ -232,22 +229,27 @@ impl Machine {
     }
 
     /// Something makes the sleeping thread runnable. Says whether that may end a wait.
-    pub(super) fn woken_by(&mut self, time_ns: u64, wake: Wake, tally: &mut Tally) {
+    pub(super) fn woken_by(&mut self, woken: Woken, tally: &mut Tally) {
         match self.now {
             Now::Blocked { reason } => {
-                if self.woken.take().is_some() {
-                    tally.spurious += 1;
+                if let Some(earlier) = self.woken.take() {
+                    self.did_not_sleep(earlier, tally);
                 }
-                self.wait(time_ns, reason, wake, tally);
+                self.wait(woken.time_ns, reason.or_in(woken.call), woken.wake, tally);
                 self.now = Now::Runnable;
-                self.last_ns = time_ns;
+                self.last_ns = woken.time_ns;
             }
-            Now::Running { .. } | Now::Unseen(_) if self.woken.is_none() => {
-                self.woken = Some(Woken { time_ns, wake });
+            Now::Running { .. } => {
+                // A waking makes the thread awake: one that finds it falling asleep again is about another sleep.
+                self.passes_sleep(woken.time_ns, tally);
+                self.woken = Some(woken);
             }
+            Now::Unseen(_) if self.woken.is_none() => self.woken = Some(woken),
             // Pre-empted in a futex call with its sleeping state set, and not asleep yet: it will not sleep.
-            Now::Runnable if self.preempted && self.futex.is_some() && self.woken.is_none() => {
-                self.woken = Some(Woken { time_ns, wake });
+            Now::Runnable
+                if self.preempted && awaited_futex(woken.call).is_some() && self.woken.is_none() =>
+            {
+                self.woken = Some(woken);
             }
             _ => tally.spurious += 1,
         }
@@ -267,7 +269,22 @@ impl Machine {
         self.now = Now::Runnable;
     }
 
-    pub(super) fn wait_reason(&self, task_state: u32) -> WaitReason {
-        self.futex.map_or(WaitReason::Kernel { task_state }, WaitReason::Futex)
+    /// The sleep that has begun ended with another waking, so this earlier one came before a sleep that it
+    /// prevented: a wait of no length in the interval before.
+    pub(super) fn did_not_sleep(&mut self, woken: Woken, tally: &mut Tally) {
+        let before = self.out.intervals.last().copied();
+        let (Some(futex), Wake::By(wakeup), Some(Interval { start, state: State::Running { cpu }, .. })) =
+            (awaited_futex(woken.call), woken.wake, before)
+        else {
+            tally.spurious += 1;
+            return;
+        };
+        let at = Timestamp(woken.time_ns.max(start.0).min(self.since_ns));
+        let index = self.no_length(at, WaitReason::Futex(futex), woken.wake, false);
+        if at.0 < self.since_ns {
+            let running = State::Running { cpu };
+            self.out.intervals.push(Interval { start: at, state: running, first_step: self.since_step });
+        }
+        tally.ended_by(wakeup, index);
     }
 }

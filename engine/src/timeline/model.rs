@@ -1,8 +1,9 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
-use crate::event::{FunctionFact, FunctionId, FutexFact};
+use crate::event::{FunctionFact, FunctionId, FutexFact, awaited_futex};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
+use probe_abi::Call;
 
 /// What happened between the start and the end of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -117,17 +118,16 @@ pub struct Wait {
     pub reason: WaitReason,
     /// What ended it.
     pub wake: Wake,
-    /// Result of the futex call in which it happened, if that returned in the window: ≥ 0 or −errno.
-    pub result: Option<i64>,
     /// It began before the window or before something unknown: its length is not known.
     pub cut_at_start: bool,
 }
 
 impl Wait {
-    /// Whether the futex call gave up at its time limit.
+    /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a wait,
+    /// and a signal from one is told apart ([`External::Signal`]).
     pub fn timed_out(&self) -> bool {
-        const ETIMEDOUT: i64 = 110;
-        self.result == Some(-ETIMEDOUT)
+        matches!(self.reason, WaitReason::Futex(_))
+            && matches!(self.wake, Wake::External(External::HardIrq | External::SoftIrq))
     }
 }
 
@@ -140,7 +140,24 @@ pub enum WaitReason {
     Kernel {
         /// `TASK_*` bits, 0 if not known.
         task_state: u32,
+        /// The system call, [`Call::NONE`] if it is in none or none is known.
+        call: Call,
     },
+}
+
+impl WaitReason {
+    /// What a thread waits for that sleeps with these `TASK_*` bits in this system call.
+    pub fn of(task_state: u32, call: Call) -> WaitReason {
+        awaited_futex(call).map_or(WaitReason::Kernel { task_state, call }, WaitReason::Futex)
+    }
+
+    /// With the system call that its waking tells, if none was known.
+    pub(super) fn or_in(self, woken_in: Call) -> WaitReason {
+        match self {
+            WaitReason::Kernel { task_state, call: Call::NONE } => WaitReason::of(task_state, woken_in),
+            known => known,
+        }
+    }
 }
 
 /// What ended a wait.
@@ -169,6 +186,8 @@ pub enum External {
     Nmi,
     /// The idle task.
     Idle,
+    /// A signal, sent by no thread of the recording.
+    Signal,
     /// The kernel programs could not tell in which context it happened.
     UnknownContext,
     /// A thread of the recording, before the window began.

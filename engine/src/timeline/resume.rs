@@ -4,8 +4,11 @@ use super::builder::Builder;
 use super::machine::{Machine, Now, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, State, Thread, WaitReason, Wake};
 use super::stack::{Stacks, StepLog};
-use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
+use crate::event::{
+    Condition, FUTEX_CALL, Facts, FutexFact, ThreadBefore, ThreadFact, ThreadState, awaited_futex,
+};
 use crate::time::Timestamp;
+use probe_abi::Call;
 
 /// A thread that was alive at the start of the window.
 pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
@@ -25,13 +28,15 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
     let mut machine = Machine::new(out, listed, true);
     machine.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
     let Some(before) = &fact.before else { return machine };
-    machine.futex = before.futex;
-    machine.maybe_in_call = before.maybe_in_call;
+    let call = before.futex.map_or(Call::NONE, futex_call);
     machine.preempted = before.preempted;
     machine.exiting = before.exiting;
     machine.functions_lost = before.functions_lost;
-    machine.woken =
-        before.woken.then_some(Woken { time_ns: start_ns, wake: Wake::External(External::BeforeWindow) });
+    machine.woken = before.woken.then_some(Woken {
+        time_ns: start_ns,
+        wake: Wake::External(External::BeforeWindow),
+        call,
+    });
     machine.now = match before.condition {
         Condition::Unseen => listed,
         Condition::UnseenSinceContradiction => Now::Unseen(Unseen::Contradiction),
@@ -40,7 +45,7 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
         Condition::Forked => Now::Forked { parent: None },
         Condition::Running { cpu } => Now::Running { cpu },
         Condition::Runnable => Now::Runnable,
-        Condition::Blocked { task_state } => Now::Blocked { reason: machine.wait_reason(task_state) },
+        Condition::Blocked { task_state } => Now::Blocked { reason: WaitReason::of(task_state, call) },
         Condition::Gap => Now::Gap,
     };
     let mut steps = Vec::new();
@@ -88,8 +93,11 @@ fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
         before: Some(Box::new(ThreadBefore {
             condition: condition(thread.now),
             woken: thread.woken.is_some(),
-            futex: thread.futex,
-            maybe_in_call: thread.maybe_in_call,
+            futex: match (thread.now, thread.woken) {
+                (Now::Blocked { reason: WaitReason::Futex(futex) }, _) => Some(futex),
+                (_, Some(woken)) => awaited_futex(woken.call),
+                _ => None,
+            },
             preempted: thread.preempted,
             exiting: thread.exiting,
             functions_lost: thread.functions_lost,
@@ -141,9 +149,14 @@ fn condition(now: Now) -> Condition {
         Now::Forked { .. } => Condition::Forked,
         Now::Running { cpu } => Condition::Running { cpu },
         Now::Runnable => Condition::Runnable,
-        Now::Blocked { reason: WaitReason::Kernel { task_state } } => Condition::Blocked { task_state },
+        Now::Blocked { reason: WaitReason::Kernel { task_state, .. } } => Condition::Blocked { task_state },
         // The futex call is kept beside it; any sleeping state will do.
         Now::Blocked { reason: WaitReason::Futex(_) } => Condition::Blocked { task_state: 1 },
         Now::Gap => Condition::Gap,
     }
+}
+
+/// The call that waits for this futex.
+fn futex_call(futex: FutexFact) -> Call {
+    Call { number: FUTEX_CALL, argument1: futex.operation, argument0: futex.word }
 }

@@ -14,24 +14,20 @@ impl Machine {
             }
             return;
         }
-        let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
         let cut_at_start = self.cut_at_start;
-        if empty {
-            let interval = self.interval(State::Blocked(index));
-            self.out.intervals.push(interval);
+        let index = if empty {
+            let index = self.no_length(Timestamp(self.since_ns), reason, wake, cut_at_start);
             self.since_step = u32::try_from(self.out.steps.len()).unwrap_or(u32::MAX);
             self.cut_at_start = false;
+            index
         } else {
+            let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
             self.close(until_ns, State::Blocked(index));
-        }
-        self.out.waits.push(Wait { reason, wake, result: None, cut_at_start });
+            self.out.waits.push(Wait { reason, wake, cut_at_start });
+            index
+        };
         match wake {
-            Wake::By(wakeup) => {
-                tally.wakes += 1;
-                if let Some(wakeup) = tally.wakeups.get_mut(wakeup as usize) {
-                    wakeup.ended = Some(index);
-                }
-            }
+            Wake::By(wakeup) => tally.ended_by(wakeup, index),
             Wake::External(External::NotSeen) => tally.unmatched += 1,
             Wake::External(_) => tally.wakes += 1,
             Wake::CutAtEnd | Wake::CutByUnknown => {}
@@ -39,6 +35,21 @@ impl Machine {
         if cut_at_start || wake == Wake::CutAtEnd {
             tally.censored += 1;
         }
+    }
+
+    /// Writes a wait without length behind the last interval; gives its index.
+    pub(super) fn no_length(
+        &mut self,
+        at: Timestamp,
+        reason: WaitReason,
+        wake: Wake,
+        cut_at_start: bool,
+    ) -> u32 {
+        let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
+        let state = State::Blocked(index);
+        self.out.intervals.push(Interval { start: at, state, first_step: self.since_step });
+        self.out.waits.push(Wait { reason, wake, cut_at_start });
+        index
     }
 
     /// Writes the open interval, and opens the next at its end.
@@ -56,5 +67,15 @@ impl Machine {
 
     pub(super) fn interval(&self, state: State) -> Interval {
         Interval { start: Timestamp(self.since_ns), state, first_step: self.since_step }
+    }
+}
+
+impl Tally {
+    /// A wake-up by a thread of the recording ended this wait of its wakee.
+    pub(super) fn ended_by(&mut self, wakeup: u32, wait: u32) {
+        self.wakes += 1;
+        if let Some(wakeup) = self.wakeups.get_mut(wakeup as usize) {
+            wakeup.ended = Some(wait);
+        }
     }
 }

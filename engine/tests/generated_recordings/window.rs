@@ -66,7 +66,7 @@ fn describe(timeline: &Timeline, thread: &Thread, state: State, from: Timestamp)
         }
         other => format!("{other:?}"),
     };
-    format!("blocked, {wake}, {:?}", wait.result)
+    format!("blocked, {wake}, timed out: {}", wait.timed_out())
 }
 
 /// The functions on the stack at `from` and after each later change.

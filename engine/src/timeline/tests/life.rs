@@ -21,7 +21,7 @@ fn threads_are_born_and_die() {
         A ==========
         B   --===
         B         -=
-        ",
+        spurious 1",
     );
 }
 

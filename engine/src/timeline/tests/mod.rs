@@ -9,10 +9,10 @@ mod sched;
 mod waits;
 
 use super::{External, State, StepKind, Thread, Timeline, WaitReason, Wake, build};
-use crate::event::{GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
+use crate::event::{FUTEX_CALL, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
 use probe_abi::{
-    Context, Exec, Exit, Fork, FunctionEnter, FunctionExit, FutexEnter, FutexExit, Header, Kind, Record,
-    Rename, Switch, SwitchFlags, Waking, WakingFlags,
+    Call, Context, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Rename, Switch,
+    SwitchFlags, Waking, WakingFlags,
 };
 use std::fmt::Write;
 
@@ -89,7 +89,8 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
         tid: current,
         pid,
     };
-    let switch = |next: &str, prev_state, flags, prev_user_sp| {
+    let futex = |word: &str| Call { number: FUTEX_CALL, argument1: 128, argument0: number(word) };
+    let switch_in = |next: &str, prev_state, flags, prev_user_sp, prev_call| {
         let (next_tid, next_pid) = if next == "idle" { (0, 0) } else { (tid(next), PID) };
         let prev = if pid == PID { SwitchFlags::PREV_TRACKED } else { 0 };
         let next = if next_pid == PID { SwitchFlags::NEXT_TRACKED } else { 0 };
@@ -101,9 +102,11 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
             prev_state,
             flags,
             prev_user_sp,
+            prev_call,
         })
     };
-    let waking = |wakee: &str, wakee_state, flags| {
+    let switch = |next, prev_state, flags, sp| switch_in(next, prev_state, flags, sp, Call::NONE);
+    let waking_in = |wakee: &str, wakee_state, flags, wakee_call| {
         let tracked = if pid == PID { WakingFlags::WAKER_TRACKED } else { 0 };
         Record::Waking(Waking {
             header: header(Kind::Waking),
@@ -111,16 +114,23 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
             wakee_pid: PID,
             flags: flags | tracked,
             wakee_state,
+            waker_call: Call::NONE.number,
+            reserved: 0,
+            wakee_call,
         })
     };
+    let waking = |wakee, wakee_state, flags| waking_in(wakee, wakee_state, flags, Call::NONE);
     match *deed {
         ["to", next] => switch(next, 0, 0, 0),
         ["sleeps"] => switch("idle", 1, 0, 0),
+        ["sleeps", "on", word] => switch_in("idle", 1, 0, 0, futex(word)),
         ["sleeps", "to", next] => switch(next, 1, 0, 0),
         ["sleeps", "at", sp] => switch("idle", 1, 0, number(sp)),
         ["preempted", "to", next] => switch(next, 1, SwitchFlags::PREEMPTED, 0),
         ["dies"] => switch("idle", 0x80, 0, 0),
         ["wakes", wakee] => waking(wakee, 1, 0),
+        ["wakes", wakee, "on", word] => waking_in(wakee, 1, 0, futex(word)),
+        ["signals", wakee, "on", word] => waking_in(wakee, 1, WakingFlags::SIGNAL, futex(word)),
         ["pokes", wakee] => waking(wakee, 0, 0),
         ["begins", wakee] => waking(wakee, 0, WakingFlags::NEW),
         // The process that `other` is in, which is not recorded.
@@ -150,17 +160,6 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
             renamed_tid: current,
             renamed_pid: pid,
             comm: crate::synth::comm(comm),
-        }),
-        ["futex", word] => Record::FutexEnter(FutexEnter {
-            header: header(Kind::FutexEnter),
-            word: number(word),
-            word2: 0,
-            operation: 128,
-            value: 0,
-        }),
-        ["returns", result] => Record::FutexExit(FutexExit {
-            header: header(Kind::FutexExit),
-            result: result.parse().expect("a result"),
         }),
         ["enters", function, sp] => Record::FunctionEnter(FunctionEnter {
             header: header(Kind::FunctionEnter),

@@ -1,6 +1,7 @@
 //! Waits: which waking ends a sleep, and who is said to have caused it.
 
-use super::check;
+use super::{build, check, draw, recording};
+use crate::event::ThreadState;
 
 #[test]
 fn a_thread_wakes_another() {
@@ -82,11 +83,9 @@ fn a_waking_may_overtake_the_switch() {
     check(
         "A runs
          B runs
-         20 0 A futex 64
-         30 1 B wakes A
-         31 0 A sleeps
-         50 0 idle to A
-         50 0 A returns 0",
+         30 1 B wakes A on 64
+         31 0 A sleeps on 64
+         50 0 idle to A",
         "
         A ====-=====
           waits: futex 64, by B at 30
@@ -116,9 +115,7 @@ fn woken_in_a_futex_call_before_sleeping_is_a_wait_of_no_length() {
     check(
         "A runs
          B runs
-         20 0 A futex 64
-         30 1 B wakes A
-         40 0 A returns 0
+         30 1 B wakes A on 64
          60 0 A sleeps
          80 1 B wakes A",
         "
@@ -136,17 +133,17 @@ fn woken_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
         "A runs
          B runs
          C runs
-         20 0 A futex 64
          30 0 A preempted to C
-         40 1 B wakes A
+         40 1 B wakes A on 64
          50 1 B wakes A
          60 0 C preempted to A
-         70 0 A returns 0
+         70 0 A enters f 900
          80 0 A sleeps",
         "
         A ===---==__
           waits: futex 64, by B at 40
           waits: kernel, CutAtEnd
+          stack: 70:f
         B ==========
         C ---===----
         spurious 1
@@ -177,11 +174,9 @@ fn woken_while_pre_empted_outside_a_futex_call_is_no_wait() {
 fn a_futex_call_that_times_out_sleeps() {
     check(
         "A runs
-         20 0 A futex 64
-         20 0 A sleeps
-         60 0 idle/irq wakes A
-         70 0 idle to A
-         70 0 A returns -110",
+         20 0 A sleeps on 64
+         60 0 idle/irq wakes A on 64
+         70 0 idle to A",
         "
         A ==____-===
           waits: futex 64, timed out",
@@ -198,5 +193,83 @@ fn no_waking_seen_is_unmatched() {
         A ==____====
           waits: kernel, NotSeen
         unmatched 1",
+    );
+}
+
+#[test]
+fn a_futex_call_that_a_timers_signal_ends_did_not_time_out() {
+    check(
+        "A runs
+         20 0 A sleeps on 64
+         60 0 idle/irq signals A on 64
+         70 0 idle to A",
+        "
+        A ==____-===
+          waits: futex 64, Signal",
+    );
+}
+
+#[test]
+fn a_waking_before_another_sleep_is_a_wait_of_no_length_where_it_happened() {
+    // B is faster than A's first sleep, so A does not sleep; its later sleep ends with B's second waking.
+    check(
+        "A runs
+         B runs
+         20 1 B wakes A on 64
+         40 0 A sleeps on 64
+         60 1 B wakes A on 64
+         80 0 idle to A",
+        "
+        A ====__--==
+          waits: futex 64, by B at 20
+          waits: futex 64, by B at 60
+        B ==========",
+    );
+    let timeline = build(&recording(
+        "A runs
+         B runs
+         20 1 B wakes A on 64
+         40 0 A sleeps on 64
+         60 1 B wakes A on 64
+         80 0 idle to A",
+    ));
+    let starts: Vec<u64> = timeline.threads[0].intervals.iter().map(|interval| interval.start.0).collect();
+    assert_eq!(starts, [0, 20, 20, 40, 60, 80]);
+}
+
+#[test]
+fn each_waking_of_a_thread_that_is_about_to_sleep_is_a_wait() {
+    check(
+        "A runs
+         B runs
+         10 0 A enters f 900
+         20 1 B wakes A on 64
+         50 1 B wakes A on 72
+         80 0 A enters g 800",
+        "
+        A ==========
+          waits: futex 64, by B at 20
+          waits: futex 72, by B at 50
+          stack: 10:f 80:fg
+        B ==========",
+    );
+}
+
+#[test]
+fn a_waking_long_before_a_sleep_that_goes_on_did_not_end_it() {
+    let script = "A runs 0 40
+         B runs
+         20 1 B wakes A on 64
+         40 0 A sleeps on 72";
+    let mut recording = recording(script);
+    recording.facts.end.as_mut().expect("an end").threads[0].state = ThreadState::Sleeping;
+    assert_eq!(
+        draw(&build(&recording)),
+        "A ====______
+  waits: futex 64, by B at 20
+  waits: futex 72, CutAtEnd
+B ==========
+censored 1
+"
     );
 }

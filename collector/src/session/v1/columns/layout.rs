@@ -29,6 +29,9 @@ pub enum Code {
     SameThread,
     /// The difference to the value this column last had for this value of the field before.
     SameAsFor,
+    /// The difference to what this part of a system call last was for the thread that sleeps or is woken, or to
+    /// no call at all if it does not sleep.
+    Sleeper(u8),
     /// A thread id: a number in the chunk's list of threads.
     Thread,
     /// A time shortly before the header's: the difference to it.
@@ -42,18 +45,20 @@ const fn field(width: Width, code: Code) -> Field {
 const TID: Field = field(Width::Four, Code::Thread);
 const PID_OF_TID: Field = field(Width::Four, Code::SameAsFor);
 const NUMBER: Field = field(Width::Four, Code::Plain);
-const STEADY: Field = field(Width::Four, Code::Last);
 const NAME_PART: Field = field(Width::Eight, Code::Last);
+const WAKER_CALL: Field = field(Width::Four, Code::Last);
 const ADDRESS: Field = field(Width::Eight, Code::SameThread);
 
-const SWITCH: &[Field] = &[TID, PID_OF_TID, NUMBER, NUMBER, ADDRESS];
-const WAKING: &[Field] = &[TID, PID_OF_TID, NUMBER, NUMBER];
+const CALL: Field = field(Width::Four, Code::Sleeper(0));
+const ARGUMENT_1: Field = field(Width::Four, Code::Sleeper(1));
+const ARGUMENT_0: Field = field(Width::Eight, Code::Sleeper(2));
+
+const SWITCH: &[Field] = &[TID, PID_OF_TID, NUMBER, NUMBER, ADDRESS, CALL, ARGUMENT_1, ARGUMENT_0];
+const WAKING: &[Field] = &[TID, PID_OF_TID, NUMBER, NUMBER, WAKER_CALL, NUMBER, CALL, ARGUMENT_1, ARGUMENT_0];
 const FORK: &[Field] = &[TID, PID_OF_TID, field(Width::Eight, Code::Last), NAME_PART, NAME_PART];
 const EXEC: &[Field] = &[TID, NUMBER, NAME_PART, NAME_PART];
 const EXIT: &[Field] = &[NUMBER, NUMBER];
 const RENAME: &[Field] = &[TID, PID_OF_TID, NAME_PART, NAME_PART];
-const FUTEX_ENTER: &[Field] = &[ADDRESS, field(Width::Eight, Code::Last), STEADY, STEADY];
-const FUTEX_EXIT: &[Field] = &[field(Width::Eight, Code::Last)];
 const FUNCTION: &[Field] = &[NUMBER, NUMBER, ADDRESS];
 const OPERATION: &[Field] = &[
     field(Width::Eight, Code::Time),
@@ -74,8 +79,6 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::Exec => EXEC,
         Kind::Exit => EXIT,
         Kind::Rename => RENAME,
-        Kind::FutexEnter => FUTEX_ENTER,
-        Kind::FutexExit => FUTEX_EXIT,
         Kind::FunctionEnter | Kind::FunctionExit => FUNCTION,
         Kind::Operation => OPERATION,
     }

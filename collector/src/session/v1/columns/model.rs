@@ -3,7 +3,7 @@
 
 use super::layout::{self, Code, Field, Width};
 use super::{COLUMNS, ROOM};
-use probe_abi::Kind;
+use probe_abi::{Call, Kind, SwitchFlags};
 
 /// The header's columns.
 pub const KIND: usize = 0;
@@ -43,7 +43,12 @@ struct Around {
     tid: u32,
     /// The field before.
     before: u64,
+    /// Whose system call it tells.
+    sleeper: Sleeper,
 }
+
+/// Columns of what is remembered of calls: between the header's and the first body's.
+const CALL: usize = 8;
 
 /// Entries of a table: a power of two. Keys that share an entry only guess worse.
 const ENTRIES: usize = 1024;
@@ -113,10 +118,12 @@ impl Model {
         };
         let mut at = size_of::<probe_abi::Header>();
         let mut before = 0;
+        let mut sleeper = Sleeper::default();
         for (i, field) in layout::body(kind).iter().enumerate() {
             let column = body_column(kind, i);
-            let context = Around { time, tid, before };
+            let context = Around { time, tid, before, sleeper };
             let value = self.field(direction, *field, column, context, get(bytes, at, field.width))?;
+            sleeper.learns(kind, i, tid, value);
             put(bytes, at, field.width, value);
             if kind == Kind::Switch && i == 0 {
                 self.running[slot(cpu)] = value as u32;
@@ -151,6 +158,19 @@ impl Model {
                 self.last[column] = value;
                 Ok(value)
             }
+            Code::Sleeper(part) => {
+                let sleeper = around.sleeper;
+                if !sleeper.asleep {
+                    let none = [u64::from(Call::NONE.number), 0, 0];
+                    let guess = none.get(usize::from(part)).copied().unwrap_or(0);
+                    return direction.near(column, field.width, guess, value);
+                }
+                let (remembered, key) = (CALL + usize::from(part), keyed(u64::from(sleeper.tid)));
+                let guess = *self.remembered(remembered, key);
+                let value = direction.near(column, field.width, guess, value)?;
+                *self.remembered(remembered, key) = value;
+                Ok(value)
+            }
             Code::SameThread | Code::SameAsFor => {
                 let same_thread = field.code == Code::SameThread;
                 let key = keyed(if same_thread { u64::from(around.tid) } else { around.before });
@@ -159,6 +179,30 @@ impl Model {
                 *self.remembered(column, key) = value;
                 Ok(value)
             }
+        }
+    }
+}
+
+/// Whose system call a record tells, as far as its fields have been walked over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sleeper {
+    tid: u32,
+    asleep: bool,
+}
+
+impl Sleeper {
+    fn learns(&mut self, kind: Kind, field: usize, tid: u32, value: u64) {
+        match (kind, field) {
+            (Kind::Switch, 0) => self.tid = tid,
+            (Kind::Switch, 2) => self.asleep = value != 0,
+            (Kind::Switch, 3) => {
+                let flags = value as u32;
+                let left = flags & SwitchFlags::PREV_TRACKED != 0 && flags & SwitchFlags::PREEMPTED == 0;
+                self.asleep = self.asleep && left;
+            }
+            (Kind::Waking, 0) => self.tid = value as u32,
+            (Kind::Waking, 3) => self.asleep = value != 0,
+            _ => {}
         }
     }
 }

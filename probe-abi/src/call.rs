@@ -1,0 +1,35 @@
+//! The system call that a thread is in.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A system call in progress, as the thread's saved registers tell it: number and the first two arguments. Read
+/// when the thread sleeps or is woken, so that no system call pays for being recorded.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Call {
+    /// Its number on this architecture; [`Call::NONE`]'s if the thread is in none (a page fault, an exit), in one
+    /// of the 32-bit world, or if nobody looked.
+    pub number: u32,
+    /// Low half of the second argument (for `futex(2)` the operation with its flag bits).
+    pub argument1: u32,
+    /// First argument (for `futex(2)` the address of the word).
+    pub argument0: u64,
+}
+
+impl Call {
+    /// No system call.
+    pub const NONE: Call = Call { number: u32::MAX, argument1: 0, argument0: 0 };
+}
+
+impl Default for Call {
+    fn default() -> Call {
+        Call::NONE
+    }
+}
+
+/// The command of a futex `op` argument without its flag bits (`FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`).
+pub const fn futex_operation(operation: u32) -> u32 {
+    operation & 0x7f
+}
+
+const _: () = assert!(size_of::<Call>() == 16);
