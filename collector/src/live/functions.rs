@@ -9,6 +9,7 @@ use crate::symbols::{self, ChosenFunction, SymbolError};
 use crate::target::Process;
 use engine::event::FunctionFact;
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +17,27 @@ use std::sync::Arc;
 /// Processes that get function probes; every one of them costs links in the kernel and time to detach.
 const MOST_PROCESSES: usize = 256;
 
-/// A file, whatever its name.
-type FileKey = (u64, u64);
+/// What a file holds, whatever its name. An inode alone does not tell: a program that is built anew may get the number
+/// of the one before, or be written over it, and probes in the old places would destroy it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FileKey {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// The kernel's time of the last change (seconds, nanoseconds), which nobody can set.
+    changed: (i64, i64),
+}
+
+impl FileKey {
+    fn of(metadata: &Metadata) -> FileKey {
+        FileKey {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
 
 /// The table of functions while it grows.
 pub struct Functions {
@@ -61,7 +81,7 @@ impl Functions {
     pub fn of_process(&mut self, pid: u32, name: &str, binary: &Path) -> Result<First, SymbolError> {
         let open_error = |source| SymbolError::Open { path: binary.to_owned(), source };
         let metadata = std::fs::metadata(binary).map_err(open_error)?;
-        let key = (metadata.dev(), metadata.ino());
+        let key = FileKey::of(&metadata);
         let mut first = First::default();
         let chosen = match self.files.get(&key) {
             Some(chosen) => Arc::clone(chosen),
@@ -121,7 +141,7 @@ impl Choose for Functions {
         let process = Process::open(pid).ok()?;
         let binary = process.open_path();
         let metadata = std::fs::metadata(&binary).ok()?;
-        let same = self.probed.get(&pid) == Some(&(metadata.dev(), metadata.ino()));
+        let same = self.probed.get(&pid) == Some(&FileKey::of(&metadata));
         if same && kind == ChangeKind::Executed {
             // Probes are on the file: they hold for the new image of the same file, too.
             return None;
@@ -136,5 +156,32 @@ impl Choose for Functions {
             }
         };
         Some(Chosen { pid, missing_since_ns: time_ns, functions })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Functions were chosen once for each inode: what was built anew there got its predecessor's probes.
+    #[test]
+    fn a_program_written_over_another_one_is_another_one() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("program");
+        let key = |content: &str| {
+            std::fs::write(&path, content).expect("written");
+            FileKey::of(&std::fs::metadata(&path).expect("metadata"))
+        };
+        let first = key("first");
+        assert_eq!(first, FileKey::of(&std::fs::metadata(&path).expect("metadata")));
+        let longer = key("longer than that");
+        assert_eq!((longer.device, longer.inode), (first.device, first.inode), "this must be the same inode");
+        assert_ne!(longer, first);
+        // The clock of files goes in steps of some milliseconds.
+        let as_long = || key("LONGER THAN THAT") != longer;
+        assert!((0..1_000).any(|_| as_long() || {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            false
+        }));
     }
 }
