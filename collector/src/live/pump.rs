@@ -189,12 +189,18 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
 
 fn add_process(source: &mut dyn EventSource, chosen: Chosen, feed: &SyncSender<Feed>) -> Option<()> {
     let Chosen { pid, missing_since_ns, functions } = chosen;
-    let added = functions.and_then(|NewFunctions { probes, facts }| {
-        source.add_process(pid, missing_since_ns, &probes).map(|()| facts)
-    });
+    let added = match functions {
+        Ok(NewFunctions { probes, facts }) => {
+            // Whatever becomes of this process: the next one of the same program comes without them.
+            if !facts.is_empty() {
+                feed.send(Feed::Functions(facts)).ok()?;
+            }
+            source.add_process(pid, missing_since_ns, &probes)
+        }
+        Err(reason) => Err(reason),
+    };
     match added {
-        Ok(facts) if facts.is_empty() => Some(()),
-        Ok(facts) => feed.send(Feed::Functions(facts)).ok(),
+        Ok(()) => Some(()),
         Err(reason) => {
             tracing::warn!(pid, "no function probes: {reason}");
             // Its calls stay missing until the end.
@@ -209,6 +215,7 @@ fn add_process(source: &mut dyn EventSource, chosen: Chosen, feed: &SyncSender<F
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::event::Recording;
 
     #[test]
     fn turns_come_sooner_under_load_and_later_when_idle_within_bounds() {
@@ -222,5 +229,28 @@ mod tests {
         }
         assert_eq!(interval, LONGEST);
         assert_eq!(next_interval(interval, TARGET_PER_TURN / 2), interval);
+    }
+
+    /// The functions of a program that a short-lived child was the first to run had no names in the recording, though
+    /// later children of the same program were probed.
+    #[test]
+    fn functions_are_handed_on_although_their_first_process_is_gone() {
+        let (feed, fed) = std::sync::mpsc::sync_channel(4);
+        let mut source = super::super::Replay::new(Recording::default(), super::super::Pace::Batches(1));
+        let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
+        let functions = NewFunctions { probes: Vec::new(), facts: vec![fact.clone()] };
+        let chosen = Chosen { pid: 5, missing_since_ns: 9, functions: Ok(functions) };
+        assert!(add_process(&mut source, chosen, &feed).is_some());
+        match fed.try_recv() {
+            Ok(Feed::Functions(facts)) => assert_eq!(facts, [fact]),
+            other => panic!("{other:?}"),
+        }
+        // A recording takes no probes: its calls are missing, as when the process is gone.
+        match fed.try_recv() {
+            Ok(Feed::Batch(batch)) => {
+                assert!(matches!(batch.notes[0].kind, NoteKind::Gap { pid: 5, .. }), "{:?}", batch.notes);
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
