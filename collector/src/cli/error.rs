@@ -1,5 +1,6 @@
 //! What a user sees when something goes wrong: one line that says what, one line that says what to do.
 
+use crate::symbols::is_unsafe;
 use std::fmt;
 
 /// Exit codes that mean something. A launched command's own exit code is not among them: see
@@ -64,7 +65,7 @@ impl From<crate::session::CreateError> for UserError {
 }
 
 impl fmt::Display for UserError {
-    /// The two lines that go to stderr. File and process names may hold anything: control characters are
+    /// The two lines that go to stderr. File and process names may hold anything: what a terminal would obey is
     /// shown as `?` and each part stays on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "longpole: {}", one_line(&self.message))?;
@@ -79,15 +80,10 @@ fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => ' ',
-            c if c.is_control() || is_direction_mark(c) => '?',
+            c if is_unsafe(c) => '?',
             c => c,
         })
         .collect()
-}
-
-/// Characters that make a terminal show text in another order than it is written.
-fn is_direction_mark(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -96,7 +92,7 @@ mod tests {
 
     #[test]
     fn two_lines_whatever_a_name_holds() {
-        let error = UserError::runtime("no file \"a\n\u{1b}[31mb\u{202e}\"", "look again");
-        assert_eq!(error.to_string(), "longpole: no file \"a ?[31mb?\"\nhint: look again");
+        let error = UserError::runtime("no file \"a\n\u{1b}[31mb\u{202e}\u{200b}\"", "look again");
+        assert_eq!(error.to_string(), "longpole: no file \"a ?[31mb??\"\nhint: look again");
     }
 }

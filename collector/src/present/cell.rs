@@ -1,5 +1,6 @@
 //! Names and numbers made fit for a terminal cell. Names come from the target: they may hold anything.
 
+use crate::symbols::is_unsafe;
 use std::borrow::Cow;
 
 /// What stands for a character that must not reach a terminal.
@@ -13,14 +14,6 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(text)
     }
-}
-
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The cleaned text in at most `columns` terminal columns. What does not fit is cut out of the middle, since

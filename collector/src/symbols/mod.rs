@@ -34,7 +34,7 @@ pub use error::SymbolError;
 pub use exits::{Analysis, Exits, analyse};
 pub use functions::{Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, unnamed};
 pub use left_out::LeftOut;
-pub use name::{MAX_NAME_BYTES, demangled, safe, safe_bytes, safe_path, safe_within};
+pub use name::{MAX_NAME_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within};
 pub use resolve::{
     Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
 };

@@ -10,8 +10,7 @@ pub const MAX_NAME_BYTES: usize = 2048;
 /// Longest symbol name that is read; the rest of a longer one is cut off.
 pub const MAX_RAW_BYTES: usize = 16 * 1024;
 
-/// Replaces what a terminal would obey or that would hide other text (control characters, text direction
-/// marks, line and paragraph separators, zero-width characters) and cuts to [`MAX_NAME_BYTES`].
+/// Replaces what must not reach a terminal ([`is_unsafe`]) and cuts to [`MAX_NAME_BYTES`].
 pub fn safe(text: &str) -> String {
     safe_within(text, MAX_NAME_BYTES)
 }
@@ -122,11 +121,14 @@ impl fmt::Write for Bounded {
     }
 }
 
-fn is_unsafe(c: char) -> bool {
+/// Whether a terminal would obey the character (control characters), show text in another order or place because of
+/// it (direction marks, line and paragraph separators), or show nothing at all.
+pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
