@@ -1,9 +1,10 @@
-//! Creating output files as root in directories that others may write to: nothing that exists is ever opened for
-//! writing, so nobody can lead longpole into another file by a link.
+//! Creating output files as root in directories that others may write to: no file that exists is ever opened for
+//! writing, so nobody can lead longpole into another file by a link. Only a device or a pipe is, if an export is to go
+//! there.
 
 use super::is_session;
 use crate::target::SudoUser;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -112,11 +113,12 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
             if overwrite != Overwrite::Exports || !(kind.is_char_device() || kind.is_fifo()) {
                 return Err(CreateProblem::NotAFile);
             }
-            return OpenOptions::new()
+            let file = OpenOptions::new()
                 .write(true)
                 .custom_flags(libc::O_NOFOLLOW | libc::O_NOCTTY)
                 .open(&place)
-                .map_err(CreateProblem::Io);
+                .map_err(CreateProblem::Io)?;
+            return still(kind, file);
         }
     }
     let file = OpenOptions::new()
@@ -130,6 +132,12 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
         user.give(&file).map_err(CreateProblem::Io)?;
     }
     Ok(file)
+}
+
+/// The open file, if it is of the kind that was found: another one may have been put into its place.
+fn still(kind: FileType, file: File) -> Result<File, CreateProblem> {
+    let opened = file.metadata().map_err(CreateProblem::Io)?.file_type();
+    if opened == kind { Ok(file) } else { Err(CreateProblem::NotAFile) }
 }
 
 fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> {
@@ -206,6 +214,15 @@ mod tests {
         file.write_all(b"new").expect("written");
         assert_eq!(std::fs::read_to_string(&precious).expect("read"), "keep me");
         assert_eq!(std::fs::read_to_string(&link).expect("read"), "new");
+    }
+
+    #[test]
+    fn a_file_that_took_the_place_of_a_pipe_is_not_written_to() {
+        let file = tempfile::tempfile().expect("file");
+        let device = std::fs::metadata("/dev/null").expect("device").file_type();
+        assert_eq!(still(device, file).expect_err("refused").to_string(), "this is not a regular file");
+        let null = OpenOptions::new().write(true).open("/dev/null").expect("device");
+        assert!(still(device, null).is_ok());
     }
 
     #[test]
