@@ -33,10 +33,10 @@ pub enum Command {
 
 /// What scripts have to know about `record`.
 const RECORD_EXIT_CODES: &str = "\
-Exit code: that of COMMAND, or its signal, if it ended while it was recorded; otherwise 0. A COMMAND that has not
+Exit code: that of COMMAND, or its signal, if it ended while it was recorded; otherwise 0. A COMMAND that has not \
 ended when the recording does (-d, ^C) runs on without longpole, and the summary names its PID.
-1 something failed, 2 the command line makes no sense, 77 a permission or kernel feature is missing (see `longpole
-doctor`), 125 to 127 COMMAND could not be started.";
+1 something failed, 2 the command line makes no sense, 77 a permission or kernel feature is missing (see \
+`longpole doctor`), 125 to 127 COMMAND could not be started.";
 
 #[derive(Debug, Args)]
 pub struct CaptureArguments {
@@ -58,13 +58,13 @@ pub struct CaptureArguments {
     /// Probe at most this many functions, the largest first
     #[arg(long, value_name = "N", default_value = "4096")]
     pub max_functions: String,
-    /// Take the probes off functions called more often than this per second
+    /// Take the probes off functions called more often than this per second [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_rate: Option<String>,
     /// Record calls only down to this depth of probed functions
     #[arg(long, value_name = "N")]
     pub depth: Option<String>,
-    /// Size of each ring buffer, for example 8M
+    /// Size of each ring buffer, for example 8M [default: 16M]
     #[arg(long, value_name = "SIZE")]
     pub ring_size: Option<String>,
     /// Under sudo: run the command as root, not as the user behind sudo
@@ -127,7 +127,7 @@ pub struct ReportArguments {
     /// List every segment with its weight, too
     #[arg(long)]
     pub segments: bool,
-    /// Show at most this many functions
+    /// Show at most this many functions [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
     /// What a row of the table is

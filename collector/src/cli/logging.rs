@@ -1,5 +1,5 @@
-//! The log: off unless `LONGPOLE_LOG` asks for it, always to stderr (when the live screen is gone). Messages of the `log` facade arrive here,
-//! too: the kernel programs' own warnings come that way.
+//! The log: errors and warnings, more if `LONGPOLE_LOG` asks for it, always to stderr (once the live screen is gone).
+//! Messages of the `log` facade arrive here, too: the kernel programs' own warnings come that way.
 
 use tracing_subscriber::EnvFilter;
 

@@ -137,7 +137,7 @@ pub struct ReportPlan {
     pub json: bool,
     /// Every segment with its weight, too.
     pub segments: bool,
-    /// Rows in the table; `None`: all.
+    /// Rows in the table; `None`: the default of [`crate::present::text`].
     pub top: Option<usize>,
 }
 

@@ -68,7 +68,7 @@ pub struct Snapshot {
     pub threads: usize,
     /// Length of the window behind it, nanoseconds.
     pub window_ns: u64,
-    /// Time between the window's end and the report.
+    /// How long making the report took, once it had its turn.
     pub took: Duration,
     /// The window was cut short because it held as many events as it may.
     pub cut_by_events: bool,
