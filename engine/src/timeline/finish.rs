@@ -131,7 +131,7 @@ fn findings(
     if counts.lost > 0 {
         say("loss", format!("{} were lost", plural(counts.lost, "record", "records")));
     }
-    let (full, late) = gap_lengths(recording, timeline.end.0);
+    let (full, late) = gap_lengths(timeline, recording);
     if full > 0 {
         say("gap", format!("records are missing in {} of the recording, summed over CPUs", ms(full)));
     }
@@ -188,16 +188,28 @@ fn findings(
     findings
 }
 
-/// Summed length of gaps with lost records, and of those without function probes.
-fn gap_lengths(recording: &Recording, end_ns: u64) -> (u64, u64) {
+/// Summed length of gaps with lost records, and of those without function probes. A process that never got any misses
+/// none after its end.
+fn gap_lengths(timeline: &Timeline, recording: &Recording) -> (u64, u64) {
+    let end_ns = timeline.end.0;
+    let mut lived_until: FxHashMap<u32, u64> = FxHashMap::default();
+    for thread in &timeline.threads {
+        let end = lived_until.entry(thread.pid).or_insert(0);
+        *end = thread.end.0.max(*end);
+    }
     let mut lengths = (0u64, 0u64);
     for note in &recording.notes {
-        if let NoteKind::Gap { until_ns, reason, .. } = note.kind {
+        if let NoteKind::Gap { pid, until_ns, reason, .. } = note.kind {
             let from_ns = note.time_ns.max(recording.facts.start_ns);
             let length = until_ns.min(end_ns).saturating_sub(from_ns);
             match reason {
                 GapReason::RingFull => lengths.0 = lengths.0.saturating_add(length),
-                GapReason::ProbesNotYetAttached => lengths.1 = lengths.1.saturating_add(length),
+                GapReason::ProbesNotYetAttached => {
+                    let until_ns =
+                        if pid == 0 { end_ns } else { lived_until.get(&pid).copied().unwrap_or(0) };
+                    let lived = until_ns.saturating_sub(from_ns);
+                    lengths.1 = lengths.1.saturating_add(length.min(lived));
+                }
                 // What the threads did is whole; the loss counters tell.
                 GapReason::OperationsLost => {}
             }

@@ -1,6 +1,8 @@
 //! Lost records: what is unknown while they are missing, and what is not concluded from them.
 
-use super::check;
+use super::{PID, check, recording};
+use crate::event::{GapReason, Note, NoteKind};
+use crate::timeline::build;
 
 #[test]
 fn a_gap_leaves_unknown_what_ran_there_and_what_slept() {
@@ -43,4 +45,21 @@ fn lost_entries_do_not_make_functions_open_since_the_start() {
           stack: 50:g
         stray 1",
     );
+}
+
+/// A child that ended before it could be probed was said to have run without probes for the rest of the recording.
+#[test]
+fn a_process_without_probes_misses_no_calls_after_its_end() {
+    let mut recording = recording(
+        "A runs
+         2000000 0 A exits
+         2000000 0 A dies
+         end 9000000",
+    );
+    let reason = GapReason::ProbesNotYetAttached;
+    let kind = NoteKind::Gap { pid: PID, cpu: None, until_ns: u64::MAX, lost: 0, reason };
+    recording.notes.push(Note { time_ns: 500_000, kind });
+    let findings = build(&recording).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].text.starts_with("new processes ran 1.500 ms without"), "{findings:?}");
 }
