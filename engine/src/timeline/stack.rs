@@ -22,12 +22,21 @@ const OTHER_STACK_BYTES: u64 = 8 << 20;
 /// Stacks kept apart per thread; beyond that the oldest inactive one is forgotten.
 const MAX_STACKS: usize = 64;
 
+/// Frames that may come into view again with their stacks, for each event of the thread: far more than programs make,
+/// while a hostile recording could make memory grow by the square of its own size.
+const SHOWN_AGAIN_PER_EVENT: u64 = 32;
+/// The same at the beginning.
+const SHOWN_AGAIN: u64 = 1 << 16;
+
 /// The open frames of one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stacks {
     stacks: Vec<StackFact>,
     /// Indices in `stacks`; the frames in view are theirs, one after the other.
     active: Vec<usize>,
+    /// Entries and exits so far, and frames that came into view again.
+    events: u64,
+    shown_again: u64,
 }
 
 /// What a function exit told.
@@ -65,7 +74,7 @@ impl Stacks {
 
     /// Goes on from facts; the frames in view are written to the log.
     pub(super) fn resume(stacks: &[StackFact], active: &[u32], log: &mut StepLog<'_>) -> Stacks {
-        let mut resumed = Stacks { stacks: stacks.to_vec(), active: Vec::new() };
+        let mut resumed = Stacks { stacks: stacks.to_vec(), ..Stacks::default() };
         resumed.stacks.truncate(MAX_STACKS);
         for &index in active {
             let index = index as usize;
@@ -81,6 +90,7 @@ impl Stacks {
 
     /// A function starts.
     pub(super) fn enter(&mut self, function: FunctionId, stack_pointer: u64, log: &mut StepLog<'_>) {
+        self.events = self.events.saturating_add(1);
         let index = self.find(stack_pointer).unwrap_or_else(|| self.add());
         self.activate(index, log);
         let Some(stack) = self.stacks.get_mut(index) else { return };
@@ -94,6 +104,7 @@ impl Stacks {
 
     /// A function ends.
     pub(super) fn exit(&mut self, stack_pointer: u64, log: &mut StepLog<'_>) -> ExitOutcome {
+        self.events = self.events.saturating_add(1);
         let first_ever = self.stacks.is_empty();
         let found = self.find(stack_pointer);
         let index = found.unwrap_or_else(|| self.add());
@@ -177,7 +188,13 @@ impl Stacks {
             self.active.truncate(position + 1);
         } else {
             self.active.push(index);
-            if let Some(stack) = self.stacks.get(index) {
+            let most = SHOWN_AGAIN.saturating_add(self.events.saturating_mul(SHOWN_AGAIN_PER_EVENT));
+            if let Some(stack) = self.stacks.get_mut(index) {
+                self.shown_again = self.shown_again.saturating_add(stack.frames.len() as u64);
+                if self.shown_again > most {
+                    // Their exits will be strays, which are counted.
+                    stack.frames.clear();
+                }
                 stack.frames.iter().for_each(|frame| log.push(frame));
             }
         }
@@ -204,4 +221,32 @@ fn distance(stack: &StackFact, stack_pointer: u64) -> u64 {
     let high = stack.frames.first().map_or(stack.latest, |frame| frame.stack_pointer.max(stack.latest));
     let low = stack.frames.last().map_or(stack.latest, |frame| frame.stack_pointer.min(stack.latest));
     low.saturating_sub(stack_pointer).max(stack_pointer.saturating_sub(high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory grew by the square of the recording: 10,000 frames, to which a thread went back 10,000 times, made 10^8
+    /// steps.
+    #[test]
+    fn going_to_and_fro_between_deep_stacks_takes_bounded_memory() {
+        const MANY: u64 = 10_000;
+        let (first, deep) = (1 << 30, 1 << 40);
+        let (mut stacks, mut steps) = (Stacks::default(), Vec::new());
+        let mut log = StepLog { time: Timestamp(0), steps: &mut steps };
+        stacks.enter(1, first, &mut log);
+        (0..MANY).for_each(|n| stacks.enter(2, deep - 16 * n, &mut log));
+        for n in 0..MANY {
+            stacks.enter(3, first - 16, &mut log);
+            stacks.enter(4, deep - 16 * (MANY + n), &mut log);
+        }
+        let open = steps.iter().fold(0i64, |open, step| match step.kind {
+            StepKind::Enter(_) => open + 1,
+            StepKind::Leave => open - 1,
+            StepKind::Wake(_) | StepKind::Create(_) => open,
+        });
+        assert!(open > 0, "{open}");
+        assert!(steps.len() < 3_000_000, "{} steps", steps.len());
+    }
 }
