@@ -94,8 +94,13 @@ pub struct CpuCounters {
     pub unfolded: u64,
     /// Probe hits of a link that was being replaced.
     pub stale: u64,
+    /// Thread that the last switch took to this CPU, as the programs note it.
+    pub current: u64,
+    /// Times that a thread left this CPU that had not come, and one of the two was recorded: the kernel did not run
+    /// the program for a switch.
+    pub unseen_switches: u64,
     /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 10],
+    pub reserved: [u64; 8],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

@@ -6,7 +6,7 @@ use probe_abi::{Context, Exec, Exit, Fork, Kind, Rename};
 use crate::{
     filter, function,
     kernel::{Task, read_name},
-    ring,
+    ring, sched,
     settings::setting,
 };
 
@@ -48,6 +48,7 @@ pub fn sched_process_exec(arguments: BtfTracePointContext) -> i32 {
     let old_tid = arguments.arg::<u64>(1) as u32;
     function::forget_thread(old_tid);
     function::forget_thread(tid);
+    sched::current_is(tid);
     let comm = read_name(task.name());
     ring::write(Kind::Exec, Context::Task, time_ns, tid, pid, |header| Exec {
         header,

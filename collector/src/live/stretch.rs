@@ -112,6 +112,7 @@ fn since(now: LossCounts, before: LossCounts) -> LossCounts {
     LossCounts {
         dropped: now.dropped.saturating_sub(before.dropped),
         missed: now.missed.saturating_sub(before.missed),
+        unseen_switches: now.unseen_switches.saturating_sub(before.unseen_switches),
         late: now.late.saturating_sub(before.late),
         undecodable: now.undecodable.saturating_sub(before.undecodable),
         recursion_folded: now.recursion_folded.saturating_sub(before.recursion_folded),

@@ -24,6 +24,7 @@ impl Shared {
             total.folded = total.folded.saturating_add(one.folded);
             total.cut = total.cut.saturating_add(one.cut);
             total.unfolded = total.unfolded.saturating_add(one.unfolded);
+            total.unseen_switches = total.unseen_switches.saturating_add(one.unseen_switches);
             total.stale = total.stale.saturating_add(one.stale);
         }
         total
@@ -39,7 +40,13 @@ impl Shared {
     /// What the programs know; `late` and `undecodable` are found later.
     pub(crate) fn loss(&self, missed: u64) -> LossCounts {
         let total = self.cpu_totals();
-        LossCounts { dropped: total.dropped, missed, recursion_folded: total.folded, ..LossCounts::default() }
+        LossCounts {
+            dropped: total.dropped,
+            missed,
+            unseen_switches: total.unseen_switches,
+            recursion_folded: total.folded,
+            ..LossCounts::default()
+        }
     }
 }
 

@@ -198,12 +198,16 @@ pub struct LossCounts {
     pub late: u64,
     /// Bytes that were no record.
     pub undecodable: u64,
+    /// Switches of recorded threads that the kernel did not tell of, though nothing says why: a thread left a CPU
+    /// to which it had not come. What the timeline makes of each is a contradiction.
+    pub unseen_switches: u64,
     /// Left out on purpose: calls below the first open frame of the same function.
     pub recursion_folded: u64,
 }
 
 impl LossCounts {
-    /// Records that are missing and should not be (folded recursion is deliberate).
+    /// Records that are missing and should not be (folded recursion is deliberate). Switches that the kernel did
+    /// not tell of were never records: they show as contradictions and unknown time.
     pub fn lost(&self) -> u64 {
         self.dropped.saturating_add(self.missed).saturating_add(self.late).saturating_add(self.undecodable)
     }

@@ -149,10 +149,15 @@ fn findings(
             .iter()
             .map(|thread| thread.time_in(|state| state == unknown).0)
             .fold(0, u64::saturating_add);
+        let unseen = recording.facts.end.as_ref().map_or(0, |end| end.loss.unseen_switches);
+        let why = match unseen {
+            0 => String::new(),
+            unseen => format!(" (the kernel did not report {})", plural(unseen, "switch", "switches")),
+        };
         say(
             "contradiction",
             format!(
-                "in {places} a thread was not where its events had left it, so that at least one is missing: {} of thread time is unknown",
+                "in {places} a thread was not where its events had left it, so that at least one is missing{why}: {} of thread time is unknown",
                 ms(contradicted)
             ),
         );
