@@ -123,12 +123,16 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let keeper = Keeper { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
     let (feed, fed) = sync_channel(BATCHES);
     let keeper_news = news.clone();
-    let keeper = parts::spawn("keeper", news.clone(), (), move || keeper.run(&fed, &keeper_news))?;
+    let keeper = parts::spawn("keeper", news.clone(), (), move || {
+        parts::before_others();
+        keeper.run(&fed, &keeper_news)
+    })?;
 
     let (commands, orders) = channel();
     let pump_news = news.clone();
     let (source, end_threads) = (setup.source, setup.end_threads);
     let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
+        parts::before_others();
         pump::run(source, &orders, &feed, &pump_news, end_threads);
     })?;
 
