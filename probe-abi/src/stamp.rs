@@ -26,11 +26,12 @@ pub const ABI_STAMP: [u8; 24] = {
 };
 
 /// Every file of this crate that kernel and user side both depend on; a test compares it with the folder.
-const SOURCES: [(&str, &[u8]); 9] = [
+const SOURCES: [(&str, &[u8]); 10] = [
     ("call.rs", include_bytes!("call.rs")),
     ("control.rs", include_bytes!("control.rs")),
     ("function.rs", include_bytes!("function.rs")),
     ("header.rs", include_bytes!("header.rs")),
+    ("interpose.rs", include_bytes!("interpose.rs")),
     ("lib.rs", include_bytes!("lib.rs")),
     ("life.rs", include_bytes!("life.rs")),
     ("operation.rs", include_bytes!("operation.rs")),
