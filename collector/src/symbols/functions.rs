@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Largest symbol table and largest table of names read.
 const MAX_TABLE: u64 = 512 << 20;
+/// Most sections of linker stubs looked at; an honest file has three.
+const MAX_STUB_SECTIONS: usize = 16;
 /// Most function symbols accepted.
 const MAX_FUNCTIONS: usize = 2_000_000;
 
@@ -28,6 +30,8 @@ pub struct ModuleFunctions {
     source: SymbolSource,
     is_go: bool,
     outside: usize,
+    /// Sections of linker stubs.
+    stubs: Vec<Section>,
 }
 
 /// Which table the names came from.
@@ -102,6 +106,9 @@ impl ModuleFunctions {
         let module = name::safe_within(&module, 255);
         let is_go = elf.section(b".go.buildinfo").is_some() || elf.section(b".gopclntab").is_some();
         let debug = debug_file::find(&elf);
+        // Asked for at every jump, and a hostile file may have 65,000 sections.
+        let stubs = elf.sections.iter().filter(|section| section.name.starts_with(b".plt"));
+        let stubs = stubs.take(MAX_STUB_SECTIONS).cloned().collect();
         let mut functions = ModuleFunctions {
             elf,
             debug,
@@ -111,6 +118,7 @@ impl ModuleFunctions {
             source: SymbolSource::None,
             is_go,
             outside: 0,
+            stubs,
         };
         functions.read_symbols()?;
         Ok(functions)
@@ -194,7 +202,7 @@ impl ModuleFunctions {
 
     /// Whether the address lies in a section of linker stubs.
     pub fn is_plt(&self, address: u64) -> bool {
-        self.elf.sections.iter().any(|section| section.name.starts_with(b".plt") && section.contains(address))
+        self.stubs.iter().any(|section| section.contains(address))
     }
 
     pub(super) fn raw_name_bytes(&self, function: &Function) -> &[u8] {
