@@ -4,9 +4,10 @@ use super::cell::{duration, grouped};
 use super::style::{Paint, Style};
 use super::table;
 use crate::session::{Meta, SessionInfo};
-use engine::event::{LossCounts, NoteKind, Recording};
+use engine::event::{FunctionId, LossCounts, NoteKind, Recording};
 use engine::program::Program;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -70,10 +71,12 @@ impl Facts {
         let start = Some(recording.facts.start_ns).filter(|start| *start != 0).or_else(|| times().min());
         let end = recording.facts.end.as_ref().map(|end| end.end_ns).or_else(|| times().max());
         let duration_ns = start.zip(end).map_or(0, |(start, end)| end.saturating_sub(start));
-        let off = recording.notes.iter().map(|note| match &note.kind {
-            NoteKind::ProbesOff { functions, .. } => functions.len(),
-            _ => 0,
+        // A function that several processes run may have lost its probes more than once.
+        let off = recording.notes.iter().filter_map(|note| match &note.kind {
+            NoteKind::ProbesOff { functions, .. } => Some(functions),
+            NoteKind::Gap { .. } => None,
         });
+        let off: BTreeSet<FunctionId> = off.flatten().copied().collect();
         let gaps = recording.notes.iter().filter(|note| matches!(note.kind, NoteKind::Gap { .. }));
         let session = SessionFacts {
             format: format!("{}.{}", info.version.0, info.version.1),
@@ -95,7 +98,7 @@ impl Facts {
             processes: recording.facts.processes.len(),
             threads: recording.facts.threads.len(),
             functions: recording.facts.functions.len(),
-            probes_off: off.sum(),
+            probes_off: off.len(),
             gaps: gaps.count(),
             loss: recording.facts.end.as_ref().map(|end| end.loss),
         };
@@ -193,4 +196,21 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
 fn line(out: &mut impl Write, style: &Style, label: &str, text: &str) -> io::Result<()> {
     let label = format!("{label:<15} ");
     table::wrap(out, style, Paint::Plain, &label, &style.text(text), &" ".repeat(16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::event::Note;
+
+    #[test]
+    fn a_function_that_lost_its_probes_twice_is_one_function() {
+        let off = |time_ns, functions: &[FunctionId]| {
+            let rates = vec![1; functions.len()];
+            Note { time_ns, kind: NoteKind::ProbesOff { functions: functions.to_vec(), rates } }
+        };
+        let recording = Recording { notes: vec![off(1, &[3, 4]), off(2, &[4, 5])], ..Recording::default() };
+        let facts = Facts::of_session(&recording, &SessionInfo::default());
+        assert_eq!(facts.session.map(|session| session.probes_off), Some(3));
+    }
 }
