@@ -23,6 +23,8 @@ pub(super) struct Builder {
     pub(super) threads: Vec<Machine>,
     /// Thread id → index of the thread that has it now.
     pub(super) live: FxHashMap<u32, u32>,
+    /// Process → its threads since its last exec, dead ones included.
+    pub(super) by_process: FxHashMap<u32, Vec<u32>>,
     pub(super) cpus: Vec<Cpu>,
     pub(super) gaps: Gaps,
     pub(super) tally: Tally,
@@ -319,6 +321,7 @@ impl Builder {
             thread.gone(now_ns, &mut self.tally);
             self.off_all_cpus(old);
         }
+        self.by_process.entry(machine.out.pid).or_default().push(index);
         self.threads.push(machine);
         Some(index)
     }

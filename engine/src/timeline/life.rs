@@ -69,11 +69,11 @@ impl Builder {
     pub(super) fn exec(&mut self, exec: &Exec) {
         let Header { time_ns, tid, pid, cpu, .. } = exec.header;
         let caller = self.find(pid, exec.old_tid, true);
-        for index in 0..self.threads.len() {
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
+        // Not all threads there are: a build makes a process for each file, and each of them runs exec.
+        let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
+        for index in threads {
             if Some(index) != caller
                 && let Some(thread) = self.threads.get_mut(index as usize)
-                && thread.out.pid == pid
                 && !matches!(thread.now, Now::Dead)
             {
                 thread.gone(time_ns, &mut self.tally);
