@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod doctor;
+pub mod interpose;
 pub mod live;
 pub mod present;
 pub mod probe;

@@ -67,6 +67,9 @@ pub struct CaptureArguments {
     /// Size of each ring buffer, for example 8M [default: 16M]
     #[arg(long, value_name = "SIZE")]
     pub ring_size: Option<String>,
+    /// Record the command's locks from inside it, by a library put before its libc: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub interpose: String,
     /// Under sudo: run the command as root, not as the user behind sudo
     #[arg(long)]
     pub keep_root: bool,

@@ -7,6 +7,7 @@ use super::plan::{
     RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan,
 };
 use super::value;
+use crate::interpose::Wish;
 use std::path::PathBuf;
 
 /// Checks a command line; every error is a usage error.
@@ -96,6 +97,13 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             "leave out one of them: without uprobes no function is recorded",
         ));
     }
+    let interpose = interpose(&args.interpose)?;
+    if interpose == Wish::Always && matches!(target, TargetPlan::Attach { .. }) {
+        return Err(UserError::usage(
+            "--interpose always is about a command to start, but -p PID was given",
+            "a library can be put before libc only when a program starts: leave out --interpose",
+        ));
+    }
     for glob in args.functions.iter().chain(&args.exclude) {
         if glob.is_empty() {
             return Err(UserError::usage(
@@ -107,6 +115,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
     Ok(CapturePlan {
         target,
         children: args.children,
+        interpose,
         uprobes: !args.no_uprobes,
         selection: Selection {
             functions: args.functions,
@@ -117,6 +126,18 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
         depth: args.depth.map(|text| value::count("--depth", &text)).transpose()?,
         ring_bytes: args.ring_size.map(|text| value::ring_bytes("--ring-size", &text)).transpose()?,
     })
+}
+
+fn interpose(text: &str) -> Result<Wish, UserError> {
+    match text {
+        "auto" => Ok(Wish::Auto),
+        "always" => Ok(Wish::Always),
+        "never" => Ok(Wish::Never),
+        other => Err(UserError::usage(
+            format!("--interpose cannot be '{other}'"),
+            "it can be auto (the default), always or never",
+        )),
+    }
 }
 
 fn record_output(output: Option<PathBuf>) -> Result<Option<PathBuf>, UserError> {

@@ -1,5 +1,6 @@
 //! What is to be done, checked and without a trace of the command line library.
 
+use crate::interpose::Wish;
 use engine::report::Cpus;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -74,6 +75,8 @@ pub struct CapturePlan {
     pub max_rate_hz: Option<u64>,
     /// Record calls only down to this depth of probed functions (2001, section 3.2); at least 1. `None`: all.
     pub depth: Option<u32>,
+    /// Whether synchronization operations of a launched command are recorded from inside it.
+    pub interpose: Wish,
     /// Bytes of one ring buffer: a power of two of at least one page. `None`: the default of the probes.
     pub ring_bytes: Option<u32>,
 }

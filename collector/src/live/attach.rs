@@ -9,6 +9,7 @@
 
 use super::functions::{First, Functions};
 use super::kernel::Kernel;
+use super::locks::Locks;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
@@ -47,6 +48,8 @@ pub struct Attached {
     pub child: Option<GatedChild>,
     /// What was chosen and what was left out, one sentence for each program.
     pub remarks: Vec<String>,
+    /// How synchronization operations of a launched command are recorded, or why they are not.
+    pub locks: Option<String>,
 }
 
 /// A process of which to choose functions.
@@ -81,7 +84,10 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
                 options.stdout = ChildStream::File(output);
                 options.stderr = ChildStream::File(copy);
             }
-            attach_to_command(plan, Launch::gated(command, options)?)
+            let locks = Locks::choose(plan, command)?;
+            locks.tell(&mut options)?;
+            let child = Launch::gated(command, options)?;
+            attach_to_command(plan, child, locks)
         }
     }
 }
@@ -132,16 +138,18 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         subject: subject(&subjects, roots),
         name: subjects.first().map(|subject| subject.name.clone()).unwrap_or_default(),
         pids,
-        source: Kernel::new(capture),
+        source: Kernel::new(capture, None),
         facts,
         functions,
         child: None,
         remarks,
+        locks: None,
     })
 }
 
-fn attach_to_command(plan: &CapturePlan, child: GatedChild) -> Result<Attached, UserError> {
+fn attach_to_command(plan: &CapturePlan, child: GatedChild, locks: Locks) -> Result<Attached, UserError> {
     let pid = child.pid();
+    let (interposed, locks) = locks.start(pid);
     let path = PathBuf::from(child.command_name());
     let name = path.file_name().map(|name| crate::symbols::safe(&name.to_string_lossy())).unwrap_or_default();
     let subjects = [Subject { pid, name: name.clone(), binary: child.command_binary().map(PathBuf::from) }];
@@ -159,11 +167,12 @@ fn attach_to_command(plan: &CapturePlan, child: GatedChild) -> Result<Attached, 
         subject: subject(&subjects, 1),
         name,
         pids: vec![pid],
-        source: Kernel::new(capture),
+        source: Kernel::new(capture, interposed),
         facts,
         functions,
         child: Some(child),
         remarks,
+        locks: Some(locks),
     })
 }
 

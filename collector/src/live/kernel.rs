@@ -1,32 +1,46 @@
-//! The kernel as a source.
+//! The kernel as a source, and beside it what the target writes about itself.
 
 use super::{Drained, EventSource};
+use crate::interpose::Interposed;
 use crate::probe::{Capture, ProbeFunction, now_ns};
-use engine::event::{LossCounts, Note};
+use engine::event::{LossCounts, Note, PendingOperation};
 
 /// A capture that is running.
 pub struct Kernel {
     capture: Capture,
+    /// A launched command's own records; its rings are numbered behind the kernel's.
+    interposed: Option<Interposed>,
 }
 
 impl Kernel {
     /// Takes over a capture.
-    pub fn new(capture: Capture) -> Kernel {
-        Kernel { capture }
+    pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
+        Kernel { capture, interposed }
+    }
+
+    /// Whether the target writes records itself.
+    pub fn is_interposed(&self) -> bool {
+        self.interposed.is_some()
     }
 }
 
 impl EventSource for Kernel {
     fn rings(&self) -> usize {
-        self.capture.ring_count()
+        self.capture.ring_count() + self.interposed.as_ref().map_or(0, Interposed::ring_count)
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
         // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
         let before_ns = now_ns();
-        let records = self.capture.drain(sink);
-        let emptied = records < Capture::RING_TURN;
-        Drained { records, complete_to_ns: emptied.then_some(before_ns), more: !emptied, ended: false }
+        let mut records = self.capture.drain(sink);
+        let mut complete_to_ns = (records < Capture::RING_TURN).then_some(before_ns);
+        if let Some(interposed) = &mut self.interposed {
+            let first = self.capture.ring_count();
+            let (more, to_ns) = interposed.drain(&mut |ring, bytes| sink(first + ring, bytes));
+            records += more;
+            complete_to_ns = complete_to_ns.zip(to_ns).map(|(a, b)| a.min(b));
+        }
+        Drained { records, complete_to_ns, more: complete_to_ns.is_none(), ended: false }
     }
 
     fn take_notes(&mut self) -> Vec<Note> {
@@ -34,7 +48,13 @@ impl EventSource for Kernel {
     }
 
     fn loss(&mut self) -> LossCounts {
-        self.capture.loss()
+        let mut loss = self.capture.loss();
+        if let Some(interposed) = &self.interposed {
+            let (dropped, undecodable) = interposed.loss();
+            loss.dropped = loss.dropped.saturating_add(dropped);
+            loss.undecodable = loss.undecodable.saturating_add(undecodable);
+        }
+        loss
     }
 
     fn now_ns(&self) -> u64 {
@@ -50,7 +70,14 @@ impl EventSource for Kernel {
     }
 
     fn end(&mut self) -> u64 {
+        if let Some(interposed) = &self.interposed {
+            interposed.end();
+        }
         self.capture.end()
+    }
+
+    fn take_pending(&mut self) -> Vec<PendingOperation> {
+        self.interposed.as_mut().map(Interposed::take_pending).unwrap_or_default()
     }
 
     fn stop(self: Box<Self>) {

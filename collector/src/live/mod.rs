@@ -24,6 +24,7 @@ mod intake;
 mod keeper;
 mod kernel;
 mod keyboard;
+mod locks;
 mod message;
 mod parts;
 mod pump;

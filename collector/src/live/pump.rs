@@ -156,7 +156,8 @@ impl Pump {
         let loss = self.count(&mut *source, news);
         // Whoever does not listen any more has its own reason; detaching goes on.
         if hand_on(batch, feed, news).is_some() {
-            let _ = feed.send(Feed::End(WindowEnd { end_ns, threads, loss }));
+            let pending = source.take_pending();
+            let _ = feed.send(Feed::End(WindowEnd { end_ns, threads, loss, pending }));
         }
         source.stop();
     }

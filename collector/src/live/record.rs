@@ -17,14 +17,17 @@ use std::path::Path;
 
 /// Records until the target ends, the time is over or the user has enough; says on stderr what there is.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
-    let Attached { subject, name, pids, source, facts, functions, child, remarks } =
+    let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
         attach(&plan.capture, None)?;
     let clock = ClockAnchor::now(crate::target::monotonic_ns());
     let path = match &plan.output {
         Some(path) => path.clone(),
         None => default_name(&name, pids.first().copied().unwrap_or(0), clock.realtime_ns),
     };
-    let meta = meta(plan, &pids, clock);
+    let mut meta = meta(plan, &pids, clock);
+    if locks.is_some() {
+        meta.options.insert("interposed".to_owned(), source.is_interposed().to_string());
+    }
     let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Sessions };
     let mut writer = Writer::create(&path, overwrite, &meta)?;
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
@@ -72,6 +75,7 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     probed.extend(ended.more_functions.iter().cloned());
     let summary = RecordSummary {
         children: plan.capture.children,
+        locks,
         uprobes: plan.capture.uprobes,
         ..summary(subject, &ended, &path, &probed)
     };

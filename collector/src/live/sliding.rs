@@ -70,7 +70,7 @@ impl Sliding {
                 Some(next_ns.saturating_add(every_ns.max(1).saturating_mul(missed + 1)))
             }
         };
-        self.hand_over(WindowEnd { end_ns, threads: Vec::new(), loss });
+        self.hand_over(WindowEnd { end_ns, loss, ..WindowEnd::default() });
     }
 
     fn hand_over(&mut self, end: WindowEnd) {

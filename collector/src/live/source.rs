@@ -1,7 +1,7 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
 use crate::probe::ProbeFunction;
-use engine::event::{LossCounts, Note};
+use engine::event::{LossCounts, Note, PendingOperation};
 
 /// A source of kernel records.
 pub trait EventSource: Send {
@@ -30,6 +30,11 @@ pub trait EventSource: Send {
 
     /// Records nothing more, and says from when on. What was recorded before can still be drained.
     fn end(&mut self) -> u64;
+
+    /// What threads were in the middle of at the end, as far as the source knows.
+    fn take_pending(&mut self) -> Vec<PendingOperation> {
+        Vec::new()
+    }
 
     /// Detaches.
     fn stop(self: Box<Self>);

@@ -32,6 +32,8 @@ pub struct RecordSummary {
     pub refused: usize,
     /// Function probes were asked for.
     pub uprobes: bool,
+    /// How synchronization operations of a launched command were recorded, or why they were not.
+    pub locks: Option<String>,
     /// Children were recorded, too.
     pub children: bool,
     /// The command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
@@ -51,6 +53,9 @@ impl RecordSummary {
         let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
         line("lost", paint, &self.lost_text(lost))?;
         line("probes", Paint::Plain, &self.probes_text())?;
+        if let Some(locks) = &self.locks {
+            line("locks", Paint::Plain, locks)?;
+        }
         let file = self.file.display();
         line("file", Paint::Plain, &format!("{file}, {}", bytes(self.file_bytes)))?;
         if let Some(command) = &self.runs_on {

@@ -41,8 +41,9 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
             return Err(error);
         }
     };
-    let Attached { subject, pids, source, facts, functions, child, remarks, .. } = attached;
-    for remark in remarks.iter().filter(|_| plan.once) {
+    let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } = attached;
+    let locks = locks.map(|how| format!("locks: {how}"));
+    for remark in remarks.iter().chain(&locks).filter(|_| plan.once) {
         say(style::for_stderr().text(remark));
     }
     let screen = if plan.once {

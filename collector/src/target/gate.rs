@@ -25,6 +25,9 @@ pub(super) const READY: u8 = b'R';
 
 /// Longest path accepted, as in the kernel.
 const MAX_PATH: u32 = 4096;
+/// Most variables that are set, and the longest value: that of the kernel.
+const MAX_VARIABLES: u32 = 16;
+const MAX_VALUE: u32 = 128 << 10;
 
 /// What the hidden subcommand does. Returns only if the command could not be run, with longpole's exit code: 127
 /// not found, 126 not executable, 125 anything else.
@@ -40,6 +43,8 @@ pub(super) struct Release {
     pub program: PathBuf,
     /// Whom to become before that.
     pub user: Option<SudoUser>,
+    /// What to put into its environment. Not into the gate's own: that is longpole.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Release {
@@ -52,6 +57,11 @@ impl Release {
             message.extend(number.to_le_bytes());
         }
         message.extend(path);
+        message.extend(u32::try_from(self.environment.len()).map_err(io::Error::other)?.to_le_bytes());
+        for text in self.environment.iter().flat_map(|(name, value)| [name, value]) {
+            message.extend(u32::try_from(text.len()).map_err(io::Error::other)?.to_le_bytes());
+            message.extend(text.as_bytes());
+        }
         to.write_all(&message)
     }
 
@@ -60,16 +70,40 @@ impl Release {
         from.read_exact(&mut header)?;
         let number =
             |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        if number(9) > MAX_PATH {
-            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        let program = PathBuf::from(read_text(&mut from, number(9), MAX_PATH)?);
+        let mut environment = Vec::new();
+        let variables = read_number(&mut from)?;
+        if variables > MAX_VARIABLES {
+            return Err(io::Error::from_raw_os_error(libc::E2BIG));
         }
-        let mut path = vec![0u8; number(9) as usize];
-        from.read_exact(&mut path)?;
+        for _ in 0..variables {
+            let mut text = || {
+                let length = read_number(&mut from)?;
+                read_text(&mut from, length, MAX_VALUE)
+            };
+            environment.push((text()?, text()?));
+        }
         Ok(Release {
-            program: PathBuf::from(OsString::from_vec(path)),
+            program,
+            environment,
             user: (header[0] == 1).then(|| SudoUser { uid: number(1), gid: number(5) }),
         })
     }
+}
+
+fn read_number(mut from: impl Read) -> io::Result<u32> {
+    let mut bytes = [0u8; 4];
+    from.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn read_text(mut from: impl Read, length: u32, most: u32) -> io::Result<OsString> {
+    if length > most {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    let mut text = vec![0u8; length as usize];
+    from.read_exact(&mut text)?;
+    Ok(OsString::from_vec(text))
 }
 
 /// Why the gate could not become the command.
@@ -141,6 +175,7 @@ fn exec(release: &Release, command: &[OsString]) -> io::Error {
         let name = OsStr::from_bytes(account.name.as_bytes());
         program.env("HOME", &account.home).env("USER", name).env("LOGNAME", name);
     }
+    program.envs(release.environment.iter().map(|(name, value)| (name, value)));
     program.exec()
 }
 
@@ -151,7 +186,8 @@ mod tests {
     #[test]
     fn messages_come_back_as_they_went() {
         for user in [None, Some(SudoUser { uid: 1000, gid: 0x0102_0304 })] {
-            let release = Release { program: PathBuf::from("/bin/a b"), user };
+            let environment = vec![("A".into(), "x y".into()), ("LD_PRELOAD".into(), OsString::new())];
+            let release = Release { program: PathBuf::from("/bin/a b"), user, environment };
             let mut bytes = Vec::new();
             release.write(&mut bytes).unwrap();
             assert_eq!(Release::read(&bytes[..]).unwrap(), release);

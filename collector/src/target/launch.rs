@@ -8,7 +8,7 @@ use crate::symbols::safe;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,10 @@ pub struct LaunchOptions {
     pub stderr: ChildStream,
     /// The program that knows `__gate`: longpole itself.
     pub gate_program: PathBuf,
+    /// Descriptors of ours that the command inherits under the same numbers. They must stay open until then.
+    pub inherited: Vec<RawFd>,
+    /// What is put into the command's environment, beside what is in ours.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Default for LaunchOptions {
@@ -48,6 +52,8 @@ impl Default for LaunchOptions {
             stdout: ChildStream::Inherit,
             stderr: ChildStream::Inherit,
             gate_program: PathBuf::from("/proc/self/exe"),
+            inherited: Vec::new(),
+            environment: Vec::new(),
         }
     }
 }
@@ -163,13 +169,14 @@ impl Launch {
         let mut gate = Command::new(&options.gate_program);
         gate.arg0("longpole").arg(gate::SUBCOMMAND).arg(fd.to_string()).arg("--").args(command);
         gate.stdin(options.stdin).stdout(options.stdout).stderr(options.stderr);
-        // SAFETY: between fork and exec the closure makes one fcntl call, which is async-signal-safe.
+        let inherited = options.inherited;
+        // SAFETY: between fork and exec the closure makes only fcntl calls, which are async-signal-safe.
         unsafe {
-            gate.pre_exec(move || keep_open(fd));
+            gate.pre_exec(move || std::iter::once(&fd).chain(&inherited).try_for_each(|fd| keep_open(*fd)));
         }
         let child = gate.spawn().map_err(gate_error)?;
         drop(theirs);
-        let release = Release { program, user };
+        let release = Release { program, user, environment: options.environment };
         let mut gated = GatedChild { child, socket: Some(ours), release, name, binary };
         gated.wait_until_ready()?;
         Ok(gated)

@@ -184,6 +184,30 @@ pub struct WindowEnd {
     pub threads: Vec<ThreadFact>,
     /// Records that did not make it.
     pub loss: LossCounts,
+    /// Synchronization operations that threads were in the middle of, or had been when they ended: what a thread waits
+    /// for in a deadlock. Only of programs whose C library's functions were recorded from inside.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingOperation>,
+}
+
+/// A synchronization operation that had not come back; the fields are those of [`probe_abi::Operation`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PendingOperation {
+    /// Host process id.
+    pub pid: u32,
+    /// Host thread id.
+    pub tid: u32,
+    /// When it began (`CLOCK_MONOTONIC` nanoseconds).
+    pub began_ns: u64,
+    /// Address of the object.
+    pub object: u64,
+    /// The mutex of a condition wait.
+    pub second: u64,
+    /// Return address of the call.
+    pub caller: u64,
+    /// A [`probe_abi::SyncOperation`] as a number.
+    pub operation: u16,
 }
 
 /// Records that did not make it, by reason.

@@ -10,7 +10,7 @@ mod window;
 
 pub use facts::{
     Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts, Note, NoteKind,
-    ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
+    PendingOperation, ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_waits};

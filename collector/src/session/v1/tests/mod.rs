@@ -7,8 +7,8 @@ mod writing;
 use super::Writer;
 use crate::session::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
-    Facts, FunctionFact, GapReason, LossCounts, Note, NoteKind, ProcessFact, Recording, ThreadFact,
-    ThreadState, WindowEnd,
+    Facts, FunctionFact, GapReason, LossCounts, Note, NoteKind, PendingOperation, ProcessFact, Recording,
+    ThreadFact, ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -67,6 +67,13 @@ fn end() -> WindowEnd {
         end_ns: 1_000,
         threads: facts().threads,
         loss: LossCounts { dropped: 5, ..LossCounts::default() },
+        pending: vec![PendingOperation {
+            pid: 1,
+            tid: 2,
+            began_ns: 3,
+            object: 4,
+            ..PendingOperation::default()
+        }],
     }
 }
 

@@ -1,0 +1,56 @@
+//! Whether a command's synchronization operations are recorded from inside.
+
+use super::command::{CLibrary, Obstacle, Wish, c_library};
+use super::library::has_library;
+use std::path::Path;
+
+/// What was chosen, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// From inside. `first`: libraries that insist on coming before all others.
+    Inside {
+        /// Names for the front of `LD_PRELOAD`.
+        first: Vec<String>,
+    },
+    /// Not, because.
+    Not(String),
+}
+
+/// What to do about a command: `binary` is the ELF file that will run, if that can be told.
+pub fn decide(wish: Wish, scheduler_only: bool, binary: Option<&Path>) -> Choice {
+    let because = |reason: &str| Choice::Not(reason.to_owned());
+    match wish {
+        Wish::Never => return because("--interpose never"),
+        Wish::Auto if scheduler_only => return because("--no-uprobes asks for scheduler events only"),
+        Wish::Auto | Wish::Always => {}
+    }
+    if !has_library() {
+        return because("this longpole was built without the library for it");
+    }
+    let Some(binary) = binary else {
+        return because("it cannot be told which program the command runs");
+    };
+    match c_library(binary) {
+        Ok(CLibrary { first, .. }) => Choice::Inside { first },
+        Err(Obstacle(reason)) => Choice::Not(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_is_heard_first() {
+        let shell = Some(Path::new("/bin/sh"));
+        assert_eq!(decide(Wish::Never, false, shell), Choice::Not("--interpose never".into()));
+        assert!(
+            matches!(decide(Wish::Auto, true, shell), Choice::Not(reason) if reason.contains("--no-uprobes"))
+        );
+        if has_library() {
+            assert_eq!(decide(Wish::Auto, false, shell), Choice::Inside { first: Vec::new() });
+            assert_eq!(decide(Wish::Always, true, shell), Choice::Inside { first: Vec::new() });
+            assert!(matches!(decide(Wish::Always, false, None), Choice::Not(_)));
+        }
+    }
+}

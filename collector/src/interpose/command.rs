@@ -1,0 +1,208 @@
+//! Which C library a command's file will load, and whether a library can be put before it.
+
+use object::LittleEndian;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
+use object::{ReadCache, ReadRef as _};
+use std::ffi::CString;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What the user has asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wish {
+    /// Where it can be done.
+    #[default]
+    Auto,
+    /// An error where it cannot.
+    Always,
+    /// No.
+    Never,
+}
+
+/// Largest dynamic section and C library that are read.
+const MOST_DYNAMIC: u64 = 1 << 20;
+const MOST_LIBRARY: u64 = 64 << 20;
+
+/// A C library that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CLibrary {
+    /// `glibc` or `musl`.
+    pub name: &'static str,
+    /// Names of libraries that the program links and that end it if another comes before them.
+    pub first: Vec<String>,
+}
+
+/// Why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle(pub String);
+
+fn obstacle<T>(reason: impl Into<String>) -> Result<T, Obstacle> {
+    Err(Obstacle(reason.into()))
+}
+
+/// Looks at an executable file.
+///
+/// # Errors
+/// Nothing can be put before its C library, or that is not known.
+pub fn c_library(binary: &Path) -> Result<CLibrary, Obstacle> {
+    let unreadable = |error: std::io::Error| Obstacle(format!("the program cannot be read: {error}"));
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(binary).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if !metadata.is_file() {
+        return obstacle("the program is no regular file");
+    }
+    if metadata.mode() & (libc::S_ISUID | libc::S_ISGID) != 0 {
+        return obstacle("the program is set-uid or set-gid: nothing may be put before its libraries");
+    }
+    if has_capabilities(binary) {
+        return obstacle("the program has file capabilities: nothing may be put before its libraries");
+    }
+    let wants =
+        Wants::read(&file).ok_or_else(|| Obstacle("the program is no ELF file of this machine".into()))?;
+    let Some(interpreter) = wants.interpreter else {
+        return obstacle("the program is statically linked: no library can be put before its libc");
+    };
+    let loader = interpreter.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let first = wants.needed.iter().filter(|name| insists_on_being_first(name)).cloned().collect();
+    if loader.starts_with("ld-musl-") {
+        return Ok(CLibrary { name: "musl", first });
+    }
+    if !loader.starts_with("ld-linux") {
+        return obstacle(format!("its loader {} is not known", crate::symbols::safe_path(&interpreter)));
+    }
+    let threads = wants.needed.iter().any(|name| name == "libpthread.so.0");
+    match threads_are_in_libc(&interpreter) {
+        Some(true) => {}
+        Some(false) if threads => {}
+        Some(false) => return obstacle("its C library is older than 2.34, and it does not link libpthread"),
+        None => return obstacle("its C library cannot be found beside its loader"),
+    }
+    Ok(CLibrary { name: "glibc", first })
+}
+
+/// The sanitizers' libraries look whether they come first, and end the program if not.
+fn insists_on_being_first(name: &str) -> bool {
+    ["libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so"].iter().any(|known| name.starts_with(known))
+}
+
+/// Whether glibc has its thread functions in libc itself, as since 2.34; `None` if its file is not found.
+fn threads_are_in_libc(interpreter: &Path) -> Option<bool> {
+    let folder = std::fs::canonicalize(interpreter).ok()?.parent()?.to_owned();
+    let path = folder.join("libc.so.6");
+    let metadata =
+        std::fs::metadata(&path).ok().filter(|data| data.is_file() && data.len() <= MOST_LIBRARY)?;
+    let bytes = std::fs::read(&path).ok().filter(|bytes| bytes.len() as u64 <= metadata.len())?;
+    // The name of the version that this change has brought.
+    const VERSION: &[u8] = b"\0GLIBC_2.34\0";
+    Some(bytes.windows(VERSION.len()).any(|window| window == VERSION))
+}
+
+/// What a program's file asks the loader for.
+#[derive(Debug, Default)]
+struct Wants {
+    interpreter: Option<PathBuf>,
+    needed: Vec<String>,
+}
+
+impl Wants {
+    /// `None`: this is not a program that this machine runs as its own.
+    fn read(file: &File) -> Option<Wants> {
+        let cache = ReadCache::new(std::io::BufReader::new(file));
+        let header = FileHeader64::<LittleEndian>::parse(&cache).ok()?;
+        let endian = header.endian().ok()?;
+        let machine = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
+        if header.e_machine(endian) != machine {
+            return None;
+        }
+        let segments = header.program_headers(endian, &cache).ok()?;
+        let mut wants = Wants::default();
+        for segment in segments {
+            if let Ok(Some(path)) = segment.interpreter(endian, &cache) {
+                wants.interpreter = Some(PathBuf::from(std::ffi::OsStr::from_bytes(path)));
+            }
+        }
+        let dynamic = segments
+            .iter()
+            .filter(|segment| segment.p_filesz(endian) <= MOST_DYNAMIC)
+            .find_map(|segment| segment.dynamic(endian, &cache).ok().flatten())
+            .unwrap_or_default();
+        let value = |tag: elf::DynamicTag| {
+            dynamic.iter().find(|entry| entry.tag(endian) == tag).map(|entry| entry.val(endian))
+        };
+        let (Some(strings), Some(size)) = (value(elf::DT_STRTAB), value(elf::DT_STRSZ)) else {
+            return Some(wants);
+        };
+        // From the address of the names to their place in the file.
+        let place =
+            segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD).find_map(|segment| {
+                let inside = strings.checked_sub(segment.p_vaddr(endian))?;
+                (inside < segment.p_filesz(endian)).then(|| inside.checked_add(segment.p_offset(endian)))?
+            });
+        let names = place.and_then(|place| (&cache).read_bytes_at(place, size.min(MOST_DYNAMIC)).ok());
+        for entry in dynamic.iter().filter(|entry| entry.tag(endian) == elf::DT_NEEDED) {
+            let at = usize::try_from(entry.val(endian)).unwrap_or(usize::MAX);
+            let name = names.and_then(|names| names.get(at..)?.split(|&byte| byte == 0).next());
+            wants.needed.extend(name.and_then(|name| std::str::from_utf8(name).ok()).map(str::to_owned));
+        }
+        Some(wants)
+    }
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    let name = c"security.capability";
+    // SAFETY: both are NUL-ended; no bytes are asked for, only how many there are.
+    unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_shell_has_a_c_library_and_a_script_has_none() {
+        let shell = c_library(Path::new("/bin/sh")).expect("known");
+        assert_eq!(shell.first, Vec::<String>::new());
+        let folder = tempfile::tempdir().expect("folder");
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/bin/sh\n").expect("written");
+        let why = c_library(&script).expect_err("a script").0;
+        assert!(why.contains("no ELF file"), "{why}");
+        assert!(c_library(Path::new("/dev/null")).expect_err("a device").0.contains("no regular file"));
+        assert!(c_library(Path::new("/nonexistent")).expect_err("nothing").0.contains("cannot be read"));
+    }
+
+    #[test]
+    fn rights_of_the_file_forbid_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let copy = folder.path().join("sh");
+        std::fs::copy("/bin/sh", &copy).expect("copied");
+        for mode in [0o4755, 0o2755] {
+            std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(mode)).expect("mode");
+            let why = c_library(&copy).expect_err("rights").0;
+            assert!(why.contains("set-uid or set-gid"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_no_panic() {
+        let whole = std::fs::read("/bin/sh").expect("file");
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("cut");
+        for length in (0..4096).step_by(61).chain([whole.len() / 2, whole.len() - 1]) {
+            std::fs::write(&path, &whole[..length]).expect("written");
+            let _ = c_library(&path);
+        }
+    }
+
+    #[test]
+    fn sanitizers_come_first() {
+        assert!(insists_on_being_first("libasan.so.8") && insists_on_being_first("libtsan.so.2"));
+        assert!(!insists_on_being_first("libubsan.so.1") && !insists_on_being_first("libc.so.6"));
+    }
+}

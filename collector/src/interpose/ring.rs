@@ -1,0 +1,201 @@
+//! Reading one ring.
+
+use super::shared::Shared;
+use engine::event::PendingOperation;
+use probe_abi::interpose::{Phase, RECORD_WORDS, RingWord};
+use probe_abi::{Context, Header, Kind, Operation};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use zerocopy::FromBytes;
+
+/// After this many records the writer learns that there is room again.
+const ROOM_EVERY: u64 = 256;
+
+/// What is known of a ring from reading it. Only what lies in our own memory is believed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ring {
+    /// Its thread: `pid << 32 | tid`; 0 = none has been seen.
+    pub owner: u64,
+    /// Places read.
+    tail: u64,
+    /// Places that were taken when the last turn looked.
+    last_head: u64,
+    /// A place is being written, and was not yet taken at this time: what will stand there is newer.
+    pub writing_since_ns: Option<u64>,
+    /// Bytes that were no record of its thread.
+    pub undecodable: u64,
+    /// Places that were taken and never filled.
+    pub torn: u64,
+    /// Something has come since somebody looked whether the thread lives.
+    pub active: bool,
+}
+
+/// One turn at a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Emptied {
+    /// Everything that was there when the turn began.
+    Yes,
+    /// There is more.
+    More,
+}
+
+/// How a ring is read.
+pub(super) struct Turn<'a> {
+    pub shared: &'a Shared,
+    /// Number of the ring.
+    pub number: usize,
+    /// The clock before anything of this turn was read.
+    pub before_ns: u64,
+    /// The same of the turn before this one.
+    pub last_ns: u64,
+    /// At most this many records.
+    pub most: u64,
+}
+
+impl Turn<'_> {
+    fn control(&self, word: usize) -> &AtomicU64 {
+        self.shared.word(self.shared.layout().control(self.number) + word)
+    }
+}
+
+impl Ring {
+    /// Hands over what is there. `clock` is asked again for records that are newer than the turn.
+    pub fn read(
+        &mut self,
+        turn: &Turn<'_>,
+        clock: &mut dyn FnMut() -> u64,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> (u64, Emptied) {
+        // Whoever has taken a place has taken the ring before.
+        let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
+        self.see_owner(turn);
+        let last_head = std::mem::replace(&mut self.last_head, head);
+        let taken = head.wrapping_sub(self.tail);
+        if taken == 0 {
+            self.writing_since_ns = None;
+            return (0, Emptied::Yes);
+        }
+        self.active = true;
+        if taken > turn.shared.layout().ring_records as u64 {
+            // No writer of ours does that: the target has written over it. Nothing there means anything.
+            self.undecodable = self.undecodable.saturating_add(1);
+            self.tail = head;
+            turn.control(RingWord::TAIL).store(head, Ordering::Release);
+            return (0, Emptied::Yes);
+        }
+        let mut newest_ns = turn.before_ns;
+        let mut records = 0;
+        let mut waiting = false;
+        for _ in 0..taken.min(turn.most) {
+            let first = turn.shared.layout().place(turn.number, self.tail);
+            if turn.shared.word(first).load(Ordering::Acquire) == 0 {
+                waiting = true;
+                break;
+            }
+            let mut words = [0u64; RECORD_WORDS];
+            for (offset, word) in words.iter_mut().enumerate() {
+                *word = turn.shared.word(first + offset).load(Ordering::Relaxed);
+            }
+            turn.shared.word(first).store(0, Ordering::Release);
+            self.tail = self.tail.wrapping_add(1);
+            if self.tail.is_multiple_of(ROOM_EVERY) {
+                turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
+            }
+            if words[0] > newest_ns {
+                newest_ns = clock();
+            }
+            let bytes: [u8; RECORD_WORDS * 8] = zerocopy::transmute!(words.map(u64::to_le));
+            if is_record(&bytes, self.owner, newest_ns) {
+                sink(&bytes);
+                records += 1;
+            } else {
+                self.undecodable = self.undecodable.saturating_add(1);
+            }
+        }
+        turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
+        // Behind what had been taken by then: it was taken since.
+        let new = self.tail.wrapping_sub(last_head) < 1 << 63;
+        self.writing_since_ns = match self.writing_since_ns {
+            _ if !waiting => None,
+            Some(since_ns) if !new => Some(since_ns),
+            _ => Some(turn.last_ns),
+        };
+        let emptied = if waiting || records >= taken { Emptied::Yes } else { Emptied::More };
+        (records, emptied)
+    }
+
+    /// Takes note of the thread that has the ring.
+    pub fn see_owner(&mut self, turn: &Turn<'_>) {
+        if self.owner == 0 {
+            self.owner = turn.control(RingWord::OWNER).load(Ordering::Acquire);
+        }
+    }
+
+    /// Whether everything that was written has been read.
+    pub fn is_empty(&self, turn: &Turn<'_>) -> bool {
+        turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail
+    }
+
+    /// Gives up the place that is being written, if somebody has gone on behind it or nobody can fill it any more.
+    pub fn give_up(&mut self, turn: &Turn<'_>, owner_is_gone: bool) {
+        let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
+        let next = turn.shared.layout().place(turn.number, self.tail.wrapping_add(1));
+        let gone_on = head.wrapping_sub(self.tail) > 1 && turn.shared.word(next).load(Ordering::Acquire) != 0;
+        if head != self.tail && (owner_is_gone || gone_on) {
+            self.torn = self.torn.saturating_add(1);
+            self.tail = self.tail.wrapping_add(1);
+            turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
+            self.writing_since_ns = None;
+        }
+    }
+
+    /// Records that found no room.
+    pub fn dropped(shared: &Shared, number: usize) -> u64 {
+        let control = shared.layout().control(number);
+        let head = shared.word(control + RingWord::HEAD).load(Ordering::Acquire);
+        let attempts = shared.word(control + RingWord::ATTEMPTS).load(Ordering::Acquire);
+        // Between counting the attempt and taking the place it is one too many; a nonsense number is none.
+        Some(attempts.wrapping_sub(head)).filter(|&dropped| dropped < 1 << 48).unwrap_or(0)
+    }
+
+    /// Lets another thread have the ring. Its thread must be gone and everything have been read.
+    pub fn free(&mut self, shared: &Shared, number: usize) {
+        let control = shared.layout().control(number);
+        shared.word(control + RingWord::PHASE).store(Phase::Idle as u64, Ordering::Relaxed);
+        self.owner = 0;
+        self.active = false;
+        self.writing_since_ns = None;
+        shared.word(control + RingWord::OWNER).store(0, Ordering::Release);
+    }
+
+    /// What its thread is in the middle of.
+    pub fn pending(&self, shared: &Shared, number: usize) -> Option<PendingOperation> {
+        let control = shared.layout().control(number);
+        let word = |word: usize| shared.word(control + word).load(Ordering::Relaxed);
+        let before = shared.word(control + RingWord::PHASE).load(Ordering::Acquire);
+        let pending = PendingOperation {
+            pid: (self.owner >> 32) as u32,
+            tid: self.owner as u32,
+            began_ns: word(RingWord::BEGAN),
+            object: word(RingWord::OBJECT),
+            second: word(RingWord::SECOND),
+            caller: word(RingWord::CALLER),
+            operation: u16::try_from(word(RingWord::OPERATION)).unwrap_or(u16::MAX),
+        };
+        fence(Ordering::Acquire);
+        let same = word(RingWord::PHASE) == before;
+        (self.owner != 0 && same && before as u8 == Phase::Inside as u8).then_some(pending)
+    }
+}
+
+/// Whether this is what the library in that thread can have written by then.
+fn is_record(bytes: &[u8], owner: u64, newest_ns: u64) -> bool {
+    let Ok((operation, _)) = Operation::read_from_prefix(bytes) else { return false };
+    let header = &operation.header;
+    let whose = u64::from(header.pid) << 32 | u64::from(header.tid);
+    header.kind == Kind::Operation as u8
+        && header.context == Context::Task as u8
+        && header.cpu == Header::NO_CPU
+        && whose == owner
+        && header.time_ns <= newest_ns
+        && operation.began_ns <= header.time_ns
+}

@@ -1,0 +1,146 @@
+//! One interposed command: what it is given, and what comes back.
+
+use super::place::Place;
+use super::rings::{Rings, Turned};
+use super::shared::Shared;
+use crate::probe::now_ns;
+use engine::event::PendingOperation;
+use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout, SharedWord};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// Threads alive at the same time that can be recorded.
+const RINGS: usize = 16_384;
+/// Records of one thread's ring unless asked otherwise: at a million a second, 16 ms.
+const RING_RECORDS: usize = 16_384;
+const RECORD_BYTES: usize = size_of::<probe_abi::Operation>();
+
+/// The memory or the library's file could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot prepare what is put before the command's libc: {0}")]
+pub struct InterposeError(#[from] io::Error);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Interposed {
+    rings: Rings,
+    place: Place,
+    first: Vec<String>,
+}
+
+impl Interposed {
+    /// Prepares everything; nothing is recorded yet. `ring_bytes`: of one thread's ring; `children`: of the command, too.
+    ///
+    /// # Errors
+    /// There is no memory, or no folder for the library.
+    pub fn new(
+        first: Vec<String>,
+        ring_bytes: Option<u32>,
+        children: bool,
+    ) -> Result<Interposed, InterposeError> {
+        let records = ring_bytes.map_or(RING_RECORDS, |bytes| {
+            let records = (bytes as usize / RECORD_BYTES).clamp(1024, 1 << 17);
+            1 << records.ilog2()
+        });
+        let layout = SharedLayout::new(RINGS, records).ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
+        let shared = Shared::new(layout)?;
+        shared.word(SharedWord::CHILDREN).store(u64::from(children), Ordering::Release);
+        Ok(Interposed { rings: Rings::new(shared), place: Place::new()?, first })
+    }
+
+    /// The descriptor that the command has to inherit.
+    pub fn descriptor(&self) -> RawFd {
+        self.rings.shared.descriptor()
+    }
+
+    /// What the command's environment must have; `preloaded` is its `LD_PRELOAD` so far. Its own libraries stay in front:
+    /// some insist on it.
+    ///
+    /// # Errors
+    /// The shared memory cannot be asked for its number.
+    pub fn environment(
+        &self,
+        preloaded: Option<&OsStr>,
+    ) -> Result<Vec<(OsString, OsString)>, InterposeError> {
+        let mut list = OsString::new();
+        let own = preloaded.filter(|list| !list.is_empty());
+        let names = self.first.iter().map(OsStr::new).chain(own).chain([self.place.path().as_os_str()]);
+        for name in names {
+            if !list.is_empty() {
+                list.push(":");
+            }
+            list.push(name);
+        }
+        let variable = self.rings.shared.variable()?;
+        Ok(vec![("LD_PRELOAD".into(), list), (SHARED_VARIABLE.into(), variable.into())])
+    }
+
+    /// Records from now on, in this process and, if wanted, its children.
+    pub fn start(&self, pid: u32) {
+        let shared = &self.rings.shared;
+        shared.word(SharedWord::ROOT_PID).store(u64::from(pid), Ordering::Release);
+        shared.word(SharedWord::RECORDING).store(1, Ordering::Release);
+    }
+
+    /// Records nothing more. What has been written can still be drained.
+    pub fn end(&self) {
+        self.rings.shared.word(SharedWord::RECORDING).store(0, Ordering::Release);
+    }
+
+    /// Number of rings that have been in use.
+    pub fn ring_count(&self) -> usize {
+        self.rings.count()
+    }
+
+    /// Hands the records that are there to `sink`, with the number of their ring. Never waits. The number of records, and
+    /// up to when all have been handed over, if the rings were emptied.
+    pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {
+        let Turned { records, complete_to_ns } = self.rings.drain(&mut now_ns, &mut lives, sink);
+        (records, complete_to_ns)
+    }
+
+    /// Records that did not fit, and bytes that were none.
+    pub fn loss(&self) -> (u64, u64) {
+        (self.rings.dropped(), self.rings.undecodable())
+    }
+
+    /// What threads are in the middle of, or were when they ended.
+    pub fn take_pending(&mut self) -> Vec<PendingOperation> {
+        self.rings.take_pending()
+    }
+}
+
+impl Drop for Interposed {
+    fn drop(&mut self) {
+        self.end();
+        // Whoever has it may still start programs, which inherit the wish to load it and would complain.
+        if is_mapped_anywhere(self.place.path()) {
+            tracing::info!("{} stays: the command still has it", self.place.path().display());
+            self.place.leave();
+        }
+    }
+}
+
+fn is_mapped_anywhere(path: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    let own = OsString::from(std::process::id().to_string());
+    processes
+        .filter_map(Result::ok)
+        .filter(|entry| is_number(&entry.file_name()) && entry.file_name() != own)
+        .filter_map(|entry| std::fs::read(entry.path().join("maps")).ok())
+        .any(|maps| {
+            maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(path.as_os_str().as_encoded_bytes()))
+        })
+}
+
+/// Whether a thread is there and not just a zombie.
+fn lives(pid: u32, tid: u32) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")) else { return false };
+    // The state follows the name, which is in parentheses and may hold any byte.
+    let state = stat.iter().rposition(|&byte| byte == b')').and_then(|at| stat.get(at + 2));
+    !matches!(state, None | Some(b'Z' | b'X' | b'x'))
+}

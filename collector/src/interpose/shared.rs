@@ -1,0 +1,146 @@
+//! The memory that is shared with the target, as [`probe_abi::interpose`] lays it out.
+//!
+//! The target may write anything into it, at any time, and is not trusted: what is read here is checked where it is
+//! used. It cannot make it smaller: the file is sealed, so that no access of ours can fail.
+
+use probe_abi::interpose::{SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Descriptors below are what programs use, and close when they tidy up.
+const HIGH_DESCRIPTOR: RawFd = 700;
+
+/// Shared memory of our own, mapped.
+#[derive(Debug)]
+pub(super) struct Shared {
+    start: NonNull<AtomicU64>,
+    layout: SharedLayout,
+    file: File,
+}
+
+// SAFETY: the mapping belongs to no thread, and all access is atomic.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    /// Makes it, with all rings free. Memory is used only where something is written.
+    pub fn new(layout: SharedLayout) -> io::Result<Shared> {
+        let file = memory_file()?;
+        let bytes = layout.words() * 8;
+        file.set_len(bytes as u64)?;
+        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+        // SAFETY: fcntl with F_ADD_SEALS takes a number and changes only the file.
+        succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+        let file = high(file)?;
+        // SAFETY: a new mapping at an address of the kernel's choice, of a descriptor that is open.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let shared = Shared { start, layout, file };
+        for (word, value) in [
+            (SharedWord::VERSION, SHARED_VERSION),
+            (SharedWord::RINGS, layout.rings as u64),
+            (SharedWord::RING_RECORDS, layout.ring_records as u64),
+            (SharedWord::MAGIC, SHARED_MAGIC),
+        ] {
+            shared.word(word).store(value, Ordering::Release);
+        }
+        Ok(shared)
+    }
+
+    /// What lies where.
+    pub fn layout(&self) -> SharedLayout {
+        self.layout
+    }
+
+    /// A word; indices come from the layout.
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        let index = index.min(self.layout.words() - 1);
+        // SAFETY: inside the mapping.
+        let word = unsafe { self.start.add(index) };
+        // SAFETY: the mapping is page-aligned and lives as long as `self`; the file behind it cannot shrink, and everybody
+        // who has it writes words.
+        unsafe { word.as_ref() }
+    }
+
+    /// The descriptor that the command inherits.
+    pub fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// What the command's environment says about it.
+    pub fn variable(&self) -> io::Result<String> {
+        let metadata = self.file.metadata()?;
+        Ok(format!("{}:{}:{}", self.descriptor(), metadata.dev(), metadata.ino()))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, which nothing refers to any more. It can only fail for an address that was
+        // never mapped.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.layout.words() * 8) };
+    }
+}
+
+fn memory_file() -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is NUL-ended.
+    let descriptor = unsafe { libc::memfd_create(c"longpole".as_ptr(), flags) };
+    succeeded(descriptor)?;
+    // SAFETY: a new descriptor that nobody else knows.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// The same file under a descriptor that programs seldom touch, if the limit allows it.
+fn high(file: File) -> io::Result<File> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills one `rlimit`, which is there.
+    succeeded(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    let most = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX);
+    let from = HIGH_DESCRIPTOR.min(most / 2);
+    // SAFETY: fcntl with F_DUPFD_CLOEXEC takes a number and makes a new descriptor.
+    let descriptor = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, from) };
+    if descriptor < 0 {
+        return Ok(file);
+    }
+    // SAFETY: a new descriptor that nobody else knows.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+fn succeeded(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_cannot_be_made_smaller_and_says_who_it_is() {
+        let layout = SharedLayout::new(4, 1024).expect("layout");
+        let shared = Shared::new(layout).expect("shared memory");
+        assert!(shared.file.set_len(4096).is_err());
+        assert_eq!(shared.file.metadata().expect("metadata").len(), layout.words() as u64 * 8);
+        assert_eq!(shared.word(SharedWord::RINGS).load(Ordering::Relaxed), 4);
+        let numbers = shared.variable().expect("text");
+        assert!(numbers.starts_with(&format!("{}:", shared.descriptor())) && numbers.split(':').count() == 3);
+        // The last word is there; one behind it is not touched.
+        shared.word(layout.words() - 1).store(7, Ordering::Relaxed);
+        assert_eq!(shared.word(usize::MAX).load(Ordering::Relaxed), 7);
+    }
+}

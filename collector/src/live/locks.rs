@@ -1,0 +1,67 @@
+//! How a launched command's synchronization operations are recorded: the one place that decides it, so that no
+//! operation is ever recorded in two ways.
+
+use crate::cli::UserError;
+use crate::cli::plan::CapturePlan;
+use crate::interpose::{Choice, Interposed, Wish, decide};
+use crate::target::{LaunchOptions, binary_of, resolve};
+use std::ffi::OsString;
+
+/// The decision about a command.
+pub struct Locks {
+    how: Result<Interposed, String>,
+}
+
+impl Locks {
+    /// Looks at the command and prepares what is needed.
+    ///
+    /// # Errors
+    /// The command does not exist, or `--interpose always` cannot be done.
+    pub fn choose(plan: &CapturePlan, command: &[OsString]) -> Result<Locks, UserError> {
+        let search = std::env::var_os("PATH");
+        let program =
+            resolve(command.first().map(OsString::as_os_str).unwrap_or_default(), search.as_deref())?;
+        let binary = binary_of(&program, search.as_deref());
+        let choice = decide(plan.interpose, !plan.uprobes, binary.as_deref());
+        let how = match choice {
+            Choice::Not(reason) => Err(reason),
+            Choice::Inside { first } => {
+                Interposed::new(first, plan.ring_bytes, plan.children).map_err(|error| error.to_string())
+            }
+        };
+        match how {
+            Err(reason) if plan.interpose == Wish::Always => Err(UserError::runtime(
+                format!("the command's locks cannot be recorded from inside: {reason}"),
+                "leave out --interpose always: longpole then records what the scheduler shows",
+            )),
+            how => Ok(Locks { how }),
+        }
+    }
+
+    /// Puts what the command has to know into the options it is launched with.
+    ///
+    /// # Errors
+    /// The outside world fails.
+    pub fn tell(&self, options: &mut LaunchOptions) -> Result<(), UserError> {
+        if let Ok(interposed) = &self.how {
+            let preloaded = std::env::var_os("LD_PRELOAD");
+            let environment = interposed
+                .environment(preloaded.as_deref())
+                .map_err(|error| UserError::runtime(error.to_string(), "add --interpose never"))?;
+            options.environment.extend(environment);
+            options.inherited.push(interposed.descriptor());
+        }
+        Ok(())
+    }
+
+    /// Records from now on in this process; says what to tell the user.
+    pub fn start(self, pid: u32) -> (Option<Interposed>, String) {
+        match self.how {
+            Ok(interposed) => {
+                interposed.start(pid);
+                (Some(interposed), "recorded from inside the command (a library before its libc)".to_owned())
+            }
+            Err(reason) => (None, format!("as the scheduler shows them: {reason}")),
+        }
+    }
+}
