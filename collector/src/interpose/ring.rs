@@ -7,8 +7,8 @@ use probe_abi::{Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
 
-/// After this many records the writer learns that there is room again.
-const ROOM_EVERY: u64 = 256;
+/// After this many records the writer learns that there is room again: a page of them.
+const ROOM_EVERY: u64 = 64;
 
 /// What is known of a ring from reading it. Only what lies in our own memory is believed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +49,8 @@ pub(super) struct Turn<'a> {
     pub last_ns: u64,
     /// At most this many records.
     pub most: u64,
+    /// Memory that has been read is given back, unless the thread is busy and needs it again at once.
+    pub frugal: bool,
 }
 
 impl Turn<'_> {
@@ -98,6 +100,11 @@ impl Ring {
             turn.shared.word(first).store(0, Ordering::Release);
             self.tail = self.tail.wrapping_add(1);
             if self.tail.is_multiple_of(ROOM_EVERY) {
+                if turn.frugal && taken < turn.shared.layout().ring_records as u64 / 32 {
+                    // The writer keeps away from this page until it learns that it has been read.
+                    let first = turn.shared.layout().place(turn.number, self.tail.wrapping_sub(ROOM_EVERY));
+                    turn.shared.give_back_page(first);
+                }
                 turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
             }
             if words[0] > newest_ns {

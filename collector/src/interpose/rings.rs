@@ -20,6 +20,8 @@ const DOUBT_NS: u64 = 20_000_000;
 const MOST_PER_RING: u64 = 16_384;
 /// Threads in one turn of which it is looked whether they live: each is a system call.
 const LOOKS: usize = 64;
+/// Up to so many rings all memory that they have ever used is kept.
+const GENEROUS: usize = 32;
 /// Operations of ended threads that are kept.
 const MOST_PENDING: usize = 10_000;
 
@@ -65,10 +67,11 @@ impl Rings {
         let last_ns = std::mem::replace(&mut self.last_ns, before_ns);
         let next = self.shared.word(SharedWord::NEXT_RING).load(Ordering::Acquire);
         self.notice_new(next);
+        let frugal = self.rings.len() > GENEROUS;
         let mut complete_to_ns = Some(before_ns);
         let mut total = 0;
         for (number, ring) in self.rings.iter_mut().enumerate() {
-            let turn = Turn { shared: &self.shared, number, before_ns, last_ns, most: MOST_PER_RING };
+            let turn = Turn { shared: &self.shared, number, before_ns, last_ns, most: MOST_PER_RING, frugal };
             let (records, emptied) = ring.read(&turn, clock, &mut |bytes| sink(number, bytes));
             total += records;
             if let Some(since_ns) = ring.writing_since_ns
@@ -107,7 +110,8 @@ impl Rings {
             self.next_look = (self.next_look + 1) % self.rings.len();
             let number = self.next_look;
             let Some(ring) = self.rings.get_mut(number) else { return };
-            let turn = Turn { shared: &self.shared, number, before_ns: 0, last_ns: 0, most: 0 };
+            let turn =
+                Turn { shared: &self.shared, number, before_ns: 0, last_ns: 0, most: 0, frugal: false };
             // It may have been taken without anything written yet.
             ring.see_owner(&turn);
             if ring.owner == 0 || std::mem::take(&mut ring.active) || ring.writing_since_ns.is_some() {

@@ -77,6 +77,15 @@ impl Shared {
         unsafe { word.as_ref() }
     }
 
+    /// Gives the page of memory that begins with this word back to the system; all words in it are 0 from now on. If that
+    /// does not work it only stays in use.
+    pub fn give_back_page(&self, first: usize) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let Ok(at) = libc::off_t::try_from(first.saturating_mul(8)) else { return };
+        // SAFETY: fallocate takes numbers; our mapping shows zeroes there afterwards.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, 4096) };
+    }
+
     /// The descriptor that the command inherits.
     pub fn descriptor(&self) -> RawFd {
         self.file.as_raw_fd()

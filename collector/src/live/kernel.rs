@@ -4,6 +4,7 @@ use super::{Drained, EventSource};
 use crate::interpose::Interposed;
 use crate::probe::{Capture, ProbeFunction, now_ns};
 use engine::event::{LossCounts, Note, PendingOperation};
+use std::time::Duration;
 
 /// A capture that is running.
 pub struct Kernel {
@@ -74,6 +75,11 @@ impl EventSource for Kernel {
             interposed.end();
         }
         self.capture.end()
+    }
+
+    fn longest_pause(&self) -> Duration {
+        // A thread that does nothing but operations fills its ring in some 8 ms.
+        Duration::from_millis(if self.interposed.is_some() { 5 } else { 50 })
     }
 
     fn take_pending(&mut self) -> Vec<PendingOperation> {

@@ -38,7 +38,6 @@ pub type EndThreads = Box<dyn FnOnce(&[u32]) -> Vec<ThreadFact> + Send>;
 /// Records in one turn that make the next one come sooner, or later if there were fewer.
 const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_millis(50);
 /// Between two looks at the loss counters: each is a few system calls.
 const COUNTS_EVERY: Duration = Duration::from_millis(250);
 /// A source that brings records faster than they can be taken is cut off after this long.
@@ -110,7 +109,7 @@ impl Pump {
             self.counted = Some(Instant::now());
             self.count(source, news);
         }
-        self.interval = next_interval(self.interval, drained.records);
+        self.interval = next_interval(self.interval, drained.records, source.longest_pause());
         Some(match drained {
             _ if drained.ended => Turn::Ended,
             _ if drained.more => Turn::More,
@@ -163,8 +162,8 @@ impl Pump {
     }
 }
 
-/// Ten to fifty milliseconds: shorter while much comes, so that rings do not fill; longer while little does.
-fn next_interval(last: Duration, records: usize) -> Duration {
+/// Ten milliseconds, if that is not too long for the source, to what is: shorter while much comes, so that rings do not fill; longer while little does.
+fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration {
     let next = if records > TARGET_PER_TURN {
         last / 2
     } else if records < TARGET_PER_TURN / 4 {
@@ -172,7 +171,7 @@ fn next_interval(last: Duration, records: usize) -> Duration {
     } else {
         last
     };
-    next.clamp(SHORTEST, LONGEST)
+    next.clamp(SHORTEST.min(longest), longest)
 }
 
 fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message>) -> Option<()> {
@@ -218,18 +217,23 @@ mod tests {
     use super::*;
     use engine::event::Recording;
 
+    const LONGEST: Duration = Duration::from_millis(50);
+
     #[test]
     fn turns_come_sooner_under_load_and_later_when_idle_within_bounds() {
         let mut interval = LONGEST;
         for _ in 0..10 {
-            interval = next_interval(interval, 1_000_000);
+            interval = next_interval(interval, 1_000_000, LONGEST);
         }
         assert_eq!(interval, SHORTEST);
         for _ in 0..10 {
-            interval = next_interval(interval, 0);
+            interval = next_interval(interval, 0, LONGEST);
         }
         assert_eq!(interval, LONGEST);
-        assert_eq!(next_interval(interval, TARGET_PER_TURN / 2), interval);
+        assert_eq!(next_interval(interval, TARGET_PER_TURN / 2, LONGEST), interval);
+        let short = Duration::from_millis(5);
+        assert_eq!(next_interval(interval, 0, short), short);
+        assert_eq!(next_interval(short, 1_000_000, short), short);
     }
 
     /// The functions of a program that a short-lived child was the first to run had no names in the recording, though

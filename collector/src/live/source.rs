@@ -2,6 +2,7 @@
 
 use crate::probe::ProbeFunction;
 use engine::event::{LossCounts, Note, PendingOperation};
+use std::time::Duration;
 
 /// A source of kernel records.
 pub trait EventSource: Send {
@@ -30,6 +31,11 @@ pub trait EventSource: Send {
 
     /// Records nothing more, and says from when on. What was recorded before can still be drained.
     fn end(&mut self) -> u64;
+
+    /// The longest pause between two turns after which its rings may be full.
+    fn longest_pause(&self) -> Duration {
+        Duration::from_millis(50)
+    }
 
     /// What threads were in the middle of at the end, as far as the source knows.
     fn take_pending(&mut self) -> Vec<PendingOperation> {
