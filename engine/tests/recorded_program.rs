@@ -74,25 +74,25 @@ fn a_wait_cut_by_the_end_of_the_window_is_not_guessed() {
 
 #[test]
 fn waits_are_called_by_what_is_known_of_their_end() {
+    let call = |number| Call { number, argument1: 0, argument0: 5 };
+    let inside = |number, by| Wait { reason: WaitReason::of(1, call(number)), ..external(by) };
+    let (read, poll, clock_nanosleep, futex) = (0, 7, 230, 202);
     let cases = [
-        (external(External::HardIrq), "io 10 timer or device interrupt"),
-        (external(External::SoftIrq), "io 10 network, device or timer"),
+        (external(External::HardIrq), "io 10 interrupt"),
+        (external(External::SoftIrq), "io 10 deferred interrupt"),
         (external(External::Task), "io 10 another process"),
         (external(External::NotSeen), "io 10 wake-up not seen"),
-        (
-            Wait {
-                reason: WaitReason::Kernel { task_state: 2, call: Call::NONE },
-                ..external(External::HardIrq)
-            },
-            "io 10 device",
-        ),
-        (
-            Wait {
-                reason: WaitReason::Futex(FutexFact { word: 64, operation: 128 }),
-                ..external(External::HardIrq)
-            },
-            "sleep 10",
-        ),
+        (inside(read, External::Device), "io 10 device"),
+        (inside(read, External::Block), "io 10 disk"),
+        (inside(read, External::Network), "io 10 network"),
+        (inside(read, External::Task), "io 10 data from another process"),
+        (inside(read, External::Timer), "io 10 timer"),
+        (inside(poll, External::Network), "io 10 idle"),
+        (inside(poll, External::Timer), "io 10 idle"),
+        (inside(clock_nanosleep, External::Timer), "sleep 10"),
+        (inside(clock_nanosleep, External::Signal), "io 10 signal"),
+        (inside(futex, External::Timer), "sleep 10"),
+        (inside(futex, External::Signal), "io 10 signal"),
     ];
     for (wait, wanted) in cases {
         let mut one = thread(1, &[(0, State::Blocked(0)), (10, RUNNING)]);
@@ -250,7 +250,7 @@ fn functions_open_at_the_start_get_the_time_before_the_first_step() {
     one.base_stacks = vec![base(0, 0, 1), base(1, 70, 2)];
     let program = from_timeline(&timeline(vec![one]));
     let [f1, f2] = ["function #1", "function #2"].map(|name| format!("call {name}"));
-    let device = "io 10 timer or device interrupt";
+    let device = "io 10 interrupt";
     let want = [&f1, "exec 30", device, "exec 10", "ret", "exec 10", &f2, "exec 20", "ret", "exec 10"];
     assert_eq!(operations(&program), want);
 }

@@ -99,8 +99,12 @@ pub struct CpuCounters {
     /// Times that a thread left this CPU that had not come, and one of the two was recorded: the kernel did not run
     /// the program for a switch.
     pub unseen_switches: u64,
+    /// The hardware interrupt that is being served, as a [`crate::Cause`].
+    pub hard_cause: u64,
+    /// The soft interrupt that was served last, as a [`crate::Cause`].
+    pub soft_cause: u64,
     /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 8],
+    pub reserved: [u64; 6],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

@@ -31,7 +31,7 @@ pub use header::{Context, Header, Kind};
 pub use life::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncOperation};
 pub use record::{DecodeError, Record};
-pub use sched::{Switch, SwitchFlags, Waking, WakingFlags};
+pub use sched::{Cause, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
 
 /// Bumped whenever a record's bytes change meaning. Stored in every session file.

@@ -53,10 +53,53 @@ pub struct Waking {
     /// Number of the system call by which the current thread wakes; [`Call::NONE`]'s if it is in none, or was
     /// merely interrupted.
     pub waker_call: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// A [`Cause`] as a number: which interrupt it was, in interrupt context.
+    pub cause: u32,
     /// The system call in which the wakee sleeps, or was about to; [`Call::NONE`] if it does not.
     pub wakee_call: Call,
+}
+
+/// Which interrupt wakes.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// None, or one that nothing told of (a message from another CPU).
+    None = 0,
+    /// A high-resolution timer, or the timer wheel's soft interrupt.
+    Timer = 1,
+    /// A device's hardware interrupt.
+    Device = 2,
+    /// The network's soft interrupts.
+    Network = 3,
+    /// The block devices' soft interrupt.
+    Block = 4,
+    /// Any other soft interrupt.
+    Soft = 5,
+}
+
+impl Cause {
+    /// The cause of a number; one from a newer writer is `None`.
+    pub const fn from_number(number: u32) -> Cause {
+        match number {
+            1 => Cause::Timer,
+            2 => Cause::Device,
+            3 => Cause::Network,
+            4 => Cause::Block,
+            5 => Cause::Soft,
+            _ => Cause::None,
+        }
+    }
+
+    /// The cause that a soft interrupt's number stands for (`include/linux/interrupt.h`: an order that has not
+    /// changed since Linux 2.6).
+    pub const fn of_soft_interrupt(number: u32) -> Cause {
+        match number {
+            1 | 8 => Cause::Timer,
+            2 | 3 => Cause::Network,
+            4 | 5 => Cause::Block,
+            _ => Cause::Soft,
+        }
+    }
 }
 
 /// Bits of [`Waking::flags`].

@@ -9,6 +9,7 @@
 mod context;
 mod filter;
 mod function;
+mod interrupt;
 mod kernel;
 mod life;
 mod memory;

@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{Call, Context, CpuCounters, Kind, Switch, SwitchFlags, Waking, WakingFlags};
 
-use crate::{context::context, filter, kernel::Task, memory, ring};
+use crate::{context::context, filter, interrupt, kernel::Task, memory, ring};
 
 /// A CPU goes from one thread to another. Arguments: `bool preempt`, `prev`, `next`, `unsigned prev_state`.
 #[btf_tracepoint(function = "sched_switch")]
@@ -129,7 +129,7 @@ fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
         flags,
         wakee_state,
         waker_call,
-        reserved: 0,
+        cause: interrupt::cause(context),
         wakee_call,
     });
 }

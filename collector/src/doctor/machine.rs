@@ -9,7 +9,7 @@ pub const UPROBE_MULTI: &str = "bpf_uprobe_multi_link_attach";
 /// See [`UPROBE_MULTI`].
 pub const RING_BUFFER: &str = "bpf_ringbuf";
 /// Tracepoints that the kernel programs are attached to.
-pub const TRACEPOINTS: [&str; 8] = [
+pub const TRACEPOINTS: [&str; 13] = [
     "sched_switch",
     "sched_waking",
     "sched_wakeup_new",
@@ -18,6 +18,11 @@ pub const TRACEPOINTS: [&str; 8] = [
     "sched_process_exit",
     "sched_process_free",
     "task_rename",
+    "irq_handler_entry",
+    "irq_handler_exit",
+    "hrtimer_expire_entry",
+    "hrtimer_expire_exit",
+    "softirq_entry",
 ];
 
 /// A machine as it matters to longpole.

@@ -10,13 +10,18 @@ use super::error::{ProbeError, ProbeErrorKind};
 pub(crate) type Link = Box<dyn Send>;
 
 /// Where programs of the same names go. An end comes before its start, so that no pair begins without being ended.
-const TRACEPOINTS: [&str; 8] = [
+const TRACEPOINTS: [&str; 13] = [
     "sched_process_free",
     "sched_process_exit",
     "sched_process_exec",
     "sched_process_fork",
     "task_rename",
     "sched_wakeup_new",
+    "irq_handler_exit",
+    "irq_handler_entry",
+    "hrtimer_expire_exit",
+    "hrtimer_expire_entry",
+    "softirq_entry",
     "sched_waking",
     "sched_switch",
 ];

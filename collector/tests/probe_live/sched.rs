@@ -1,6 +1,6 @@
 //! Who runs, and who woke whom.
 
-use probe_abi::{Call, Context, Record, SwitchFlags, WakingFlags, futex_operation};
+use probe_abi::{Call, Cause, Context, Record, SwitchFlags, WakingFlags, futex_operation};
 
 use crate::support::{GATE, compile, live, record};
 
@@ -38,6 +38,7 @@ int main(void) {
 /// System call numbers of x86-64.
 const READ: u32 = 0;
 const FUTEX: u32 = 202;
+const CLOCK_NANOSLEEP: u32 = 230;
 
 /// Every wake that the futex calls say they made is there once, from the thread and the call that made it, and
 /// says which word the sleeper waited for.
@@ -192,8 +193,97 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
     assert_eq!(wakes.iter().filter(as_task).count(), 0, "wakes by a thread that has woken no one");
     for waking in wakes.iter().filter(|waking| waking.flags & WakingFlags::NEW == 0) {
         assert_eq!(waking.header.context, Context::HardIrq as u8);
+        assert_eq!(Cause::from_number(waking.cause), Cause::Timer);
+        assert_eq!(waking.wakee_call.number, CLOCK_NANOSLEEP);
         assert_ne!(waking.wakee_state & 3, 0, "it slept");
     }
+}
+
+/// What the network brings to a thread is the network's, also where its soft interrupt runs on the back of a busy
+/// thread that has nothing to do with it; a signal is told from a time limit.
+#[test]
+fn network_and_signals_are_told_from_threads() {
+    let Some(_turn) = live("network_and_signals_are_told_from_threads") else { return };
+    let source = format!(
+        "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
+        r#"
+        #include <arpa/inet.h>
+        #include <errno.h>
+        #include <pthread.h>
+        #include <signal.h>
+        #include <stdatomic.h>
+        #include <stdio.h>
+        #include <string.h>
+        #include <sys/socket.h>
+        #include <sys/syscall.h>
+        #include <sys/time.h>
+        #include <sys/wait.h>
+        #include <time.h>
+        enum { MESSAGES = 211 };
+        static _Atomic int done;
+        volatile long sink;
+        static int receiver;
+        static void *receive(void *argument) {
+            (void)argument;
+            printf("%ld\n", (long)syscall(SYS_gettid));
+            char byte;
+            for (int i = 0; i < MESSAGES; i++) recv(receiver, &byte, 1, 0);
+            atomic_store(&done, 1);
+            return 0;
+        }
+        static void nothing(int number) { (void)number; }
+        int main(void) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(0, &one);
+            sched_setaffinity(0, sizeof one, &one);
+            receiver = socket(AF_INET, SOCK_DGRAM, 0);
+            struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+            socklen_t size = sizeof here;
+            if (bind(receiver, (void *)&here, size) || getsockname(receiver, (void *)&here, &size)) return 1;
+            gate();
+            pid_t sender = fork();
+            if (sender == 0) {
+                int out = socket(AF_INET, SOCK_DGRAM, 0);
+                for (int i = 0; i < MESSAGES; i++) {
+                    struct timespec nap = { 0, 1000000 };
+                    nanosleep(&nap, 0);
+                    sendto(out, "x", 1, 0, (void *)&here, sizeof here);
+                }
+                _exit(0);
+            }
+            pthread_t thread;
+            pthread_create(&thread, 0, receive, 0);
+            while (!atomic_load(&done)) sink++;
+            pthread_join(thread, 0);
+            waitpid(sender, 0, 0);
+            /* A signal of the process's own timer ends a sleep. */
+            signal(SIGALRM, nothing);
+            struct itimerval alarm = { .it_value.tv_usec = 20000 };
+            setitimer(ITIMER_REAL, &alarm, 0);
+            struct timespec nap = { 5, 0 };
+            return nanosleep(&nap, 0) == -1 && errno == EINTR ? 0 : 2;
+        }"#
+    );
+    let program = compile("c", &source, &[]);
+    let recorded = record(&program, &[]);
+    let receiver: u32 = recorded.outcome.stdout.trim().parse().expect("thread id");
+    let wakings = || {
+        recorded.records.iter().filter_map(|record| match record {
+            Record::Waking(waking) if waking.flags & WakingFlags::NEW == 0 && waking.wakee_state != 0 => {
+                Some(waking)
+            }
+            _ => None,
+        })
+    };
+    let mut by_network = 0;
+    for waking in wakings().filter(|waking| waking.wakee_tid == receiver) {
+        assert_ne!(waking.header.context, Context::Task as u8, "no thread of the process has woken it");
+        by_network += u32::from(Cause::from_number(waking.cause) == Cause::Network);
+    }
+    assert!(by_network > 100, "{by_network} of 211 messages found a sleeping receiver");
+    let signals = wakings().filter(|w| w.wakee_tid == recorded.pid && w.flags & WakingFlags::SIGNAL != 0);
+    assert!(signals.count() >= 1, "the timer's signal");
 }
 
 /// A thread that goes to sleep leaves its user stack pointer behind; switches chain without a gap on each CPU.

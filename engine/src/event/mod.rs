@@ -2,6 +2,7 @@
 //!
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
+mod call;
 mod facts;
 mod futex;
 pub mod order;
@@ -13,6 +14,7 @@ pub use facts::{
     PendingOperation, ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
+pub use call::{CallKind, call_kind};
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_waits};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use window::Window;

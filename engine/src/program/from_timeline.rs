@@ -6,7 +6,7 @@
 //! | `Running` | `exec` of that length, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
-//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out |
+//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping until a time |
 //! | `Blocked` at the window's end | nothing: nobody knows what it waits for |
 //! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
 //! | first waking of a new thread | `create` |
@@ -21,7 +21,7 @@
 
 use super::names;
 use super::{EdgeId, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
-use crate::event::FunctionId;
+use crate::event::{CallKind, FunctionId};
 use crate::report::{Finding, Trust};
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{self, Birth, External, State, Step, StepKind, Timeline, Wake};
@@ -219,7 +219,7 @@ impl<'a> Translator<'a> {
                     self.write(script, Operation::Await(edge));
                 }
             }
-            Wake::External(External::HardIrq | External::SoftIrq) if wait.timed_out() => {
+            Wake::External(External::Timer) if wait.timed_out() || wait.kind() == CallKind::Sleep => {
                 let length = self.length(length_ns);
                 self.write(script, Operation::Sleep(length));
             }

@@ -1,6 +1,6 @@
 //! Names of threads, functions, devices and edges of a recorded program: unique, and saying what is known.
 
-use crate::event::{FunctionFact, FunctionId, futex_name};
+use crate::event::{CallKind, FunctionFact, FunctionId, futex_name};
 use crate::program::Function;
 use crate::timeline::{External, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
@@ -106,23 +106,39 @@ pub(super) fn edge(number: u32, wait: Option<&Wait>) -> String {
 
 /// Name of what a thread waited for when no thread of the recording ended the wait.
 pub(super) fn device(wait: &Wait) -> &'static str {
-    const UNINTERRUPTIBLE: u32 = 2;
     let Wake::External(external) = wait.wake else { return UNKNOWN };
-    let in_device_wait =
-        matches!(wait.reason, WaitReason::Kernel { task_state, .. } if task_state & UNINTERRUPTIBLE != 0);
+    if wait.is_idle() {
+        return IDLE;
+    }
     match external {
-        External::HardIrq | External::SoftIrq if in_device_wait => "device",
-        External::HardIrq => "timer or device interrupt",
-        External::SoftIrq => "network, device or timer",
+        External::Timer => "timer",
+        External::Network => "network",
+        External::Block => "disk",
+        External::Device => "device",
+        External::HardIrq => "interrupt",
+        External::SoftIrq => "deferred interrupt",
         External::Nmi => "non-maskable interrupt",
         External::Signal => "signal",
-        External::Idle => "idle task",
-        External::Task => "another process",
+        // Kernel threads finish what the disk began.
+        External::Task | External::Idle => match wait.kind() {
+            CallKind::Read | CallKind::Receive => "data from another process",
+            CallKind::Write | CallKind::Send => "room for data",
+            CallKind::Sync => "disk",
+            CallKind::Connect => "connection",
+            CallKind::Completion => "completion",
+            CallKind::Child => "child process",
+            CallKind::FileLock => "file lock",
+            CallKind::Sleep | CallKind::Signal => "signal",
+            CallKind::Futex | CallKind::Poll | CallKind::Accept | CallKind::Other => "another process",
+        },
         External::UnknownContext => "unknown waker",
         External::BeforeWindow => "woken before the window",
         External::NotSeen => "wake-up not seen",
     }
 }
+
+/// Device name of the wait of a thread that has nothing to do.
+pub(super) const IDLE: &str = "idle";
 
 /// Device name of time of which nothing is known.
 pub(super) const UNKNOWN: &str = "unknown";

@@ -2,7 +2,7 @@
 //! order.
 
 use probe_abi::{
-    Call, Context, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Switch, SwitchFlags,
+    Call, Cause, Context, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Switch, SwitchFlags,
     Waking, WakingFlags,
 };
 
@@ -85,6 +85,12 @@ impl Scribe {
     pub(super) fn waking(&mut self, at: Place, wakee: u32, wakee_state: u32, new: bool, wakee_call: Call) {
         let header = self.header(Kind::Waking, at);
         let tracked = if at.tid == 0 { 0 } else { WakingFlags::WAKER_TRACKED };
+        // The generator knows no interrupts but timers, and devices without a name.
+        let cause = match at.context {
+            Context::HardIrq if wakee_call.number == crate::event::FUTEX_CALL => Cause::Timer,
+            Context::HardIrq | Context::SoftIrq => Cause::Device,
+            _ => Cause::None,
+        };
         self.write(Record::Waking(Waking {
             header,
             wakee_tid: wakee,
@@ -92,7 +98,7 @@ impl Scribe {
             flags: tracked | if new { WakingFlags::NEW } else { 0 },
             wakee_state,
             waker_call: Call::NONE.number,
-            reserved: 0,
+            cause: cause as u32,
             wakee_call,
         }));
     }

@@ -7,7 +7,7 @@ use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReaso
 use super::stack::{ExitOutcome, StepLog};
 use crate::event::{Facts, Note, ThreadState};
 use crate::time::Timestamp;
-use probe_abi::{Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
+use probe_abi::{Cause, Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
@@ -187,8 +187,7 @@ impl Builder {
             }
             (None, _) if waking.flags & WakingFlags::SIGNAL != 0 => Wake::External(External::Signal),
             (None, Context::Task) => Wake::External(External::Task),
-            (None, Context::HardIrq) => Wake::External(External::HardIrq),
-            (None, Context::SoftIrq) => Wake::External(External::SoftIrq),
+            (None, Context::HardIrq | Context::SoftIrq) => Wake::External(interrupt(waking)),
             (None, Context::Nmi) => Wake::External(External::Nmi),
             (None, Context::Idle) => Wake::External(External::Idle),
             (None, Context::Unknown) => Wake::External(External::UnknownContext),
@@ -324,6 +323,19 @@ impl Builder {
         self.by_process.entry(machine.out.pid).or_default().push(index);
         self.threads.push(machine);
         Some(index)
+    }
+}
+
+/// Which interrupt a waking in interrupt context comes from.
+fn interrupt(waking: &Waking) -> External {
+    match Cause::from_number(waking.cause) {
+        Cause::Timer => External::Timer,
+        Cause::Network => External::Network,
+        Cause::Block => External::Block,
+        Cause::Device => External::Device,
+        Cause::Soft => External::SoftIrq,
+        Cause::None if waking.header.context == Context::SoftIrq as u8 => External::SoftIrq,
+        Cause::None => External::HardIrq,
     }
 }
 

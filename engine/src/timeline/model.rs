@@ -1,6 +1,6 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
-use crate::event::{FunctionFact, FunctionId, FutexFact, awaited_futex};
+use crate::event::{CallKind, FunctionFact, FunctionId, FutexFact, awaited_futex, call_kind};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::Call;
@@ -123,11 +123,24 @@ pub struct Wait {
 }
 
 impl Wait {
+    /// The family of the system call in which it happened.
+    pub fn kind(&self) -> CallKind {
+        match self.reason {
+            WaitReason::Futex(_) => CallKind::Futex,
+            WaitReason::Kernel { call, .. } => call_kind(call.number),
+        }
+    }
+
+    /// Whether the thread had nothing to do: it asked for the next thing to do, and nobody of the recording had
+    /// any.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.wake, Wake::External(_)) && matches!(self.kind(), CallKind::Poll | CallKind::Accept)
+    }
+
     /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a wait,
     /// and a signal from one is told apart ([`External::Signal`]).
     pub fn timed_out(&self) -> bool {
-        matches!(self.reason, WaitReason::Futex(_))
-            && matches!(self.wake, Wake::External(External::HardIrq | External::SoftIrq))
+        matches!(self.reason, WaitReason::Futex(_)) && matches!(self.wake, Wake::External(External::Timer))
     }
 }
 
@@ -178,9 +191,17 @@ pub enum Wake {
 pub enum External {
     /// A task that is not recorded.
     Task,
-    /// A hardware interrupt: a timer or a device.
+    /// A timer.
+    Timer,
+    /// The network, in deferred interrupt work.
+    Network,
+    /// A block device, in deferred interrupt work.
+    Block,
+    /// A device's hardware interrupt.
+    Device,
+    /// Another hardware interrupt, or one that nothing told of.
     HardIrq,
-    /// Deferred interrupt work: network, block device or timer.
+    /// Other deferred interrupt work.
     SoftIrq,
     /// A non-maskable interrupt.
     Nmi,

@@ -11,8 +11,8 @@ mod waits;
 use super::{External, State, StepKind, Thread, Timeline, WaitReason, Wake, build};
 use crate::event::{FUTEX_CALL, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
 use probe_abi::{
-    Call, Context, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Rename, Switch,
-    SwitchFlags, Waking, WakingFlags,
+    Call, Cause, Context, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Rename,
+    Switch, SwitchFlags, Waking, WakingFlags,
 };
 use std::fmt::Write;
 
@@ -70,7 +70,7 @@ fn recording(script: &str) -> Recording {
 
 fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
     let (current, context) = match who.split_once('/') {
-        Some((current, "irq")) => (current, Context::HardIrq),
+        Some((current, "irq" | "timer")) => (current, Context::HardIrq),
         Some((current, "soft")) => (current, Context::SoftIrq),
         Some((current, _)) => (current, Context::Unknown),
         None => (who, Context::Task),
@@ -115,7 +115,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
             flags: flags | tracked,
             wakee_state,
             waker_call: Call::NONE.number,
-            reserved: 0,
+            cause: if who.ends_with("/timer") { Cause::Timer } else { Cause::None } as u32,
             wakee_call,
         })
     };
@@ -236,7 +236,7 @@ fn draw_thread(text: &mut String, timeline: &Timeline, thread: &Thread) {
                 let waker = &timeline.threads[wakeup.waker as usize];
                 format!("by {} at {}", char::from(b'A' + (waker.tid - 1) as u8), wakeup.time.0)
             }
-            Wake::External(External::HardIrq) if wait.timed_out() => "timed out".to_owned(),
+            Wake::External(External::Timer) if wait.timed_out() => "timed out".to_owned(),
             Wake::External(external) => format!("{external:?}"),
             other => format!("{other:?}"),
         };

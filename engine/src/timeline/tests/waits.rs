@@ -175,7 +175,7 @@ fn a_futex_call_that_times_out_sleeps() {
     check(
         "A runs
          20 0 A sleeps on 64
-         60 0 idle/irq wakes A on 64
+         60 0 idle/timer wakes A on 64
          70 0 idle to A",
         "
         A ==____-===
@@ -201,7 +201,7 @@ fn a_futex_call_that_a_timers_signal_ends_did_not_time_out() {
     check(
         "A runs
          20 0 A sleeps on 64
-         60 0 idle/irq signals A on 64
+         60 0 idle/timer signals A on 64
          70 0 idle to A",
         "
         A ==____-===

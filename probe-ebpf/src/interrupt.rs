@@ -1,0 +1,65 @@
+//! Which interrupt a CPU serves. Noted at its start, for the wakings that it makes; nothing is recorded here.
+
+use core::mem::offset_of;
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use probe_abi::{Cause, Context, CpuCounters};
+
+use crate::{memory, ring};
+
+/// A device's handler starts. Arguments: `int irq`, `irqaction`.
+#[btf_tracepoint(function = "irq_handler_entry")]
+pub fn irq_handler_entry(_: BtfTracePointContext) -> i32 {
+    note(offset_of!(CpuCounters, hard_cause), Cause::Device);
+    0
+}
+
+/// A device's handler is done.
+#[btf_tracepoint(function = "irq_handler_exit")]
+pub fn irq_handler_exit(_: BtfTracePointContext) -> i32 {
+    note(offset_of!(CpuCounters, hard_cause), Cause::None);
+    0
+}
+
+/// A high-resolution timer's function starts.
+#[btf_tracepoint(function = "hrtimer_expire_entry")]
+pub fn hrtimer_expire_entry(_: BtfTracePointContext) -> i32 {
+    note(offset_of!(CpuCounters, hard_cause), Cause::Timer);
+    0
+}
+
+/// A high-resolution timer's function is done.
+#[btf_tracepoint(function = "hrtimer_expire_exit")]
+pub fn hrtimer_expire_exit(_: BtfTracePointContext) -> i32 {
+    note(offset_of!(CpuCounters, hard_cause), Cause::None);
+    0
+}
+
+/// A soft interrupt starts. Argument: `unsigned vec_nr`. They do not nest.
+#[btf_tracepoint(function = "softirq_entry")]
+pub fn softirq_entry(arguments: BtfTracePointContext) -> i32 {
+    let number = arguments.arg::<u64>(0) as u32;
+    note(offset_of!(CpuCounters, soft_cause), Cause::of_soft_interrupt(number));
+    0
+}
+
+/// The interrupt in which this CPU is, as a number for the record.
+#[inline(always)]
+pub fn cause(context: Context) -> u32 {
+    let offset = match context {
+        Context::HardIrq => offset_of!(CpuCounters, hard_cause),
+        Context::SoftIrq => offset_of!(CpuCounters, soft_cause),
+        _ => return Cause::None as u32,
+    };
+    let Some(counters) = ring::this_cpu() else { return Cause::None as u32 };
+    // SAFETY: a word of a map value.
+    unsafe { memory::load(memory::word(counters, offset)) as u32 }
+}
+
+#[inline(always)]
+fn note(offset: usize, cause: Cause) {
+    if let Some(counters) = ring::this_cpu() {
+        // SAFETY: a word of a map value.
+        unsafe { memory::store(memory::word(counters, offset), cause as u64) };
+    }
+}
