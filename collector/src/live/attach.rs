@@ -111,7 +111,8 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
             }
         }
     }
-    let (mut capture, mut functions, mut facts, remarks) = start(plan, &subjects, roots)?;
+    let Started { mut capture, mut functions, mut facts, mut remarks, mut unprobed } =
+        start(plan, &subjects, roots)?;
     let start_ns = capture.start_ns();
     for &pid in asked {
         merge(&mut facts, attach_facts(pid, plan.children)?);
@@ -128,9 +129,11 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         let First { probes, facts: more, .. } = first.unwrap_or_default();
         facts.functions.extend(more);
         if let Err(error) = capture.add_process(pid, start_ns, &probes) {
-            tracing::warn!(pid, "no function probes: {error}");
+            capture.leave_unprobed(pid, start_ns);
+            unprobed.push(error.message);
         }
     }
+    remarks.extend(unprobed_remark(&unprobed));
     facts.start_ns = start_ns;
     let mut pids: Vec<u32> = subjects.iter().map(|subject| subject.pid).collect();
     pids.extend(late);
@@ -153,7 +156,7 @@ fn attach_to_command(plan: &CapturePlan, child: GatedChild, locks: Locks) -> Res
     let path = PathBuf::from(child.command_name());
     let name = path.file_name().map(|name| crate::symbols::safe(&name.to_string_lossy())).unwrap_or_default();
     let subjects = [Subject { pid, name: name.clone(), binary: child.command_binary().map(PathBuf::from) }];
-    let (capture, functions, mut facts, remarks) = start(plan, &subjects, 0)?;
+    let Started { capture, functions, mut facts, remarks, .. } = start(plan, &subjects, 0)?;
     // What the gate does until it is opened is not the command's.
     facts.start_ns = monotonic_ns().max(capture.start_ns());
     merge(&mut facts, attach_facts(pid, false)?);
@@ -176,13 +179,21 @@ fn attach_to_command(plan: &CapturePlan, child: GatedChild, locks: Locks) -> Res
     })
 }
 
-type Started = (Capture, Option<Functions>, Facts, Vec<String>);
+struct Started {
+    capture: Capture,
+    functions: Option<Functions>,
+    facts: Facts,
+    remarks: Vec<String>,
+    /// For each process that got no function probes, why.
+    unprobed: Vec<String>,
+}
 
-/// Chooses functions and starts the capture. A program that cannot be read is an error for the first `strict`
-/// subjects and a remark for the others.
+/// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be probed, is an
+/// error for the first `strict` subjects and a remark for the others.
 fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Started, UserError> {
     let mut functions = plan.uprobes.then(|| Functions::new(&plan.selection, plan.depth));
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
+    let mut unread = Vec::new();
     if let Some(functions) = &mut functions {
         for (number, Subject { pid, name, binary }) in subjects.iter().enumerate() {
             let Some(binary) = binary else {
@@ -199,12 +210,17 @@ fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Star
                     remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
                 }
                 Err(error) if number < strict => return Err(error.into()),
-                Err(error) => remarks.push(format!("{name}: no function is probed: {error}")),
+                Err(error) => {
+                    remarks.push(format!("{name}: no function is probed: {error}"));
+                    unread.push(*pid);
+                }
             }
         }
     }
-    let capture = Capture::start(CaptureOptions {
+    let mut capture = Capture::start(CaptureOptions {
         pids: subjects.iter().map(|subject| subject.pid).collect(),
+        // A command is held: it cannot be gone.
+        optional_pids: if strict == 0 { 0 } else { subjects.len().saturating_sub(strict) },
         children: plan.children,
         functions: probes,
         uprobes: plan.uprobes,
@@ -213,7 +229,19 @@ fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Star
         max_depth: plan.depth.unwrap_or(0),
     })
     .map_err(probe_error)?;
-    Ok((capture, functions, facts, remarks))
+    for pid in unread {
+        capture.leave_unprobed(pid, capture.start_ns());
+    }
+    let unprobed = capture.unprobed().iter().map(|(_, error)| error.message.clone()).collect();
+    Ok(Started { capture, functions, facts, remarks, unprobed })
+}
+
+/// One sentence for all: there may be hundreds.
+fn unprobed_remark(reasons: &[String]) -> Option<String> {
+    let first = reasons.first()?;
+    let count = reasons.len();
+    let processes = if count == 1 { "child process gets" } else { "child processes get" };
+    Some(format!("{count} {processes} no function probes: {first}"))
 }
 
 fn merge(facts: &mut Facts, more: Facts) {
@@ -263,6 +291,18 @@ mod tests {
             let error = ProbeError { kind, message: "m".into(), hint: "h".into() };
             assert_eq!(probe_error(error).code, code, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn hundreds_of_children_without_probes_are_one_sentence() {
+        assert_eq!(unprobed_remark(&[]), None);
+        let reasons = ["no room".to_owned(), "gone".to_owned()];
+        assert_eq!(
+            unprobed_remark(&reasons).as_deref(),
+            Some("2 child processes get no function probes: no room")
+        );
+        let one = unprobed_remark(&reasons[1..]).expect("a sentence");
+        assert!(one.starts_with("1 child process gets"), "{one}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Knows which functions of a process to probe.
 pub trait Choose: Send {
-    /// The functions of a process as it is now. `None`: it is gone, or its probes are in place already.
+    /// The functions of a process as it is now. `None`: it has ended as it should, or its probes are in place already.
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen>;
 }
 

@@ -1,7 +1,7 @@
 //! What a message means: a state machine without clocks, threads or terminals. [`Control::handle`] says what to
 //! do, [`super::run`] does it.
 
-use super::message::{ChangeKind, Chosen, Failure, Message, ProcessChange};
+use super::message::{ChangeKind, Chosen, Failure, Message, ProcessChange, Unprobed};
 use crate::target::signals::{Reaction, Relation, react};
 use crate::tui::{Action, action_of};
 use std::collections::BTreeSet;
@@ -56,6 +56,8 @@ pub enum Effect {
     Draw,
     /// Show a report, or print it with `--once`.
     ShowReport(std::sync::Arc<crate::tui::Snapshot>),
+    /// Remember that a process got no function probes.
+    NoteUnprobed(Unprobed),
     /// Remember which functions lost their probes.
     NoteTakenOff(Vec<engine::event::FunctionId>),
     /// New counts.
@@ -146,6 +148,7 @@ impl Control {
             Message::Chosen(chosen) if self.stop.is_none() => vec![Effect::AddProbes(chosen)],
             Message::Chosen(_) => vec![],
             Message::Counts(counts) => vec![Effect::ShowCounts(counts)],
+            Message::Unprobed(why) => vec![Effect::NoteUnprobed(why)],
             Message::TakenOff(functions) => vec![Effect::NoteTakenOff(functions)],
             Message::Report(snapshot) => self.report(snapshot),
             Message::Detached => {
@@ -430,7 +433,7 @@ mod tests {
         let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
         check(&mut control, Message::TimeUp, &["StopCapture"]);
         check(&mut control, change(7, ChangeKind::Executed), &[]);
-        let chosen = Chosen { pid: 7, missing_since_ns: 0, functions: Err("none".to_owned()) };
+        let chosen = Chosen { pid: 7, missing_since_ns: 0, functions: Err(Unprobed::Ended) };
         check(&mut control, Message::Chosen(chosen), &[]);
     }
 

@@ -2,7 +2,7 @@
 //! later share one table.
 
 use super::chooser::Choose;
-use super::message::{ChangeKind, Chosen, NewFunctions, ProcessChange};
+use super::message::{ChangeKind, Chosen, NewFunctions, ProcessChange, Unprobed};
 use crate::cli::plan;
 use crate::probe::ProbeFunction;
 use crate::symbols::{self, ChosenFunction, SymbolError};
@@ -137,22 +137,22 @@ impl Choose for Functions {
             self.probed.remove(&pid);
             return None;
         }
-        // Gone already: there is nothing to probe and nobody to tell.
-        let process = Process::open(pid).ok()?;
+        let gone = Some(Chosen { pid, missing_since_ns: time_ns, functions: Err(Unprobed::Ended) });
+        let Ok(process) = Process::open(pid) else { return gone };
         let binary = process.open_path();
-        let metadata = std::fs::metadata(&binary).ok()?;
+        let Ok(metadata) = std::fs::metadata(&binary) else { return gone };
         let same = self.probed.get(&pid) == Some(&FileKey::of(&metadata));
         if same && kind == ChangeKind::Executed {
             // Probes are on the file: they hold for the new image of the same file, too.
             return None;
         }
         let functions = if self.probed.len() >= MOST_PROCESSES && !self.probed.contains_key(&pid) {
-            Err(format!("{MOST_PROCESSES} processes have function probes already"))
+            Err(Unprobed::Refused(format!("{MOST_PROCESSES} processes have function probes already")))
         } else {
             match self.of_process(pid, process.program_name(), &binary) {
                 Ok(First { probes, facts, .. }) => Ok(NewFunctions { probes, facts }),
-                Err(SymbolError::Open { .. }) => return None,
-                Err(error) => Err(error.to_string()),
+                Err(SymbolError::Open { .. }) => return gone,
+                Err(error) => Err(Unprobed::Refused(error.to_string())),
             }
         };
         Some(Chosen { pid, missing_since_ns: time_ns, functions })

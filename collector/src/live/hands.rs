@@ -3,6 +3,7 @@
 use super::chooser::Chooser;
 use super::control::{Control, Effect, StopReason};
 use super::keyboard::Keyboard;
+use super::message::UnprobedCounts;
 use super::pump::Command;
 use crate::target::GatedChild;
 use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
@@ -43,6 +44,8 @@ pub struct Hands {
     pub counts: LiveCounts,
     /// Functions that lost their probes.
     pub taken_off: BTreeSet<FunctionId>,
+    /// Processes that came later and got no probes.
+    pub unprobed: UnprobedCounts,
     /// Functions of processes that came later.
     pub more_functions: Vec<FunctionFact>,
     /// The last report.
@@ -125,6 +128,7 @@ impl Hands {
                 }
                 self.report = Some(snapshot);
             }
+            Effect::NoteUnprobed(why) => self.unprobed.add(why),
             Effect::NoteTakenOff(functions) => self.taken_off.extend(functions),
             Effect::ShowCounts(counts) => {
                 self.counts = counts;

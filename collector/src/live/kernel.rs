@@ -1,8 +1,8 @@
 //! The kernel as a source, and beside it what the target writes about itself.
 
-use super::{Drained, EventSource};
+use super::{Drained, EventSource, Unprobed};
 use crate::interpose::Interposed;
-use crate::probe::{Capture, ProbeFunction, now_ns};
+use crate::probe::{Capture, ProbeErrorKind, ProbeFunction, now_ns};
 use engine::event::{LossCounts, Note, PendingOperation};
 use std::time::Duration;
 
@@ -66,8 +66,11 @@ impl EventSource for Kernel {
         self.capture.take_refused()
     }
 
-    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), String> {
-        self.capture.add_process(pid, since_ns, functions).map_err(|error| error.to_string())
+    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed> {
+        self.capture.add_process(pid, since_ns, functions).map_err(|error| match error.kind {
+            ProbeErrorKind::Target => Unprobed::Ended,
+            _ => Unprobed::Refused(error.message),
+        })
     }
 
     fn end(&mut self) -> u64 {

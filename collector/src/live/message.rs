@@ -28,6 +28,8 @@ pub enum Message {
     Chosen(Chosen),
     /// Up-to-date counts.
     Counts(LiveCounts),
+    /// A process that came later got no function probes.
+    Unprobed(Unprobed),
     /// These functions lost their probes: they were called too often.
     TakenOff(Vec<FunctionId>),
     /// A new report.
@@ -72,8 +74,50 @@ pub struct Chosen {
     pub pid: u32,
     /// Since when its function calls are missing (`CLOCK_MONOTONIC` nanoseconds).
     pub missing_since_ns: u64,
-    /// `Err`: none, and why, for people. Its calls stay missing.
-    pub functions: Result<NewFunctions, String>,
+    /// `Err`: none, and why. Its calls stay missing.
+    pub functions: Result<NewFunctions, Unprobed>,
+}
+
+/// Why a process has no function probes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unprobed {
+    /// It ended before they were in place.
+    Ended,
+    /// For people.
+    Refused(String),
+}
+
+impl std::fmt::Display for Unprobed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unprobed::Ended => f.write_str("it ended before they were in place"),
+            Unprobed::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Processes without function probes, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnprobedCounts {
+    /// Those that ended before.
+    pub ended: usize,
+    /// The others.
+    pub refused: usize,
+    /// What the first of the others was told.
+    pub why: Option<String>,
+}
+
+impl UnprobedCounts {
+    /// One more.
+    pub fn add(&mut self, unprobed: Unprobed) {
+        match unprobed {
+            Unprobed::Ended => self.ended += 1,
+            Unprobed::Refused(why) => {
+                self.refused += 1;
+                self.why.get_or_insert(why);
+            }
+        }
+    }
 }
 
 /// See [`Chosen`].

@@ -44,7 +44,9 @@ pub use chooser::Choose;
 pub use control::{Control, Effect, Mode, StopReason};
 pub use intake::{Batch, Intake};
 pub use kernel::Kernel;
-pub use message::{ChangeKind, Chosen, Failure, Message, NewFunctions, ProcessChange};
+pub use message::{
+    ChangeKind, Chosen, Failure, Message, NewFunctions, ProcessChange, Unprobed, UnprobedCounts,
+};
 pub use pump::EndThreads;
 pub use record::record;
 pub use replay::{Pace, Replay};

@@ -3,7 +3,7 @@
 
 use super::EventSource;
 use super::intake::{Batch, Intake, process_changes};
-use super::message::{Chosen, Message, NewFunctions};
+use super::message::{Chosen, Message, NewFunctions, Unprobed};
 use crate::tui::LiveCounts;
 use engine::event::{FunctionFact, GapReason, LossCounts, Note, NoteKind, ThreadFact, WindowEnd};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -62,7 +62,7 @@ pub fn run(
         let pause = if turn == Turn::More { Duration::ZERO } else { pump.interval };
         match commands.recv_timeout(pause) {
             Ok(Command::AddProcess(chosen)) => {
-                if add_process(&mut *source, chosen, feed).is_none() {
+                if add_process(&mut *source, chosen, feed, news).is_none() {
                     break;
                 }
             }
@@ -187,7 +187,12 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
     feed.send(Feed::Batch(batch)).ok()
 }
 
-fn add_process(source: &mut dyn EventSource, chosen: Chosen, feed: &SyncSender<Feed>) -> Option<()> {
+fn add_process(
+    source: &mut dyn EventSource,
+    chosen: Chosen,
+    feed: &SyncSender<Feed>,
+    news: &UnboundedSender<Message>,
+) -> Option<()> {
     let Chosen { pid, missing_since_ns, functions } = chosen;
     let added = match functions {
         Ok(NewFunctions { probes, facts }) => {
@@ -201,11 +206,12 @@ fn add_process(source: &mut dyn EventSource, chosen: Chosen, feed: &SyncSender<F
     };
     match added {
         Ok(()) => Some(()),
-        Err(reason) => {
-            tracing::warn!(pid, "no function probes: {reason}");
-            // Its calls stay missing until the end.
-            let reason = GapReason::ProbesNotYetAttached;
-            let kind = NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason };
+        Err(why) => {
+            tracing::debug!(pid, "no function probes: {why}");
+            // Its calls stay missing until its end.
+            let until_ns = if why == Unprobed::Ended { source.now_ns() } else { u64::MAX };
+            news.send(Message::Unprobed(why)).ok()?;
+            let kind = NoteKind::Gap { pid, cpu: None, until_ns, lost: 0, reason: GapReason::NotProbed };
             let notes = vec![Note { time_ns: missing_since_ns, kind }];
             feed.send(Feed::Batch(Batch { notes, ..Batch::default() })).ok()
         }
@@ -245,7 +251,9 @@ mod tests {
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
         let functions = NewFunctions { probes: Vec::new(), facts: vec![fact.clone()] };
         let chosen = Chosen { pid: 5, missing_since_ns: 9, functions: Ok(functions) };
-        assert!(add_process(&mut source, chosen, &feed).is_some());
+        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
+        assert!(add_process(&mut source, chosen, &feed, &news).is_some());
+        assert!(matches!(told.try_recv(), Ok(Message::Unprobed(_))));
         match fed.try_recv() {
             Ok(Feed::Functions(facts)) => assert_eq!(facts, [fact]),
             other => panic!("{other:?}"),

@@ -150,6 +150,7 @@ fn summary(subject: String, ended: &Ended, path: &Path, probed: &[FunctionFact])
         probed: probed.len(),
         taken_off: taken_off.map(|function| function.name.clone()).collect(),
         refused: ended.counts.refused,
+        unprobed: ended.unprobed.clone(),
         ..RecordSummary::default()
     }
 }

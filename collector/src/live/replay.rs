@@ -1,6 +1,6 @@
 //! A recording as a source: what a session file or a generator holds, played through the live pipeline.
 
-use super::{Drained, EventSource};
+use super::{Drained, EventSource, Unprobed};
 use crate::probe::ProbeFunction;
 use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording};
 use engine::synth::Generated;
@@ -137,8 +137,8 @@ impl EventSource for Replay {
         Vec::new()
     }
 
-    fn add_process(&mut self, _: u32, _: u64, _: &[ProbeFunction]) -> Result<(), String> {
-        Err("a recording cannot get new probes".to_owned())
+    fn add_process(&mut self, _: u32, _: u64, _: &[ProbeFunction]) -> Result<(), Unprobed> {
+        Err(Unprobed::Refused("a recording cannot get new probes".to_owned()))
     }
 
     fn end(&mut self) -> u64 {

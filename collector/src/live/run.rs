@@ -7,7 +7,7 @@ use super::hands::{Flow, Hands};
 use super::inputs::Inputs;
 use super::keeper::Keeper;
 use super::keyboard::Keyboard;
-use super::message::{Failure, Message};
+use super::message::{Failure, Message, UnprobedCounts};
 use super::pump::{self, EndThreads};
 use super::sliding::{Due, Sliding};
 use super::{EventSource, parts};
@@ -91,6 +91,8 @@ pub struct Ended {
     pub counts: LiveCounts,
     /// Functions that lost their probes, because they were called too often.
     pub taken_off: BTreeSet<FunctionId>,
+    /// Processes that came later and got no function probes.
+    pub unprobed: UnprobedCounts,
     /// Functions of processes that came later.
     pub more_functions: Vec<FunctionFact>,
     /// What the session file holds.
@@ -151,6 +153,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         captured: None,
         counts: LiveCounts::default(),
         taken_off: BTreeSet::new(),
+        unprobed: UnprobedCounts::default(),
         more_functions: Vec::new(),
         report: None,
         dirty: true,
@@ -180,6 +183,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let Hands {
         counts,
         taken_off,
+        unprobed,
         more_functions,
         report,
         started,
@@ -205,6 +209,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         failure: control.failure().cloned(),
         counts,
         taken_off,
+        unprobed,
         more_functions,
         file,
         report,

@@ -1,5 +1,6 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
+use super::message::Unprobed;
 use crate::probe::ProbeFunction;
 use engine::event::{LossCounts, Note, PendingOperation};
 use std::time::Duration;
@@ -26,8 +27,8 @@ pub trait EventSource: Send {
     fn take_refused(&mut self) -> Vec<u32>;
 
     /// Puts function probes into a process that came up, or runs a new program, at `since_ns`, and notes that its
-    /// calls are missing until now. `Err`: why not, for people.
-    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), String>;
+    /// calls are missing until now. `Err`: why not.
+    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
 
     /// Records nothing more, and says from when on. What was recorded before can still be drained.
     fn end(&mut self) -> u64;

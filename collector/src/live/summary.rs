@@ -1,5 +1,6 @@
 //! What `record` says on stderr when it is done.
 
+use super::message::UnprobedCounts;
 use crate::present::cell::{duration, grouped};
 use crate::present::style::{Paint, Style};
 use engine::event::LossCounts;
@@ -30,6 +31,8 @@ pub struct RecordSummary {
     pub taken_off: Vec<String>,
     /// Functions that the kernel would not probe.
     pub refused: usize,
+    /// Processes that came later and got no probes.
+    pub unprobed: UnprobedCounts,
     /// Function probes were asked for.
     pub uprobes: bool,
     /// How synchronization operations of a launched command were recorded, or why they were not.
@@ -132,6 +135,14 @@ impl RecordSummary {
         if self.refused > 0 {
             text.push_str(&format!("; the kernel refused {}", plural(self.refused, "function")));
         }
+        let UnprobedCounts { ended, refused, why } = &self.unprobed;
+        if *refused > 0 {
+            let why = why.as_deref().unwrap_or_default();
+            text.push_str(&format!("; {} got none ({why})", many(*refused, "process", "processes")));
+        }
+        if *ended > 0 {
+            text.push_str(&format!("; {} ended before getting any", many(*ended, "process", "processes")));
+        }
         if self.loss.recursion_folded > 0 {
             let folded = grouped(self.loss.recursion_folded);
             text.push_str(&format!("; {folded} recursive calls folded into their outermost"));
@@ -146,7 +157,11 @@ pub fn runs_on_text(command: &str) -> String {
 }
 
 fn plural(count: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+    many(count, what, &format!("{what}s"))
+}
+
+fn many(count: usize, one: &str, several: &str) -> String {
+    format!("{} {}", grouped(count as u64), if count == 1 { one } else { several })
 }
 
 fn bytes(count: u64) -> String {
@@ -174,6 +189,7 @@ fn shell_word(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::message::Unprobed;
 
     const STYLE: Style = Style { colour: false, unicode: true, width: 100 };
 
@@ -225,6 +241,25 @@ mod tests {
             "probes    10 functions on, 4 off (called too often, counted for their callers: swap, less, min and 1 \
              more); the kernel refused 1 function; 5 recursive calls folded into their outermost\n"
         ));
+    }
+
+    /// Processes beyond the limit got no probes, and nobody was told.
+    #[test]
+    fn tells_which_processes_got_no_probes() {
+        let mut unprobed = UnprobedCounts::default();
+        assert!(!text(&summary()).contains("process"));
+        unprobed.add(Unprobed::Ended);
+        for why in ["256 processes have function probes already", "no room"] {
+            unprobed.add(Unprobed::Refused(why.to_owned()));
+        }
+        let text = text(&RecordSummary { unprobed, ..summary() });
+        assert!(
+            text.contains(
+                "probes    14 functions on, 0 off; 2 processes got none (256 processes have function probes already); \
+                 1 process ended before getting any\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl EventSource for Broken {
     fn take_refused(&mut self) -> Vec<u32> {
         vec![]
     }
-    fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), String> {
+    fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), Unprobed> {
         Ok(())
     }
     fn end(&mut self) -> u64 {
@@ -247,4 +247,67 @@ fn a_thread_that_panics_ends_the_run_in_an_orderly_way() {
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::Failed));
     assert_eq!(ended.failure.map(|failure| failure.text), Some("broken on purpose".to_owned()));
+}
+
+/// Finds no room for one process; another one is gone.
+struct NoRoom;
+
+impl Choose for NoRoom {
+    fn choose(&mut self, change: ProcessChange) -> Option<Chosen> {
+        let why = if change.pid == 201 { Unprobed::Ended } else { Unprobed::Refused("no room".to_owned()) };
+        Some(Chosen { pid: change.pid, missing_since_ns: change.time_ns, functions: Err(why) })
+    }
+}
+
+/// Whoever looked at the session or the report of 300 processes could not know that 44 of them had no probes.
+#[test]
+fn processes_without_probes_reach_summary_file_and_report() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("crowd.lp");
+    let mut generated = generated().remove(0);
+    // On a CPU of their own, so that nothing has to be numbered anew.
+    let forks = (0..).zip([200, 201, 202]).map(|(sequence, child)| {
+        let header = probe_abi::Header {
+            time_ns: generated.facts.start_ns + 1,
+            sequence,
+            cpu: 9,
+            kind: probe_abi::Kind::Fork as u8,
+            context: 0,
+            tid: 1000,
+            pid: 1000,
+        };
+        probe_abi::Record::Fork(probe_abi::Fork {
+            header,
+            child_tid: child,
+            child_pid: child,
+            child_start_ns: header.time_ns,
+            comm: *b"crowd\0\0\0\0\0\0\0\0\0\0\0",
+        })
+    });
+    let forks = forks.collect();
+    generated.rings.push(forks);
+    // Records leave once they are older than the disorder allowed in a ring; then there must be time to ask.
+    if let Some(end) = &mut generated.facts.end {
+        end.end_ns += 700_000_000;
+    }
+    let mut setup = setup(Mode::Record, &generated, Pace::Times(1.0));
+    setup.pids = vec![1000];
+    setup.children = true;
+    setup.choose = Some(Box::new(NoRoom));
+    let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
+    let mut writer = Writer::create(&path, Overwrite::Sessions, &meta).expect("file");
+    writer.facts(&setup.facts).expect("facts");
+    setup.writer = Some(writer);
+    let ended = run(setup).expect("run");
+    assert_eq!(ended.unprobed, UnprobedCounts { ended: 1, refused: 2, why: Some("no room".to_owned()) });
+    let (read, _) = crate::session::read(&path).expect("session");
+    let (_, report) = offline(&read);
+    let said: Vec<&str> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == "not_probed")
+        .map(|finding| finding.text.as_str())
+        .collect();
+    assert_eq!(said.len(), 1, "{:?}", report.findings);
+    assert!(said[0].starts_with("3 processes got no function probes"), "{said:?}");
 }

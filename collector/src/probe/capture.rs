@@ -30,6 +30,7 @@ pub struct Capture {
     kernel_links: Vec<Link>,
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     own_notes: Vec<Note>,
+    unprobed: Vec<(u32, ProbeError)>,
     start_ns: u64,
 }
 
@@ -98,17 +99,26 @@ impl Capture {
             kernel_links,
             governor: None,
             own_notes: Vec::new(),
+            unprobed: Vec::new(),
             start_ns: 0,
         };
         if options.uprobes {
-            for pid in &options.pids {
-                capture.attach_functions(*pid, &options.functions)?;
+            let strict = options.pids.len().saturating_sub(options.optional_pids);
+            for (number, pid) in options.pids.iter().enumerate() {
+                match capture.attach_functions(*pid, &options.functions) {
+                    Err(error) if number >= strict => capture.unprobed.push((*pid, error)),
+                    result => result?,
+                }
             }
         }
         for pid in &options.pids {
             capture.track(*pid);
         }
         capture.start_ns = now_ns();
+        for number in 0..capture.unprobed.len() {
+            let (pid, _) = capture.unprobed[number];
+            capture.leave_unprobed(pid, capture.start_ns);
+        }
         // The governor believes that untracked processes are gone, so it comes last.
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
@@ -167,6 +177,18 @@ impl Capture {
     /// Functions that the kernel refuses to probe, since the last call: they were given but have no probes.
     pub fn take_refused(&mut self) -> Vec<u32> {
         self.common.lock().functions.take_refused()
+    }
+
+    /// Processes of [`CaptureOptions::optional_pids`] that got no function probes, and why.
+    pub fn unprobed(&self) -> &[(u32, ProbeError)] {
+        &self.unprobed
+    }
+
+    /// Notes that a process has no function probes from `since_ns` on.
+    pub fn leave_unprobed(&mut self, pid: u32, since_ns: u64) {
+        let kind =
+            NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason: GapReason::NotProbed };
+        self.own_notes.push(Note { time_ns: since_ns, kind });
     }
 
     /// How often a function was called so far, folded and cut calls included; `None` for an unknown number.

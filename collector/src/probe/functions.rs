@@ -78,18 +78,25 @@ impl Functions {
         let pid = NonZeroU32::new(pid).ok_or_else(|| {
             ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
         })?;
-        for (binary, functions) in split(functions) {
-            let Some(slot) = self.slots.iter().position(|taken| !taken) else {
-                return Err(ProbeError::new(
-                    ProbeErrorKind::Failed,
-                    format!("too many processes with function probes: process {pid} gets none"),
-                    "record fewer processes at once, or use --no-uprobes",
-                ));
-            };
+        let free: Vec<usize> =
+            (0..).zip(&self.slots).filter(|(_, taken)| !**taken).map(|(slot, _)| slot).collect();
+        let groups = split(functions, links_for_one(free.len()));
+        // All or nothing: half of a process's functions would be taken for the whole.
+        if groups.len() > free.len() {
+            return Err(ProbeError::new(
+                ProbeErrorKind::Failed,
+                format!("there is no room for the probes of process {pid}: too many processes have some"),
+                "record fewer processes at once, or use --no-uprobes",
+            ));
+        }
+        for ((binary, functions), slot) in groups.into_iter().zip(free) {
             let slot_byte = u8::try_from(slot).unwrap_or(u8::MAX);
             let mut group =
                 Group { pid, binary, slot: slot_byte, generation: 0, functions, links: Vec::new() };
-            self.replace(ebpf, &mut group)?;
+            if let Err(error) = self.replace(ebpf, &mut group) {
+                self.remove_processes(&|other| other == pid.get());
+                return Err(error);
+            }
             if let Some(taken) = self.slots.get_mut(slot) {
                 *taken = true;
             }
@@ -216,7 +223,14 @@ fn attach_some(
             }
             _ => {
                 let what = format!("cannot probe {} in process {}", group.binary.display(), group.pid);
-                return Err(ProbeError::from_cause(what, &error));
+                let failed = ProbeError::from_cause(what, &error);
+                // The program of a process that has ended is no file any more.
+                return Err(match super::error::io_code(&error) {
+                    Some(libc::ENOENT) => {
+                        ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
+                    }
+                    _ => failed,
+                });
             }
         },
     }
@@ -241,11 +255,18 @@ fn attach_one(
     probe.take_link(id)
 }
 
-/// Sorts functions by file and cuts each file's into as many groups as are worth while.
-fn split(mut functions: Vec<ProbeFunction>) -> Vec<(PathBuf, Vec<ProbeFunction>)> {
+/// Most links for one more process: one when few slots are left, since many processes are worth more than quickly
+/// replaced links.
+fn links_for_one(free: usize) -> usize {
+    if free > MAX_GROUPS / 4 * 3 { LINKS_PER_PROCESS } else { 1 }
+}
+
+/// Sorts functions by file and cuts each file's into as many groups as are worth while, `links` at most if there are
+/// not more files.
+fn split(mut functions: Vec<ProbeFunction>, links: usize) -> Vec<(PathBuf, Vec<ProbeFunction>)> {
     functions.sort_by(|a, b| (&a.binary, a.entry_offset).cmp(&(&b.binary, b.entry_offset)));
     let files = functions.chunk_by(|a, b| a.binary == b.binary).count().max(1);
-    let most = (LINKS_PER_PROCESS / files).max(1);
+    let most = (links / files).max(1);
     let mut groups = Vec::new();
     for file in functions.chunk_by(|a, b| a.binary == b.binary) {
         let count = file.len().div_ceil(FUNCTIONS_PER_LINK).clamp(1, most);
@@ -274,14 +295,30 @@ mod tests {
     #[test]
     fn functions_share_few_links() {
         for (count, links) in [(0, 0), (1, 1), (64, 1), (65, 2), (512, 8), (5_000, 8)] {
-            let groups = split((0..count).map(|id| function(id, "/a")).collect());
+            let groups = split((0..count).map(|id| function(id, "/a")).collect(), LINKS_PER_PROCESS);
             assert_eq!(groups.len(), links, "{count} functions");
             assert_eq!(groups.iter().map(|(_, functions)| functions.len()).sum::<usize>(), count as usize);
         }
         let mut two = (0..600).map(|id| function(id, "/a")).collect::<Vec<_>>();
         two.extend((600..603).map(|id| function(id, "/b")));
-        let groups = split(two);
+        let groups = split(two.clone(), LINKS_PER_PROCESS);
         assert_eq!(groups.len(), 5);
         assert_eq!(groups.iter().filter(|(binary, _)| binary == Path::new("/b")).count(), 1);
+        assert_eq!(split(two, 1).len(), 2);
+    }
+
+    /// After 32 processes with many functions there was no room for another one.
+    #[test]
+    fn many_processes_with_many_functions_have_room() {
+        let (mut free, mut processes) = (MAX_GROUPS, 0);
+        loop {
+            let groups = split((0..4_096).map(|id| function(id, "/a")).collect(), links_for_one(free));
+            if groups.len() > free {
+                break;
+            }
+            free -= groups.len();
+            processes += 1;
+        }
+        assert!(processes >= 190, "{processes}");
     }
 }

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 pub struct CaptureOptions {
     /// Processes (tgid) to record, all threads of each.
     pub pids: Vec<u32>,
+    /// The last so many of them go without function probes if they cannot be probed; without the others there is no
+    /// capture.
+    pub optional_pids: usize,
     /// Record processes that they make, from their first instant.
     pub children: bool,
     /// Functions to probe in those processes.

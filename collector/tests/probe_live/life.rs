@@ -1,7 +1,7 @@
 //! Threads and processes being born, changing and dying.
 
 use collector::probe::{Capture, ProbeErrorKind};
-use engine::event::{GapReason, NoteKind};
+use engine::event::{GapReason, Note, NoteKind};
 use probe_abi::Record;
 
 use crate::support::{GATE, compile, drain, live, options, record, record_with};
@@ -217,6 +217,30 @@ fn own_events_are_never_recorded() {
     let (mut records, mut bad) = (Vec::new(), 0);
     drain(&mut capture, &mut records, &mut bad);
     assert_eq!((records.len(), bad), (0, 0), "{records:?}");
+}
+
+/// A child that has ended by then does not keep its parent from being captured; that it has no probes is noted.
+#[test]
+fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
+    let Some(_turn) = live("a_child_that_cannot_be_probed_is_noted_and_does_no_harm") else { return };
+    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    let (first, gone) = (program.start(), program.start());
+    let gone_pid = gone.pid();
+    gone.finish();
+    let mut options = options(first.pid());
+    options.pids.push(gone_pid);
+    options.optional_pids = 1;
+    options.functions = program.functions(&["work"]);
+    let mut capture = Capture::start(options).expect("capture");
+    let unprobed: Vec<_> = capture.unprobed().iter().map(|(pid, error)| (*pid, error.kind)).collect();
+    assert_eq!(unprobed, [(gone_pid, ProbeErrorKind::Target)]);
+    let notes = capture.take_notes();
+    assert!(
+        matches!(notes[..], [Note { kind: NoteKind::Gap { pid, reason: GapReason::NotProbed, .. }, .. }] if pid == gone_pid),
+        "{notes:?}"
+    );
+    drop(capture);
+    first.finish();
 }
 
 /// A process that is not there is named, with its number.

@@ -190,6 +190,7 @@ pub struct Recorded {
 pub fn options(pid: u32) -> CaptureOptions {
     CaptureOptions {
         pids: vec![pid],
+        optional_pids: 0,
         children: false,
         functions: Vec::new(),
         uprobes: true,

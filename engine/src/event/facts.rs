@@ -282,6 +282,9 @@ pub enum GapReason {
     RingFull,
     /// A new process or program had no function probes yet: only function calls are missing.
     ProbesNotYetAttached,
+    /// A process got no function probes at all, because it ended too soon or there were too many: only function calls
+    /// are missing, up to its end.
+    NotProbed,
     /// A thread's ring was full: only synchronization operations are missing, the scheduler's records are whole.
     OperationsLost,
 }

@@ -132,6 +132,7 @@ fn findings(
         say("loss", format!("{} were lost", plural(counts.lost, "record", "records")));
     }
     let (full, late) = gap_lengths(timeline, recording);
+    let unprobed = unprobed(recording);
     if full > 0 {
         say("gap", format!("records are missing in {} of the recording, summed over CPUs", ms(full)));
     }
@@ -139,6 +140,15 @@ fn findings(
         say(
             "probes_late",
             format!("new processes ran {} without function probes: calls in that time are missing", ms(late)),
+        );
+    }
+    if unprobed > 0 {
+        let processes = plural(unprobed, "process", "processes");
+        say(
+            "not_probed",
+            format!(
+                "{processes} got no function probes (too short-lived, or too many at once): calls there are missing"
+            ),
         );
     }
     if counts.contradictions > 0 {
@@ -217,10 +227,27 @@ fn gap_lengths(timeline: &Timeline, recording: &Recording) -> (u64, u64) {
                 }
                 // What the threads did is whole; the loss counters tell.
                 GapReason::OperationsLost => {}
+                // Up to the end of the process, which may have come long before that of the recording.
+                GapReason::NotProbed => {}
             }
         }
     }
     lengths
+}
+
+/// Processes without function probes.
+fn unprobed(recording: &Recording) -> u64 {
+    let mut pids: Vec<u32> = recording
+        .notes
+        .iter()
+        .filter_map(|note| match note.kind {
+            NoteKind::Gap { pid, reason: GapReason::NotProbed, .. } => Some(pid),
+            _ => None,
+        })
+        .collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.len() as u64
 }
 
 fn plural(count: u64, one: &str, many: &str) -> String {

@@ -1,8 +1,8 @@
 //! Lost records: what is unknown while they are missing, and what is not concluded from them.
 
-use super::{PID, check, recording};
+use super::{PID, build, check, recording};
 use crate::event::{GapReason, Note, NoteKind};
-use crate::timeline::build;
+use crate::timeline::{State, Timeline};
 
 #[test]
 fn a_gap_leaves_unknown_what_ran_there_and_what_slept() {
@@ -62,4 +62,32 @@ fn a_process_without_probes_misses_no_calls_after_its_end() {
     let findings = build(&recording).findings;
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(findings[0].text.starts_with("new processes ran 1.500 ms without"), "{findings:?}");
+}
+
+/// Processes without any function probes were not told apart from those that got theirs late.
+#[test]
+fn processes_without_function_probes_are_a_finding_of_their_own() {
+    let mut recording = recording("a runs\nend 100");
+    let unknown =
+        |timeline: &Timeline| timeline.threads[0].time_in(|state| matches!(state, State::Unknown(_)));
+    let unknown_before = unknown(&build(&recording));
+    for (pid, time_ns) in [(7, 5), (8, 6), (7, 9)] {
+        let kind =
+            NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason: GapReason::NotProbed };
+        recording.notes.push(Note { time_ns, kind });
+    }
+    let timeline = build(&recording);
+    let said: Vec<&str> = timeline
+        .findings
+        .iter()
+        .filter(|finding| ["not_probed", "probes_late", "gap"].contains(&finding.kind.as_str()))
+        .map(|finding| finding.text.as_str())
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "2 processes got no function probes (too short-lived, or too many at once): calls there are missing"
+        ]
+    );
+    assert_eq!(unknown(&timeline), unknown_before, "only function calls are missing");
 }
