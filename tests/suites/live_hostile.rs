@@ -82,6 +82,35 @@ fn a_go_program_gets_no_return_probes() {
     assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
 }
 
+/// A thread that does not lead its process replaces the program, by its own file or another one: what it becomes is
+/// recorded like what it was, from when its probes are there.
+#[test]
+fn a_thread_that_is_not_the_leader_replaces_the_program() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("exec_thread.c"));
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("another");
+    std::fs::copy(&program, &copy).unwrap();
+    for next in [None, copy.to_str()] {
+        let file = folder.path().join("exec.lp");
+        let mut call = Longpole::with(["record", "-o"]).and(&file).and("--force").and("--").and(&program);
+        call.command().args(next).env("WORKLOAD_WAIT", "1");
+        let mut call = call.start();
+        assert_eq!(call.line(LIMIT).unwrap(), "ready");
+        call.say("go").unwrap();
+        let ended = call.wait(LIMIT).unwrap();
+        assert_eq!(ended.code, Some(0), "{next:?}: {}", ended.stderr);
+        assert!(ended.stdout.ends_with("60 calls after exec, probed\n"), "{next:?}: {}", ended.stdout);
+        let report = Longpole::report(&file, "1");
+        assert_eq!(report.trust("lost"), 0.0, "{next:?}: {}", report.0);
+        assert_eq!(report.findings("probes_late").len(), 1, "{next:?}: {}", report.0);
+        let program = Longpole::export(&file);
+        assert_eq!((program.entries("BeforeExec"), program.entries("AfterExec")), (14 + 17, 60), "{next:?}");
+        // The leader of before, the thread that became the new one, and that one's worker.
+        assert_eq!(program.threads(), 3, "{next:?}");
+    }
+}
+
 /// Without privileges: code 77, the missing capability, and how to grant it.
 #[test]
 fn an_ordinary_user_is_told_what_is_missing() {

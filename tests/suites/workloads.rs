@@ -31,6 +31,7 @@ says! {
     recursion_is_the_same_in_both_threads: "recursion.c" [] => "113f5503acc6606c twice\n";
     panics_are_caught: "unwind.rs" [] => "614 panics caught\n";
     churn_ends: "churn.c" ["53", "4"] => "53 threads\n";
+    a_thread_replaces_the_program: "exec_thread.c" [] => "60 calls after exec\n";
     children_end: "family.c" ["2"] => "2 children\n";
 }
 

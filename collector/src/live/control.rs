@@ -224,8 +224,8 @@ impl Control {
                 self.alive.insert(change.pid);
                 self.choose(change)
             }
-            ChangeKind::Executed if self.alive.contains(&change.pid) => self.choose(change),
-            ChangeKind::Executed => vec![],
+            ChangeKind::Executed { .. } if self.alive.contains(&change.pid) => self.choose(change),
+            ChangeKind::Executed { .. } => vec![],
             // The record comes a moment before the process is gone, but it will not come back.
             ChangeKind::Ended => {
                 let mut effects = self.gone(change.pid);
@@ -365,7 +365,7 @@ mod tests {
         let mut with = Control::new(Mode::Record, Relation::Attached, &[7], true);
         check(&mut with, fork(), &["ChooseFunctions"]);
         check(&mut with, change(7, ChangeKind::Ended), &["ChooseFunctions"]);
-        check(&mut with, change(20, ChangeKind::Executed), &["ChooseFunctions"]);
+        check(&mut with, change(20, ChangeKind::Executed { by_leader: true }), &["ChooseFunctions"]);
         check(&mut with, change(21, ChangeKind::Forked { parent: 20 }), &["ChooseFunctions"]);
         check(&mut with, change(20, ChangeKind::Ended), &["ChooseFunctions"]);
         check(&mut with, change(21, ChangeKind::Ended), &["StopCapture"]);
@@ -375,7 +375,7 @@ mod tests {
     fn strangers_are_left_alone() {
         let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
         check(&mut control, change(31, ChangeKind::Forked { parent: 30 }), &[]);
-        check(&mut control, change(31, ChangeKind::Executed), &[]);
+        check(&mut control, change(31, ChangeKind::Executed { by_leader: true }), &[]);
     }
 
     #[test]
@@ -432,7 +432,7 @@ mod tests {
     fn no_new_probes_while_stopping() {
         let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
         check(&mut control, Message::TimeUp, &["StopCapture"]);
-        check(&mut control, change(7, ChangeKind::Executed), &[]);
+        check(&mut control, change(7, ChangeKind::Executed { by_leader: true }), &[]);
         let chosen = Chosen { pid: 7, missing_since_ns: 0, functions: Err(Unprobed::Ended) };
         check(&mut control, Message::Chosen(chosen), &[]);
     }

@@ -142,8 +142,9 @@ impl Choose for Functions {
         let binary = process.open_path();
         let Ok(metadata) = std::fs::metadata(&binary) else { return gone };
         let same = self.probed.get(&pid) == Some(&FileKey::of(&metadata));
-        if same && kind == ChangeKind::Executed {
-            // Probes are on the file: they hold for the new image of the same file, too.
+        if same && kind == (ChangeKind::Executed { by_leader: true }) {
+            // Probes are on the file: they hold for the new image of the same file, too. Not so after the exec of another
+            // thread: a link knows its process by the thread that led it when it was made, and that one is dead.
             return None;
         }
         let functions = if self.probed.len() >= MOST_PROCESSES && !self.probed.contains_key(&pid) {

@@ -26,18 +26,28 @@ pub struct Intake {
     undecodable: u64,
     events: u64,
     loss: LossCounts,
+    changes: Vec<ProcessChange>,
 }
 
 impl Intake {
     /// For a source with this many rings.
     pub fn new(rings: usize) -> Intake {
-        Intake { merger: Merger::new(rings), undecodable: 0, events: 0, loss: LossCounts::default() }
+        Intake {
+            merger: Merger::new(rings),
+            undecodable: 0,
+            events: 0,
+            loss: LossCounts::default(),
+            changes: Vec::new(),
+        }
     }
 
     /// One turn of the source: whatever it hands over is decoded and waits for its place in time.
     pub fn drain(&mut self, source: &mut dyn EventSource) -> Drained {
         let drained = source.drain(&mut |ring, bytes| match Record::decode(bytes) {
-            Ok(record) => self.merger.push(ring, record),
+            Ok(record) => {
+                self.changes.extend(process_change(&record));
+                self.merger.push(ring, record);
+            }
             Err(_) => self.undecodable += 1,
         });
         if let Some(complete_to_ns) = drained.complete_to_ns {
@@ -46,6 +56,14 @@ impl Intake {
             }
         }
         drained
+    }
+
+    /// Processes born, changed and ended in what was drained since the last call, in order of time. At once: while a
+    /// record waits for its place in time, calls of the new program are missing.
+    pub fn take_process_changes(&mut self) -> Vec<ProcessChange> {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.sort_by_key(|change| change.time_ns);
+        changes
     }
 
     /// What may leave now.
@@ -89,18 +107,16 @@ impl Intake {
     }
 }
 
-/// Processes born, changed and ended in a batch.
-pub fn process_changes(records: &[Record]) -> impl Iterator<Item = ProcessChange> + '_ {
-    records.iter().filter_map(|record| {
-        let header = record.header();
-        let (pid, kind) = match record {
-            Record::Fork(fork) if fork.child_pid != header.pid => {
-                (fork.child_pid, ChangeKind::Forked { parent: header.pid })
-            }
-            Record::Exec(_) => (header.pid, ChangeKind::Executed),
-            Record::Exit(exit) if exit.last_of_process != 0 => (header.pid, ChangeKind::Ended),
-            _ => return None,
-        };
-        Some(ProcessChange { pid, time_ns: header.time_ns, kind })
-    })
+/// What a record says about its process as a whole.
+fn process_change(record: &Record) -> Option<ProcessChange> {
+    let header = record.header();
+    let (pid, kind) = match record {
+        Record::Fork(fork) if fork.child_pid != header.pid => {
+            (fork.child_pid, ChangeKind::Forked { parent: header.pid })
+        }
+        Record::Exec(exec) => (header.pid, ChangeKind::Executed { by_leader: exec.old_tid == header.tid }),
+        Record::Exit(exit) if exit.last_of_process != 0 => (header.pid, ChangeKind::Ended),
+        _ => return None,
+    };
+    Some(ProcessChange { pid, time_ns: header.time_ns, kind })
 }

@@ -62,7 +62,10 @@ pub enum ChangeKind {
         parent: u32,
     },
     /// It runs a new program.
-    Executed,
+    Executed {
+        /// Its leading thread did it. Otherwise the thread that did it became the leader.
+        by_leader: bool,
+    },
     /// Its last thread has ended.
     Ended,
 }

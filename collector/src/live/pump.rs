@@ -2,7 +2,7 @@
 //! fifty times as much as the record itself).
 
 use super::EventSource;
-use super::intake::{Batch, Intake, process_changes};
+use super::intake::{Batch, Intake};
 use super::message::{Chosen, Message, NewFunctions, Unprobed};
 use crate::tui::LiveCounts;
 use engine::event::{FunctionFact, GapReason, LossCounts, Note, NoteKind, ThreadFact, WindowEnd};
@@ -103,6 +103,9 @@ impl Pump {
         news: &UnboundedSender<Message>,
     ) -> Option<Turn> {
         let drained = self.intake.drain(source);
+        for change in self.intake.take_process_changes() {
+            news.send(Message::Process(change)).ok()?;
+        }
         let batch = self.intake.release(source);
         hand_on(batch, feed, news)?;
         if self.counted.is_none_or(|at| at.elapsed() >= COUNTS_EVERY) {
@@ -175,9 +178,6 @@ fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration 
 }
 
 fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message>) -> Option<()> {
-    for change in process_changes(&batch.records) {
-        news.send(Message::Process(change)).ok()?;
-    }
     for note in &batch.notes {
         if let NoteKind::ProbesOff { functions, .. } = &note.kind {
             news.send(Message::TakenOff(functions.clone())).ok()?;

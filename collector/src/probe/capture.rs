@@ -227,11 +227,14 @@ impl Capture {
         functions: &[ProbeFunction],
     ) -> Result<(), ProbeError> {
         self.track(pid);
-        self.common.lock().functions.remove_processes(&|other| other == pid);
+        // The new probes first: closing the old ones keeps the kernel busy for long.
+        let old = self.common.lock().functions.silence(&|other| other == pid);
+        let attached = self.attach_functions(pid, functions);
+        self.common.lock().functions.close_groups(old);
+        attached?;
         if functions.is_empty() {
             return Ok(());
         }
-        self.attach_functions(pid, functions)?;
         self.own_notes.push(Note {
             time_ns: since_ns,
             kind: NoteKind::Gap {

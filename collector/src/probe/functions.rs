@@ -37,15 +37,22 @@ const FUNCTIONS_PER_LINK: usize = 64;
 pub(crate) struct Functions {
     shared: Arc<Shared>,
     groups: Vec<Group>,
-    /// Whether a slot for generations is taken.
-    slots: Vec<bool>,
+    slots: Vec<Slot>,
     loaded: bool,
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
 }
 
+/// A place for a group's valid generation.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    taken: bool,
+    /// The last one that was valid here: links of the group before may still be there.
+    generation: u16,
+}
+
 /// Functions of one file in one process that share their links.
-struct Group {
+pub(crate) struct Group {
     pid: NonZeroU32,
     binary: PathBuf,
     slot: u8,
@@ -59,7 +66,7 @@ impl Functions {
         Functions {
             shared,
             groups: Vec::new(),
-            slots: vec![false; MAX_GROUPS],
+            slots: vec![Slot::default(); MAX_GROUPS],
             loaded: false,
             closing: Vec::new(),
             refused: Vec::new(),
@@ -79,7 +86,7 @@ impl Functions {
             ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
         })?;
         let free: Vec<usize> =
-            (0..).zip(&self.slots).filter(|(_, taken)| !**taken).map(|(slot, _)| slot).collect();
+            (0..).zip(&self.slots).filter(|(_, slot)| !slot.taken).map(|(slot, _)| slot).collect();
         let groups = split(functions, links_for_one(free.len()));
         // All or nothing: half of a process's functions would be taken for the whole.
         if groups.len() > free.len() {
@@ -91,14 +98,14 @@ impl Functions {
         }
         for ((binary, functions), slot) in groups.into_iter().zip(free) {
             let slot_byte = u8::try_from(slot).unwrap_or(u8::MAX);
-            let mut group =
-                Group { pid, binary, slot: slot_byte, generation: 0, functions, links: Vec::new() };
+            let generation = self.slots.get(slot).map_or(0, |slot| slot.generation);
+            let mut group = Group { pid, binary, slot: slot_byte, generation, functions, links: Vec::new() };
             if let Err(error) = self.replace(ebpf, &mut group) {
                 self.remove_processes(&|other| other == pid.get());
                 return Err(error);
             }
-            if let Some(taken) = self.slots.get_mut(slot) {
-                *taken = true;
+            if let Some(slot) = self.slots.get_mut(slot) {
+                slot.taken = true;
             }
             self.groups.push(group);
         }
@@ -148,17 +155,30 @@ impl Functions {
 
     /// Takes all probes off the processes that `gone` names.
     pub(crate) fn remove_processes(&mut self, gone: &dyn Fn(u32) -> bool) {
-        let (removed, kept) =
-            std::mem::take(&mut self.groups).into_iter().partition(|group: &Group| gone(group.pid.get()));
+        let groups = self.silence(gone);
+        self.close_groups(groups);
+    }
+
+    /// Gives up the groups of the processes that `gone` names: their probes count no more, but are still there.
+    pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Group> {
+        let (silent, kept): (Vec<Group>, _) =
+            std::mem::take(&mut self.groups).into_iter().partition(|group| gone(group.pid.get()));
         self.groups = kept;
-        for group in removed {
+        for group in &silent {
             let slot = usize::from(group.slot);
             if let Some(valid) = self.shared.generations.word(slot) {
                 valid.store(0, Ordering::SeqCst);
             }
-            if let Some(taken) = self.slots.get_mut(slot) {
-                *taken = false;
+            if let Some(slot) = self.slots.get_mut(slot) {
+                *slot = Slot { taken: false, generation: group.generation };
             }
+        }
+        silent
+    }
+
+    /// Takes the probes of silent groups off.
+    pub(crate) fn close_groups(&mut self, groups: Vec<Group>) {
+        for group in groups {
             self.close(group.links);
         }
         self.closing.retain(|thread| !thread.is_finished());
