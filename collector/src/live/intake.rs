@@ -120,3 +120,32 @@ fn process_change(record: &Record) -> Option<ProcessChange> {
     };
     Some(ProcessChange { pid, time_ns: header.time_ns, kind })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::{Pace, Replay};
+    use engine::event::{Facts, Recording};
+    use probe_abi::{Exec, Header, Kind};
+
+    /// The probes of a new program came some 100 ms later than they could: its record waited for its place in time.
+    #[test]
+    fn a_new_program_is_told_before_its_record_leaves() {
+        let exec = |time_ns: u64, sequence: u32, old_tid: u32| {
+            let kind = Kind::Exec as u8;
+            let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
+            Record::Exec(Exec { header, old_tid, reserved: 0, comm: [0; 16] })
+        };
+        // Swapped, as an interrupt may.
+        let events = vec![exec(2_000_000, 1, 9), exec(1_999_999, 0, 7)];
+        let recording = Recording { facts: Facts::default(), events, notes: Vec::new() };
+        let mut source = Replay::new(recording, Pace::Batches(10));
+        let mut intake = Intake::new(source.rings());
+        assert_eq!(intake.drain(&mut source).records, 2);
+        assert!(intake.release(&mut source).records.is_empty());
+        let change =
+            |time_ns, by_leader| ProcessChange { pid: 7, time_ns, kind: ChangeKind::Executed { by_leader } };
+        assert_eq!(intake.take_process_changes(), [change(1_999_999, true), change(2_000_000, false)]);
+        assert_eq!(intake.take_process_changes(), []);
+    }
+}
