@@ -157,3 +157,257 @@ impl Rings {
         pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe_abi::interpose::{Phase, RingWord, SharedLayout};
+    use probe_abi::{Header, Kind, Operation, Record, SyncOperation};
+    use zerocopy::IntoBytes;
+
+    const PID: u32 = 70;
+
+    /// Plays the library in one thread after the other.
+    struct Writer<'a> {
+        shared: &'a Shared,
+        ring: usize,
+        tid: u32,
+    }
+
+    impl Writer<'_> {
+        fn control(&self, word: usize) -> &std::sync::atomic::AtomicU64 {
+            self.shared.word(self.shared.layout().control(self.ring) + word)
+        }
+
+        fn claims(shared: &Shared, ring: usize, tid: u32) -> Writer<'_> {
+            shared.word(SharedWord::NEXT_RING).store(ring as u64 + 1, Ordering::Release);
+            let writer = Writer { shared, ring, tid };
+            writer.control(RingWord::OWNER).store(u64::from(PID) << 32 | u64::from(tid), Ordering::Release);
+            writer
+        }
+
+        /// Counts an attempt and takes a place.
+        fn takes_place(&self) -> (u64, u64) {
+            let number = self.control(RingWord::ATTEMPTS).fetch_add(1, Ordering::Relaxed);
+            (number, self.control(RingWord::HEAD).fetch_add(1, Ordering::Relaxed))
+        }
+
+        fn fills(&self, (number, place): (u64, u64), time_ns: u64) {
+            let kind = Kind::Operation as u8;
+            let header = Header {
+                time_ns,
+                sequence: number as u32,
+                cpu: Header::NO_CPU,
+                kind,
+                context: 0,
+                tid: self.tid,
+                pid: PID,
+            };
+            let operation = Operation {
+                header,
+                began_ns: time_ns - 1,
+                object: 0x1000,
+                second: 0,
+                caller: 0x2000,
+                operation: SyncOperation::MutexLock as u16,
+                flags: 0,
+                outcome: 0,
+            };
+            let first = self.shared.layout().place(self.ring, place);
+            let words: [u64; 8] = zerocopy::transmute!(operation);
+            for (offset, word) in words.iter().enumerate().rev() {
+                self.shared.word(first + offset).store(*word, Ordering::Release);
+            }
+        }
+
+        fn writes(&self, time_ns: u64) {
+            self.fills(self.takes_place(), time_ns);
+        }
+    }
+
+    fn rings() -> Rings {
+        Rings::new(Shared::new(SharedLayout::new(4, 1024).expect("layout")).expect("memory"))
+    }
+
+    /// Memory that `Rings` owns, for the other side.
+    fn other_side(rings: &Rings) -> Shared {
+        rings.shared.again().expect("mapped again")
+    }
+
+    /// One turn at this time with these threads alive: (ring, time) of each record, and the promise.
+    fn turn(rings: &mut Rings, now_ns: u64, alive: &[u32]) -> (Vec<(usize, u64)>, Option<u64>) {
+        let mut got = Vec::new();
+        let turned = rings.drain(
+            &mut || now_ns,
+            &mut |pid, tid| pid == PID && alive.contains(&tid),
+            &mut |ring, bytes| {
+                let record = Record::decode(bytes).expect("a record");
+                assert_eq!(record.as_bytes().as_bytes().len(), 64);
+                got.push((ring, record.header().time_ns));
+            },
+        );
+        assert_eq!(turned.records, got.len());
+        (got, turned.complete_to_ns)
+    }
+
+    #[test]
+    fn records_come_out_once_and_in_order() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        assert_eq!(turn(&mut rings, 50, &[]), (vec![], Some(50)));
+        let first = Writer::claims(&shared, 0, 7);
+        let second = Writer::claims(&shared, 1, 8);
+        first.writes(60);
+        second.writes(61);
+        first.writes(62);
+        assert_eq!(turn(&mut rings, 70, &[7, 8]), (vec![(0, 60), (0, 62), (1, 61)], Some(70)));
+        assert_eq!(turn(&mut rings, 80, &[7, 8]), (vec![], Some(80)));
+        assert_eq!((rings.dropped(), rings.undecodable()), (0, 0));
+    }
+
+    #[test]
+    fn a_record_being_written_holds_the_promise_back_and_loses_nothing() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        let thread = Writer::claims(&shared, 0, 7);
+        turn(&mut rings, 1_000, &[7]);
+        let slow = thread.takes_place();
+        // A signal handler comes in between.
+        thread.writes(1_500);
+        // It was not there at 1,000: its time is later.
+        assert_eq!(turn(&mut rings, 2_000, &[7]), (vec![], Some(1_000)));
+        assert_eq!(turn(&mut rings, 3_000, &[7]), (vec![], Some(1_000)));
+        thread.fills(slow, 2_500);
+        assert_eq!(turn(&mut rings, 4_000, &[7]), (vec![(0, 2_500), (0, 1_500)], Some(4_000)));
+        // The next one holds back anew, from then on.
+        let next = thread.takes_place();
+        assert_eq!(turn(&mut rings, 5_000, &[7]).1, Some(4_000));
+        thread.fills(next, 4_500);
+        let after = thread.takes_place();
+        assert_eq!(turn(&mut rings, 6_000, &[7]), (vec![(0, 4_500)], Some(5_000)));
+        thread.fills(after, 5_500);
+        assert_eq!(turn(&mut rings, 7_000, &[7]), (vec![(0, 5_500)], Some(7_000)));
+        assert_eq!(rings.dropped(), 0);
+    }
+
+    #[test]
+    fn a_stopped_thread_holds_back_for_a_while_and_a_dead_one_hardly() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        let thread = Writer::claims(&shared, 0, 7);
+        turn(&mut rings, 1_000, &[7]);
+        let place = thread.takes_place();
+        let late = 1_000 + PATIENCE_NS;
+        assert_eq!(turn(&mut rings, late, &[7]).1, Some(1_000));
+        assert_eq!(turn(&mut rings, late + 1, &[7]).1, Some(late + 1));
+        // It was only stopped: the record is still taken.
+        thread.fills(place, 1_100);
+        assert_eq!(turn(&mut rings, late + 2, &[7]).0, [(0, 1_100)]);
+        assert_eq!(rings.dropped(), 0);
+
+        let mut rings = self::rings();
+        let shared = other_side(&rings);
+        let thread = Writer::claims(&shared, 0, 7);
+        turn(&mut rings, 1_000, &[7]);
+        thread.takes_place();
+        thread.writes(1_500);
+        turn(&mut rings, 2_000, &[7]);
+        let later = 1_001 + DOUBT_NS;
+        turn(&mut rings, later, &[]);
+        assert_eq!(turn(&mut rings, later + 1, &[]), (vec![(0, 1_500)], Some(later + 1)));
+        assert_eq!(rings.dropped(), 1, "the one that was never written");
+    }
+
+    #[test]
+    fn what_did_not_fit_is_counted_and_room_is_given() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        let thread = Writer::claims(&shared, 2, 7);
+        for time in 1..=1_000 {
+            thread.writes(time);
+        }
+        thread.control(RingWord::ATTEMPTS).fetch_add(5, Ordering::Relaxed);
+        shared.word(SharedWord::WITHOUT_RING).store(3, Ordering::Relaxed);
+        assert_eq!(turn(&mut rings, 2_000, &[7]).0.len(), 1_000);
+        assert_eq!(rings.dropped(), 8);
+        assert_eq!(thread.control(RingWord::TAIL).load(Ordering::Relaxed), 1_000);
+        // The numbers go on behind those that are missing, and the places round the end.
+        thread.writes(2_100);
+        thread.writes(2_101);
+        assert_eq!(turn(&mut rings, 3_000, &[7]).0, [(2, 2_100), (2, 2_101)]);
+        assert_eq!(thread.control(RingWord::ATTEMPTS).load(Ordering::Relaxed), 1_007);
+    }
+
+    #[test]
+    fn a_ring_of_a_dead_thread_is_free_again_when_it_is_empty() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        let thread = Writer::claims(&shared, 0, 7);
+        thread.writes(10);
+        thread.control(RingWord::BEGAN).store(12, Ordering::Relaxed);
+        thread.control(RingWord::PHASE).store(0x300 | Phase::Inside as u64, Ordering::Release);
+        // Its records are read in the turn in which it turns out to be gone.
+        assert_eq!(turn(&mut rings, 20, &[]).0, [(0, 10)]);
+        let owner = |ring: usize| shared.word(shared.layout().control(ring)).load(Ordering::Relaxed);
+        for _ in 0..3 {
+            turn(&mut rings, 30, &[]);
+        }
+        assert_eq!((owner(0), shared.word(SharedWord::NEXT_RING).load(Ordering::Relaxed)), (0, 0));
+        let next = Writer::claims(&shared, 0, 9);
+        next.writes(40);
+        assert_eq!(turn(&mut rings, 50, &[9]).0, [(0, 40)]);
+        assert_ne!(owner(0), 0);
+        // What the dead one was in the middle of is known at the end.
+        let pending = rings.take_pending();
+        assert_eq!(pending.iter().map(|p| (p.pid, p.tid, p.began_ns)).collect::<Vec<_>>(), [(PID, 7, 12)]);
+    }
+
+    #[test]
+    fn a_target_that_writes_nonsense_is_not_believed() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        let thread = Writer::claims(&shared, 0, 7);
+        // Another thread's record, one from the future, one that ends before it begins, and one of another kind.
+        Writer { tid: 8, ..Writer::claims(&shared, 0, 7) }.fills(thread.takes_place(), 10);
+        thread.writes(1_000);
+        thread.writes(11);
+        shared.word(shared.layout().place(0, 2) + 3).store(12, Ordering::Relaxed);
+        thread.writes(12);
+        shared.word(shared.layout().place(0, 3) + 1).store(0, Ordering::Relaxed);
+        thread.writes(13);
+        assert_eq!(turn(&mut rings, 100, &[7]).0, [(0, 13)]);
+        assert_eq!(rings.undecodable(), 4);
+        // Counters that no writer leaves behind.
+        for nonsense in [u64::MAX, 1 << 40, 0] {
+            thread.control(RingWord::HEAD).store(nonsense, Ordering::Relaxed);
+            let (got, complete) = turn(&mut rings, 200, &[7]);
+            assert_eq!((got, complete), (vec![], Some(200)));
+        }
+        for word in [SharedWord::NEXT_RING, SharedWord::RINGS, SharedWord::RING_RECORDS, SharedWord::MAGIC] {
+            shared.word(word).store(u64::MAX, Ordering::Relaxed);
+        }
+        assert_eq!(turn(&mut rings, 300, &[7]).1, Some(300));
+        assert_eq!(rings.count(), 4);
+    }
+
+    #[test]
+    fn memory_of_many_quiet_threads_is_given_back() {
+        let layout = SharedLayout::new(64, 4096).expect("layout");
+        let mut rings = Rings::new(Shared::new(layout).expect("memory"));
+        let shared = other_side(&rings);
+        let threads: Vec<Writer<'_>> =
+            (0..64).map(|ring| Writer::claims(&shared, ring, 100 + ring as u32)).collect();
+        let alive: Vec<u32> = (100..164).collect();
+        let mut read = 0;
+        for round in 1..=100u64 {
+            for thread in &threads {
+                (0..20).for_each(|i| thread.writes(round * 100 + i));
+            }
+            read += turn(&mut rings, round * 100 + 50, &alive).0.len();
+        }
+        assert_eq!(read, 64 * 100 * 20);
+        // 2,000 records of each have been through some 32 pages of it.
+        let pages = shared.resident_bytes().expect("size") / 4096;
+        assert!(pages < 64 * 5, "{pages} pages");
+    }
+}

@@ -35,21 +35,7 @@ impl Shared {
         // SAFETY: fcntl with F_ADD_SEALS takes a number and changes only the file.
         succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
         let file = high(file)?;
-        // SAFETY: a new mapping at an address of the kernel's choice, of a descriptor that is open.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let start = map(&file, bytes)?;
         let shared = Shared { start, layout, file };
         for (word, value) in [
             (SharedWord::VERSION, SHARED_VERSION),
@@ -86,6 +72,19 @@ impl Shared {
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, 4096) };
     }
 
+    /// The same memory, mapped once more: the target's side.
+    #[cfg(test)]
+    pub fn again(&self) -> io::Result<Shared> {
+        let file = self.file.try_clone()?;
+        Ok(Shared { start: map(&file, self.layout.words() * 8)?, layout: self.layout, file })
+    }
+
+    /// Memory that is in use.
+    #[cfg(test)]
+    pub fn resident_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.blocks() * 512)
+    }
+
     /// The descriptor that the command inherits.
     pub fn descriptor(&self) -> RawFd {
         self.file.as_raw_fd()
@@ -104,6 +103,24 @@ impl Drop for Shared {
         // never mapped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.layout.words() * 8) };
     }
+}
+
+fn map(file: &File, bytes: usize) -> io::Result<NonNull<AtomicU64>> {
+    // SAFETY: a new mapping at an address of the kernel's choice, of a descriptor that is open.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
 }
 
 fn memory_file() -> io::Result<File> {
