@@ -15,6 +15,8 @@ const ROOM_EVERY: u64 = 64;
 pub(super) struct Ring {
     /// Its thread: `pid << 32 | tid`; 0 = none has been seen.
     pub owner: u64,
+    /// Its thread has been seen for the first time.
+    pub is_new: bool,
     /// Places read.
     tail: u64,
     /// Places that were taken when the last turn looked.
@@ -134,6 +136,7 @@ impl Ring {
     pub fn see_owner(&mut self, turn: &Turn<'_>) {
         if self.owner == 0 {
             self.owner = turn.control(RingWord::OWNER).load(Ordering::Acquire);
+            self.is_new = self.owner != 0;
         }
     }
 

@@ -10,6 +10,7 @@ use super::ring::{Emptied, Ring, Turn};
 use super::shared::Shared;
 use engine::event::PendingOperation;
 use probe_abi::interpose::SharedWord;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 
 /// How long a record that is being written holds up the others.
@@ -30,6 +31,10 @@ const MOST_PENDING: usize = 10_000;
 pub(super) struct Rings {
     pub shared: Shared,
     rings: Vec<Ring>,
+    /// Which ring a thread has.
+    by_owner: FxHashMap<u64, usize>,
+    /// Threads that the kernel says have ended, and whose rings have not yet been freed.
+    ended: Vec<u64>,
     /// The clock of the last turn.
     last_ns: u64,
     /// Where to look next whether threads live.
@@ -48,12 +53,27 @@ pub(super) struct Turned {
 
 impl Rings {
     pub fn new(shared: Shared) -> Rings {
-        Rings { shared, rings: Vec::new(), last_ns: 0, next_look: 0, pending: Vec::new() }
+        Rings {
+            shared,
+            rings: Vec::new(),
+            by_owner: FxHashMap::default(),
+            ended: Vec::new(),
+            last_ns: 0,
+            next_look: 0,
+            pending: Vec::new(),
+        }
     }
 
     /// Rings that have been in use.
     pub fn count(&self) -> usize {
         self.rings.len()
+    }
+
+    /// A thread has ended, as the kernel's records say: it writes nothing more.
+    pub fn thread_ended(&mut self, pid: u32, tid: u32) {
+        if self.ended.len() < self.shared.layout().rings {
+            self.ended.push(u64::from(pid) << 32 | u64::from(tid));
+        }
     }
 
     /// Empties all rings. `clock` is `CLOCK_MONOTONIC`; `lives` tells of a `(pid, tid)` whether it does.
@@ -73,6 +93,10 @@ impl Rings {
         for (number, ring) in self.rings.iter_mut().enumerate() {
             let turn = Turn { shared: &self.shared, number, before_ns, last_ns, most: MOST_PER_RING, frugal };
             let (records, emptied) = ring.read(&turn, clock, &mut |bytes| sink(number, bytes));
+            if ring.is_new {
+                ring.is_new = false;
+                self.by_owner.insert(ring.owner, number);
+            }
             total += records;
             if let Some(since_ns) = ring.writing_since_ns
                 && before_ns.saturating_sub(since_ns) > DOUBT_NS
@@ -91,6 +115,7 @@ impl Rings {
                 Emptied::More => None,
             };
         }
+        self.free_ended();
         self.free_some(lives);
         Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns }
     }
@@ -103,7 +128,46 @@ impl Rings {
         }
     }
 
-    /// Gives rings of threads that are gone to others. A few each time: whoever is left has their turn later.
+    /// Gives rings of threads that have ended to others.
+    fn free_ended(&mut self) {
+        let ended = std::mem::take(&mut self.ended);
+        let freed = ended.len();
+        for owner in ended {
+            let Some(&number) = self.by_owner.get(&owner) else { continue };
+            if !self.free(number) {
+                // Something is still in there.
+                self.ended.push(owner);
+            }
+        }
+        if freed > self.ended.len() {
+            self.reuse();
+        }
+    }
+
+    /// Frees a ring of a thread that is gone, if everything has been read.
+    fn free(&mut self, number: usize) -> bool {
+        let Some(ring) = self.rings.get_mut(number) else { return false };
+        let turn = Turn { shared: &self.shared, number, before_ns: 0, last_ns: 0, most: 0, frugal: false };
+        if !ring.is_empty(&turn) {
+            return false;
+        }
+        if self.pending.len() < MOST_PENDING {
+            self.pending.extend(ring.pending(&self.shared, number));
+        }
+        if self.by_owner.get(&ring.owner) == Some(&number) {
+            self.by_owner.remove(&ring.owner);
+        }
+        ring.free(&self.shared, number);
+        true
+    }
+
+    /// Threads look for free rings from the first one on: they would go round by themselves, this keeps memory together.
+    fn reuse(&mut self) {
+        let next = self.shared.word(SharedWord::NEXT_RING).swap(0, Ordering::AcqRel);
+        self.notice_new(next);
+    }
+
+    /// Looks whether threads live, in case the kernel's word that they have ended got lost. A few each time: whoever is left has their turn later.
     fn free_some(&mut self, lives: &mut dyn FnMut(u32, u32) -> bool) {
         let mut freed = false;
         for _ in 0..self.rings.len().min(LOOKS) {
@@ -117,18 +181,12 @@ impl Rings {
             if ring.owner == 0 || std::mem::take(&mut ring.active) || ring.writing_since_ns.is_some() {
                 continue;
             }
-            if !lives((ring.owner >> 32) as u32, ring.owner as u32) && ring.is_empty(&turn) {
-                if self.pending.len() < MOST_PENDING {
-                    self.pending.extend(ring.pending(&self.shared, number));
-                }
-                ring.free(&self.shared, number);
-                freed = true;
+            if !lives((ring.owner >> 32) as u32, ring.owner as u32) {
+                freed |= self.free(number);
             }
         }
         if freed {
-            // Threads look for free rings from here on; they go round by themselves, this only keeps memory together.
-            let next = self.shared.word(SharedWord::NEXT_RING).swap(0, Ordering::AcqRel);
-            self.notice_new(next);
+            self.reuse();
         }
     }
 

@@ -95,6 +95,11 @@ impl Interposed {
         self.rings.count()
     }
 
+    /// A thread has ended, as the kernel's records say.
+    pub fn thread_ended(&mut self, pid: u32, tid: u32) {
+        self.rings.thread_ended(pid, tid);
+    }
+
     /// Hands the records that are there to `sink`, with the number of their ring. Never waits. The number of records, and
     /// up to when all have been handed over, if the rings were emptied.
     pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {

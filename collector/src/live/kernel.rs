@@ -4,6 +4,8 @@ use super::{Drained, EventSource, Unprobed};
 use crate::interpose::Interposed;
 use crate::probe::{Capture, ProbeErrorKind, ProbeFunction, now_ns};
 use engine::event::{LossCounts, Note, PendingOperation};
+use probe_abi::{Header, Kind, Record};
+use std::mem::offset_of;
 use std::time::Duration;
 
 /// A capture that is running.
@@ -33,7 +35,16 @@ impl EventSource for Kernel {
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
         // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
         let before_ns = now_ns();
-        let mut records = self.capture.drain(sink);
+        let Kernel { capture, interposed } = self;
+        let mut records = capture.drain(&mut |ring, bytes| {
+            if let Some(interposed) = interposed.as_mut()
+                && bytes.get(offset_of!(Header, kind)) == Some(&(Kind::Exit as u8))
+                && let Ok(record) = Record::decode(bytes)
+            {
+                interposed.thread_ended(record.header().pid, record.header().tid);
+            }
+            sink(ring, bytes);
+        });
         let mut complete_to_ns = (records < Capture::RING_TURN).then_some(before_ns);
         if let Some(interposed) = &mut self.interposed {
             let first = self.capture.ring_count();

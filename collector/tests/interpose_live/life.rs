@@ -1,0 +1,243 @@
+//! Killed, forked, replaced, interrupted: what has been written stays, and nothing is written twice.
+
+use crate::support::{Recorded, c, program, record_in};
+use probe_abi::SyncOperation::*;
+use std::time::Duration;
+
+const KILLED: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, never = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t barrier;
+static void *waits(void *arg) { pthread_barrier_wait(&barrier); pthread_mutex_lock(&never); return arg; }
+int main(int count, char **words) {
+    pthread_t thread;
+    pthread_barrier_init(&barrier, 0, 2);
+    pthread_mutex_lock(&never);
+    pthread_create(&thread, 0, waits, 0);
+    pthread_barrier_wait(&barrier);
+    usleep(50000);
+    for (int i = atoi(words[1]); i > 0; i--) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); }
+    kill(getpid(), SIGKILL);
+}
+"#;
+
+#[test]
+fn a_killed_program_loses_nothing_and_shows_what_it_waited_for() {
+    let Some(program) = c("a_killed_program_loses_nothing_and_shows_what_it_waited_for", KILLED) else {
+        return;
+    };
+    // Less than a ring, and nothing that would make longpole empty it before.
+    let recorded = program.record(&[], &["7919"]);
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(recorded.output.status.signal(), Some(9));
+    let counts = recorded.counts(0);
+    assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (7919 + 1, 7919), "{counts:?}");
+    let never = recorded.of(MutexLock)[0].object;
+    let pending: Vec<(u16, u64)> = recorded.pending().iter().map(|p| (p.operation, p.object)).collect();
+    assert_eq!(pending, [(MutexLock as u16, never)]);
+}
+
+#[test]
+fn a_program_that_runs_on_is_not_disturbed() {
+    const SOURCE: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int main(void) {
+    struct timespec pause = {0, 1000000};
+    for (int i = 0; i < 1500; i++) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); nanosleep(&pause, 0); }
+    puts("done");
+    return fflush(stdout);
+}
+"#;
+    let Some(program) = c("a_program_that_runs_on_is_not_disturbed", SOURCE) else { return };
+    let text = program.folder.path().join("said");
+    let path = program.path.to_string_lossy().into_owned();
+    let command = format!("exec {path} > {}", text.display());
+    let recorded = record_in(program.folder.path(), &["-d", "400ms"], &["sh", "-c", &command], &[]);
+    assert_eq!(recorded.output.status.code(), Some(0));
+    let locks = recorded.counts(0)[&MutexLock];
+    assert!((50..1500).contains(&locks), "{locks}");
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while std::fs::read_to_string(&text).is_ok_and(|text| text != "done\n") {
+        assert!(std::time::Instant::now() < deadline, "it has not come to its end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const FORKS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void locks(int times) { while (times--) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); } }
+static void *works(void *arg) { locks(83); return arg; }
+int main(int count, char **words) {
+    if (count > 1) { locks(atoi(words[1])); return 0; }
+    pthread_t thread;
+    locks(11);
+    int child = fork();
+    if (!child) {
+        locks(13);
+        pthread_create(&thread, 0, works, 0);
+        pthread_join(thread, 0);
+        _exit(0);
+    }
+    int quick = vfork();
+    if (!quick) { execl(words[0], words[0], "17", (char *)0); _exit(1); }
+    waitpid(child, 0, 0);
+    waitpid(quick, 0, 0);
+    locks(19);
+    execl(words[0], words[0], "23", (char *)0);
+    return 1;
+}
+"#;
+
+fn locks_by_process(recorded: &Recorded) -> Vec<usize> {
+    let mut pids: Vec<u32> = recorded.operations().map(|operation| operation.header.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.iter().map(|&pid| recorded.counts(pid).get(&MutexUnlock).copied().unwrap_or(0)).collect()
+}
+
+#[test]
+fn children_have_rings_of_their_own_and_exec_begins_anew() {
+    let Some(program) = c("children_have_rings_of_their_own_and_exec_begins_anew", FORKS) else { return };
+    let with = program.record(&["--children"], &[]);
+    with.text(0);
+    // In order of their ids, which is that of their birth: the program before and after exec, its children.
+    assert_eq!(locks_by_process(&with), [11 + 19 + 23, 13 + 83, 17]);
+    let without = program.record(&[], &[]);
+    without.text(0);
+    assert_eq!(locks_by_process(&without), [11 + 19 + 23]);
+}
+
+#[test]
+fn a_shell_hands_it_on_to_what_it_becomes() {
+    let Some(program) = c("a_shell_hands_it_on_to_what_it_becomes", FORKS) else { return };
+    let command = format!("exec {} 31", program.path.display());
+    let recorded = record_in(program.folder.path(), &[], &["sh", "-c", &command], &[]);
+    recorded.text(0);
+    assert_eq!(locks_by_process(&recorded), [31]);
+}
+
+const INTERRUPTED: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/time.h>
+static pthread_spinlock_t spin, own;
+static sem_t semaphore, never;
+static volatile int posts, jumps;
+static sigjmp_buf back;
+static void handler(int signal) {
+    if (jumps) { jumps--; siglongjmp(back, 1); }
+    pthread_spin_lock(&own);
+    sem_post(&semaphore);
+    pthread_spin_unlock(&own);
+    posts++;
+}
+static void *cancelled(void *arg) { sem_wait(&never); return arg; }
+int main(void) {
+    pthread_spin_init(&spin, 0);
+    pthread_spin_init(&own, 0);
+    sem_init(&semaphore, 0, 0);
+    sem_init(&never, 0, 0);
+    signal(SIGALRM, handler);
+    struct itimerval often = {{0, 200}, {0, 200}}, off = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &often, 0);
+    int locks = 0;
+    while (posts < 997) {
+        pthread_spin_lock(&spin);
+        pthread_spin_unlock(&spin);
+        locks++;
+        for (volatile int i = 0; i < 20000; i++);
+    }
+    setitimer(ITIMER_REAL, &off, 0);
+    int value;
+    sem_getvalue(&semaphore, &value);
+    printf("%d %d %d\n", locks, posts, value);
+    /* Left by a jump, and by cancellation: what comes after is recorded all the same. */
+    jumps = 1;
+    struct itimerval once = {{0, 0}, {0, 20000}};
+    if (!sigsetjmp(back, 1)) { setitimer(ITIMER_REAL, &once, 0); sem_wait(&never); }
+    pthread_t thread;
+    pthread_create(&thread, 0, cancelled, 0);
+    pthread_cancel(thread);
+    void *result;
+    pthread_join(thread, &result);
+    for (int i = 0; i < 89; i++) sem_post(&never);
+    return result != PTHREAD_CANCELED;
+}
+"#;
+
+#[test]
+fn signal_handlers_jumps_and_cancellation_leave_the_rings_whole() {
+    let Some(program) = c("signal_handlers_jumps_and_cancellation_leave_the_rings_whole", INTERRUPTED) else {
+        return;
+    };
+    let recorded = program.record(&[], &[]);
+    let text = recorded.text(0);
+    let numbers: Vec<usize> = text.split_whitespace().map(|word| word.parse().expect("number")).collect();
+    let [locks, posts, value] = numbers[..] else { panic!("{text}") };
+    assert!(posts >= 997 && value == posts, "{text}");
+    let counts = recorded.counts(0);
+    assert_eq!(counts[&SpinLock], locks + posts, "{counts:?}");
+    assert_eq!(counts[&SpinUnlock], locks + posts, "{counts:?}");
+    assert_eq!(counts[&SemaphorePost], posts + 89, "{counts:?}");
+    assert_eq!(counts.get(&SemaphoreWait), None, "neither came back");
+    assert_eq!((counts[&ThreadCreate], counts[&ThreadJoin]), (1, 1));
+    let main = recorded.recording.facts.processes[0].pid;
+    assert!(recorded.pending().iter().all(|pending| pending.tid != main), "{:?}", recorded.pending());
+}
+
+#[test]
+fn threads_by_the_thousand_find_rings_again() {
+    const SOURCE: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *works(void *arg) { for (int i = 0; i < 3; i++) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); } return arg; }
+int main(void) {
+    for (int round = 0; round < 2003; round++) {
+        pthread_t threads[10];
+        for (int i = 0; i < 10; i++) pthread_create(&threads[i], 0, works, 0);
+        for (int i = 0; i < 10; i++) pthread_join(threads[i], 0);
+    }
+    return 0;
+}
+"#;
+    let Some(program) = c("threads_by_the_thousand_find_rings_again", SOURCE) else { return };
+    let recorded = program.record(&[], &[]);
+    recorded.text(0);
+    let counts = recorded.counts(0);
+    // More threads than there are rings.
+    assert_eq!(counts[&ThreadCreate], 20_030);
+    assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (60_090, 60_090));
+}
+
+#[test]
+fn before_main_and_after_it_counts_as_well() {
+    const SOURCE: &str = r#"
+#include <pthread.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void locks(int times) { while (times--) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); } }
+__attribute__((constructor)) static void early(void) { locks(41); }
+__attribute__((destructor)) static void late(void) { locks(43); }
+int main(void) { locks(47); return 0; }
+"#;
+    let Some(program) = program("before_main_and_after_it_counts_as_well", SOURCE, "cc", &["-O2"]) else {
+        return;
+    };
+    let recorded = program.record(&[], &[]);
+    recorded.text(0);
+    assert_eq!(recorded.counts(0)[&MutexLock], 41 + 43 + 47);
+}

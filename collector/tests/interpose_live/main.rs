@@ -1,0 +1,7 @@
+//! Synchronization operations recorded from inside launched programs. They need root (or the capabilities), a kernel
+//! with BPF and compilers; elsewhere each says that it is skipped.
+
+mod beside;
+mod counts;
+mod life;
+mod support;
