@@ -51,6 +51,16 @@ fn pingpong_says_how_long_it_took() {
 }
 
 #[test]
+fn pairs_say_how_long_they_took() {
+    let program = skip_unless_built!(workload::build("pairs.c"));
+    let ended = run(Command::new(program).args(["1000", "1000"]), LIMIT).unwrap();
+    let words: Vec<&str> = ended.stdout.split_whitespace().collect();
+    assert!(matches!(words[..], [_, "ns", "wall,", _, "ns", "CPU"]), "{}", ended.stdout);
+    // A thousand times a microsecond, less what calibrating may be wrong by.
+    assert!(words[3].parse::<u64>().unwrap() > 500_000, "{}", ended.stdout);
+}
+
+#[test]
 fn the_zombie_is_one() {
     let program = skip_unless_built!(workload::build("zombie.c"));
     let mut parent = Background::start(&mut Command::new(program)).unwrap();

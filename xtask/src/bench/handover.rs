@@ -107,7 +107,7 @@ struct Run {
 }
 
 /// What longpole's summary says was lost: a recorder that loses events is cheap and worthless.
-fn lost_percent(summary: &str) -> Result<f64> {
+pub fn lost_percent(summary: &str) -> Result<f64> {
     let line = summary.lines().find_map(|line| line.strip_prefix("lost ")).context("no summary of losses")?;
     let Some((_, percent)) = line.split_once('(') else { return Ok(0.0) };
     let number = percent.split(' ').next().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 mod attach;
 mod handover;
+mod interpose;
 mod page;
 mod sample;
 mod weights;
@@ -32,6 +33,8 @@ enum Which {
     Attach,
     /// Two threads handing a lock to and fro
     Handover,
+    /// A mutex's lock and unlock, recorded from inside the program
+    Interpose,
 }
 
 /// Measures, prints, and updates the sections of BENCHMARKS.md.
@@ -45,13 +48,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if wanted(Which::Weights) {
         page.put("weights", &weights::measure(&workspace)?)?;
     }
-    if wanted(Which::Attach) || wanted(Which::Handover) {
+    if [Which::Attach, Which::Handover, Which::Interpose].into_iter().any(wanted) {
         let longpole = recorder(&workspace)?;
         if wanted(Which::Attach) {
             page.put("attach", &attach::measure(&workspace, &longpole)?)?;
         }
         if wanted(Which::Handover) {
             page.put("handover", &handover::measure(&workspace, &longpole)?)?;
+        }
+        if wanted(Which::Interpose) {
+            page.put("interpose", &interpose::measure(&workspace, &longpole)?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
