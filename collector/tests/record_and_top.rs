@@ -199,6 +199,35 @@ fn calls_below_the_depth_limit_are_not_recorded() {
     assert_eq!(count(leaves), count(enters), "every recorded call has its end");
 }
 
+/// Losses before a CPU's first record and after its last one were counted, but no gap said when.
+#[test]
+fn every_lost_record_lies_in_a_gap() {
+    let Some(place) = place("every_lost_record_lies_in_a_gap") else { return };
+    let file = place.file("lossy.lp");
+    let target = place.running();
+    let words =
+        ["record", "-p", &target.pid(), "-d", "700ms", "--ring-size", "4K", "-o", &file].map(str::to_owned);
+    // Writing to small rings faster than they are emptied.
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(["--max-rate", "1000000"]).collect();
+    let output = longpole(&words);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let (recording, _) = session(&file);
+    let loss = recording.facts.end.as_ref().expect("an end").loss;
+    let in_gaps: u64 = recording
+        .notes
+        .iter()
+        .filter_map(|note| match note.kind {
+            engine::event::NoteKind::Gap { lost, reason: engine::event::GapReason::RingFull, .. } => {
+                Some(lost)
+            }
+            _ => None,
+        })
+        .sum();
+    assert!(loss.dropped > 10, "{stderr}");
+    assert_eq!(in_gaps, loss.dropped + loss.late, "{:?}", recording.notes);
+}
+
 #[test]
 fn a_commands_signal_is_ours() {
     let Some(place) = place("a_commands_signal_is_ours") else { return };

@@ -30,10 +30,10 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// For a source with this many rings.
-    pub fn new(rings: usize) -> Intake {
+    /// For this source.
+    pub fn new(source: &dyn EventSource) -> Intake {
         Intake {
-            merger: Merger::new(rings),
+            merger: Merger::new(source.rings()).numbered_from(source.first_number()),
             undecodable: 0,
             events: 0,
             loss: LossCounts::default(),
@@ -71,6 +71,14 @@ impl Intake {
         let records: Vec<Record> = self.merger.release().collect();
         let complete_to_ns = self.merger.watermark_ns();
         self.batch(source, records, complete_to_ns)
+    }
+
+    /// Asks how much there should have been, once everything is drained: what a full ring lost at the end leaves no hole
+    /// before anything.
+    pub fn compare(&mut self, source: &mut dyn EventSource, end_ns: u64) {
+        for (ring, cpu, count) in source.written() {
+            self.merger.written(ring, cpu, count, end_ns);
+        }
     }
 
     /// The rest, up to `end_ns`: what was recorded later lies outside the window.
@@ -140,7 +148,7 @@ mod tests {
         let events = vec![exec(2_000_000, 1, 9), exec(1_999_999, 0, 7)];
         let recording = Recording { facts: Facts::default(), events, notes: Vec::new() };
         let mut source = Replay::new(recording, Pace::Batches(10));
-        let mut intake = Intake::new(source.rings());
+        let mut intake = Intake::new(&source);
         assert_eq!(intake.drain(&mut source).records, 2);
         assert!(intake.release(&mut source).records.is_empty());
         let change =

@@ -32,6 +32,15 @@ impl EventSource for Kernel {
         self.capture.ring_count() + self.interposed.as_ref().map_or(0, Interposed::ring_count)
     }
 
+    fn first_number(&self) -> Option<u32> {
+        // The counters are made with the capture.
+        Some(0)
+    }
+
+    fn written(&mut self) -> Vec<(usize, u16, u64)> {
+        self.capture.written()
+    }
+
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
         // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
         let before_ns = now_ns();

@@ -51,8 +51,7 @@ pub fn run(
     news: &UnboundedSender<Message>,
     end_threads: EndThreads,
 ) {
-    let mut pump =
-        Pump { intake: Intake::new(source.rings()), counted: None, interval: SHORTEST, refused: 0 };
+    let mut pump = Pump { intake: Intake::new(&*source), counted: None, interval: SHORTEST, refused: 0 };
     let mut alive = Vec::new();
     while let Some(turn) = pump.turn(&mut *source, feed, news) {
         if turn == Turn::Ended {
@@ -142,6 +141,7 @@ impl Pump {
         loop {
             let drained = self.intake.drain(&mut *source);
             if drained.ended || drained.complete_to_ns.is_some_and(|to| to >= end_ns) {
+                self.intake.compare(&mut *source, end_ns);
                 break;
             }
             if started.elapsed() > LONGEST_STOP {

@@ -15,6 +15,7 @@ pub struct Replay {
     notes: Vec<Note>,
     next_note: usize,
     loss: LossCounts,
+    first_number: Option<u32>,
     pace: Pace,
     started: Option<Instant>,
     first_ns: u64,
@@ -55,10 +56,25 @@ impl Replay {
 
     /// Plays what a generator made, its rings as they are.
     pub fn generated(generated: &Generated, pace: Pace) -> Replay {
-        Replay::of(&generated.facts, generated.rings.clone(), Vec::new(), pace)
+        let first_number = generated.first_sequence;
+        Replay { first_number, ..Replay::of(&generated.facts, generated.rings.clone(), Vec::new(), pace) }
     }
 
-    fn of(facts: &Facts, rings: Vec<Vec<Record>>, notes: Vec<Note>, pace: Pace) -> Replay {
+    fn of(facts: &Facts, rings: Vec<Vec<Record>>, mut notes: Vec<Note>, pace: Pace) -> Replay {
+        let mut cpus = HashMap::<u16, (u64, u64)>::new();
+        for header in rings.iter().flatten().map(Record::header) {
+            let (first, last) = cpus.entry(header.cpu).or_insert((header.time_ns, header.time_ns));
+            (*first, *last) = (header.time_ns.min(*first), header.time_ns.max(*last));
+        }
+        // Holes in the numbering are found again on the way; what is missing before a CPU's first record or after its
+        // last one is not.
+        notes.retain(|note| match note.kind {
+            NoteKind::Gap { reason: GapReason::RingFull, cpu: Some(cpu), until_ns, .. } => {
+                !cpus.get(&cpu).is_some_and(|(first, last)| *first <= note.time_ns && until_ns <= *last)
+            }
+            NoteKind::Gap { reason: GapReason::OperationsLost, .. } => false,
+            _ => true,
+        });
         let times = || rings.iter().flatten().map(|record| record.header().time_ns);
         let first_ns = times().min().unwrap_or(facts.start_ns);
         let last_ns = times().max().unwrap_or(facts.start_ns);
@@ -66,6 +82,7 @@ impl Replay {
             notes,
             next_note: 0,
             loss: facts.end.as_ref().map(|end| end.loss).unwrap_or_default(),
+            first_number: None,
             pace,
             started: None,
             first_ns,
@@ -85,6 +102,10 @@ impl Replay {
 impl EventSource for Replay {
     fn rings(&self) -> usize {
         self.rings.len()
+    }
+
+    fn first_number(&self) -> Option<u32> {
+        self.first_number
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
@@ -112,15 +133,7 @@ impl EventSource for Replay {
         let notes = self.notes.get(self.next_note..).unwrap_or_default();
         let count = notes.iter().take_while(|note| note.time_ns <= now_ns).count();
         self.next_note += count;
-        // Holes in the numbering are found again on the way.
-        let found_again = |note: &&Note| {
-            matches!(
-                note.kind,
-                NoteKind::Gap { reason: GapReason::RingFull, cpu: Some(_), .. }
-                    | NoteKind::Gap { reason: GapReason::OperationsLost, .. }
-            )
-        };
-        notes.iter().take(count).filter(|note| !found_again(note)).cloned().collect()
+        notes.iter().take(count).cloned().collect()
     }
 
     fn loss(&mut self) -> LossCounts {

@@ -10,6 +10,17 @@ pub trait EventSource: Send {
     /// Number of rings; [`EventSource::drain`] names them `0..rings()`.
     fn rings(&self) -> usize;
 
+    /// The number that every CPU's records start with, if that is known.
+    fn first_number(&self) -> Option<u32> {
+        None
+    }
+
+    /// Of CPUs that lost records: ring, CPU and how many records it has tried to write. Asked for after the last
+    /// [`EventSource::drain`].
+    fn written(&mut self) -> Vec<(usize, u16, u64)> {
+        Vec::new()
+    }
+
     /// Hands over records that are there, ring by ring, at most as many as the source thinks right for one turn.
     /// Never waits.
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained;

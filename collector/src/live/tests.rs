@@ -164,6 +164,39 @@ fn losses_reach_file_and_report() {
     assert_eq!(live.report, offline(&generated.recording()).1);
 }
 
+/// What a CPU had lost before its first record nobody missed; a recording played again keeps it missing.
+#[test]
+fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
+    let dir = tempfile::tempdir().expect("dir");
+    let mut lost = 0;
+    let generated = generated().remove(1).lossy(|record| {
+        let first = record.header().cpu == 1 && record.header().sequence < 5;
+        lost += u64::from(first);
+        first
+    });
+    assert_eq!(lost, 5, "CPU 1 has records");
+    let path = dir.path().join("late.lp");
+    record_to(&path, &generated, Pace::Batches(3));
+    let (read, _) = crate::session::read(&path).expect("session");
+    assert!(
+        read.notes.iter().any(|note| note.time_ns == 0
+            && matches!(note.kind, engine::event::NoteKind::Gap { cpu: Some(1), lost: 5, .. })),
+        "{:?}",
+        read.notes
+    );
+    assert_eq!(read, generated.recording());
+
+    let again = dir.path().join("again.lp");
+    let mut setup = setup(Mode::Record, &generated, SLOW);
+    setup.source = Box::new(Replay::new(read.clone(), Pace::Batches(7)));
+    let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
+    let mut writer = Writer::create(&again, Overwrite::Sessions, &meta).expect("file");
+    writer.facts(&setup.facts).expect("facts");
+    setup.writer = Some(writer);
+    run(setup).expect("run");
+    assert_eq!(crate::session::read(&again).expect("session").0.notes, read.notes);
+}
+
 /// So slow that it would take hours.
 const SLOW: Pace = Pace::Times(1e-5);
 

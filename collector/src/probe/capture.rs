@@ -169,6 +169,17 @@ impl Capture {
         self.common.shared.loss(missed)
     }
 
+    /// Of CPUs whose rings were full: ring, CPU and how many records it has tried to write so far. Each CPU numbers its
+    /// records from 0.
+    pub fn written(&self) -> Vec<(usize, u16, u64)> {
+        let rings = self.rings.count().max(1);
+        self.common
+            .shared
+            .lossy_cpus()
+            .map(|(cpu, written)| (usize::from(cpu) % rings, cpu, written))
+            .collect()
+    }
+
     /// What each program cost so far, where the kernel counts that (`sysctl kernel.bpf_stats_enabled=1`).
     pub fn program_costs(&self) -> Vec<ProgramCost> {
         counters::program_costs(&self.common.lock().ebpf)

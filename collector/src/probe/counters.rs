@@ -12,13 +12,23 @@ use probe_abi::{CpuCounters, FunctionCounters};
 use super::{ProgramCost, load::Shared};
 
 impl Shared {
+    fn cpus(&self) -> impl Iterator<Item = (u16, CpuCounters)> {
+        const WORDS: usize = size_of::<CpuCounters>() / 8;
+        (0..=u16::MAX).take(self.cpu_count).filter_map(|cpu| {
+            let words = self.cpus.value::<WORDS>(usize::from(cpu))?;
+            Some((cpu, zerocopy::transmute!(words)))
+        })
+    }
+
+    /// CPUs that lost records, and how many each has tried to write.
+    pub(crate) fn lossy_cpus(&self) -> impl Iterator<Item = (u16, u64)> {
+        self.cpus().filter(|(_, one)| one.dropped > 0).map(|(cpu, one)| (cpu, one.sequence))
+    }
+
     /// Sum over all CPUs.
     pub(crate) fn cpu_totals(&self) -> CpuCounters {
-        const WORDS: usize = size_of::<CpuCounters>() / 8;
         let mut total = CpuCounters::default();
-        for cpu in 0..self.cpu_count {
-            let Some(words) = self.cpus.value::<WORDS>(cpu) else { continue };
-            let one: CpuCounters = zerocopy::transmute!(words);
+        for (_, one) in self.cpus() {
             total.sequence = total.sequence.saturating_add(one.sequence);
             total.dropped = total.dropped.saturating_add(one.dropped);
             total.folded = total.folded.saturating_add(one.folded);

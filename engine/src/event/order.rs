@@ -13,7 +13,8 @@
 //!
 //! A ring is what one writer fills: a CPU or a few in the kernel, one thread of the target in user space. Numbers
 //! missing in a CPU's sequence (a thread's, where `cpu` is [`Header::NO_CPU`]) are lost records: each hole becomes a [`NoteKind::Gap`] between its
-//! neighbours once nothing in time can fill it. Numbers before the first one seen of a CPU say nothing.
+//! neighbours once nothing in time can fill it. Numbers before the first one seen of a CPU are lost records, too, if
+//! it is known where its numbers start ([`Merger::numbered_from`]); otherwise they say nothing.
 
 use super::sequence::Sequence;
 use super::{GapReason, Note, NoteKind};
@@ -46,6 +47,7 @@ pub struct OrderCounts {
 pub struct Merger {
     rings: Vec<Ring>,
     disorder_ns: u64,
+    first_number: Option<u32>,
     counts: OrderCounts,
     notes: Vec<Note>,
 }
@@ -126,9 +128,18 @@ impl Merger {
         Merger {
             rings: vec![Ring::default(); rings],
             disorder_ns,
+            first_number: None,
             counts: OrderCounts::default(),
             notes: Vec::new(),
         }
+    }
+
+    /// The same for streams in which every CPU's numbers start with `first`. Those of threads that number their records
+    /// themselves ([`Header::NO_CPU`]) may start anywhere: a ring outlives its thread.
+    #[must_use]
+    pub fn numbered_from(mut self, first: Option<u32>) -> Merger {
+        self.first_number = first;
+        self
     }
 
     /// Takes the next record of a ring. A ring beyond those announced joins from here on.
@@ -142,7 +153,8 @@ impl Merger {
             self.counts.late += 1;
             return;
         }
-        let sequence = ring.cpus.entry(header.cpu).or_default();
+        let first = self.first_number.filter(|_| header.cpu != Header::NO_CPU);
+        let sequence = ring.cpus.entry(header.cpu).or_insert_with(|| Sequence::starting_at(first));
         let Some(number) = sequence.see(header.sequence, header.time_ns, ring.bound_ns) else {
             self.counts.duplicates += 1;
             return;
@@ -164,7 +176,7 @@ impl Merger {
     /// drained for the last time: records lost after the CPU's last one leave no hole before anything.
     pub fn written(&mut self, ring: usize, cpu: u16, count: u64, time_ns: u64) {
         let Some(ring) = self.rings.get_mut(ring) else { return };
-        let sequence = ring.cpus.entry(cpu).or_default();
+        let sequence = ring.cpus.entry(cpu).or_insert_with(|| Sequence::starting_at(self.first_number));
         if let Some(missing) = sequence.missing_after_last(count as u32) {
             let from_ns = sequence.last_ns();
             self.counts.missing = self.counts.missing.saturating_add(missing);
@@ -337,6 +349,20 @@ mod tests {
         let reason = GapReason::OperationsLost;
         let gap = NoteKind::Gap { pid: 0, cpu: None, until_ns: 120, lost: 2, reason };
         assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
+    }
+
+    /// A ring that was full from the start on lost records that nobody missed.
+    #[test]
+    fn records_lost_before_the_first_one_are_a_gap_if_the_start_is_known() {
+        let mut merger = Merger::with_disorder(2, 5).numbered_from(Some(40));
+        for (time, cpu, number) in [(100, 3, 41), (102, 3, 42), (101, 4, 40), (103, Header::NO_CPU, 60)] {
+            merger.push(0, record(time, cpu, number));
+        }
+        assert_eq!(times(merger.finish()), [100, 101, 102, 103]);
+        assert_eq!(merger.take_notes(), [gap(3, 0, 100, 1)]);
+        merger.written(1, 6, 42, 200);
+        assert_eq!(merger.take_notes(), [gap(6, 0, 200, 2)]);
+        assert_eq!(merger.counts(), OrderCounts { released: 4, missing: 3, ..OrderCounts::default() });
     }
 
     #[test]

@@ -35,23 +35,21 @@ pub(super) struct Sequence {
     highest: Option<(i64, u64)>,
     /// Missing numbers below `highest`, ascending.
     holes: VecDeque<Hole>,
+    /// The first number of all, if it is known.
+    first: Option<u32>,
 }
 
 impl Sequence {
+    /// Nothing seen yet; the first number of all is `first`, if known.
+    pub(super) fn starting_at(first: Option<u32>) -> Sequence {
+        Sequence { first, ..Sequence::default() }
+    }
+
     /// Takes note of a record. Gives its unwrapped number, or `None` if this number cannot be new: it has been
     /// seen, or its hole is older than `bound_ns` and has been given up.
     pub(super) fn see(&mut self, sequence: u32, time_ns: u64, bound_ns: u64) -> Option<i64> {
         let Some((highest, highest_time)) = self.highest else {
-            let number = i64::from(sequence);
-            self.highest = Some((number, time_ns));
-            self.holes.push_back(Hole {
-                first: number - BEFORE_FIRST,
-                last: number - 1,
-                from_ns: time_ns,
-                until_ns: time_ns,
-                guessed: true,
-            });
-            return Some(number);
+            return Some(self.see_first(sequence, time_ns));
         };
         let step = sequence.wrapping_sub(highest as u32) as i32;
         let number = highest.saturating_add(i64::from(step));
@@ -81,11 +79,40 @@ impl Sequence {
         Some(number)
     }
 
+    fn see_first(&mut self, sequence: u32, time_ns: u64) -> i64 {
+        // More than half the numbers above the first: it is below, which cannot be.
+        let known = self.first.filter(|first| sequence.wrapping_sub(*first) < 1 << 31);
+        let hole = match known {
+            Some(first) => {
+                let before = i64::from(sequence.wrapping_sub(first));
+                let first = i64::from(first);
+                // It may have been any time before.
+                Hole { first, last: first + before - 1, from_ns: 0, until_ns: time_ns, guessed: false }
+            }
+            None => {
+                let number = i64::from(sequence);
+                Hole {
+                    first: number - BEFORE_FIRST,
+                    last: number - 1,
+                    from_ns: time_ns,
+                    until_ns: time_ns,
+                    guessed: true,
+                }
+            }
+        };
+        let number = hole.last + 1;
+        self.highest = Some((number, time_ns));
+        if hole.first <= hole.last {
+            self.holes.push_back(hole);
+        }
+        number
+    }
+
     /// How many numbers below `next` are missing after the highest one seen, if any. Without any seen, all are.
     pub(super) fn missing_after_last(&self, next: u32) -> Option<u64> {
         let missing = match self.highest {
             Some((highest, _)) => next.wrapping_sub(highest as u32).wrapping_sub(1),
-            None => next,
+            None => next.wrapping_sub(self.first.unwrap_or(0)),
         };
         // More than half the numbers: the count is older than the last record.
         (missing > 0 && missing < 1 << 31).then(|| u64::from(missing))
@@ -132,6 +159,26 @@ mod tests {
     #[test]
     fn numbers_in_order_have_no_holes() {
         check(&[5, 6, 7], &[true; 3], &[]);
+    }
+
+    #[test]
+    fn numbers_missing_before_the_first_one_seen_are_a_hole_if_the_start_is_known() {
+        for first in [0, 7, u32::MAX, u32::MAX - 1] {
+            let seen = |numbers: &[u32]| {
+                let mut sequence = Sequence::starting_at(Some(first));
+                for (number, i) in numbers.iter().zip(1u64..) {
+                    assert!(sequence.see(first.wrapping_add(*number), i * 10, 0).is_some());
+                }
+                assert_eq!(sequence.see(first.wrapping_sub(1), 90, 0), None, "before the start");
+                let mut holes = Vec::new();
+                sequence.settle(u64::MAX, |hole| holes.push((hole.from_ns, hole.until_ns, hole.missing())));
+                holes
+            };
+            assert_eq!(seen(&[0, 1]), []);
+            assert_eq!(seen(&[3, 4]), [(0, 10, 3)]);
+            // The one between came at 20, when those at 10 had been seen.
+            assert_eq!(seen(&[3, 0, 4]), [(10, 10, 2)], "swapped");
+        }
     }
 
     #[test]

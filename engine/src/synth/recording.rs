@@ -65,6 +65,8 @@ pub struct Generated {
     pub expected: Program,
     /// What the threads truly did, in order of birth.
     pub truth: Vec<Truth>,
+    /// First number of every CPU's sequence; `None`: the records do not start there.
+    pub first_sequence: Option<u32>,
 }
 
 /// Executes a program. Lengths are rounded up to 64 ns. A semaphore or an edge that is there before anyone waits
@@ -98,6 +100,7 @@ pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, G
         rings: machine.scribe.rings.clone(),
         expected: machine.ledger.program(),
         truth: lives,
+        first_sequence: Some(execution.first_sequence),
     };
     if execution.noise {
         generated.rings.iter_mut().for_each(|ring| swap_neighbours(ring, execution.seed));
@@ -111,7 +114,7 @@ pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, G
 impl Generated {
     /// The recording as it comes out of decoding and merging.
     pub fn recording(&self) -> Recording {
-        let mut merger = Merger::new(self.rings.len());
+        let mut merger = Merger::new(self.rings.len()).numbered_from(self.first_sequence);
         for (ring, records) in self.rings.iter().enumerate() {
             for record in records {
                 if let Ok(record) = Record::decode(record.as_bytes()) {
@@ -159,6 +162,7 @@ impl Generated {
         self.rings.iter_mut().for_each(|ring| ring.retain(|record| record.header().time_ns >= time_ns));
         self.facts.threads = self.listed_at(time_ns);
         self.facts.start_ns = time_ns;
+        self.first_sequence = None;
         self
     }
 }
