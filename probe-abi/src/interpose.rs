@@ -31,8 +31,9 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 /// differ only by a mistake.
 pub const SHARED_VERSION: u64 = 1;
 
-/// Environment variable for the library: `FD:DEVICE:INODE` in decimal numbers, the inherited descriptor of the shared
-/// memory and what `fstat` says about it.
+/// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
+/// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
+/// parent has closed it: the command and longpole.
 pub const SHARED_VARIABLE: &str = "LONGPOLE_INTERPOSE";
 
 /// Places that stay free for signal handlers.

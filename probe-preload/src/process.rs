@@ -149,9 +149,7 @@ fn start(environment: Option<*const *const c_char>) -> bool {
     GLIBC.store(real::is_glibc(), Ordering::Relaxed);
     let Some(descriptor) = environment.and_then(variable).and_then(Descriptor::parse) else { return false };
     let Some(page) = system::map_wiped_on_fork() else { return false };
-    // Closed, or another file by now: a program that closes what it does not know.
-    let Some(bytes) = descriptor.bytes() else { return false };
-    let Some(layout) = map(descriptor.fd, bytes) else { return false };
+    let Some(layout) = descriptor.map() else { return false };
     RINGS.store(layout.rings, Ordering::Relaxed);
     RING_RECORDS.store(layout.ring_records, Ordering::Relaxed);
     EPOCH.store(page.cast(), Ordering::Release);
@@ -184,17 +182,36 @@ struct Descriptor {
     fd: i32,
     device: u64,
     inode: u64,
+    /// Processes that have it under this number.
+    others: [u32; 2],
 }
 
 impl Descriptor {
     fn parse(mut text: Text) -> Option<Descriptor> {
         let fd = i32::try_from(text.number(b':')?).ok()?;
-        Some(Descriptor { fd, device: text.number(b':')?, inode: text.number(0)? })
+        let (device, inode) = (text.number(b':')?, text.number(b':')?);
+        let others = [text.number(b':')?, text.number(0)?];
+        let [Ok(a), Ok(b)] = others.map(u32::try_from) else { return None };
+        Some(Descriptor { fd, device, inode, others: [a, b] })
     }
 
-    /// Size of the file, if the descriptor is still that file's.
-    fn bytes(self) -> Option<usize> {
-        let (device, inode, bytes) = system::status(self.fd)?;
+    /// Maps the shared memory. The inherited descriptor may have been closed, or be another file's by now: there are
+    /// programs that close what they do not know before they start others.
+    fn map(self) -> Option<SharedLayout> {
+        if let Some(bytes) = self.bytes(self.fd) {
+            return map(self.fd, bytes);
+        }
+        self.others.into_iter().find_map(|pid| {
+            let fd = system::open_of(pid, u32::try_from(self.fd).ok()?)?;
+            let layout = self.bytes(fd).and_then(|bytes| map(fd, bytes));
+            system::close(fd);
+            layout
+        })
+    }
+
+    /// Size of the file, if the descriptor is that file's.
+    fn bytes(self, fd: i32) -> Option<usize> {
+        let (device, inode, bytes) = system::status(fd)?;
         if (device, inode) != (self.device, self.inode) {
             return None;
         }
@@ -278,10 +295,12 @@ mod tests {
 
     #[test]
     fn a_descriptor_is_three_numbers_and_nothing_else() {
-        let good = Descriptor { fd: 700, device: 1, inode: u64::MAX };
-        assert_eq!(Descriptor::parse(text(c"700:1:18446744073709551615")), Some(good));
+        let good = Descriptor { fd: 700, device: 1, inode: u64::MAX, others: [5, 6] };
+        assert_eq!(Descriptor::parse(text(c"700:1:18446744073709551615:5:6")), Some(good));
         for bad in [
             c"",
+            c"7:1:2:3:4:5",
+            c"7:1:2:3:4294967296",
             c"7",
             c"7:1",
             c"7:1:",

@@ -11,6 +11,8 @@ mod number {
     pub const GETTID: usize = 186;
     pub const CLOCK_GETTIME: usize = 228;
     pub const READLINKAT: usize = 267;
+    pub const OPENAT: usize = 257;
+    pub const CLOSE: usize = 3;
 }
 #[cfg(target_arch = "aarch64")]
 mod number {
@@ -21,6 +23,8 @@ mod number {
     pub const GETTID: usize = 178;
     pub const CLOCK_GETTIME: usize = 113;
     pub const READLINKAT: usize = 78;
+    pub const OPENAT: usize = 56;
+    pub const CLOSE: usize = 57;
 }
 
 const AT_FDCWD: usize = -100isize as usize;
@@ -89,6 +93,50 @@ pub fn in_first_pid_namespace() -> Option<bool> {
     let length = unsafe { call(number::READLINKAT, arguments) };
     let name = usize::try_from(length).ok().and_then(|length| name.get(..length))?;
     Some(name.len() == FIRST.len() && name.iter().zip(FIRST).all(|(a, b)| a == b))
+}
+
+/// Opens another process's descriptor for reading and writing, as far as we may: the same file once more.
+pub fn open_of(pid: u32, fd: u32) -> Option<i32> {
+    const O_RDWR: usize = 2;
+    const O_CLOEXEC: usize = 0o2000000;
+    let mut path = [0u8; 48];
+    let mut length = 0;
+    let mut put = |text: &[u8]| {
+        for &byte in text {
+            if let Some(place) = path.get_mut(length) {
+                *place = byte;
+                length += 1;
+            }
+        }
+    };
+    let number = |mut number: u32, before: &[u8], put: &mut dyn FnMut(&[u8])| {
+        let mut digits = [0u8; 10];
+        let mut first = digits.len();
+        loop {
+            first = first.saturating_sub(1);
+            if let Some(digit) = digits.get_mut(first) {
+                *digit = b'0' + (number % 10) as u8;
+            }
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        put(before);
+        put(digits.get(first..).unwrap_or_default());
+    };
+    number(pid, b"/proc/", &mut put);
+    number(fd, b"/fd/", &mut put);
+    let arguments = [AT_FDCWD, path.as_ptr() as usize, O_RDWR | O_CLOEXEC, 0, 0, 0];
+    // SAFETY: openat reads a path; at most 34 of its 48 bytes are not NUL.
+    let result = unsafe { call(number::OPENAT, arguments) };
+    i32::try_from(result).ok().filter(|&fd| fd >= 0)
+}
+
+/// Closes a descriptor of ours.
+pub fn close(fd: i32) {
+    // SAFETY: close takes a number, and nobody else knows this one.
+    unsafe { call(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
 /// Device, inode and size of an open file; `None` if there is none.
@@ -164,6 +212,13 @@ mod tests {
         let metadata = file.metadata().expect("metadata");
         assert_eq!(status(file.as_raw_fd()), Some((metadata.dev(), metadata.ino(), metadata.size())));
         assert_eq!(status(-1), None);
+        let again = open_of(std::process::id(), 1_000_000);
+        assert_eq!(again, None);
+        let memory = std::fs::File::options().read(true).write(true).open("/dev/null").expect("a file");
+        let again = open_of(std::process::id(), memory.as_raw_fd() as u32).expect("opened again");
+        assert_eq!(status(again), status(memory.as_raw_fd()));
+        close(again);
+        assert_eq!(status(again), None);
         assert_eq!(map_shared(-1, PAGE), None);
         let before = clock_ns();
         assert!(clock_ns() >= before && before > 0);

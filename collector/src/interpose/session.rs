@@ -56,7 +56,7 @@ impl Interposed {
         self.rings.shared.descriptor()
     }
 
-    /// What the command's environment must have; `preloaded` is its `LD_PRELOAD` so far. Its own libraries stay in front:
+    /// What the environment of the command, which is this process, must have; `preloaded` is its `LD_PRELOAD` so far. Its own libraries stay in front:
     /// some insist on it.
     ///
     /// # Errors
@@ -64,6 +64,7 @@ impl Interposed {
     pub fn environment(
         &self,
         preloaded: Option<&OsStr>,
+        pid: u32,
     ) -> Result<Vec<(OsString, OsString)>, InterposeError> {
         let mut list = OsString::new();
         let own = preloaded.filter(|list| !list.is_empty());
@@ -74,7 +75,7 @@ impl Interposed {
             }
             list.push(name);
         }
-        let variable = self.rings.shared.variable()?;
+        let variable = self.rings.shared.variable(pid)?;
         Ok(vec![("LD_PRELOAD".into(), list), (SHARED_VARIABLE.into(), variable.into())])
     }
 

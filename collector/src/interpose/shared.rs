@@ -90,10 +90,10 @@ impl Shared {
         self.file.as_raw_fd()
     }
 
-    /// What the command's environment says about it.
-    pub fn variable(&self) -> io::Result<String> {
-        let metadata = self.file.metadata()?;
-        Ok(format!("{}:{}:{}", self.descriptor(), metadata.dev(), metadata.ino()))
+    /// What the environment of the command, which is this process, says about it.
+    pub fn variable(&self, pid: u32) -> io::Result<String> {
+        let (metadata, own) = (self.file.metadata()?, std::process::id());
+        Ok(format!("{}:{}:{}:{pid}:{own}", self.descriptor(), metadata.dev(), metadata.ino()))
     }
 }
 
@@ -163,8 +163,12 @@ mod tests {
         assert!(shared.file.set_len(4096).is_err());
         assert_eq!(shared.file.metadata().expect("metadata").len(), layout.words() as u64 * 8);
         assert_eq!(shared.word(SharedWord::RINGS).load(Ordering::Relaxed), 4);
-        let numbers = shared.variable().expect("text");
-        assert!(numbers.starts_with(&format!("{}:", shared.descriptor())) && numbers.split(':').count() == 3);
+        let numbers = shared.variable(7).expect("text");
+        assert!(
+            numbers.starts_with(&format!("{}:", shared.descriptor()))
+                && numbers.contains(":7:")
+                && numbers.split(':').count() == 5
+        );
         // The last word is there; one behind it is not touched.
         shared.word(layout.words() - 1).store(7, Ordering::Relaxed);
         assert_eq!(shared.word(usize::MAX).load(Ordering::Relaxed), 7);

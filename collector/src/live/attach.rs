@@ -85,7 +85,7 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
                 options.stderr = ChildStream::File(copy);
             }
             let locks = Locks::choose(plan, command)?;
-            locks.tell(&mut options)?;
+            locks.tell(&mut options);
             let child = Launch::gated(command, options)?;
             attach_to_command(plan, child, locks)
         }
@@ -150,9 +150,9 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     })
 }
 
-fn attach_to_command(plan: &CapturePlan, child: GatedChild, locks: Locks) -> Result<Attached, UserError> {
+fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) -> Result<Attached, UserError> {
     let pid = child.pid();
-    let (interposed, locks) = locks.start(pid);
+    let (interposed, locks) = locks.start(&mut child)?;
     let path = PathBuf::from(child.command_name());
     let name = path.file_name().map(|name| crate::symbols::safe(&name.to_string_lossy())).unwrap_or_default();
     let subjects = [Subject { pid, name: name.clone(), binary: child.command_binary().map(PathBuf::from) }];

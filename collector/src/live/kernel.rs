@@ -101,8 +101,11 @@ impl EventSource for Kernel {
     }
 
     fn longest_pause(&self) -> Duration {
-        // A thread that does nothing but operations fills its ring in some 8 ms.
-        Duration::from_millis(if self.interposed.is_some() { 5 } else { 50 })
+        // A thread that does nothing but operations fills its ring in some 8 ms. Looking at thousands of rings takes time
+        // as well; that many threads cannot all be busy.
+        let rings = self.interposed.as_ref().map(Interposed::ring_count);
+        let micros = rings.map_or(50_000, |rings| (5_000 + 4 * rings as u64).min(50_000));
+        Duration::from_micros(micros)
     }
 
     fn take_pending(&mut self) -> Vec<PendingOperation> {

@@ -4,7 +4,7 @@
 use crate::cli::UserError;
 use crate::cli::plan::CapturePlan;
 use crate::interpose::{Choice, Interposed, Wish, decide};
-use crate::target::{LaunchOptions, binary_of, resolve};
+use crate::target::{GatedChild, LaunchOptions, binary_of, resolve};
 use std::ffi::OsString;
 
 /// The decision about a command.
@@ -38,30 +38,30 @@ impl Locks {
         }
     }
 
-    /// Puts what the command has to know into the options it is launched with.
+    /// Puts what the command has to inherit into the options it is launched with.
+    pub fn tell(&self, options: &mut LaunchOptions) {
+        options.inherited.extend(self.how.as_ref().map(Interposed::descriptor).ok());
+    }
+
+    /// Records from now on in the command, which is still at the gate; says what to tell the user.
     ///
     /// # Errors
     /// The outside world fails.
-    pub fn tell(&self, options: &mut LaunchOptions) -> Result<(), UserError> {
-        if let Ok(interposed) = &self.how {
-            let preloaded = std::env::var_os("LD_PRELOAD");
-            let environment = interposed
-                .environment(preloaded.as_deref())
-                .map_err(|error| UserError::runtime(error.to_string(), "add --interpose never"))?;
-            options.environment.extend(environment);
-            options.inherited.push(interposed.descriptor());
-        }
-        Ok(())
-    }
-
-    /// Records from now on in this process; says what to tell the user.
-    pub fn start(self, pid: u32) -> (Option<Interposed>, String) {
+    pub fn start(self, child: &mut GatedChild) -> Result<(Option<Interposed>, String), UserError> {
         match self.how {
             Ok(interposed) => {
-                interposed.start(pid);
-                (Some(interposed), "recorded from inside the command (a library before its libc)".to_owned())
+                let preloaded = std::env::var_os("LD_PRELOAD");
+                let environment = interposed
+                    .environment(preloaded.as_deref(), child.pid())
+                    .map_err(|error| UserError::runtime(error.to_string(), "add --interpose never"))?;
+                child.add_to_environment(environment);
+                interposed.start(child.pid());
+                Ok((
+                    Some(interposed),
+                    "recorded from inside the command (a library before its libc)".to_owned(),
+                ))
             }
-            Err(reason) => (None, format!("as the scheduler shows them: {reason}")),
+            Err(reason) => Ok((None, format!("as the scheduler shows them: {reason}"))),
         }
     }
 }

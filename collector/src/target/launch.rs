@@ -39,8 +39,6 @@ pub struct LaunchOptions {
     pub gate_program: PathBuf,
     /// Descriptors of ours that the command inherits under the same numbers. They must stay open until then.
     pub inherited: Vec<RawFd>,
-    /// What is put into the command's environment, beside what is in ours.
-    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Default for LaunchOptions {
@@ -53,7 +51,6 @@ impl Default for LaunchOptions {
             stderr: ChildStream::Inherit,
             gate_program: PathBuf::from("/proc/self/exe"),
             inherited: Vec::new(),
-            environment: Vec::new(),
         }
     }
 }
@@ -176,7 +173,7 @@ impl Launch {
         }
         let child = gate.spawn().map_err(gate_error)?;
         drop(theirs);
-        let release = Release { program, user, environment: options.environment };
+        let release = Release { program, user, environment: Vec::new() };
         let mut gated = GatedChild { child, socket: Some(ours), release, name, binary };
         gated.wait_until_ready()?;
         Ok(gated)
@@ -199,6 +196,11 @@ impl GatedChild {
     /// put on it before [`GatedChild::release`].
     pub fn command_binary(&self) -> Option<&Path> {
         self.binary.as_deref()
+    }
+
+    /// Puts more into the command's environment than is in ours, before [`GatedChild::release`].
+    pub fn add_to_environment(&mut self, variables: Vec<(OsString, OsString)>) {
+        self.release.environment.extend(variables);
     }
 
     /// The command's name as the user wrote it.

@@ -126,6 +126,30 @@ fn a_shell_hands_it_on_to_what_it_becomes() {
     assert_eq!(locks_by_process(&recorded), [31]);
 }
 
+#[test]
+fn a_program_that_closes_what_it_does_not_know_loses_only_its_own_descriptor() {
+    let test = "a_program_that_closes_what_it_does_not_know_loses_only_its_own_descriptor";
+    let Some(locks) = c(test, FORKS) else { return };
+    let closing = r#"
+#define _GNU_SOURCE
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    int child = fork();
+    if (!child) { closefrom(3); execl(words[1], words[1], "37", (char *)0); _exit(1); }
+    waitpid(child, 0, 0);
+    closefrom(3);
+    execl(words[1], words[1], "41", (char *)0);
+    return 1;
+}
+"#;
+    let Some(closer) = program(test, closing, "cc", &["-O2"]) else { return };
+    let inner = locks.path.to_string_lossy();
+    let recorded = closer.record(&["--children"], &[&inner]);
+    recorded.text(0);
+    assert_eq!(locks_by_process(&recorded), [41, 37]);
+}
+
 const INTERRUPTED: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
