@@ -130,10 +130,10 @@ pub struct ReportArguments {
     /// List every segment with its weight, too
     #[arg(long)]
     pub segments: bool,
-    /// Show at most this many functions [default: 10]
+    /// Show at most this many rows [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// What a row of the table is
+    /// What a row of the table is: function or lock
     #[arg(long, value_name = "WHAT", default_value = "function")]
     pub by: String,
 }

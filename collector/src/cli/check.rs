@@ -8,6 +8,7 @@ use super::plan::{
 };
 use super::value;
 use crate::interpose::Wish;
+use crate::present::text::By;
 use std::path::PathBuf;
 
 /// Checks a command line; every error is a usage error.
@@ -23,7 +24,8 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         Command::Report(args) => Plan::Report(ReportPlan {
             cpus: value::cpu_list(&args.cpus)?,
             top: args.top.map(|text| value::count("--top", &text)).transpose()?,
-            input: by_function(&args.by).map(|()| input(args.file))?,
+            input: input(args.file),
+            by: rows(&args.by)?,
             json: args.json,
             segments: args.segments,
         }),
@@ -156,10 +158,14 @@ fn input(file: PathBuf) -> InputPlan {
     if file.as_os_str() == "-" { InputPlan::Stdin } else { InputPlan::File(file) }
 }
 
-fn by_function(by: &str) -> Result<(), UserError> {
+fn rows(by: &str) -> Result<By, UserError> {
     match by {
-        "function" => Ok(()),
-        other => Err(UserError::usage(format!("no report by '{other}'"), "reports exist --by function")),
+        "function" => Ok(By::Function),
+        "lock" => Ok(By::Lock),
+        other => Err(UserError::usage(
+            format!("no report by '{other}'"),
+            "reports exist --by function and --by lock",
+        )),
     }
 }
 

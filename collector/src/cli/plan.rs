@@ -136,6 +136,8 @@ pub struct ReportPlan {
     pub input: InputPlan,
     /// CPU counts, in the order asked; not empty.
     pub cpus: Vec<Cpus>,
+    /// What a row of the table is.
+    pub by: crate::present::text::By,
     /// JSON instead of a table.
     pub json: bool,
     /// Every segment with its weight, too.

@@ -3,7 +3,7 @@
 //! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
 //! fraction.
 
-use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, SegmentRow, Trust};
+use engine::report::{CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SegmentRow, Trust};
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
@@ -21,7 +21,8 @@ pub struct Options {
 pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Result<()> {
     let json = ReportJson {
         schema: SCHEMA,
-        results: Each(&report.results, |result| ResultJson::new(result, options)),
+        results: Each(&report.results, |result| ResultJson::new(result, &report.locks, options)),
+        locks: Each(&report.locks, LockJson::new),
         trust: report.trust,
         findings: &report.findings,
     };
@@ -33,6 +34,8 @@ pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Resu
 struct ReportJson<'a, F> {
     schema: &'static str,
     results: F,
+    #[serde(skip_serializing_if = "Each::is_empty")]
+    locks: Each<'a, LockRow, LockJson<'a>>,
     trust: Trust,
     findings: &'a [Finding],
 }
@@ -46,17 +49,21 @@ struct ResultJson<'a> {
     #[serde(serialize_with = "number")]
     speedup: f64,
     functions: Each<'a, FunctionRow, FunctionJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    locks: Vec<LockShareJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     segments: Option<Each<'a, SegmentRow, SegmentJson<'a>>>,
 }
 
 impl<'a> ResultJson<'a> {
-    fn new(result: &'a CpuResult, options: Options) -> ResultJson<'a> {
+    fn new(result: &'a CpuResult, locks: &'a [LockRow], options: Options) -> ResultJson<'a> {
+        let shares = locks.iter().zip(&result.locks_held_ns);
         ResultJson {
             cpus: result.cpus,
             time_ns: result.time_ns,
             speedup: result.speedup,
             functions: Each(&result.functions, FunctionJson::new),
+            locks: shares.map(|(row, &held_ns)| LockShareJson { lock: &row.lock, held_ns }).collect(),
             segments: options.segments.then_some(Each(&result.segments, SegmentJson::new)),
         }
     }
@@ -86,6 +93,42 @@ impl<'a> FunctionJson<'a> {
             location: row.location.as_deref(),
             exact: row.exact,
             folded: row.folded,
+        }
+    }
+}
+
+/// Time on the critical path that is computed with a lock held.
+#[derive(Serialize)]
+struct LockShareJson<'a> {
+    lock: &'a str,
+    #[serde(serialize_with = "number")]
+    held_ns: f64,
+}
+
+/// A lock, whatever the number of CPUs. What is not known is left out.
+#[derive(Serialize)]
+struct LockJson<'a> {
+    lock: &'a str,
+    acquisitions: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contended: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<&'a str>,
+}
+
+impl<'a> LockJson<'a> {
+    fn new(row: &'a LockRow) -> LockJson<'a> {
+        LockJson {
+            lock: &row.lock,
+            acquisitions: row.acquisitions,
+            contended: row.contended,
+            wait_ns: row.wait_ns,
+            hold_ns: row.hold_ns,
+            holder: row.holder.as_deref(),
         }
     }
 }
@@ -120,6 +163,12 @@ impl<'a> SegmentJson<'a> {
 struct Each<'a, T, J, F = fn(&'a T) -> J>(&'a [T], F)
 where
     F: Fn(&'a T) -> J;
+
+impl<'a, T, J, F: Fn(&'a T) -> J> Each<'a, T, J, F> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 impl<'a, T, J: Serialize, F: Fn(&'a T) -> J> Serialize for Each<'a, T, J, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -156,6 +205,7 @@ mod tests {
                 cpus: Cpus::Infinite,
                 time_ns: 12_000.0,
                 speedup: 20.0 / 12.0,
+                locks_held_ns: vec![250.0],
                 functions: vec![FunctionRow {
                     function: "g \"quoted\"\u{1b}".into(),
                     location: Some("g.c:3".into()),
@@ -173,6 +223,14 @@ mod tests {
                     end_ns: 3_000.0,
                     weight: 0.5,
                 }],
+            }],
+            locks: vec![LockRow {
+                lock: "mutex 0x40".into(),
+                acquisitions: 9,
+                contended: Some(2),
+                wait_ns: Some(30.0),
+                hold_ns: None,
+                holder: None,
             }],
             trust: Trust { events: 7, ..Trust::default() },
             findings: vec![Finding { kind: "deadlock".into(), text: "T1 waits for m".into() }],
@@ -193,7 +251,8 @@ mod tests {
             concat!(
                 r#"{"schema":"longpole-report/1","results":[{"cpus":"inf","time_ns":12000,"speedup":1.6666666666666667,"#,
                 r#""functions":[{"function":"g \"quoted\"\u001b","calls":2,"tet_ns":1500.5,"tetid_ns":-3,"#,
-                r#""location":"g.c:3","exact":true,"folded":false}]}],"#,
+                r#""location":"g.c:3","exact":true,"folded":false}],"locks":[{"lock":"mutex 0x40","held_ns":250}]}],"#,
+                r#""locks":[{"lock":"mutex 0x40","acquisitions":9,"contended":2,"wait_ns":30.0}],"#,
                 r#""trust":{"events":7,"wakes":0,"lost":0,"unmatched":0,"unknown_ns":0,"censored":0},"#,
                 r#""findings":[{"kind":"deadlock","text":"T1 waits for m"}]}"#,
                 "\n"

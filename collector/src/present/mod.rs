@@ -4,6 +4,7 @@ pub mod cell;
 pub mod doctor;
 pub mod info;
 pub mod json;
+mod locks;
 mod segments;
 pub mod style;
 mod table;

@@ -1,6 +1,7 @@
 //! A report as text for people: what to do first, predicted times, functions × CPU counts, trust, findings.
 
 use super::cell::{duration, grouped, width};
+use super::locks;
 use super::segments;
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
@@ -11,13 +12,25 @@ use std::io::{self, Write};
 /// What to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
+    /// What a row of the table is.
+    pub by: By,
     /// Rows in the table; `None`: [`FUNCTIONS`].
     pub top: Option<usize>,
     /// A table of all segments, too.
     pub segments: bool,
 }
 
-/// Functions shown unless asked otherwise.
+/// What a row of the table is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// A function.
+    #[default]
+    Function,
+    /// A lock.
+    Lock,
+}
+
+/// Rows shown unless asked otherwise.
 pub const FUNCTIONS: usize = 10;
 
 /// Findings shown; the JSON has them all.
@@ -34,7 +47,10 @@ pub fn write(
     let out = &mut out;
     table::wrap(out, style, Paint::Bold, "", &style.text(headline), "")?;
     writeln!(out)?;
-    functions(out, report, options, style)?;
+    match options.by {
+        By::Function => functions(out, report, options, style)?,
+        By::Lock => locks::write(out, report, options.top.unwrap_or(FUNCTIONS), style)?,
+    }
     if options.segments {
         segments::write(out, report, style)?;
     }
@@ -127,7 +143,7 @@ const LABEL: usize = 26;
 const NARROW_CELL: usize = 9;
 const WIDE_CELL: usize = 18;
 
-fn plural(count: usize, noun: &str) -> String {
+pub(super) fn plural(count: usize, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {noun}{s}", grouped(count as u64))
 }
@@ -141,7 +157,12 @@ pub(super) fn cpu_title(cpus: Cpus, style: &Style) -> String {
     }
 }
 
-fn predicted(out: &mut impl Write, layout: &Layout, style: &Style, results: &[&CpuResult]) -> io::Result<()> {
+pub(super) fn predicted(
+    out: &mut impl Write,
+    layout: &Layout,
+    style: &Style,
+    results: &[&CpuResult],
+) -> io::Result<()> {
     let cells = |cell: &dyn Fn(&CpuResult) -> String| -> Vec<String> {
         results.iter().map(|result| cell(result)).collect()
     };
@@ -219,7 +240,7 @@ fn calls(count: u64) -> String {
 }
 
 /// `93.1 %`, `-4.0 %`, `250 %`.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if !percent.is_finite() {
         "?".into()

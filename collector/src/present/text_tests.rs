@@ -1,7 +1,7 @@
 //! What the report looks like at 80 and 160 columns.
 
 use super::*;
-use engine::report::{Finding, SegmentRow, Trust};
+use engine::report::{Finding, LockRow, SegmentRow, Trust};
 use std::num::NonZeroU32;
 
 const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
@@ -18,6 +18,7 @@ fn result(cpus: u32, time_ns: f64, functions: Vec<FunctionRow>) -> CpuResult {
         cpus: NonZeroU32::new(cpus).map_or(Cpus::Infinite, Cpus::Count),
         time_ns,
         speedup: 2e9 / time_ns,
+        locks_held_ns: Vec::new(),
         functions,
         segments: Vec::new(),
     }
@@ -44,6 +45,7 @@ fn report() -> Report {
     }
     Report {
         results,
+        locks: Vec::new(),
         trust: Trust {
             events: 7_654_321,
             wakes: 123_456,
@@ -118,7 +120,7 @@ fn hostile_names_do_not_reach_the_terminal() {
     report.results[0].functions[0].location = Some("\u{9b}31m:1".into());
     report.findings[0].text = "\u{1b}]0;title\u{7}".into();
     for style in [NARROW, WIDE, Style { unicode: false, ..NARROW }] {
-        let text = shown(&report, Options { segments: true, top: None }, &style);
+        let text = shown(&report, Options { segments: true, ..Options::default() }, &style);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         assert!(!text.contains('\u{202e}'), "{text:?}");
     }
@@ -126,7 +128,7 @@ fn hostile_names_do_not_reach_the_terminal() {
 
 #[test]
 fn top_limits_the_functions_and_says_so() {
-    let text = shown(&report(), Options { top: Some(2), segments: false }, &NARROW);
+    let text = shown(&report(), Options { top: Some(2), ..Options::default() }, &NARROW);
     assert!(text.contains("partition") && !text.contains("main"), "{text}");
     assert!(text.contains("4 more functions with smaller shares: --top 6 shows all."), "{text}");
 }
@@ -144,7 +146,7 @@ fn segments_have_their_weights_side_by_side() {
             weight: i as f64 / 2.0 - 1.0,
         }];
     }
-    let text = shown(&report, Options { segments: true, top: Some(0) }, &WIDE);
+    let text = shown(&report, Options { segments: true, top: Some(0), ..Options::default() }, &WIDE);
     let line = text.lines().find(|line| line.starts_with("T2")).expect("a line for T2");
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words, ["T2", "3", "g", "2.00", "µs", "1.00", "µs", "-1", "-0.5", "0", "0.5", "1", "1.5"]);
@@ -159,6 +161,36 @@ fn colour_only_when_the_style_has_it() {
 
 #[test]
 fn nothing_to_show_is_shown_as_nothing() {
-    let text = shown(&Report::default(), Options { segments: true, top: None }, &NARROW);
+    let text = shown(&Report::default(), Options { segments: true, ..Options::default() }, &NARROW);
     assert!(text.contains("Trust: 0 events, 0 wakes; lost 0, unmatched 0, unknown 0 ns, censored 0."));
+}
+
+#[test]
+fn by_lock_the_rows_are_locks() {
+    let mut report = report();
+    report.locks = vec![LockRow {
+        lock: "mutex 0x55d0\u{1b}[31m".into(),
+        acquisitions: 1_009,
+        contended: Some(101),
+        wait_ns: Some(3_200_000.0),
+        hold_ns: Some(1e9),
+        holder: Some("take_job".into()),
+    }];
+    for result in &mut report.results {
+        result.locks_held_ns = vec![result.time_ns / 4.0];
+    }
+    let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
+    assert!(text.contains("taken in take_job"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("taken 1,009 times, 10.0 % not free; waited for 3.20 ms, held for 1.00 s"),
+        "{text}"
+    );
+    assert_eq!(text.matches("25.0 %").count(), 6, "{text}");
+    assert!(!text.contains("sort_parallel"), "{text}");
+
+    report.locks.clear();
+    let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
+    assert!(text.contains("No lock operations"), "{text}");
 }

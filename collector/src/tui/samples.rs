@@ -59,7 +59,7 @@ pub(crate) fn report() -> Report {
                 let share = 0.001 * f64::from(n);
                 functions.push(function(&format!("helper_{n}"), None, share * time_ns, share * time_ns));
             }
-            CpuResult { cpus, time_ns, speedup, functions, segments: vec![] }
+            CpuResult { cpus, time_ns, speedup, locks_held_ns: vec![], functions, segments: vec![] }
         })
         .collect();
     let trust =

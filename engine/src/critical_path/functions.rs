@@ -7,7 +7,7 @@
 
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::weights::Weights;
-use crate::program::{FunctionRef, Operation, ThreadId};
+use crate::program::{FunctionRef, ObjectId, Operation, ThreadId};
 use crate::schedule::{PointId, RunBreaks};
 use crate::time::Ticks;
 
@@ -15,6 +15,8 @@ use crate::time::Ticks;
 #[derive(Debug)]
 pub struct FunctionTotals {
     totals: Vec<Totals<i128>>,
+    /// By object; empty if the program has no locks.
+    locks: Vec<Lane<i128>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,8 +32,8 @@ impl FunctionTotals {
         // (`Program::check`) and every |P·weight| below 2^63: 128 bits always suffice, and mostly half of them.
         let length: u64 = weights.path.executed();
         match i64::try_from(u128::from(weights.peak) * u128::from(length)) {
-            Ok(_) => FunctionTotals { totals: walk::<i64>(weights) },
-            Err(_) => FunctionTotals { totals: walk::<i128>(weights) },
+            Ok(_) => walk::<i64>(weights),
+            Err(_) => walk::<i128>(weights),
         }
     }
 
@@ -47,6 +49,12 @@ impl FunctionTotals {
         weights.unscale(totals.and_then(|totals| totals.tet.get(place)).copied().unwrap_or(0), place)
     }
 
+    /// Σ weight · length of what threads compute while they have this lock; 0 for what is no lock.
+    pub fn held(&self, weights: &Weights<'_>, object: ObjectId, place: usize) -> Scaled {
+        let total = self.locks.get(object.0 as usize);
+        weights.unscale(total.and_then(|total| total.get(place)).copied().unwrap_or(0), place)
+    }
+
     /// Σ weight · length with the function anywhere on the stack, once per operation.
     pub fn tetid(&self, weights: &Weights<'_>, function: FunctionRef, place: usize) -> Scaled {
         let totals = self.totals.get(function.0 as usize);
@@ -54,7 +62,7 @@ impl FunctionTotals {
     }
 }
 
-fn walk<S: Sum>(weights: &Weights<'_>) -> Vec<Totals<i128>> {
+fn walk<S: Sum>(weights: &Weights<'_>) -> FunctionTotals {
     let functions = weights.path.program.functions.len();
     let mut walk = Walk::<S> {
         totals: vec![Totals::default(); functions],
@@ -66,6 +74,7 @@ fn walk<S: Sum>(weights: &Weights<'_>) -> Vec<Totals<i128>> {
         calls: [0; LANES],
         computed: false,
         length: 0,
+        held: Held::default(),
     };
     for thread in 0..weights.path.program.threads.len() {
         walk.thread(weights, ThreadId(thread as u32));
@@ -75,7 +84,51 @@ fn walk<S: Sum>(weights: &Weights<'_>) -> Vec<Totals<i128>> {
         tet: totals.tet.map(S::to_wide),
         tetid: totals.tetid.map(S::to_wide),
     };
-    walk.totals.into_iter().map(wide).collect()
+    let locks = walk.held.totals.into_iter().map(|total| total.map(S::to_wide)).collect();
+    FunctionTotals { totals: walk.totals.into_iter().map(wide).collect(), locks }
+}
+
+/// Locks: what is computed while they are held, in the same way as what is computed in functions.
+#[derive(Default)]
+struct Held<S> {
+    /// By object.
+    totals: Vec<Lane<S>>,
+    /// How often the present thread has each object, by object.
+    depth: Vec<u32>,
+    /// Objects that it has.
+    now: Vec<ObjectId>,
+}
+
+impl<S: Sum> Held<S> {
+    fn take(&mut self, object: ObjectId, so_far: &Lane<S>, objects: usize) {
+        if self.totals.is_empty() {
+            self.totals.resize(objects, Lane::default());
+            self.depth.resize(objects, 0);
+        }
+        let depth = &mut self.depth[object.0 as usize];
+        *depth += 1;
+        if *depth == 1 {
+            subtract(&mut self.totals[object.0 as usize], so_far);
+            self.now.push(object);
+        }
+    }
+
+    fn give_back(&mut self, object: ObjectId, so_far: &Lane<S>) {
+        let Some(depth) = self.depth.get_mut(object.0 as usize).filter(|depth| **depth > 0) else { return };
+        *depth -= 1;
+        if *depth == 0 {
+            add(&mut self.totals[object.0 as usize], so_far);
+            self.now.retain(|held| *held != object);
+        }
+    }
+
+    /// The thread ends, whatever it still has.
+    fn ends(&mut self, so_far: &Lane<S>) {
+        for object in self.now.drain(..) {
+            self.depth[object.0 as usize] = 0;
+            add(&mut self.totals[object.0 as usize], so_far);
+        }
+    }
 }
 
 struct Walk<S> {
@@ -93,8 +146,9 @@ struct Walk<S> {
     calls: [u64; LANES],
     /// Whether the thread has computed: `weight` means something.
     computed: bool,
-    /// Length since the last change of run or stack, not yet added.
+    /// Length since the last change of run, stack or locks, not yet added.
     length: u64,
+    held: Held<S>,
 }
 
 impl<S: Sum> Walk<S> {
@@ -132,10 +186,26 @@ impl<S: Sum> Walk<S> {
                     self.settle();
                     self.leave();
                 }
+                Operation::Held(object, _)
+                | Operation::Lock(object)
+                | Operation::ReadLock(object)
+                | Operation::WriteLock(object)
+                | Operation::SpinLock(object) => {
+                    self.settle();
+                    self.held.take(object, &self.so_far, weights.path.program.objects.len());
+                }
+                Operation::Freed(object, _)
+                | Operation::Unlock(object)
+                | Operation::ReadWriteUnlock(object)
+                | Operation::SpinUnlock(object) => {
+                    self.settle();
+                    self.held.give_back(object, &self.so_far);
+                }
                 _ => {}
             }
         }
         self.settle();
+        self.held.ends(&self.so_far);
         while !self.stack.is_empty() {
             self.leave();
         }

@@ -57,6 +57,8 @@ impl Program {
                 | Operation::SemWait(object)
                 | Operation::SemPost(object)
                 | Operation::Once(object, _)
+                | Operation::Held(object, _)
+                | Operation::Freed(object, _)
                 | Operation::Io(object, _) => (object.0 as usize) < self.objects.len(),
             };
             if !known {

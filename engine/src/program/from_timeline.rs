@@ -40,6 +40,7 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
             functions: names::functions(&numbers, &timeline.functions, &timeline.folded),
             trust: trust(timeline),
             findings: timeline.findings.clone(),
+            objects: names::locks(&timeline.locks),
             ..Program::default()
         },
         objects: FxHashMap::default(),
@@ -197,6 +198,16 @@ impl<'a> Translator<'a> {
                     self.write(script, Operation::Release(edge));
                 }
             }
+            StepKind::Take(number) => {
+                if let Some((object, length)) = self.lock(number) {
+                    self.write(script, Operation::Held(object, length));
+                }
+            }
+            StepKind::GiveBack(number) => {
+                if let Some((object, length)) = self.lock(number) {
+                    self.write(script, Operation::Freed(object, length));
+                }
+            }
             StepKind::Create(child) => {
                 let wanted = self.timeline.threads.get(child as usize).map(|child| child.birth);
                 let created = self.created.get_mut(child as usize);
@@ -270,6 +281,14 @@ impl<'a> Translator<'a> {
             self.program.objects.push(device.to_owned());
             ObjectId(u32::try_from(self.program.objects.len() - 1).unwrap_or(u32::MAX))
         })
+    }
+
+    /// The lock of a recorded use, and the length that goes with it.
+    fn lock(&mut self, number: u32) -> Option<(ObjectId, Ticks)> {
+        let used = self.timeline.lock_uses.get(number as usize)?;
+        // Locks are the first objects, in their order.
+        ((used.lock as usize) < self.timeline.locks.len())
+            .then(|| (ObjectId(used.lock), Ticks::from_ns(used.length.0)))
     }
 
     /// Writes the compute and the unknown time so far, then the operation.
@@ -353,7 +372,7 @@ fn findings(timeline: &Timeline, translator: &Translator<'_>) -> Vec<Finding> {
     if translator.shortened {
         say("too_long", "lengths add up to more than 106 days and were cut there".to_owned());
     }
-    if counts.events > 0 {
+    if counts.events > 0 && timeline.locks.is_empty() {
         say(
             "uncontended",
             "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),

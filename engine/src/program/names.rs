@@ -2,7 +2,7 @@
 
 use crate::event::{CallKind, FunctionFact, FunctionId, futex_name};
 use crate::program::Function;
-use crate::timeline::{External, Thread, Wait, WaitReason, Wake};
+use crate::timeline::{External, Lock, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
 /// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
@@ -139,6 +139,28 @@ pub(super) fn device(wait: &Wait) -> &'static str {
 
 /// Device name of the wait of a thread that has nothing to do.
 pub(super) const IDLE: &str = "idle";
+
+/// Names of the recorded locks: kind and address, the process if there are several, and which one it is of those
+/// that were at this address in turn.
+pub(super) fn locks(all: &[Lock]) -> Vec<String> {
+    use std::fmt::Write;
+    let several = all.iter().any(|lock| all.first().is_some_and(|first| first.pid != lock.pid));
+    let mut lives: FxHashMap<(u32, u64), u32> = FxHashMap::default();
+    let names = all.iter().map(|lock| {
+        let life = lives.entry((lock.pid, lock.address)).or_insert(0);
+        *life += 1;
+        let mut name = format!("{} {:#x}", lock.kind, lock.address);
+        let written = match (several, *life) {
+            (true, life @ 2..) => write!(name, " of {} #{life}", lock.pid),
+            (true, _) => write!(name, " of {}", lock.pid),
+            (false, life @ 2..) => write!(name, " #{life}"),
+            (false, _) => Ok(()),
+        };
+        debug_assert!(written.is_ok(), "writing to a String cannot fail");
+        name
+    });
+    names.collect()
+}
 
 /// Device name of time of which nothing is known.
 pub(super) const UNKNOWN: &str = "unknown";

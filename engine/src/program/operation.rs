@@ -75,6 +75,11 @@ pub enum Operation {
     Release(EdgeId),
     /// Target of one recorded wake edge: waits until the release has happened.
     Await(EdgeId),
+    /// The thread has got a recorded lock, after waiting this long in the recording. Takes no time and waits for
+    /// nobody: the wait itself is replayed by its edges. Says only what is computed while the lock is held.
+    Held(ObjectId, Ticks),
+    /// The thread has given a recorded lock back, which it had for this long in the recording. See `Held`.
+    Freed(ObjectId, Ticks),
 }
 
 const _: () = assert!(size_of::<Operation>() == 16);

@@ -1,8 +1,8 @@
 //! From a program to its report.
 
-use super::{CpuResult, Cpus, Detail, Finding, FunctionRow, Report, SegmentRow};
+use super::{CpuResult, Cpus, Detail, Finding, FunctionRow, LockRow, Report, SegmentRow};
 use crate::critical_path::{CriticalPath, FunctionTotals, Weights};
-use crate::program::{FunctionRef, Program};
+use crate::program::{FunctionRef, ObjectId, Program};
 
 /// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up
 /// is relative to one CPU, whether that was asked for or not. A program that fails [`Program::check`] gives no results and
@@ -10,6 +10,7 @@ use crate::program::{FunctionRef, Program};
 pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
     let mut report = Report {
         results: Vec::new(),
+        locks: Vec::new(),
         trust: program.trust,
         findings: program.findings.clone(),
         recorded_cpus: program.recorded_cpus,
@@ -22,13 +23,36 @@ pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
         }
     };
     report.findings.extend(path.findings().iter().cloned());
+    let (objects, rows): (Vec<ObjectId>, Vec<LockRow>) = super::locks::rows(program).into_iter().unzip();
+    report.locks = rows;
     for weights in path.weights(cpus) {
         let totals = weights.functions();
         for (place, cpus) in weights.cpus().iter().enumerate() {
-            report.results.push(result(&path, &weights, &totals, place, *cpus, detail));
+            let mut result = result(&path, &weights, &totals, place, *cpus, detail);
+            let held = objects.iter().map(|object| totals.held(&weights, *object, place).as_ns_f64());
+            result.locks_held_ns = held.collect();
+            report.results.push(result);
         }
     }
+    sort_locks(&mut report);
     report
+}
+
+/// The largest share at any CPU count first, then the longest wait.
+fn sort_locks(report: &mut Report) {
+    let share = |lock: usize| {
+        let shares = report.results.iter().filter(|result| result.time_ns > 0.0);
+        shares.map(|result| result.locks_held_ns[lock] / result.time_ns).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let mut order: Vec<(f64, f64, usize)> =
+        (0..report.locks.len()).map(|i| (share(i), report.locks[i].wait_ns.unwrap_or(0.0), i)).collect();
+    let name = |i: usize| &report.locks[i].lock;
+    order
+        .sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)).then_with(|| name(a.2).cmp(name(b.2))));
+    report.locks = order.iter().map(|(_, _, i)| report.locks[*i].clone()).collect();
+    for result in &mut report.results {
+        result.locks_held_ns = order.iter().map(|(_, _, i)| result.locks_held_ns[*i]).collect();
+    }
 }
 
 fn result(
@@ -50,6 +74,7 @@ fn result(
         time_ns,
         // Nothing takes no time on any number of processors.
         speedup: if time_ns > 0.0 { one_ns / time_ns } else { 1.0 },
+        locks_held_ns: Vec::new(),
         functions: functions(path.program(), weights, totals, place),
         segments,
     }

@@ -106,6 +106,7 @@ mod tests {
             cpus: Cpus::count(cpus).unwrap_or(Cpus::Infinite),
             time_ns,
             speedup: 1.0,
+            locks_held_ns: Vec::new(),
             functions: functions.iter().map(row).collect(),
             segments: Vec::new(),
         }

@@ -3,6 +3,7 @@
 mod build;
 mod cpus;
 mod headline;
+mod locks;
 mod trust;
 
 pub use build::report;
@@ -25,6 +26,8 @@ pub enum Detail {
 pub struct Report {
     /// One answer for each CPU count asked for, in the order asked.
     pub results: Vec<CpuResult>,
+    /// The program's locks, the one with the largest share of the predicted time at any CPU count first.
+    pub locks: Vec<LockRow>,
     /// How far the recording can be trusted.
     pub trust: Trust,
     /// What was noticed: deadlocks, waits nobody ends, loss.
@@ -42,10 +45,30 @@ pub struct CpuResult {
     pub time_ns: f64,
     /// Predicted time on one CPU ÷ `time_ns`.
     pub speedup: f64,
+    /// Time on the extended critical path that is computed with each lock held, nanoseconds: Σ weight · length, in
+    /// the order of [`Report::locks`]. What a lock holds up is at most what its holders compute.
+    pub locks_held_ns: Vec<f64>,
     /// Functions with calls or time on the extended critical path, largest `tetid_ns` first.
     pub functions: Vec<FunctionRow>,
     /// Every segment with its weight; empty unless asked for.
     pub segments: Vec<SegmentRow>,
+}
+
+/// A lock, whatever the number of CPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockRow {
+    /// Unique name.
+    pub lock: String,
+    /// How often it was taken; each end of a condition wait counts.
+    pub acquisitions: u64,
+    /// How often it was not free; `None` for a hand-written program.
+    pub contended: Option<u64>,
+    /// How long threads waited for it, summed, nanoseconds, as recorded.
+    pub wait_ns: Option<f64>,
+    /// How long threads had it, summed, nanoseconds, as recorded.
+    pub hold_ns: Option<f64>,
+    /// The function in which it was taken most often, if one is known.
+    pub holder: Option<String>,
 }
 
 /// A function's share of the extended critical path (2001, section 2.2).

@@ -72,7 +72,7 @@ impl RunBreaks {
     pub(crate) fn starts_run(&mut self, operation: &Operation) -> bool {
         match operation {
             Operation::Exec(_) | Operation::ExecIn(..) => !std::mem::replace(&mut self.inside, true),
-            Operation::Call(_) | Operation::Return => false,
+            Operation::Call(_) | Operation::Return | Operation::Held(..) | Operation::Freed(..) => false,
             Operation::Once(..) => {
                 self.inside = false;
                 true

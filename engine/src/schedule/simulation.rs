@@ -187,7 +187,9 @@ impl<'a> Simulation<'a> {
         loop {
             let actor = &mut self.actors[thread as usize];
             match operations.get(actor.next as usize).copied() {
-                Some(Operation::Call(_) | Operation::Return) => actor.next += 1,
+                Some(Operation::Call(_) | Operation::Return | Operation::Held(..) | Operation::Freed(..)) => {
+                    actor.next += 1
+                }
                 Some(Operation::Exec(length) | Operation::ExecIn(_, length)) => {
                     actor.next += 1;
                     if !actor.computing {
@@ -239,7 +241,12 @@ impl<'a> Simulation<'a> {
             Operation::Release(edge) => self.release(thread, edge),
             Operation::Await(edge) => self.await_release(thread, edge),
             // `advance` deals with these.
-            Operation::Exec(_) | Operation::ExecIn(..) | Operation::Call(_) | Operation::Return => Flow::On,
+            Operation::Exec(_)
+            | Operation::ExecIn(..)
+            | Operation::Call(_)
+            | Operation::Return
+            | Operation::Held(..)
+            | Operation::Freed(..) => Flow::On,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::cpus::Cpu;
 use super::gaps::Gaps;
+use super::locks::Locks;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
@@ -27,6 +28,7 @@ pub(super) struct Builder {
     pub(super) by_process: FxHashMap<u32, Vec<u32>>,
     pub(super) cpus: Vec<Cpu>,
     pub(super) gaps: Gaps,
+    pub(super) locks: Locks,
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
@@ -92,8 +94,7 @@ impl Builder {
                 }
             }
             Record::Rename(rename) => self.rename(rename),
-            // Counted; the waits inside are known from the scheduler.
-            Record::Operation(_) => {}
+            Record::Operation(operation) => self.operation(operation),
             Record::FunctionEnter(enter) => {
                 self.function(&enter.header, |thread, log| {
                     thread.stacks.enter(enter.function, enter.stack_pointer, log);

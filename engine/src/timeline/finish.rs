@@ -27,7 +27,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         .map(|thread| ((thread.pid, thread.tid), thread))
         .collect();
     let mut disagreements = Vec::new();
-    let Builder { threads, mut tally, events, late, start_ns, .. } = builder;
+    let Builder { threads, mut tally, events, late, start_ns, locks, .. } = builder;
     let mut out = Vec::with_capacity(threads.len());
     for mut thread in threads {
         let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
@@ -65,6 +65,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         end: Timestamp(end_ns),
         threads: out,
         wakeups: tally.wakeups,
+        locks: locks.all,
+        lock_uses: locks.uses,
         functions: facts.functions.clone(),
         folded: folded(recording),
         counts,

@@ -21,6 +21,7 @@ mod doubt;
 mod finish;
 mod gaps;
 mod life;
+mod locks;
 mod machine;
 mod model;
 mod resume;
@@ -29,8 +30,8 @@ mod stack;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, Interval, State, Step, StepKind, Thread, Timeline, UnknownReason,
-    Wait, WaitReason, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, Interval, Lock, LockUse, State, Step, StepKind, Thread, Timeline,
+    UnknownReason, Wait, WaitReason, Wake, Wakeup,
 };
 
 use crate::event::{Facts, Recording};

@@ -16,6 +16,10 @@ pub struct Timeline {
     pub threads: Vec<Thread>,
     /// Wake-ups by tracked threads on their own behalf, in order of time.
     pub wakeups: Vec<Wakeup>,
+    /// Locks of which operations were recorded.
+    pub locks: Vec<Lock>,
+    /// Acquisitions and releases of locks, in order of their records.
+    pub lock_uses: Vec<LockUse>,
     /// Function table of the recording.
     pub functions: Vec<FunctionFact>,
     /// Functions that lost their probes during the recording, ascending.
@@ -251,6 +255,30 @@ pub enum StepKind {
     /// The thread created another: index in [`Timeline::threads`]. A fork whose child was not woken in the window
     /// made no thread yet; the child's [`Thread::birth`] decides.
     Create(u32),
+    /// The thread took a lock: index in [`Timeline::lock_uses`].
+    Take(u32),
+    /// The thread gave a lock back: index in [`Timeline::lock_uses`].
+    GiveBack(u32),
+}
+
+/// A lock of the recorded program. One that is destroyed or initialized anew is another one from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// Process that it is in.
+    pub pid: u32,
+    /// Its address there.
+    pub address: u64,
+    /// `mutex`, `rwlock` or `spin lock`.
+    pub kind: &'static str,
+}
+
+/// A lock is taken, or given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockUse {
+    /// Index in [`Timeline::locks`].
+    pub lock: u32,
+    /// Taken: how long the thread waited for it, 0 if it was free. Given back: how long the thread had it.
+    pub length: Nanos,
 }
 
 /// Functions that were open before the recording could see them enter.

@@ -17,7 +17,7 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
         to_stdout(|out| json::write(&report, options, out))?;
     } else {
         let headline = engine::report::headline(&report).unwrap_or_default();
-        let options = text::Options { top: plan.top, segments: plan.segments };
+        let options = text::Options { by: plan.by, top: plan.top, segments: plan.segments };
         to_stdout(|out| text::write(&report, &headline, options, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)

@@ -48,6 +48,8 @@ enum Kind {
     Sleep,
     Release,
     Await,
+    Held,
+    Freed,
 }
 
 impl Kind {
@@ -77,6 +79,8 @@ impl Kind {
             "join" => Kind::Join,
             "io" => Kind::Io,
             "sleep" => Kind::Sleep,
+            "held" => Kind::Held,
+            "freed" => Kind::Freed,
             "release" => Kind::Release,
             "await" => Kind::Await,
             _ => return None,
@@ -160,6 +164,8 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
                 Operation::Io(object(&mut values, names)?, length)
             }
             Kind::Sleep => Operation::Sleep(length(&mut values)?),
+            Kind::Held => Operation::Held(object(&mut values, names)?, length(&mut values)?),
+            Kind::Freed => Operation::Freed(object(&mut values, names)?, length(&mut values)?),
             Kind::Release => Operation::Release(EdgeId(name(&mut values, &mut names.edges)?)),
             Kind::Await => Operation::Await(EdgeId(name(&mut values, &mut names.edges)?)),
         };

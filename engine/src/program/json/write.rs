@@ -95,6 +95,8 @@ fn operation(operation: &Operation, names: &Names, out: &mut impl Write) -> io::
         Operation::Join(name) => write!(out, "[\"join\",{}]", thread(name)),
         Operation::Io(name, time) => write!(out, "[\"io\",{},{}]", Length(time), object(name)),
         Operation::Sleep(time) => write!(out, "[\"sleep\",{}]", Length(time)),
+        Operation::Held(name, time) => write!(out, "[\"held\",{},{}]", object(name), Length(time)),
+        Operation::Freed(name, time) => write!(out, "[\"freed\",{},{}]", object(name), Length(time)),
         Operation::Release(edge) => write!(out, "[\"release\",{}]", names.edge(edge)),
         Operation::Await(edge) => write!(out, "[\"await\",{}]", names.edge(edge)),
     }

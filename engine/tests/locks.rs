@@ -1,0 +1,227 @@
+//! Locks: who has which, and what is computed on the critical path while it is held.
+
+use engine::event::{Facts, FunctionFact, Recording, WindowEnd};
+use engine::program::{Program, from_timeline, json};
+use engine::report::{Cpus, Detail, Report, report};
+use engine::timeline::build;
+use probe_abi::{
+    Context, FunctionEnter, FunctionExit, Header, Kind, Operation, OperationFlags, Record, Switch,
+    SwitchFlags, SyncOperation,
+};
+
+const PID: u32 = 7;
+
+fn cpus() -> Vec<Cpus> {
+    vec![Cpus::ONE, Cpus::count(2).expect("2"), Cpus::count(4).expect("4"), Cpus::Infinite]
+}
+
+fn of(program: &str) -> Report {
+    let program = json::read(program).expect("a program");
+    report(&program, &cpus(), Detail::Functions)
+}
+
+/// A lock that is held exactly while a function is open has that function's share, at every CPU count.
+#[test]
+fn a_lock_held_as_long_as_a_function_has_its_share() {
+    for (take, give_back) in
+        [(r#"["held","m",0]"#, r#"["freed","m",900]"#), (r#"["lock","m"]"#, r#"["unlock","m"]"#)]
+    {
+        let thread = |name: &str, before: u32| {
+            format!(
+                r#"{{"name":"{name}","ops":[["exec",{before}],{take},["call","f"],["exec",700],["exec","g",200],["ret"],{give_back},["exec",300]]}}"#
+            )
+        };
+        let text = format!(
+            r#"{{"format":"longpole-program","version":1,"threads":[{},{},{}]}}"#,
+            thread("A", 100),
+            thread("B", 450),
+            thread("C", 2000)
+        );
+        let report = of(&text);
+        let [lock] = report.locks.as_slice() else { panic!("{:?}", report.locks) };
+        assert_eq!((lock.lock.as_str(), lock.acquisitions), ("m", 3));
+        let mut some = 0.0;
+        for result in &report.results {
+            let f = result.functions.iter().find(|row| row.function == "f").expect("f");
+            assert_eq!(result.locks_held_ns, [f.tetid_ns], "{:?}", result.cpus);
+            some += f.tetid_ns;
+        }
+        assert!(some > 0.0, "nothing was compared");
+    }
+}
+
+/// Locks need not be given back in the order of functions, nor at all.
+#[test]
+fn locks_overlap_and_are_kept() {
+    let report = of(r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[
+        ["exec",10],["held","m",5],["exec",100],["held","n",0],["exec",1000],["freed","m",1100],["exec",20],
+        ["call","f"],["held","m",0],["ret"],["exec",3]]}]}"#);
+    let row = |name: &str| report.locks.iter().position(|lock| lock.lock == name).expect("a row");
+    let (m, n) = (row("m"), row("n"));
+    for result in &report.results {
+        assert_eq!(result.locks_held_ns[m], 1100.0 + 3.0);
+        assert_eq!(result.locks_held_ns[n], 1000.0 + 20.0 + 3.0);
+    }
+    let lock = &report.locks[m];
+    assert_eq!((lock.acquisitions, lock.contended), (2, Some(1)));
+    assert_eq!((lock.wait_ns, lock.hold_ns), (Some(5.0), Some(1100.0)));
+    assert_eq!(lock.holder.as_deref(), Some("f"));
+    assert_eq!(m, 0, "the largest share first");
+}
+
+#[test]
+fn what_a_lock_takes_no_time_for_changes_no_prediction() {
+    let with = r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[["exec",10],["held","m",5],["exec",7],["freed","m",7],["signal","s"],["exec",4]]},{"name":"B","ops":[["wait","s"],["exec",30]]}]}"#;
+    let without = with.replace(r#"["held","m",5],"#, "").replace(r#"["freed","m",7],"#, "");
+    let (with, without) = (of(with), of(&without));
+    for (a, b) in with.results.iter().zip(&without.results) {
+        assert_eq!((a.time_ns, a.speedup), (b.time_ns, b.speedup));
+    }
+}
+
+fn header(kind: Kind, time_ns: u64, tid: u32) -> Header {
+    Header { time_ns, sequence: 0, cpu: 0, kind: kind as u8, context: Context::Task as u8, tid, pid: PID }
+}
+
+fn operation(tid: u32, operation: SyncOperation, object: u64, times: (u64, u64), outcome: i32) -> Record {
+    let header = Header { cpu: Header::NO_CPU, ..header(Kind::Operation, times.1, tid) };
+    let (began_ns, caller) = (times.0, 0);
+    Record::Operation(Operation {
+        header,
+        began_ns,
+        object,
+        second: 0,
+        caller,
+        operation: operation as u16,
+        flags: 0,
+        outcome,
+    })
+}
+
+fn contended(record: Record) -> Record {
+    let Record::Operation(operation) = record else { panic!("no operation") };
+    Record::Operation(Operation { flags: OperationFlags::CONTENDED, ..operation })
+}
+
+/// Thread 1 runs all the time, on CPU 0.
+fn recorded(operations: Vec<Record>) -> Program {
+    let mut events = vec![Record::Switch(Switch {
+        header: Header { tid: 0, pid: 0, ..header(Kind::Switch, 10, 0) },
+        next_tid: 1,
+        next_pid: PID,
+        prev_state: 0,
+        flags: SwitchFlags::NEXT_TRACKED,
+        prev_user_sp: 0,
+        prev_call: probe_abi::Call::NONE,
+    })];
+    events.extend(operations);
+    let function =
+        |id: u32, name: &str| FunctionFact { id, name: name.to_owned(), ..FunctionFact::default() };
+    let facts = Facts {
+        functions: vec![function(1, "f")],
+        end: Some(WindowEnd { end_ns: 1000, ..WindowEnd::default() }),
+        ..Facts::default()
+    };
+    from_timeline(&build(&Recording { facts, events, ..Recording::default() }))
+}
+
+fn rows(program: &Program) -> Vec<(String, u64, Option<u64>, Option<f64>, Option<f64>)> {
+    let report = report(program, &[Cpus::Infinite], Detail::Functions);
+    let mut rows: Vec<_> = report
+        .locks
+        .into_iter()
+        .map(|lock| (lock.lock, lock.acquisitions, lock.contended, lock.wait_ns, lock.hold_ns))
+        .collect();
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    rows
+}
+
+#[test]
+fn recorded_operations_become_holds() {
+    use SyncOperation as S;
+    const EBUSY: i32 = 16;
+    let program = recorded(vec![
+        operation(1, S::MutexLock, 0x40, (100, 110), 0),
+        operation(1, S::MutexTryLock, 0x80, (120, 125), EBUSY),
+        // Recursive: one hold from the first to the last.
+        operation(1, S::MutexLock, 0x40, (130, 131), 0),
+        operation(1, S::MutexUnlock, 0x40, (140, 141), 0),
+        operation(1, S::MutexUnlock, 0x40, (210, 215), 0),
+        contended(operation(1, S::MutexLock, 0x40, (300, 350), 0)),
+        operation(1, S::MutexUnlock, 0x40, (400, 410), 0),
+        // Not its own.
+        operation(1, S::MutexUnlock, 0xc0, (420, 421), 1),
+        operation(1, S::RwLockRead, 0x100, (500, 501), 0),
+        operation(1, S::RwLockUnlock, 0x100, (541, 542), 0),
+    ]);
+    assert_eq!(
+        rows(&program),
+        [
+            ("mutex 0x40".to_owned(), 2, Some(1), Some(50.0), Some(100.0 + 50.0)),
+            ("rwlock 0x100".to_owned(), 1, Some(0), Some(0.0), Some(40.0)),
+        ]
+    );
+    assert!(program.findings.iter().all(|finding| finding.kind != "uncontended"), "{:?}", program.findings);
+}
+
+#[test]
+fn a_condition_wait_gives_the_mutex_back_meanwhile() {
+    use SyncOperation as S;
+    let mut wait = operation(1, S::ConditionWait, 0x200, (200, 600), 0);
+    if let Record::Operation(wait) = &mut wait {
+        wait.second = 0x40;
+    }
+    let program = recorded(vec![
+        operation(1, S::MutexLock, 0x40, (99, 100), 0),
+        wait,
+        operation(1, S::MutexUnlock, 0x40, (650, 651), 0),
+    ]);
+    assert_eq!(rows(&program), [("mutex 0x40".to_owned(), 2, Some(0), Some(0.0), Some(100.0 + 50.0))]);
+}
+
+#[test]
+fn a_lock_reborn_at_the_same_address_is_another_one() {
+    use SyncOperation as S;
+    let program = recorded(vec![
+        operation(1, S::MutexLock, 0x40, (100, 101), 0),
+        operation(1, S::MutexUnlock, 0x40, (111, 112), 0),
+        operation(1, S::MutexDestroy, 0x40, (120, 121), 0),
+        operation(1, S::MutexInit, 0x40, (130, 131), 0),
+        operation(1, S::MutexLock, 0x40, (200, 201), 0),
+        operation(1, S::MutexUnlock, 0x40, (301, 302), 0),
+    ]);
+    assert_eq!(
+        rows(&program),
+        [
+            ("mutex 0x40".to_owned(), 1, Some(0), Some(0.0), Some(10.0)),
+            ("mutex 0x40 #2".to_owned(), 1, Some(0), Some(0.0), Some(100.0)),
+        ]
+    );
+}
+
+/// The function that takes it is named, and an exported program says the same.
+#[test]
+fn a_program_written_and_read_again_has_the_same_locks() {
+    use SyncOperation as S;
+    let enter = |time| {
+        let header = header(Kind::FunctionEnter, time, 1);
+        Record::FunctionEnter(FunctionEnter { header, function: 1, reserved: 0, stack_pointer: 900 })
+    };
+    let leave = |time| {
+        let header = header(Kind::FunctionExit, time, 1);
+        Record::FunctionExit(FunctionExit { header, function: 1, reserved: 0, stack_pointer: 900 })
+    };
+    let program = recorded(vec![
+        enter(50),
+        contended(operation(1, S::MutexLock, 0x40, (100, 140), 0)),
+        leave(200),
+        operation(1, S::MutexUnlock, 0x40, (260, 270), 0),
+    ]);
+    let before = report(&program, &cpus(), Detail::Segments);
+    assert_eq!(before.locks[0].holder.as_deref(), Some("f"));
+    assert_eq!(before.results[3].locks_held_ns, [270.0 - 140.0]);
+    let mut text = Vec::new();
+    json::write(&program, &mut text).expect("written");
+    let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
+    assert_eq!(report(&again, &cpus(), Detail::Segments), before);
+}
