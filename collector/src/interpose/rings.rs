@@ -18,7 +18,7 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000_000;
 /// A place that is being written for longer is looked at: its thread may be gone.
 const DOUBT_NS: u64 = 20_000_000;
 /// Records of one ring in one turn.
-const MOST_PER_RING: u64 = 16_384;
+const MOST_PER_RING: u64 = 32_768;
 /// Threads in one turn of which it is looked whether they live: each is a system call.
 const LOOKS: usize = 64;
 /// Up to so many rings all memory that they have ever used is kept.

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 
 /// Threads alive at the same time that can be recorded.
 const RINGS: usize = 16_384;
-/// Records of one thread's ring unless asked otherwise: at a million a second, 16 ms.
-const RING_RECORDS: usize = 16_384;
+/// Records of one thread's ring unless asked otherwise: as many as a thread that does nothing else makes in some 8 ms.
+const RING_RECORDS: usize = 32_768;
 const RECORD_BYTES: usize = size_of::<probe_abi::Operation>();
 
 /// The memory or the library's file could not be made.

@@ -51,7 +51,12 @@ pub fn run(
     news: &UnboundedSender<Message>,
     end_threads: EndThreads,
 ) {
-    let mut pump = Pump { intake: Intake::new(&*source), counted: None, interval: SHORTEST, refused: 0 };
+    let mut pump = Pump {
+        intake: Intake::new(&*source),
+        counted: None,
+        interval: SHORTEST.min(source.longest_pause()),
+        refused: 0,
+    };
     let mut alive = Vec::new();
     while let Some(turn) = pump.turn(&mut *source, feed, news) {
         if turn == Turn::Ended {
@@ -165,7 +170,7 @@ impl Pump {
     }
 }
 
-/// Ten milliseconds, if that is not too long for the source, to what is: shorter while much comes, so that rings do not fill; longer while little does.
+/// From ten milliseconds, or a quarter of what is too long for the source, to that: shorter while much comes, so that rings do not fill; longer while little does.
 fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration {
     let next = if records > TARGET_PER_TURN {
         last / 2
@@ -174,7 +179,7 @@ fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration 
     } else {
         last
     };
-    next.clamp(SHORTEST.min(longest), longest)
+    next.clamp(SHORTEST.min(longest / 4), longest)
 }
 
 fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message>) -> Option<()> {
@@ -239,7 +244,8 @@ mod tests {
         assert_eq!(next_interval(interval, TARGET_PER_TURN / 2, LONGEST), interval);
         let short = Duration::from_millis(5);
         assert_eq!(next_interval(interval, 0, short), short);
-        assert_eq!(next_interval(short, 1_000_000, short), short);
+        assert_eq!(next_interval(short, 1_000_000, short), short / 2);
+        assert_eq!(next_interval(short / 4, 1_000_000, short), short / 4);
     }
 
     /// The functions of a program that a short-lived child was the first to run had no names in the recording, though
