@@ -125,7 +125,10 @@ fn recorded(operations: Vec<Record>) -> Program {
     from_timeline(&build(&Recording { facts, events, ..Recording::default() }))
 }
 
-fn rows(program: &Program) -> Vec<(String, u64, Option<u64>, Option<f64>, Option<f64>)> {
+/// Name, acquisitions, contended ones, ns waited, ns held.
+type Row = (String, u64, Option<u64>, Option<f64>, Option<f64>);
+
+fn rows(program: &Program) -> Vec<Row> {
     let report = report(program, &[Cpus::Infinite], Detail::Functions);
     let mut rows: Vec<_> = report
         .locks

@@ -32,6 +32,7 @@ says! {
     panics_are_caught: "unwind.rs" [] => "614 panics caught\n";
     churn_ends: "churn.c" ["53", "4"] => "53 threads\n";
     a_thread_replaces_the_program: "exec_thread.c" [] => "60 calls after exec\n";
+    a_convoy_arrives: "convoy.c" ["11", "2", "1000"] => "0x";
     children_end: "family.c" ["2"] => "2 children\n";
 }
 

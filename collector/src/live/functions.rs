@@ -42,6 +42,8 @@ impl FileKey {
 /// The table of functions while it grows.
 pub struct Functions {
     selection: symbols::Selection,
+    /// As many as one program may have if it is the only one.
+    max_functions: usize,
     files: HashMap<FileKey, Arc<[ChosenFunction]>>,
     /// Which program's probes a process has.
     probed: HashMap<u32, FileKey>,
@@ -71,6 +73,7 @@ impl Functions {
                 depth,
                 first_id: 0,
             },
+            max_functions: plan.max_functions,
             files: HashMap::new(),
             probed: HashMap::new(),
         }
@@ -88,6 +91,10 @@ impl Functions {
             None => {
                 let mut module = symbols::functions_of(binary)?;
                 module.rename(name);
+                if let Some(chosen) = self.chosen_before(&key, &module) {
+                    self.files.insert(key, Arc::clone(&chosen));
+                    return Ok(self.first(pid, key, &chosen, binary, first));
+                }
                 let mut choice = symbols::choose(&module, &self.selection);
                 symbols::locate_functions(&module, choice.chosen.iter_mut().map(|chosen| &mut chosen.fact));
                 let count = u32::try_from(choice.chosen.len()).unwrap_or(u32::MAX);
@@ -105,6 +112,41 @@ impl Functions {
                 chosen
             }
         };
+        Ok(self.first(pid, key, &chosen, binary, first))
+    }
+
+    /// What was chosen of this file before it was renamed, linked or touched, if it is still the same in all that
+    /// matters: its functions keep their numbers.
+    fn chosen_before(
+        &self,
+        key: &FileKey,
+        module: &symbols::ModuleFunctions,
+    ) -> Option<Arc<[ChosenFunction]>> {
+        let same_file =
+            |other: &FileKey| (other.device, other.inode, other.bytes) == (key.device, key.inode, key.bytes);
+        let earlier: Vec<_> =
+            self.files.iter().filter(|(other, _)| same_file(other)).map(|(_, chosen)| chosen).collect();
+        if earlier.is_empty() {
+            return None;
+        }
+        let selection = symbols::Selection { max_functions: self.max_functions, ..self.selection.clone() };
+        let now = symbols::choose(module, &selection);
+        let place = |chosen: &ChosenFunction| {
+            (chosen.entry_offset, chosen.exit_offsets.clone(), chosen.fact.name.clone(), chosen.fact.offset)
+        };
+        let mut earlier =
+            earlier.into_iter().filter(|chosen| chosen.iter().map(place).eq(now.chosen.iter().map(place)));
+        earlier.next().map(Arc::clone)
+    }
+
+    fn first(
+        &mut self,
+        pid: u32,
+        key: FileKey,
+        chosen: &[ChosenFunction],
+        binary: &Path,
+        mut first: First,
+    ) -> First {
         let probe = |chosen: &ChosenFunction| ProbeFunction {
             id: chosen.fact.id,
             pid: Some(pid),
@@ -114,7 +156,7 @@ impl Functions {
         };
         first.probes = chosen.iter().map(probe).collect();
         self.probed.insert(pid, key);
-        Ok(first)
+        first
     }
 }
 
@@ -163,6 +205,35 @@ impl Choose for Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The functions of a program that was renamed between its start and its exec were listed twice.
+    #[test]
+    fn a_program_that_was_renamed_keeps_its_functions() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("program");
+        std::fs::copy("/proc/self/exe", &path).expect("copied");
+        let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
+        let mut functions = Functions::new(&plan, None);
+        let before = functions.of_process(7, "program", &path).expect("functions");
+        assert_eq!(before.facts.len(), 50, "this test has functions");
+        let renamed = folder.path().join("renamed");
+        let key = |path: &Path| FileKey::of(&std::fs::metadata(path).expect("metadata"));
+        let first_key = key(&path);
+        // The clock of files goes in steps of some milliseconds.
+        for _ in 0..1_000 {
+            std::fs::rename(&path, &renamed).expect("renamed");
+            std::fs::rename(&renamed, &path).expect("renamed");
+            if key(&path) != first_key {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_ne!(key(&path), first_key, "the file has changed");
+        let after = functions.of_process(8, "program", &path).expect("functions");
+        assert_eq!(after.facts, []);
+        let ids = |first: &First| first.probes.iter().map(|probe| probe.id).collect::<Vec<_>>();
+        assert_eq!(ids(&after), ids(&before));
+    }
 
     /// Functions were chosen once for each inode: what was built anew there got its predecessor's probes.
     #[test]
