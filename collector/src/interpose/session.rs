@@ -91,6 +91,26 @@ impl Interposed {
         self.rings.shared.word(SharedWord::RECORDING).store(0, Ordering::Release);
     }
 
+    /// What the user should know about how it went: where nothing was recorded although it was meant to be.
+    pub fn shortcomings(&self) -> Vec<String> {
+        let word = |word| self.rings.shared.word(word).load(Ordering::Relaxed);
+        let mut sentences = Vec::new();
+        if word(SharedWord::PROCESSES) == 0 {
+            sentences.push(
+                "the library before the command's libc did not come up (has it a limit on its address space?): no \
+                 synchronization operation of it is in the recording"
+                    .to_owned(),
+            );
+        }
+        match word(SharedWord::FOREIGN) {
+            0 => {}
+            count => sentences.push(format!(
+                "synchronization operations of {count} processes in PID namespaces of their own are not in the recording"
+            )),
+        }
+        sentences
+    }
+
     /// Number of rings that have been in use.
     pub fn ring_count(&self) -> usize {
         self.rings.count()

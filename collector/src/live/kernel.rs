@@ -113,6 +113,9 @@ impl EventSource for Kernel {
     }
 
     fn stop(self: Box<Self>) {
+        for sentence in self.interposed.iter().flat_map(Interposed::shortcomings) {
+            tracing::warn!("{sentence}");
+        }
         // Notes and losses were taken after the end.
         let _ = self.capture.stop();
     }

@@ -167,6 +167,33 @@ fn what_cannot_be_done_is_said() {
 }
 
 #[test]
+fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
+    if cannot("a_limit_on_addresses_leaves_it_out_and_hurts_nobody") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("test.lp");
+    let limited = |when: &str, limits: &str| {
+        let mut shell = Command::new("sh");
+        let script =
+            format!("{limits} exec \"$0\" record --force --interpose {when} -o \"$1\" -- sh -c \"$2\"");
+        // In KiB: less than the memory that is shared, which is only addresses.
+        let output =
+            shell.args(["-c", &script, LONGPOLE]).arg(&file).arg("ulimit -v 4000000; exec echo hello");
+        let output = output.output().expect("longpole");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), stderr)
+    };
+    // The command limits itself: it is recorded until then.
+    let (code, stdout, stderr) = limited("always", "");
+    assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
+    // longpole is limited.
+    let (code, stdout, stderr) = limited("auto", "ulimit -v 4000000;");
+    assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
+    assert!(stderr.contains("locks     as the scheduler shows them: cannot prepare"), "{stderr}");
+}
+
+#[test]
 fn nothing_is_left_behind() {
     if cannot("nothing_is_left_behind") {
         return;
