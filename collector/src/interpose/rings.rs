@@ -21,6 +21,8 @@ const DOUBT_NS: u64 = 20_000_000;
 const MOST_PER_RING: u64 = 32_768;
 /// Threads in one turn of which it is looked whether they live: each is a system call.
 const LOOKS: usize = 64;
+/// Turns in which a ring of an ended thread is to be freed, before that is left to those looks.
+const TRIES: u32 = 20;
 /// Up to so many rings all memory that they have ever used is kept.
 const GENEROUS: usize = 32;
 /// Operations of ended threads that are kept.
@@ -33,8 +35,8 @@ pub(super) struct Rings {
     rings: Vec<Ring>,
     /// Which ring a thread has.
     by_owner: FxHashMap<u64, usize>,
-    /// Threads that the kernel says have ended, and whose rings have not yet been freed.
-    ended: Vec<u64>,
+    /// Threads that the kernel says have ended, and whose rings have not yet been freed; how often that was tried.
+    ended: Vec<(u64, u32)>,
     /// The clock of the last turn.
     last_ns: u64,
     /// Where to look next whether threads live.
@@ -72,7 +74,7 @@ impl Rings {
     /// A thread has ended, as the kernel's records say: it writes nothing more.
     pub fn thread_ended(&mut self, pid: u32, tid: u32) {
         if self.ended.len() < self.shared.layout().rings {
-            self.ended.push(u64::from(pid) << 32 | u64::from(tid));
+            self.ended.push((u64::from(pid) << 32 | u64::from(tid), 0));
         }
     }
 
@@ -115,7 +117,7 @@ impl Rings {
                 Emptied::More => None,
             };
         }
-        self.free_ended();
+        self.free_ended(lives);
         self.free_some(lives);
         Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns }
     }
@@ -128,18 +130,20 @@ impl Rings {
         }
     }
 
-    /// Gives rings of threads that have ended to others.
-    fn free_ended(&mut self) {
-        let ended = std::mem::take(&mut self.ended);
-        let freed = ended.len();
-        for owner in ended {
+    /// Gives rings of threads that have ended to others. Whether they are gone is looked at all the same: a thread that
+    /// runs a new program has the ids of one that has ended for it, and its own ring.
+    fn free_ended(&mut self, lives: &mut dyn FnMut(u32, u32) -> bool) {
+        let mut freed = false;
+        for (owner, tries) in std::mem::take(&mut self.ended) {
             let Some(&number) = self.by_owner.get(&owner) else { continue };
-            if !self.free(number) {
-                // Something is still in there.
-                self.ended.push(owner);
+            if !lives((owner >> 32) as u32, owner as u32) && self.free(number) {
+                freed = true;
+            } else if tries < TRIES {
+                // It is on its way out, or something is still in there.
+                self.ended.push((owner, tries + 1));
             }
         }
-        if freed > self.ended.len() {
+        if freed {
             self.reuse();
         }
     }
@@ -418,6 +422,25 @@ mod tests {
         // What the dead one was in the middle of is known at the end.
         let pending = rings.take_pending();
         assert_eq!(pending.iter().map(|p| (p.pid, p.tid, p.began_ns)).collect::<Vec<_>>(), [(PID, 7, 12)]);
+    }
+
+    #[test]
+    fn the_kernels_word_frees_a_ring_at_once_but_not_that_of_a_thread_with_the_same_ids() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        let owner = |ring: usize| shared.word(shared.layout().control(ring)).load(Ordering::Relaxed);
+        Writer::claims(&shared, 0, 7).writes(10);
+        rings.thread_ended(PID, 7);
+        turn(&mut rings, 20, &[]);
+        assert_eq!(owner(0), 0);
+        // A leader that has ended because another thread runs a new program, under its ids.
+        Writer::claims(&shared, 1, PID).writes(30);
+        rings.thread_ended(PID, PID);
+        for now in 40..40 + u64::from(TRIES) * 2 {
+            turn(&mut rings, now, &[PID]);
+        }
+        assert_ne!(owner(1), 0);
+        assert_eq!(rings.ended.len(), 0);
     }
 
     #[test]
