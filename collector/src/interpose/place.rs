@@ -2,15 +2,19 @@
 //! may read and only we may change, on a file system from which code may be run.
 
 use super::library::library;
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Folders to try. Not the user's `TMPDIR`: the command may run as another user, who may not be let in there.
 const FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 const NAME: &str = "longpole-preload.so";
+const PREFIX: &str = "longpole-";
 
 /// The library's file. Removed when dropped, unless [`Place::leave`] was called.
 #[derive(Debug)]
@@ -37,7 +41,8 @@ impl Place {
     }
 
     fn below(parent: &Path) -> io::Result<Place> {
-        let name = format!("longpole-{}-{:x}", std::process::id(), crate::target::monotonic_ns());
+        sweep(parent);
+        let name = format!("{PREFIX}{}-{:x}", std::process::id(), crate::target::monotonic_ns());
         let folder = parent.join(name);
         // Fails if anybody has made it before us, so that it is ours.
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -71,6 +76,53 @@ impl Drop for Place {
             let _ = std::fs::remove_dir(&self.folder);
         }
     }
+}
+
+/// Removes what earlier ones have left for programs that ran on, once nobody has it any more.
+fn sweep(parent: &Path) {
+    // SAFETY: geteuid only returns a number.
+    let user = unsafe { libc::geteuid() };
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    let left: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+        // Not through a link: in a folder that is ours nobody else can put anything.
+        .filter(|entry| entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == user))
+        .map(|entry| entry.path())
+        .filter(|folder| folder.join(NAME).exists() && !maker_lives(folder))
+        .collect();
+    if left.is_empty() {
+        return;
+    }
+    let mapped = mapped();
+    for folder in left.iter().filter(|folder| !mapped.contains(&folder.join(NAME))) {
+        // What cannot be removed does no harm.
+        let _ = std::fs::remove_file(folder.join(NAME));
+        let _ = std::fs::remove_dir(folder);
+    }
+}
+
+/// Whether the longpole whose number is in the folder's name may still be there.
+fn maker_lives(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+    pid.and_then(|pid| pid.parse::<u32>().ok())
+        .is_none_or(|pid| Path::new("/proc").join(pid.to_string()).exists())
+}
+
+/// Every file of this library that some process has loaded.
+pub(super) fn mapped() -> HashSet<PathBuf> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return HashSet::new() };
+    let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    let mut paths = HashSet::new();
+    for entry in processes.filter_map(Result::ok).filter(|entry| is_number(&entry.file_name())) {
+        let Ok(maps) = std::fs::read(entry.path().join("maps")) else { continue };
+        for line in maps.split(|&byte| byte == b'\n').filter(|line| line.ends_with(NAME.as_bytes())) {
+            let path = line.iter().position(|&byte| byte == b'/').and_then(|at| line.get(at..));
+            paths.extend(path.map(|path| PathBuf::from(OsStr::from_bytes(path))));
+        }
+    }
+    paths
 }
 
 /// Whether code may be run from this file: the file system may be mounted `noexec`.
@@ -114,6 +166,35 @@ mod tests {
         drop(place);
         assert!(file.exists());
         std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn what_others_have_left_is_swept_up_unless_it_is_in_use() {
+        let parent = tempfile::tempdir().expect("folder");
+        let made = |name: &str, file: &str| {
+            let folder = parent.path().join(name);
+            std::fs::create_dir(&folder).expect("folder");
+            std::fs::write(folder.join(file), "x").expect("file");
+            folder
+        };
+        // No process has a number that large.
+        let left = made("longpole-4194305-1", NAME);
+        let running = made(&format!("longpole-{}-1", std::process::id()), NAME);
+        let other = made("longpole-4194305-2", "notes.txt");
+        let used = made("longpole-4194305-3", NAME);
+        let file = File::open(used.join(NAME)).expect("file");
+        let size = 4096;
+        // SAFETY: a new mapping of an open file, of which nothing is read.
+        let address = unsafe {
+            libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
+        };
+        assert_ne!(address, libc::MAP_FAILED);
+        sweep(parent.path());
+        assert_eq!([&left, &running, &other, &used].map(|folder| folder.exists()), [false, true, true, true]);
+        // SAFETY: the mapping just made.
+        unsafe { libc::munmap(address, size) };
+        sweep(parent.path());
+        assert!(!used.exists());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One interposed command: what it is given, and what comes back.
 
-use super::place::Place;
+use super::place::{Place, mapped};
 use super::rings::{Rings, Turned};
 use super::shared::Shared;
 use crate::probe::now_ns;
@@ -9,7 +9,6 @@ use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout, SharedWord};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::RawFd;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Threads alive at the same time that can be recorded.
@@ -143,24 +142,11 @@ impl Drop for Interposed {
     fn drop(&mut self) {
         self.end();
         // Whoever has it may still start programs, which inherit the wish to load it and would complain.
-        if is_mapped_anywhere(self.place.path()) {
+        if mapped().contains(self.place.path()) {
             tracing::info!("{} stays: the command still has it", self.place.path().display());
             self.place.leave();
         }
     }
-}
-
-fn is_mapped_anywhere(path: &Path) -> bool {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
-    let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    let own = OsString::from(std::process::id().to_string());
-    processes
-        .filter_map(Result::ok)
-        .filter(|entry| is_number(&entry.file_name()) && entry.file_name() != own)
-        .filter_map(|entry| std::fs::read(entry.path().join("maps")).ok())
-        .any(|maps| {
-            maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(path.as_os_str().as_encoded_bytes()))
-        })
 }
 
 /// Whether a thread is there and not just a zombie.
