@@ -114,7 +114,17 @@ fn recorded(operations: Vec<Record>) -> Program {
         prev_user_sp: 0,
         prev_call: probe_abi::Call::NONE,
     })];
-    events.extend(operations);
+    let mut number = 0;
+    for record in operations {
+        events.push(match record {
+            Record::Operation(operation) if operation.header.sequence == 0 => {
+                let header = Header { sequence: number, ..operation.header };
+                number += 1;
+                Record::Operation(Operation { header, ..operation })
+            }
+            record => record,
+        });
+    }
     let function =
         |id: u32, name: &str| FunctionFact { id, name: name.to_owned(), ..FunctionFact::default() };
     let facts = Facts {
@@ -223,8 +233,29 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     let before = report(&program, &cpus(), Detail::Segments);
     assert_eq!(before.locks[0].holder.as_deref(), Some("f"));
     assert_eq!(before.results[3].locks_held_ns, [270.0 - 140.0]);
+    assert_eq!(before.findings, []);
     let mut text = Vec::new();
     json::write(&program, &mut text).expect("written");
     let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
     assert_eq!(report(&again, &cpus(), Detail::Segments), before);
+}
+
+/// A thread that lost records held its locks for ever.
+#[test]
+fn locks_are_forgotten_where_operations_are_missing() {
+    use SyncOperation as S;
+    let numbered = |sequence: u32, record: Record| {
+        let Record::Operation(operation) = record else { panic!("no operation") };
+        Record::Operation(Operation { header: Header { sequence, ..operation.header }, ..operation })
+    };
+    let program = recorded(vec![
+        numbered(7, operation(1, S::MutexLock, 0x40, (100, 101), 0)),
+        // 8, the release, is lost.
+        numbered(9, operation(1, S::MutexLock, 0x40, (200, 201), 0)),
+        numbered(10, operation(1, S::MutexUnlock, 0x40, (231, 232), 0)),
+    ]);
+    assert_eq!(rows(&program), [("mutex 0x40".to_owned(), 2, Some(0), Some(0.0), Some(30.0))]);
+    let report = report(&program, &[Cpus::Infinite], Detail::Functions);
+    assert_eq!(report.results[0].locks_held_ns, [100.0 + 31.0], "up to where something is missing");
+    assert_eq!(program.findings.iter().filter(|finding| finding.kind == "locks_lost").count(), 1);
 }

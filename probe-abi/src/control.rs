@@ -19,6 +19,14 @@ pub const MAX_OPEN_FRAMES: usize = 128;
 /// The rate limit counts calls in windows of 2^27 ns (134 ms).
 pub const RATE_WINDOW_SHIFT: u32 = 27;
 
+/// Calls of all functions on one CPU in one rate window (244,000 a second) from which on they are too many together,
+/// however few each has: the warmest are cut off first (see [`CROWDED_SHIFT`]). Otherwise a program with thousands
+/// of functions fills the rings before any of them is hot, and scheduler events get lost with the calls.
+pub const CROWDED_CALLS: u64 = 1 << 15;
+
+/// While there are too many calls together the limit of each function is 2^5 = 32 times lower.
+pub const CROWDED_SHIFT: u32 = 5;
+
 /// Read-only global of the kernel programs, fixed when they are loaded. Offsets are bytes from the start of the
 /// kernel's struct, taken from the running kernel's own type information. All flags are 0 or 1.
 #[repr(C)]
@@ -103,8 +111,12 @@ pub struct CpuCounters {
     pub hard_cause: u64,
     /// The soft interrupt that was served last, as a [`crate::Cause`].
     pub soft_cause: u64,
+    /// Number of the rate window that `window_calls` belongs to.
+    pub window: u64,
+    /// Calls of all functions in that window.
+    pub window_calls: u64,
     /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 6],
+    pub reserved: [u64; 4],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

@@ -23,8 +23,8 @@ mod stamp;
 
 pub use call::{Call, futex_operation};
 pub use control::{
-    Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT,
-    RATE_WINDOW_SHIFT, Settings,
+    CROWDED_CALLS, CROWDED_SHIFT, Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES,
+    MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT, Settings,
 };
 pub use function::{FunctionEnter, FunctionExit};
 pub use header::{Context, Header, Kind};

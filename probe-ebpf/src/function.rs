@@ -18,8 +18,8 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::warn;
 use probe_abi::{
-    Context, Cookie, FunctionCounters, FunctionEnter, FunctionExit, Kind, MAX_GROUPS, MAX_OPEN_FRAMES,
-    RATE_WINDOW_SHIFT,
+    CROWDED_CALLS, CROWDED_SHIFT, Context, Cookie, CpuCounters, FunctionCounters, FunctionEnter,
+    FunctionExit, Kind, MAX_GROUPS, MAX_OPEN_FRAMES, RATE_WINDOW_SHIFT,
 };
 
 use crate::{
@@ -267,6 +267,7 @@ fn count_call(function: u32, time_ns: u64) -> bool {
         // SAFETY: a counter in a map value.
         unsafe { memory::store(window_calls, 0) };
     }
+    let limit = if is_crowded(this_window) { limit >> CROWDED_SHIFT } else { limit };
     // SAFETY: a counter in a map value.
     if unsafe { memory::add(window_calls, 1) } >= limit {
         // SAFETY: a word of a map value.
@@ -274,6 +275,23 @@ fn count_call(function: u32, time_ns: u64) -> bool {
         return false;
     }
     true
+}
+
+/// Counts a call of any function on this CPU and says whether there are too many in this window.
+#[inline(always)]
+fn is_crowded(this_window: u64) -> bool {
+    let Some(counters) = ring::this_cpu() else { return false };
+    let window = memory::word(counters, offset_of!(CpuCounters, window));
+    let calls = memory::word(counters, offset_of!(CpuCounters, window_calls));
+    // SAFETY: a word of a map value.
+    if unsafe { memory::load(window) } != this_window {
+        // SAFETY: a word of a map value.
+        unsafe { memory::store(window, this_window) };
+        // SAFETY: a counter in a map value.
+        unsafe { memory::store(calls, 0) };
+    }
+    // SAFETY: a counter in a map value.
+    unsafe { memory::add(calls, 1) >= CROWDED_CALLS }
 }
 
 #[inline(always)]

@@ -133,11 +133,7 @@ impl Task {
         if (number as i32) < 0 || self.in_32_bit_call() {
             return Call::NONE;
         }
-        Call {
-            number,
-            argument1: registers.argument::<1>() as u32,
-            argument0: registers.argument::<0>(),
-        }
+        Call { number, argument1: registers.argument::<1>() as u32, argument0: registers.argument::<0>() }
     }
 
     /// The number of the system call that it is in, or [`Call::NONE`]'s.

@@ -121,7 +121,8 @@ fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
         }
     }
     let context = context(waker, tid);
-    let waker_call = if context as u8 == Context::Task as u8 { waker.call_number() } else { Call::NONE.number };
+    let waker_call =
+        if context as u8 == Context::Task as u8 { waker.call_number() } else { Call::NONE.number };
     ring::write(Kind::Waking, context, time_ns, tid, pid, |header| Waking {
         header,
         wakee_tid: wakee.tid(),

@@ -2,7 +2,11 @@
 
 use std::{
     os::{fd::BorrowedFd, unix::fs::MetadataExt as _},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
 };
 
@@ -30,6 +34,8 @@ pub struct Capture {
     kernel_links: Vec<Link>,
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     own_notes: Vec<Note>,
+    /// Runs that the kernel left out, as of the last look.
+    missed: AtomicU64,
     unprobed: Vec<(u32, ProbeError)>,
     start_ns: u64,
 }
@@ -99,6 +105,7 @@ impl Capture {
             kernel_links,
             governor: None,
             own_notes: Vec::new(),
+            missed: AtomicU64::new(0),
             unprobed: Vec::new(),
             start_ns: 0,
         };
@@ -153,20 +160,23 @@ impl Capture {
         self.rings.drain(sink)
     }
 
-    /// What was done and noticed since the last call, in time order. A note's time can lie before records that were
+    /// What was done and noticed since the last call, in time order; what is being done right now comes later. A note's time can lie before records that were
     /// drained before it: a function's records stop some ten milliseconds before its probes are gone.
     pub fn take_notes(&mut self) -> Vec<Note> {
         let mut notes = std::mem::take(&mut self.own_notes);
-        notes.append(&mut self.common.lock().notes);
+        if let Some(mut probes) = self.common.try_lock() {
+            notes.append(&mut probes.notes);
+        }
         notes.sort_by_key(|note| note.time_ns);
         notes
     }
 
     /// What was lost so far, as far as the kernel side knows.
     pub fn loss(&self) -> LossCounts {
-        let missed =
-            self.program_costs().iter().fold(0u64, |sum, program| sum.saturating_add(program.missed));
-        self.common.shared.loss(missed)
+        if let Some(probes) = self.common.try_lock() {
+            self.look_for_missed(&probes);
+        }
+        self.common.shared.loss(self.missed.load(Ordering::Relaxed))
     }
 
     /// Of CPUs whose rings were full: ring, CPU and how many records it has tried to write so far. Each CPU numbers its
@@ -187,7 +197,7 @@ impl Capture {
 
     /// Functions that the kernel refuses to probe, since the last call: they were given but have no probes.
     pub fn take_refused(&mut self) -> Vec<u32> {
-        self.common.lock().functions.take_refused()
+        self.common.try_lock().map(|mut probes| probes.functions.take_refused()).unwrap_or_default()
     }
 
     /// Processes of [`CaptureOptions::optional_pids`] that got no function probes, and why.
@@ -263,7 +273,18 @@ impl Capture {
     /// there to be drained.
     pub fn end(&mut self) -> u64 {
         self.common.shared.untrack_all();
-        now_ns()
+        let end_ns = now_ns();
+        // What the governor is doing now belongs to the recording: this once its notes are waited for.
+        let mut probes = self.common.lock();
+        self.own_notes.append(&mut probes.notes);
+        self.look_for_missed(&probes);
+        end_ns
+    }
+
+    fn look_for_missed(&self, probes: &Probes) {
+        let costs = counters::program_costs(&probes.ebpf);
+        let missed = costs.iter().fold(0u64, |sum, program| sum.saturating_add(program.missed));
+        self.missed.store(missed, Ordering::Relaxed);
     }
 
     /// Takes everything off and out of the kernel.

@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         mpsc::{Receiver, RecvTimeoutError},
     },
     time::Duration,
@@ -41,6 +41,16 @@ pub(crate) struct Common {
 impl Common {
     pub(crate) fn new(probes: Probes, shared: Arc<Shared>) -> Common {
         Common { probes: Mutex::new(probes), shared }
+    }
+
+    /// `None` while the other thread is at work: replacing links takes some hundred milliseconds, in which whoever
+    /// empties the rings must not wait.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Probes>> {
+        match self.probes.try_lock() {
+            Ok(probes) => Some(probes),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// A panic elsewhere does not keep the probes from being taken off.

@@ -18,6 +18,8 @@ static void *play(void *argument) {
     for (int i = 0; i < ROUNDS; i++) {
         int now;
         while ((now = atomic_load(&turn)) != me) futex(&turn, FUTEX_WAIT_PRIVATE, now);
+        /* Long enough for the other one to fall asleep. */
+        for (volatile int work = 0; work < 30000; work++);
         atomic_store(&turn, !me);
         atomic_fetch_add(&woken, (int)futex(&turn, FUTEX_WAKE_PRIVATE, 1));
     }

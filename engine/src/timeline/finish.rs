@@ -65,6 +65,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         end: Timestamp(end_ns),
         threads: out,
         wakeups: tally.wakeups,
+        lock_holes: locks.holes,
         locks: locks.all,
         lock_uses: locks.uses,
         functions: facts.functions.clone(),
@@ -172,6 +173,13 @@ fn findings(
                 "in {places} a thread was not where its events had left it, so that at least one is missing{why}: {} of thread time is unknown",
                 ms(contradicted)
             ),
+        );
+    }
+    if timeline.lock_holes > 0 {
+        let places = plural(timeline.lock_holes, "place", "places");
+        say(
+            "locks_lost",
+            format!("in {places} lock operations of a thread are missing: what it held there is not counted"),
         );
     }
     if counts.stray_exits > 0 {

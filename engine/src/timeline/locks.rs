@@ -4,7 +4,7 @@
 use super::builder::Builder;
 use super::model::{Lock, LockUse, StepKind};
 use crate::time::Nanos;
-use probe_abi::{Operation, OperationFlags, SyncOperation};
+use probe_abi::{Header, Operation, OperationFlags, SyncOperation};
 use rustc_hash::FxHashMap;
 
 /// The owner of a robust mutex died: the next one has it all the same.
@@ -17,12 +17,17 @@ pub(super) struct Locks {
     pub(super) uses: Vec<LockUse>,
     /// Process and address → the lock that lives there now.
     live: FxHashMap<(u32, u64), u32>,
-    /// Thread and lock → how often and since when it has it.
-    held: FxHashMap<(u32, u32), Held>,
+    /// Thread → locks that it has now: how often and since when.
+    held: FxHashMap<u32, Vec<Held>>,
+    /// Thread → the number of its last record, where threads number their own.
+    last: FxHashMap<u32, u32>,
+    /// Places where a thread's operations are missing.
+    pub(super) holes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
+    lock: u32,
     depth: u32,
     since_ns: u64,
 }
@@ -64,6 +69,12 @@ impl Builder {
         let header = record.header;
         let Some(thread) = self.find(header.pid, header.tid, true) else { return };
         self.past_sleep(Some(thread));
+        if header.cpu == Header::NO_CPU
+            && let Some(last) = self.locks.last.insert(thread, header.sequence)
+            && header.sequence != last.wrapping_add(1)
+        {
+            self.hole(thread, header.time_ns);
+        }
         let Some((deed, kind)) = SyncOperation::from_number(record.operation).and_then(deed) else { return };
         let (pid, now_ns) = (header.pid, header.time_ns);
         match deed {
@@ -72,7 +83,9 @@ impl Builder {
             }
             Deed::Take if record.outcome == 0 || record.outcome == EOWNERDEAD => {
                 let lock = self.locks.at(pid, record.object, kind);
-                let contended = record.flags & OperationFlags::CONTENDED != 0;
+                // Where the library cannot look into the lock, the scheduler tells who slept for it.
+                let contended = record.flags & OperationFlags::CONTENDED != 0
+                    || self.thread(Some(thread)).is_some_and(|thread| thread.slept_since(record.began_ns));
                 let waited_ns = if contended { now_ns.saturating_sub(record.began_ns).max(1) } else { 0 };
                 self.take(thread, lock, now_ns, waited_ns);
             }
@@ -90,24 +103,35 @@ impl Builder {
         }
     }
 
-    fn take(&mut self, thread: u32, lock: u32, now_ns: u64, waited_ns: u64) {
-        let held = self.locks.held.entry((thread, lock)).or_insert(Held { depth: 0, since_ns: now_ns });
-        held.depth = held.depth.saturating_add(1);
-        if held.depth == 1 {
-            let number = self.locks.used(lock, waited_ns);
-            self.step(thread, now_ns, StepKind::Take(number));
+    /// Operations of a thread are missing: what it had before it may have given back.
+    fn hole(&mut self, thread: u32, now_ns: u64) {
+        self.locks.holes += 1;
+        for held in self.locks.held.remove(&thread).unwrap_or_default() {
+            let number = self.locks.used(held.lock, 0);
+            self.step(thread, now_ns, StepKind::GiveBack(number));
         }
     }
 
-    fn give_back(&mut self, thread: u32, lock: u32, now_ns: u64, began_ns: u64) {
-        // One that was taken before the recording saw it.
-        let Some(held) = self.locks.held.get_mut(&(thread, lock)) else { return };
-        held.depth = held.depth.saturating_sub(1);
-        if held.depth > 0 {
+    fn take(&mut self, thread: u32, lock: u32, now_ns: u64, waited_ns: u64) {
+        let held = self.locks.held.entry(thread).or_default();
+        if let Some(again) = held.iter_mut().find(|held| held.lock == lock) {
+            again.depth = again.depth.saturating_add(1);
             return;
         }
-        let length_ns = began_ns.saturating_sub(held.since_ns);
-        self.locks.held.remove(&(thread, lock));
+        held.push(Held { lock, depth: 1, since_ns: now_ns });
+        let number = self.locks.used(lock, waited_ns);
+        self.step(thread, now_ns, StepKind::Take(number));
+    }
+
+    fn give_back(&mut self, thread: u32, lock: u32, now_ns: u64, began_ns: u64) {
+        // One that was taken before the recording saw it is not there.
+        let Some(held) = self.locks.held.get_mut(&thread) else { return };
+        let Some(place) = held.iter().position(|held| held.lock == lock) else { return };
+        held[place].depth = held[place].depth.saturating_sub(1);
+        if held[place].depth > 0 {
+            return;
+        }
+        let length_ns = began_ns.saturating_sub(held.remove(place).since_ns);
         let number = self.locks.used(lock, length_ns);
         self.step(thread, now_ns, StepKind::GiveBack(number));
     }

@@ -18,6 +18,8 @@ pub struct Timeline {
     pub wakeups: Vec<Wakeup>,
     /// Locks of which operations were recorded.
     pub locks: Vec<Lock>,
+    /// Places where lock operations of a thread are missing.
+    pub lock_holes: u64,
     /// Acquisitions and releases of locks, in order of their records.
     pub lock_uses: Vec<LockUse>,
     /// Function table of the recording.
