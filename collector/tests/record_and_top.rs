@@ -238,6 +238,21 @@ fn a_commands_signal_is_ours() {
     assert!(session(&file).1.whole());
 }
 
+/// It was 0: the time was over before the last of its children ended.
+#[test]
+fn a_commands_exit_code_is_ours_though_its_children_outlive_it() {
+    let Some(place) = place("a_commands_exit_code_is_ours_though_its_children_outlive_it") else { return };
+    let file = place.file("outlived.lp");
+    let script = "sleep 4 & exit 3";
+    let output = Command::new(LONGPOLE)
+        .args(["record", "--children", "-d", "1s", "-o", &file, "--", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()
+        .expect("longpole");
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_command_that_cannot_run_leaves_no_file() {
     let Some(place) = place("a_command_that_cannot_run_leaves_no_file") else { return };

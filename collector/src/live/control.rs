@@ -1,6 +1,7 @@
 //! What a message means: a state machine without clocks, threads or terminals. [`Control::handle`] says what to
 //! do, [`super::run`] does it.
 
+use super::Probed;
 use super::message::{ChangeKind, Chosen, Failure, Message, ProcessChange, Unprobed};
 use crate::target::signals::{Reaction, Relation, react};
 use crate::tui::{Action, action_of};
@@ -58,6 +59,8 @@ pub enum Effect {
     ShowReport(std::sync::Arc<crate::tui::Snapshot>),
     /// Remember that a process got no function probes.
     NoteUnprobed(Unprobed),
+    /// Remember which functions got probes, and which did not.
+    NoteProbed(Probed),
     /// Remember which functions lost their probes.
     NoteTakenOff(Vec<engine::event::FunctionId>),
     /// New counts.
@@ -149,6 +152,7 @@ impl Control {
             Message::Chosen(_) => vec![],
             Message::Counts(counts) => vec![Effect::ShowCounts(counts)],
             Message::Unprobed(why) => vec![Effect::NoteUnprobed(why)],
+            Message::Probed(probed) => vec![Effect::NoteProbed(probed)],
             Message::TakenOff(functions) => vec![Effect::NoteTakenOff(functions)],
             Message::Report(snapshot) => self.report(snapshot),
             Message::Detached => {

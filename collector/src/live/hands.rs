@@ -1,5 +1,6 @@
 //! Does what [`super::Control`] says.
 
+use super::Probed;
 use super::chooser::Chooser;
 use super::control::{Control, Effect, StopReason};
 use super::keyboard::Keyboard;
@@ -42,6 +43,10 @@ pub struct Hands {
     pub captured: Option<Duration>,
     /// The last counts.
     pub counts: LiveCounts,
+    /// Functions that got probes in some process.
+    pub probed: BTreeSet<FunctionId>,
+    /// Functions that the kernel would not probe in some process.
+    pub refused: BTreeSet<FunctionId>,
     /// Functions that lost their probes.
     pub taken_off: BTreeSet<FunctionId>,
     /// Processes that came later and got no probes.
@@ -129,6 +134,10 @@ impl Hands {
                 self.report = Some(snapshot);
             }
             Effect::NoteUnprobed(why) => self.unprobed.add(why),
+            Effect::NoteProbed(Probed { on, refused }) => {
+                self.probed.extend(on);
+                self.refused.extend(refused);
+            }
             Effect::NoteTakenOff(functions) => self.taken_off.extend(functions),
             Effect::ShowCounts(counts) => {
                 self.counts = counts;

@@ -1,6 +1,6 @@
 //! The kernel as a source, and beside it what the target writes about itself.
 
-use super::{Drained, EventSource, Unprobed};
+use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::Interposed;
 use crate::probe::{Capture, ProbeErrorKind, ProbeFunction, now_ns};
 use engine::event::{LossCounts, Note, PendingOperation};
@@ -82,8 +82,8 @@ impl EventSource for Kernel {
         now_ns()
     }
 
-    fn take_refused(&mut self) -> Vec<u32> {
-        self.capture.take_refused()
+    fn take_probed(&mut self) -> Probed {
+        Probed { on: self.capture.take_probed(), refused: self.capture.take_refused() }
     }
 
     fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed> {

@@ -1,6 +1,7 @@
 //! Everything that can happen while longpole watches: one closed list. Whatever thread notices something sends
 //! one of these; one loop reads them.
 
+use super::Probed;
 use crate::probe::ProbeFunction;
 use crate::tui::{LiveCounts, Snapshot};
 use crossterm::event::KeyEvent;
@@ -30,6 +31,8 @@ pub enum Message {
     Counts(LiveCounts),
     /// A process that came later got no function probes.
     Unprobed(Unprobed),
+    /// These functions got probes, or did not.
+    Probed(Probed),
     /// These functions lost their probes: they were called too often.
     TakenOff(Vec<FunctionId>),
     /// A new report.

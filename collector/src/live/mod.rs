@@ -51,6 +51,6 @@ pub use pump::EndThreads;
 pub use record::record;
 pub use replay::{Pace, Replay};
 pub use run::{Ended, Setup, WindowPlan, run};
-pub use source::{Drained, EventSource};
+pub use source::{Drained, EventSource, Probed};
 pub use summary::RecordSummary;
 pub use top::top;

@@ -1,9 +1,9 @@
 //! The thread that empties the rings: by the clock, never by a wake-up for each event (a wake-up costs the target
 //! fifty times as much as the record itself).
 
-use super::EventSource;
 use super::intake::{Batch, Intake};
 use super::message::{Chosen, Message, NewFunctions, Unprobed};
+use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
 use engine::event::{FunctionFact, GapReason, LossCounts, Note, NoteKind, ThreadFact, WindowEnd};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -51,12 +51,8 @@ pub fn run(
     news: &UnboundedSender<Message>,
     end_threads: EndThreads,
 ) {
-    let mut pump = Pump {
-        intake: Intake::new(&*source),
-        counted: None,
-        interval: SHORTEST.min(source.longest_pause()),
-        refused: 0,
-    };
+    let mut pump =
+        Pump { intake: Intake::new(&*source), counted: None, interval: SHORTEST.min(source.longest_pause()) };
     let mut alive = Vec::new();
     while let Some(turn) = pump.turn(&mut *source, feed, news) {
         if turn == Turn::Ended {
@@ -85,7 +81,6 @@ struct Pump {
     intake: Intake,
     counted: Option<Instant>,
     interval: Duration,
-    refused: usize,
 }
 
 #[derive(PartialEq, Eq)]
@@ -125,10 +120,13 @@ impl Pump {
     }
 
     fn count(&mut self, source: &mut dyn EventSource, news: &UnboundedSender<Message>) -> LossCounts {
-        self.refused += source.take_refused().len();
+        let probed = source.take_probed();
         let loss = self.intake.read_loss(source);
-        let counts = LiveCounts { events: self.intake.events(), loss, refused: self.refused };
+        let counts = LiveCounts { events: self.intake.events(), loss };
         // The loop may have left already: then nobody wants to know.
+        if probed != Probed::default() {
+            let _ = news.send(Message::Probed(probed));
+        }
         let _ = news.send(Message::Counts(counts));
         loss
     }

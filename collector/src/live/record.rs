@@ -2,7 +2,7 @@
 
 use super::alive::is_alive;
 use super::attach::{Attached, attach};
-use super::control::{Mode, StopReason};
+use super::control::Mode;
 use super::run::{Ended, Setup, run};
 use super::summary::RecordSummary;
 use crate::cli::plan::{RecordPlan, TargetPlan};
@@ -43,7 +43,7 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     };
     say(style.text(&format!("recording {subject}{until}")));
 
-    let mut probed = facts.functions.clone();
+    let mut functions_known = facts.functions.clone();
     let ended = run(Setup {
         mode: Mode::Record,
         source: Box::new(source),
@@ -72,27 +72,24 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     if let Some(failure) = &ended.failure {
         return Err(write_error(&path, &format!("{} failed: {}", failure.part, failure.text)));
     }
-    probed.extend(ended.more_functions.iter().cloned());
+    functions_known.extend(ended.more_functions.iter().cloned());
     let summary = RecordSummary {
         children: plan.capture.children,
         locks,
         uprobes: plan.capture.uprobes,
-        ..summary(subject, &ended, &path, &probed)
+        ..summary(subject, &ended, &path, &functions_known)
     };
     // Whoever has closed stderr does not want to know.
     let _ = summary.write(&style, io::stderr().lock());
     Ok(outcome(&ended))
 }
 
-/// A launched command's own end is ours; otherwise all went well.
+/// A launched command's own end is ours, whatever ended the recording: its children may have outlived it. Otherwise all
+/// went well.
 pub fn outcome(ended: &Ended) -> Outcome {
-    match ended.child_status {
-        // It runs on: time was over, or the user left. That was asked for, so it is no failure, and there is no exit
-        // code to pass on; the summary says that it runs on.
-        None => Outcome::Done,
-        Some(status) if ended.reason == Some(StopReason::TargetEnded) => Outcome::from(status),
-        Some(_) => Outcome::Done,
-    }
+    // Without a status it runs on: time was over, or the user left. That was asked for, so it is no failure, and there
+    // is no exit code to pass on; the summary says that it runs on.
+    ended.child_status.map_or(Outcome::Done, Outcome::from)
 }
 
 fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
@@ -135,9 +132,14 @@ fn command_line(pid: u32) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-fn summary(subject: String, ended: &Ended, path: &Path, probed: &[FunctionFact]) -> RecordSummary {
+pub(super) fn summary(
+    subject: String,
+    ended: &Ended,
+    path: &Path,
+    functions: &[FunctionFact],
+) -> RecordSummary {
     let file = ended.file.unwrap_or_default();
-    let taken_off = probed.iter().filter(|function| ended.taken_off.contains(&function.id));
+    let taken_off = functions.iter().filter(|function| ended.taken_off.contains(&function.id));
     RecordSummary {
         runs_on: ended.child_runs_on.then(|| subject.clone()),
         subject,
@@ -147,9 +149,9 @@ fn summary(subject: String, ended: &Ended, path: &Path, probed: &[FunctionFact])
         file_bytes: file.bytes,
         file: path.to_owned(),
         loss: ended.counts.loss,
-        probed: probed.len(),
+        probed: ended.probed.len(),
         taken_off: taken_off.map(|function| function.name.clone()).collect(),
-        refused: ended.counts.refused,
+        refused: ended.refused.difference(&ended.probed).count(),
         unprobed: ended.unprobed.clone(),
         ..RecordSummary::default()
     }

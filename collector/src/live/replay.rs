@@ -1,6 +1,6 @@
 //! A recording as a source: what a session file or a generator holds, played through the live pipeline.
 
-use super::{Drained, EventSource, Unprobed};
+use super::{Drained, EventSource, Probed, Unprobed};
 use crate::probe::ProbeFunction;
 use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording};
 use engine::synth::Generated;
@@ -146,8 +146,8 @@ impl EventSource for Replay {
         next.map(|record| record.header().time_ns.saturating_sub(1)).min().unwrap_or(self.end_ns)
     }
 
-    fn take_refused(&mut self) -> Vec<u32> {
-        Vec::new()
+    fn take_probed(&mut self) -> Probed {
+        Probed::default()
     }
 
     fn add_process(&mut self, _: u32, _: u64, _: &[ProbeFunction]) -> Result<(), Unprobed> {

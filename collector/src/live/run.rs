@@ -89,6 +89,10 @@ pub struct Ended {
     pub failure: Option<Failure>,
     /// The last counts.
     pub counts: LiveCounts,
+    /// Functions that got probes in some process.
+    pub probed: BTreeSet<FunctionId>,
+    /// Functions that the kernel would not probe in some process.
+    pub refused: BTreeSet<FunctionId>,
     /// Functions that lost their probes, because they were called too often.
     pub taken_off: BTreeSet<FunctionId>,
     /// Processes that came later and got no function probes.
@@ -152,6 +156,8 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         started: Instant::now(),
         captured: None,
         counts: LiveCounts::default(),
+        probed: BTreeSet::new(),
+        refused: BTreeSet::new(),
         taken_off: BTreeSet::new(),
         unprobed: UnprobedCounts::default(),
         more_functions: Vec::new(),
@@ -182,6 +188,8 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let child_runs_on = hands.child.is_some() && child_status.is_none();
     let Hands {
         counts,
+        probed,
+        refused,
         taken_off,
         unprobed,
         more_functions,
@@ -208,6 +216,8 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         launch_error,
         failure: control.failure().cloned(),
         counts,
+        probed,
+        refused,
         taken_off,
         unprobed,
         more_functions,

@@ -34,8 +34,8 @@ pub trait EventSource: Send {
     /// The source's clock (`CLOCK_MONOTONIC` nanoseconds for the kernel).
     fn now_ns(&self) -> u64;
 
-    /// Functions that were to get probes and did not, since the last call.
-    fn take_refused(&mut self) -> Vec<u32>;
+    /// Functions that got probes in some process since the last call, and those that were to and did not.
+    fn take_probed(&mut self) -> Probed;
 
     /// Puts function probes into a process that came up, or runs a new program, at `since_ns`, and notes that its
     /// calls are missing until now. `Err`: why not.
@@ -56,6 +56,15 @@ pub trait EventSource: Send {
 
     /// Detaches.
     fn stop(self: Box<Self>);
+}
+
+/// What became of functions that were to get probes. The same function may come up once for every process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probed {
+    /// Have probes.
+    pub on: Vec<u32>,
+    /// The kernel would not probe them.
+    pub refused: Vec<u32>,
 }
 
 /// What one turn of [`EventSource::drain`] did.

@@ -25,11 +25,11 @@ pub struct RecordSummary {
     pub file: std::path::PathBuf,
     /// What got lost.
     pub loss: LossCounts,
-    /// Functions that got probes.
+    /// Functions that got probes, in whatever process.
     pub probed: usize,
     /// Names of those that lost them again because they were called too often.
     pub taken_off: Vec<String>,
-    /// Functions that the kernel would not probe.
+    /// Functions that the kernel would not probe in any process.
     pub refused: usize,
     /// Processes that came later and got no probes.
     pub unprobed: UnprobedCounts,

@@ -261,8 +261,8 @@ impl EventSource for Broken {
     fn now_ns(&self) -> u64 {
         0
     }
-    fn take_refused(&mut self) -> Vec<u32> {
-        vec![]
+    fn take_probed(&mut self) -> Probed {
+        Probed::default()
     }
     fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), Unprobed> {
         Ok(())
@@ -280,6 +280,77 @@ fn a_thread_that_panics_ends_the_run_in_an_orderly_way() {
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::Failed));
     assert_eq!(ended.failure.map(|failure| failure.text), Some("broken on purpose".to_owned()));
+}
+
+/// With --children, a command that ended with code 3 while its children went on until -d gave 0.
+#[test]
+fn a_commands_exit_code_is_ours_whatever_ended_the_recording() {
+    use crate::cli::Outcome;
+    use std::os::unix::process::ExitStatusExt;
+    let mut ended = run(setup(Mode::Record, &generated().remove(0), Pace::Batches(7))).expect("run");
+    for reason in [StopReason::TimeUp, StopReason::TargetEnded, StopReason::User] {
+        ended.reason = Some(reason);
+        for (raw, outcome) in [(3 << 8, Outcome::Code(3)), (9, Outcome::Signal(9)), (0, Outcome::Done)] {
+            ended.child_status = Some(std::process::ExitStatus::from_raw(raw));
+            assert_eq!(record::outcome(&ended), outcome, "{reason:?}");
+        }
+        ended.child_status = None;
+        assert_eq!(record::outcome(&ended), Outcome::Done, "it runs on: {reason:?}");
+    }
+}
+
+/// Tells at each look that two functions have probes, that one is refused everywhere and one in a single process.
+struct Picky(Replay);
+
+impl EventSource for Picky {
+    fn rings(&self) -> usize {
+        self.0.rings()
+    }
+    fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
+        self.0.drain(sink)
+    }
+    fn take_notes(&mut self) -> Vec<engine::event::Note> {
+        self.0.take_notes()
+    }
+    fn loss(&mut self) -> engine::event::LossCounts {
+        self.0.loss()
+    }
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+    fn take_probed(&mut self) -> Probed {
+        Probed { on: vec![1, 2, 1], refused: vec![2, 3] }
+    }
+    fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), Unprobed> {
+        Ok(())
+    }
+    fn end(&mut self) -> u64 {
+        self.0.end()
+    }
+    fn stop(self: Box<Self>) {}
+}
+
+/// Functions that the kernel refused counted as probed, and as refused once for every process.
+#[test]
+fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
+    let generated = generated().remove(0);
+    let mut setup = setup(Mode::Record, &generated, Pace::Batches(1));
+    setup.source = Box::new(Picky(Replay::generated(&generated, Pace::Batches(1))));
+    let mut ended = run(setup).expect("run");
+    let name = |id: u32| engine::event::FunctionFact { id, name: format!("f{id}"), ..Default::default() };
+    let functions: Vec<_> = (1..=4).map(name).collect();
+    ended.taken_off.insert(1);
+    let summary = record::summary(String::new(), &ended, Path::new("x.lp"), &functions);
+    assert_eq!((summary.probed, summary.refused), (2, 1));
+    assert_eq!(summary.taken_off, ["f1"]);
+    let mut text = Vec::new();
+    let summary = RecordSummary { uprobes: true, ..summary };
+    summary
+        .write(&crate::present::style::Style { colour: false, unicode: true, width: 100 }, &mut text)
+        .expect("text");
+    let text = String::from_utf8(text).expect("UTF-8");
+    assert!(text.contains("probes    1 function on, 1 off"), "{text}");
+    assert!(text.contains("the kernel refused 1 function\n"), "{text}");
 }
 
 /// Finds no room for one process; another one is gone.

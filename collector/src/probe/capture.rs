@@ -195,6 +195,11 @@ impl Capture {
         counters::program_costs(&self.common.lock().ebpf)
     }
 
+    /// Functions that got probes in some process, since the last call; once for every process.
+    pub fn take_probed(&mut self) -> Vec<u32> {
+        self.common.lock().functions.take_probed()
+    }
+
     /// Functions that the kernel refuses to probe, since the last call: they were given but have no probes.
     pub fn take_refused(&mut self) -> Vec<u32> {
         self.common.try_lock().map(|mut probes| probes.functions.take_refused()).unwrap_or_default()

@@ -41,6 +41,7 @@ pub(crate) struct Functions {
     loaded: bool,
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
+    got: Vec<u32>,
 }
 
 /// A place for a group's valid generation.
@@ -70,6 +71,7 @@ impl Functions {
             loaded: false,
             closing: Vec::new(),
             refused: Vec::new(),
+            got: Vec::new(),
         }
     }
 
@@ -109,6 +111,8 @@ impl Functions {
             }
             self.groups.push(group);
         }
+        let groups = self.groups.iter().filter(|group| group.pid == pid);
+        self.got.extend(groups.flat_map(|group| &group.functions).map(|function| function.id));
         Ok(())
     }
 
@@ -201,6 +205,11 @@ impl Functions {
     /// Functions whose instructions the kernel did not want to probe; empties the list.
     pub(crate) fn take_refused(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.refused)
+    }
+
+    /// Functions that got probes in some process; empties the list.
+    pub(crate) fn take_probed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.got)
     }
 
     /// Takes all probes off, and gives the threads that are still at it.

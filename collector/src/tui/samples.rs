@@ -85,7 +85,7 @@ pub(crate) fn state() -> State {
     let mut state = State::new("quicksort (pid 4242)".to_owned(), cpu_list(), Duration::from_secs(10));
     state.phase = Phase::Running;
     state.elapsed = Duration::from_secs(94);
-    state.counts = LiveCounts { events: 7_654_321, loss: LossCounts::default(), refused: 0 };
+    state.counts = LiveCounts { events: 7_654_321, loss: LossCounts::default() };
     state
 }
 

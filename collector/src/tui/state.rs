@@ -53,8 +53,6 @@ pub struct LiveCounts {
     pub events: u64,
     /// What got lost since the start.
     pub loss: LossCounts,
-    /// Functions that the kernel would not probe.
-    pub refused: usize,
 }
 
 /// A report and what it was made of.
