@@ -27,7 +27,7 @@ pub fn json(checks: &[Check], mut out: impl Write) -> io::Result<()> {
         ok: all_required(checks),
         checks: checks.iter().map(|check| CheckJson { status: status(check), check }).collect(),
     };
-    serde_json::to_writer(&mut out, &json)?;
+    engine::program::json::write_value(&json, &mut out)?;
     out.write_all(b"\n")
 }
 

@@ -119,7 +119,7 @@ impl Facts {
 
 /// One line of JSON.
 pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
-    serde_json::to_writer(&mut out, facts)?;
+    engine::program::json::write_value(facts, &mut out)?;
     out.write_all(b"\n")
 }
 

@@ -26,7 +26,7 @@ pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Resu
         trust: report.trust,
         findings: &report.findings,
     };
-    serde_json::to_writer(&mut out, &json)?;
+    engine::program::json::write_value(&json, &mut out)?;
     out.write_all(b"\n")
 }
 
@@ -207,7 +207,7 @@ mod tests {
                 speedup: 20.0 / 12.0,
                 locks_held_ns: vec![250.0],
                 functions: vec![FunctionRow {
-                    function: "g \"quoted\"\u{1b}".into(),
+                    function: "g \"quoted\"\u{1b}\u{9b}".into(),
                     location: Some("g.c:3".into()),
                     calls: 2,
                     tet_ns: 1_500.5,
@@ -250,7 +250,7 @@ mod tests {
             text(Options::default()),
             concat!(
                 r#"{"schema":"longpole-report/1","results":[{"cpus":"inf","time_ns":12000,"speedup":1.6666666666666667,"#,
-                r#""functions":[{"function":"g \"quoted\"\u001b","calls":2,"tet_ns":1500.5,"tetid_ns":-3,"#,
+                r#""functions":[{"function":"g \"quoted\"\u001b\u009b","calls":2,"tet_ns":1500.5,"tetid_ns":-3,"#,
                 r#""location":"g.c:3","exact":true,"folded":false}],"locks":[{"lock":"mutex 0x40","held_ns":250}]}],"#,
                 r#""locks":[{"lock":"mutex 0x40","acquisitions":9,"contended":2,"wait_ns":30.0}],"#,
                 r#""trust":{"events":7,"wakes":0,"lost":0,"unmatched":0,"unknown_ns":0,"censored":0},"#,

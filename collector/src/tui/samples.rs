@@ -75,6 +75,7 @@ pub(crate) fn snapshot() -> Snapshot {
                 .to_owned(),
         ),
         threads: 17,
+        thread_ns: 170_000_000_000,
         window_ns: 10_000_000_000,
         took: Duration::from_millis(320),
         cut_by_events: false,

@@ -64,6 +64,8 @@ pub struct Snapshot {
     pub headline: Option<String>,
     /// Threads in the window.
     pub threads: usize,
+    /// How long they lived in the window, all together, nanoseconds.
+    pub thread_ns: u64,
     /// Length of the window behind it, nanoseconds.
     pub window_ns: u64,
     /// How long making the report took, once it had its turn.

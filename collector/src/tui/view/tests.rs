@@ -98,6 +98,7 @@ fn events_were_lost() {
     snapshot.report.trust.unknown_ns = 51_000_000_000;
     snapshot.cut_by_events = true;
     snapshot.window_ns = 3_000_000_000;
+    snapshot.thread_ns = 51_000_000_000;
     let mut state = showing(snapshot);
     state.counts.loss = LossCounts { dropped: 40_000, missed: 2, ..LossCounts::default() };
     let buffer = render(&mut state, 80, 24);

@@ -67,10 +67,10 @@ fn counts(state: &State, width: usize, theme: Theme) -> Line<'static> {
     Line::from(vec![Span::styled(lost, style), Span::raw(text)])
 }
 
-/// Unknown thread time as a share of all thread time in the window.
+/// Unknown thread time as a share of the time that threads lived in the window.
 fn unknown(state: &State, unknown_ns: u64) -> String {
     let Some(snapshot) = state.shown() else { return "0 ns".to_owned() };
-    let all_ns = snapshot.window_ns as f64 * snapshot.threads as f64;
+    let all_ns = snapshot.thread_ns as f64;
     if unknown_ns == 0 || all_ns <= 0.0 {
         duration(unknown_ns as f64)
     } else {

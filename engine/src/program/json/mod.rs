@@ -14,10 +14,12 @@ mod held;
 mod names;
 mod operation;
 mod read;
+mod text;
 mod value;
 mod write;
 
 pub use read::read;
+pub use text::write_value;
 pub use write::write;
 
 /// Value of the field `format`.

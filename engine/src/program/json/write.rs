@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 
+use super::text::escaped;
 use super::{FORMAT, VERSION};
 use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, Program, ThreadId};
 use crate::report::Trust;
@@ -25,7 +26,7 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
         write!(out, ",\n\"trust\":{}", serde_json::to_string(&program.trust)?)?;
     }
     if !program.findings.is_empty() {
-        write!(out, ",\n\"findings\":{}", serde_json::to_string(&program.findings)?)?;
+        write!(out, ",\n\"findings\":{}", escaped(serde_json::to_string(&program.findings)?))?;
     }
     functions(program, &names, &mut out)?;
     out.write_all(b",\n\"threads\":[")?;
@@ -158,5 +159,5 @@ fn unique<'n>(what: &str, names: impl Iterator<Item = &'n str> + Clone) -> Resul
 }
 
 fn json(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    escaped(serde_json::Value::from(text).to_string())
 }
