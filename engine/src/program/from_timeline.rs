@@ -377,6 +377,11 @@ fn findings(timeline: &Timeline, translator: &Translator<'_>) -> Vec<Finding> {
             "uncontended",
             "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),
         );
+    } else if counts.events > 0 {
+        say(
+            "locks_replayed",
+            "who waits for whom is replayed as recorded: with more CPUs than in the recording locks may limit more than shown".to_owned(),
+        );
     }
     findings
 }
