@@ -72,7 +72,7 @@ impl EventSource for Kernel {
         let mut loss = self.capture.loss();
         if let Some(interposed) = &self.interposed {
             let (dropped, undecodable) = interposed.loss();
-            loss.dropped = loss.dropped.saturating_add(dropped);
+            loss.operations = loss.operations.saturating_add(dropped);
             loss.undecodable = loss.undecodable.saturating_add(undecodable);
         }
         loss

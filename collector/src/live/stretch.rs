@@ -111,6 +111,7 @@ impl Stretch {
 fn since(now: LossCounts, before: LossCounts) -> LossCounts {
     LossCounts {
         dropped: now.dropped.saturating_sub(before.dropped),
+        operations: now.operations.saturating_sub(before.operations),
         missed: now.missed.saturating_sub(before.missed),
         unseen_switches: now.unseen_switches.saturating_sub(before.unseen_switches),
         late: now.late.saturating_sub(before.late),

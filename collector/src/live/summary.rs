@@ -103,9 +103,13 @@ impl RecordSummary {
         if lost == 0 {
             return "0".to_owned();
         }
-        let LossCounts { dropped, missed, late, undecodable, .. } = self.loss;
+        let LossCounts { dropped, missed, operations, late, undecodable, .. } = self.loss;
         let reasons = [
             (dropped, "did not fit into the rings: try a larger --ring-size or fewer --functions"),
+            (
+                operations,
+                "lock operations came faster than they could be taken: --interpose never leaves them out",
+            ),
             (missed, "the kernel did not run the program"),
             (late, "came too late to be sorted in"),
             (undecodable, "could not be decoded"),

@@ -180,9 +180,10 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
             style,
             "lost",
             &format!(
-                "{} (dropped {}, missed {}, late {}, undecodable {}); {} gaps",
+                "{} (dropped {}, lock operations {}, missed {}, late {}, undecodable {}); {} gaps",
                 grouped(loss.lost()),
                 grouped(loss.dropped),
+                grouped(loss.operations),
                 grouped(loss.missed),
                 grouped(loss.late),
                 grouped(loss.undecodable),

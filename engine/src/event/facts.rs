@@ -218,6 +218,8 @@ pub struct LossCounts {
     pub dropped: u64,
     /// The kernel did not run the program (re-entry, recursion limit).
     pub missed: u64,
+    /// Synchronization operations that a thread of a launched command made faster than they could be taken from it.
+    pub operations: u64,
     /// Arrived after newer records had been released.
     pub late: u64,
     /// Bytes that were no record.
@@ -233,7 +235,9 @@ impl LossCounts {
     /// Records that are missing and should not be (folded recursion is deliberate). Switches that the kernel did
     /// not tell of were never records: they show as contradictions and unknown time.
     pub fn lost(&self) -> u64 {
-        self.dropped.saturating_add(self.missed).saturating_add(self.late).saturating_add(self.undecodable)
+        [self.dropped, self.missed, self.operations, self.late, self.undecodable]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 }
 
