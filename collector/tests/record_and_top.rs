@@ -397,6 +397,22 @@ fn a_folder_that_is_not_there_is_said_like_everywhere() {
     assert!(stderr.contains("\nhint: make the directory first\n"), "{stderr}");
 }
 
+/// The command was started and probed first.
+#[test]
+fn a_file_that_must_not_be_replaced_is_refused_before_anything_is_started() {
+    let Some(place) = place("a_file_that_must_not_be_replaced_is_refused_before_anything_is_started") else {
+        return;
+    };
+    let file = place.file("precious.txt");
+    std::fs::write(&file, "precious").expect("written");
+    // The command is not there: that would be found out later.
+    let output = longpole(&["record", "-o", &file, "--", "/not/there"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the file exists and is no longpole session"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(&file).expect("read"), "precious");
+}
+
 #[test]
 fn children_are_recorded_with_their_own_functions() {
     let Some(place) = place("children_are_recorded_with_their_own_functions") else { return };

@@ -203,11 +203,20 @@ impl Content {
     }
 }
 
-fn read_all(name: &str, mut start: Vec<u8>, rest: impl Read) -> Result<Vec<u8>, UserError> {
-    rest.take(MOST_JSON_BYTES).read_to_end(&mut start).map_err(|error| unreadable(name, &error))?;
-    if start.len() as u64 >= MOST_JSON_BYTES {
-        let problem = format!("{name} is larger than {} GiB", MOST_JSON_BYTES >> 30);
-        return Err(UserError::runtime(problem, "split the program, or give the session it was made from"));
+fn read_all(name: &str, start: Vec<u8>, rest: impl Read) -> Result<Vec<u8>, UserError> {
+    read_at_most(MOST_JSON_BYTES, name, start, rest)
+}
+
+fn read_at_most(most: u64, name: &str, mut start: Vec<u8>, rest: impl Read) -> Result<Vec<u8>, UserError> {
+    rest.take(most).read_to_end(&mut start).map_err(|error| unreadable(name, &error))?;
+    if start.len() as u64 >= most {
+        let problem = format!("{name} is larger than {} GiB", most >> 30);
+        let hint = if session::is_session(&start) {
+            "save it as a file and give its name: only what comes through a pipe must fit into memory"
+        } else {
+            "split the program, or give the session it was made from"
+        };
+        return Err(UserError::runtime(problem, hint));
     }
     Ok(start)
 }
@@ -266,6 +275,16 @@ mod tests {
         assert_eq!(problem(b"[1]"), "is a JSON list, not a program");
         assert_eq!(problem(b"\x9fLPSnot quite"), "is neither a longpole session nor a program");
         assert_eq!(problem(&[0; 100]), "is neither a longpole session nor a program");
+    }
+
+    /// A session was to be split like a program.
+    #[test]
+    fn what_is_too_large_for_a_pipe_gets_the_hint_for_its_kind() {
+        let hint =
+            |start: &[u8]| read_at_most(16, "-", start.to_vec(), &[0u8; 20][..]).expect_err("too large").hint;
+        assert!(hint(b"\x9fLPS\r\n\x1a\n").contains("save it as a file"));
+        assert!(hint(b"{").contains("split the program"));
+        assert_eq!(read_at_most(16, "-", b"{".to_vec(), &b"}"[..]).expect("small"), b"{}");
     }
 
     /// Records as a hostile or broken file holds them: few threads, CPUs and functions, so that they meet, and times

@@ -8,7 +8,7 @@ use super::summary::RecordSummary;
 use crate::cli::plan::{RecordPlan, TargetPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::style::{self, Paint};
-use crate::session::{ClockAnchor, Meta, Overwrite, Writer, default_name};
+use crate::session::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
 use crate::target::threads_of;
 use engine::event::FunctionFact;
 use std::collections::BTreeMap;
@@ -17,6 +17,11 @@ use std::path::Path;
 
 /// Records until the target ends, the time is over or the user has enough; says on stderr what there is.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
+    let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Sessions };
+    // Before anything is started or probed for nothing.
+    if let Some(path) = &plan.output {
+        check_file(path, overwrite)?;
+    }
     let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
         attach(&plan.capture, None)?;
     let clock = ClockAnchor::now(crate::target::monotonic_ns());
@@ -28,7 +33,6 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     if locks.is_some() {
         meta.options.insert("interposed".to_owned(), source.is_interposed().to_string());
     }
-    let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Sessions };
     let mut writer = Writer::create(&path, overwrite, &meta)?;
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
 

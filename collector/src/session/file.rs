@@ -90,7 +90,15 @@ pub fn create_file(path: &Path, overwrite: Overwrite) -> Result<File, CreateErro
     create(path, overwrite).map_err(fail)
 }
 
-fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
+/// Whether [`create_file`] would refuse what exists under the name, or its folder is missing; changes nothing. For
+/// whoever has much to do before the file is due: in the end [`create_file`] decides.
+pub fn check_file(path: &Path, overwrite: Overwrite) -> Result<(), CreateError> {
+    place(path, overwrite).map(drop).map_err(|problem| CreateError { path: path.to_path_buf(), problem })
+}
+
+/// Where a file is to be created: the open folder, the place in it, and the kind of what is there and may be replaced
+/// or written to.
+fn place(path: &Path, overwrite: Overwrite) -> Result<(File, PathBuf, Option<FileType>), CreateProblem> {
     let name = path.file_name().ok_or(CreateProblem::NoName)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // All that follows happens in this one directory, whoever renames or replaces what is above it.
@@ -100,19 +108,31 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
         .open(parent)
         .map_err(CreateProblem::Io)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
-    match place.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+    let found = match place.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(CreateProblem::Io(error)),
         Ok(found) if found.is_symlink() => return Err(CreateProblem::Link),
         Ok(found) if found.is_file() => {
             replaceable(&place, overwrite)?;
-            std::fs::remove_file(&place).map_err(CreateProblem::Io)?;
+            Some(found.file_type())
         }
         Ok(found) => {
             let kind = found.file_type();
             if overwrite != Overwrite::Exports || !(kind.is_char_device() || kind.is_fifo()) {
                 return Err(CreateProblem::NotAFile);
             }
+            Some(kind)
+        }
+    };
+    Ok((directory, place, found))
+}
+
+fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
+    let (_directory, place, found) = place(path, overwrite)?;
+    match found {
+        None => {}
+        Some(kind) if kind.is_file() => std::fs::remove_file(&place).map_err(CreateProblem::Io)?,
+        Some(kind) => {
             let file = OpenOptions::new()
                 .write(true)
                 .custom_flags(libc::O_NOFOLLOW | libc::O_NOCTTY)
@@ -185,6 +205,24 @@ mod tests {
         let file = create_file(&path, Overwrite::Sessions).expect("created");
         assert_eq!(file.metadata().expect("metadata").permissions().mode() & 0o777, 0o600);
         assert!(path.exists());
+    }
+
+    #[test]
+    fn a_look_tells_what_would_be_refused_and_changes_nothing() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("text"), "precious").expect("written");
+        std::fs::write(path("empty"), "").expect("written");
+        std::os::unix::fs::symlink(path("text"), path("link")).expect("linked");
+        for name in ["text", "link", "none/x", "..", "empty", "new"] {
+            let looked = check_file(&path(name), Overwrite::Sessions).map_err(|error| error.to_string());
+            assert_eq!(looked.is_ok(), ["empty", "new"].contains(&name), "{name}");
+            assert!(!path("new").exists() && path("empty").exists(), "only a look");
+            if looked.is_err() {
+                let made = create_file(&path(name), Overwrite::Sessions).map(drop);
+                assert_eq!(made.map_err(|error| error.to_string()), looked);
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod v1;
 
 pub use damage::{Damage, DamageKind};
 pub use error::SessionError;
-pub use file::{CreateError, CreateProblem, Overwrite, create_file, default_name};
+pub use file::{CreateError, CreateProblem, Overwrite, check_file, create_file, default_name};
 pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use read::{is_session, read, read_from};
