@@ -176,7 +176,7 @@ fn uprobes(machine: &Machine) -> Check {
         machine.uprobes,
         true,
         if machine.uprobes { "the kernel has uprobes" } else { "the kernel has no uprobes" },
-        "they tell when a function is entered and left; without them only --no-uprobes works",
+        "they tell when a function is entered and left; with --no-uprobes longpole records without them",
         "boot a kernel with CONFIG_UPROBE_EVENTS=y",
     )
 }
@@ -186,7 +186,8 @@ fn uprobe_multi(machine: &Machine) -> Check {
         "uprobe_multi",
         has(machine, UPROBE_MULTI),
         "uprobe_multi links",
-        "thousands of functions are probed in milliseconds and without CAP_SYS_ADMIN",
+        "thousands of functions are probed in milliseconds and without CAP_SYS_ADMIN; with --no-uprobes longpole records \
+         without them",
         "boot Linux 6.6 or newer with CONFIG_UPROBES=y and CONFIG_BPF_EVENTS=y",
     )
 }
@@ -366,6 +367,19 @@ mod tests {
         ];
         for (machine, expected, works) in cases {
             assert_eq!(missing(&machine), (expected.to_vec(), works));
+        }
+    }
+
+    /// They were called required without a word about recording without them.
+    #[test]
+    fn what_only_function_probes_need_says_what_works_without() {
+        let checks = check(&Machine { uprobes: false, btf: Btf::Names(TRACEPOINTS.to_vec()), ..good() });
+        for id in ["uprobes", "uprobe_multi"] {
+            let check = checks.iter().find(|check| check.id == id).expect("check");
+            assert!(
+                !check.ok && check.why.contains("with --no-uprobes longpole records without them"),
+                "{check:?}"
+            );
         }
     }
 

@@ -14,7 +14,7 @@ use crate::target::monotonic_ns;
 use crate::tui::{Guard, Snapshot, State};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Records in the window at most: some hundred megabytes with all that is made of them.
 const MAX_EVENTS: usize = 1_000_000;
@@ -27,21 +27,13 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
             "add --once for one report as text, or --once --json",
         ));
     }
-    let output = match plan.capture.target {
-        TargetPlan::Launch { .. } => Some(OutputFile::create()?),
+    let mut output = match plan.capture.target {
+        TargetPlan::Launch { .. } => Some(OutputFile::create(&std::env::temp_dir())?),
         TargetPlan::Attach { .. } => None,
     };
     let file = output.as_ref().map(OutputFile::writer).transpose()?;
-    let attached = match attach(&plan.capture, file) {
-        Ok(attached) => attached,
-        Err(error) => {
-            if let Some(output) = output {
-                output.finish(false);
-            }
-            return Err(error);
-        }
-    };
-    let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } = attached;
+    let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } =
+        attach(&plan.capture, file)?;
     let locks = locks.map(|how| format!("locks: {how}"));
     for remark in remarks.iter().chain(&locks).filter(|_| plan.once) {
         say(style::for_stderr().text(remark));
@@ -59,6 +51,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         })?;
         Some((guard, state))
     };
+    let command = child.as_ref().map(|child| child.pid());
     let ended = run(Setup {
         mode: if plan.once { Mode::Once } else { Mode::Screen },
         source: Box::new(source),
@@ -80,7 +73,12 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         choose: functions.map(|functions| Box::new(functions) as _),
         child,
     })
-    .map_err(|error| UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`"))?;
+    .map_err(|error| {
+        if let (Some(output), Some(pid)) = (&mut output, command) {
+            output.in_use = is_alive(pid);
+        }
+        UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`")
+    })?;
     finish(plan, &subject, ended, output)
 }
 
@@ -134,18 +132,20 @@ fn print(plan: &TopPlan, snapshot: &Snapshot) -> Result<(), UserError> {
 }
 
 /// Where the output of a launched command goes: the terminal belongs to the screen, and standard output to the
-/// report.
+/// report. If nothing was written, nothing stays behind, however `top` ends.
 struct OutputFile {
     path: PathBuf,
     file: File,
+    /// The command runs on, and may write yet.
+    in_use: bool,
 }
 
 impl OutputFile {
-    fn create() -> Result<OutputFile, UserError> {
+    fn create(folder: &Path) -> Result<OutputFile, UserError> {
         let name = format!("longpole-top-{}-{}.log", std::process::id(), monotonic_ns());
-        let path = std::env::temp_dir().join(name);
+        let path = folder.join(name);
         match create_file(&path, Overwrite::Sessions) {
-            Ok(file) => Ok(OutputFile { path, file }),
+            Ok(file) => Ok(OutputFile { path, file, in_use: false }),
             Err(error) => Err(UserError::runtime(
                 format!("cannot keep the command's output: {error}"),
                 "set TMPDIR to a folder that you may write to",
@@ -161,15 +161,46 @@ impl OutputFile {
         format!("the program's output goes to {}", self.path.display())
     }
 
-    /// Says where the output is, or removes the file if there is none and none can come any more.
-    fn finish(self, runs_on: bool) {
-        let style = style::for_stderr();
-        match self.file.metadata() {
-            Ok(metadata) if metadata.len() == 0 && !runs_on => {
-                // Only an empty file would stay behind.
-                let _ = std::fs::remove_file(&self.path);
-            }
-            _ => say(style.text(&self.sentence())),
+    /// Says where the output is, if there is some or may come.
+    fn finish(mut self, runs_on: bool) {
+        self.in_use = runs_on;
+        if !self.is_useless() {
+            say(style::for_stderr().text(&self.sentence()));
         }
+    }
+
+    fn is_useless(&self) -> bool {
+        !self.in_use && self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if self.is_useless() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An empty log stayed behind when the terminal could not be had.
+    #[test]
+    fn only_a_log_with_something_in_it_stays() {
+        let folder = tempfile::tempdir().expect("folder");
+        let create = || OutputFile::create(folder.path()).expect("log");
+        let left = || std::fs::read_dir(folder.path()).expect("folder").count();
+        drop(create());
+        assert_eq!(left(), 0, "it failed");
+        create().finish(false);
+        assert_eq!(left(), 0, "the command wrote nothing");
+        create().finish(true);
+        assert_eq!(left(), 1, "the command runs on");
+        let full = create();
+        full.writer().expect("writer").write_all(b"output").expect("written");
+        drop(full);
+        assert_eq!(left(), 2, "what was written stays");
     }
 }
