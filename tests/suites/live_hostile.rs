@@ -122,12 +122,14 @@ fn an_ordinary_user_is_told_what_is_missing() {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(&copy);
-    command.args(["record", "-o", "/dev/null", "--", "true"]).current_dir("/");
+    let file = std::env::temp_dir().join(format!("longpole-no-rights-{}.lp", std::process::id()));
+    command.args(["record", "-o"]).arg(&file).args(["--", "true"]).current_dir("/");
     let Ok(ended) = run(&mut command, LIMIT) else {
         println!("SKIP an_ordinary_user_is_told_what_is_missing: no setpriv here");
         return;
     };
     assert_eq!(ended.code, Some(77), "{}", ended.stderr);
+    assert!(!file.exists(), "nothing was begun");
     let first = ended.stderr.lines().next().unwrap_or_default();
     assert!(first.starts_with("longpole: ") && first.contains("CAP_BPF"), "{}", ended.stderr);
     assert!(ended.stderr.contains("setcap") || ended.stderr.contains("sudo"), "{}", ended.stderr);
@@ -147,8 +149,12 @@ fn root_of_a_user_namespace_is_not_told_to_become_root() {
         return;
     }
     let own = std::process::id().to_string();
-    for words in [["record", "-o", "/dev/null", "--", "true"], ["record", "-o", "/dev/null", "-p", &own]] {
-        let ended = inside(&words).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.lp").display().to_string();
+    for words in
+        [["record", "-o", &file, "--", "true"].as_slice(), ["record", "-o", &file, "-p", &own].as_slice()]
+    {
+        let ended = inside(words).unwrap();
         assert_eq!(ended.code, Some(77), "{}", ended.stderr);
         let lines: Vec<&str> = ended.stderr.lines().collect();
         assert_eq!(lines.len(), 2, "{}", ended.stderr);
