@@ -38,7 +38,7 @@ const COMMANDS: [(&str, bool); 14] = [
 ];
 
 /// Whether a call with this `op` argument waits for its word.
-pub fn futex_waits(operation: u32) -> bool {
+fn futex_waits(operation: u32) -> bool {
     COMMANDS.get(futex_operation(operation) as usize).is_some_and(|(_, waits)| *waits)
 }
 

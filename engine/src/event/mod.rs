@@ -15,7 +15,7 @@ pub use facts::{
 };
 
 pub use call::{CallKind, call_kind};
-pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_waits};
+pub use futex::{FUTEX_CALL, awaited_futex, futex_name};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use window::Window;
 

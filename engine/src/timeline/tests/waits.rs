@@ -212,27 +212,21 @@ fn a_futex_call_that_a_timers_signal_ends_did_not_time_out() {
 #[test]
 fn a_waking_before_another_sleep_is_a_wait_of_no_length_where_it_happened() {
     // B is faster than A's first sleep, so A does not sleep; its later sleep ends with B's second waking.
-    check(
-        "A runs
+    let script = "A runs
          B runs
          20 1 B wakes A on 64
          40 0 A sleeps on 64
          60 1 B wakes A on 64
-         80 0 idle to A",
+         80 0 idle to A";
+    check(
+        script,
         "
         A ====__--==
           waits: futex 64, by B at 20
           waits: futex 64, by B at 60
         B ==========",
     );
-    let timeline = build(&recording(
-        "A runs
-         B runs
-         20 1 B wakes A on 64
-         40 0 A sleeps on 64
-         60 1 B wakes A on 64
-         80 0 idle to A",
-    ));
+    let timeline = build(&recording(script));
     let starts: Vec<u64> = timeline.threads[0].intervals.iter().map(|interval| interval.start.0).collect();
     assert_eq!(starts, [0, 20, 20, 40, 60, 80]);
 }
