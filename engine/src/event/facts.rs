@@ -18,8 +18,38 @@ pub struct Facts {
     pub threads: Vec<ThreadFact>,
     /// Functions that have (or had) probes. `FunctionFact::id` is the key, the list may have holes.
     pub functions: Vec<FunctionFact>,
+    /// What lies at addresses that the records name: synchronization objects and the places that used them. Found
+    /// while the processes were there, so that a recording has names wherever it is read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<AddressFact>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
+}
+
+/// What lies at an address of a process. A process that runs another program from some instant on has new facts from
+/// then on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AddressFact {
+    /// Host process id (tgid).
+    pub pid: u32,
+    /// The address there, as records have it: of an object, or the return address of a call.
+    pub address: u64,
+    /// Since when it is so (`CLOCK_MONOTONIC` nanoseconds): when the process began to run this program; 0 if it ran it
+    /// from the start on.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub since_ns: u64,
+    /// Data: the variable with the offset in it, e.g. `queue_lock` or `table+0x40`. Code: the function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Code: `file:line` of the call, if debug information gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// One process.

@@ -10,8 +10,9 @@ mod sequence;
 mod window;
 
 pub use facts::{
-    Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts, Note, NoteKind,
-    PendingOperation, ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
+    AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
+    Note, NoteKind, PendingOperation, ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState,
+    WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};

@@ -40,7 +40,7 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
             functions: names::functions(&numbers, &timeline.functions, &timeline.folded),
             trust: trust(timeline),
             findings: timeline.findings.clone(),
-            objects: names::locks(&timeline.locks),
+            objects: super::identity::names(&timeline.locks, timeline),
             ..Program::default()
         },
         objects: FxHashMap::default(),

@@ -4,6 +4,7 @@
 mod check;
 mod error;
 mod from_timeline;
+mod identity;
 pub mod json;
 mod names;
 mod operation;

@@ -2,7 +2,7 @@
 
 use crate::event::{CallKind, FunctionFact, FunctionId, futex_name};
 use crate::program::Function;
-use crate::timeline::{External, Lock, Thread, Wait, WaitReason, Wake};
+use crate::timeline::{External, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
 /// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
@@ -73,7 +73,7 @@ fn uses(names: &[String]) -> FxHashMap<&str, u32> {
 
 /// The name itself, or with the first free number behind it. `taken` holds the names given away, each with the number
 /// to try next, since a hostile recording may hold one name a million times.
-fn unique(name: String, taken: &mut FxHashMap<String, u64>) -> String {
+pub(super) fn unique(name: String, taken: &mut FxHashMap<String, u64>) -> String {
     let Some(mut number) = taken.get(&name).copied() else {
         taken.insert(name.clone(), 2);
         return name;
@@ -139,28 +139,6 @@ pub(super) fn device(wait: &Wait) -> &'static str {
 
 /// Device name of the wait of a thread that has nothing to do.
 pub(super) const IDLE: &str = "idle";
-
-/// Names of the recorded locks: kind and address, the process if there are several, and which one it is of those
-/// that were at this address in turn.
-pub(super) fn locks(all: &[Lock]) -> Vec<String> {
-    use std::fmt::Write;
-    let several = all.iter().any(|lock| all.first().is_some_and(|first| first.pid != lock.pid));
-    let mut lives: FxHashMap<(u32, u64), u32> = FxHashMap::default();
-    let names = all.iter().map(|lock| {
-        let life = lives.entry((lock.pid, lock.address)).or_insert(0);
-        *life += 1;
-        let mut name = format!("{} {:#x}", lock.kind, lock.address);
-        let written = match (several, *life) {
-            (true, life @ 2..) => write!(name, " of {} #{life}", lock.pid),
-            (true, _) => write!(name, " of {}", lock.pid),
-            (false, life @ 2..) => write!(name, " #{life}"),
-            (false, _) => Ok(()),
-        };
-        debug_assert!(written.is_ok(), "writing to a String cannot fail");
-        name
-    });
-    names.collect()
-}
 
 /// Device name of time of which nothing is known.
 pub(super) const UNKNOWN: &str = "unknown";

@@ -68,6 +68,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         lock_holes: locks.holes,
         locks: locks.all,
         lock_uses: locks.uses,
+        addresses: facts.addresses.clone(),
         functions: facts.functions.clone(),
         folded: folded(recording),
         counts,

@@ -2,8 +2,8 @@
 //! given back when its release began: between the two nobody else can have it.
 
 use super::builder::Builder;
-use super::model::{Lock, LockUse, StepKind};
-use crate::time::Nanos;
+use super::model::{FirstUse, Lock, LockUse, StepKind};
+use crate::time::{Nanos, Timestamp};
 use probe_abi::{Header, Operation, OperationFlags, SyncOperation};
 use rustc_hash::FxHashMap;
 
@@ -17,6 +17,8 @@ pub(super) struct Locks {
     pub(super) uses: Vec<LockUse>,
     /// Process and address → the lock that lives there now.
     live: FxHashMap<(u32, u64), u32>,
+    /// Process and address → the initialization of the lock that will live there.
+    born: FxHashMap<(u32, u64), FirstUse>,
     /// Thread → locks that it has now: how often and since when.
     held: FxHashMap<u32, Vec<Held>>,
     /// Thread → the number of its last record, where threads number their own.
@@ -77,12 +79,14 @@ impl Builder {
         }
         let Some((deed, kind)) = SyncOperation::from_number(record.operation).and_then(deed) else { return };
         let (pid, now_ns) = (header.pid, header.time_ns);
+        let first = FirstUse { time: Timestamp(now_ns), thread, caller: record.caller };
         match deed {
             Deed::Renew => {
                 self.locks.live.remove(&(pid, record.object));
+                self.locks.born.insert((pid, record.object), first);
             }
             Deed::Take if record.outcome == 0 || record.outcome == EOWNERDEAD => {
-                let lock = self.locks.at(pid, record.object, kind);
+                let lock = self.locks.at(pid, record.object, kind, first);
                 // Where the library cannot look into the lock, the scheduler tells who slept for it.
                 let contended = record.flags & OperationFlags::CONTENDED != 0
                     || self.thread(Some(thread)).is_some_and(|thread| thread.slept_since(record.began_ns));
@@ -90,11 +94,11 @@ impl Builder {
                 self.take(thread, lock, now_ns, waited_ns);
             }
             Deed::GiveBack if record.outcome == 0 => {
-                let lock = self.locks.at(pid, record.object, kind);
+                let lock = self.locks.at(pid, record.object, kind, first);
                 self.give_back(thread, lock, now_ns, record.began_ns);
             }
             Deed::Wait => {
-                let lock = self.locks.at(pid, record.second, kind);
+                let lock = self.locks.at(pid, record.second, kind, first);
                 self.give_back(thread, lock, now_ns, record.began_ns);
                 self.take(thread, lock, now_ns, 0);
             }
@@ -138,11 +142,12 @@ impl Builder {
 }
 
 impl Locks {
-    fn at(&mut self, pid: u32, address: u64, kind: &'static str) -> u32 {
+    fn at(&mut self, pid: u32, address: u64, kind: &'static str, first: FirstUse) -> u32 {
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        let all = &mut self.all;
-        *self.live.entry((pid, address)).or_insert_with(|| {
-            all.push(Lock { pid, address, kind });
+        let Locks { all, born, live, .. } = self;
+        *live.entry((pid, address)).or_insert_with(|| {
+            let first = born.remove(&(pid, address)).unwrap_or(first);
+            all.push(Lock { pid, address, kind, first });
             number
         })
     }

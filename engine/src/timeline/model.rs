@@ -1,6 +1,6 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
-use crate::event::{CallKind, FunctionFact, FunctionId, FutexFact, awaited_futex, call_kind};
+use crate::event::{AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, awaited_futex, call_kind};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::Call;
@@ -22,6 +22,8 @@ pub struct Timeline {
     pub lock_holes: u64,
     /// Acquisitions and releases of locks, in order of their records.
     pub lock_uses: Vec<LockUse>,
+    /// What lies at addresses that the records name.
+    pub addresses: Vec<AddressFact>,
     /// Function table of the recording.
     pub functions: Vec<FunctionFact>,
     /// Functions that lost their probes during the recording, ascending.
@@ -272,6 +274,19 @@ pub struct Lock {
     pub address: u64,
     /// `mutex`, `rwlock` or `spin lock`.
     pub kind: &'static str,
+    /// Its first use: initialization, if that was recorded.
+    pub first: FirstUse,
+}
+
+/// Who first used an object, and where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FirstUse {
+    /// When it was over.
+    pub time: Timestamp,
+    /// Index of the thread.
+    pub thread: u32,
+    /// Return address of the call, 0 if not known.
+    pub caller: u64,
 }
 
 /// A lock is taken, or given back.

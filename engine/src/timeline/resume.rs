@@ -67,6 +67,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
             .map(|thread| thread_fact(thread, start_ns))
             .collect(),
         functions: facts.functions.clone(),
+        addresses: facts.addresses.clone(),
         end: None,
     }
 }

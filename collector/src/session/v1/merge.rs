@@ -1,6 +1,6 @@
 //! Facts may come in several chunks: cutting them up for writing, and putting them together when reading.
 
-use engine::event::{Facts, FunctionFact, ProcessFact, ThreadFact};
+use engine::event::{AddressFact, Facts, FunctionFact, ProcessFact, ThreadFact};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -17,14 +17,17 @@ pub const MOST_ENTRIES: usize = 1 << 22;
 /// Facts in pieces of a size that fits into a chunk. `end` is left out: it has a chunk of its own.
 pub fn pieces(facts: &Facts) -> Vec<Facts> {
     let count = |entries: usize| entries.div_ceil(PER_CHUNK);
-    let chunks =
-        count(facts.processes.len()).max(count(facts.threads.len())).max(count(facts.functions.len()));
+    let chunks = count(facts.processes.len())
+        .max(count(facts.threads.len()))
+        .max(count(facts.functions.len()))
+        .max(count(facts.addresses.len()));
     (0..chunks.max(1))
         .map(|i| Facts {
             start_ns: facts.start_ns,
             processes: piece(&facts.processes, i, shorten_process),
             threads: piece(&facts.threads, i, shorten_thread),
             functions: piece(&facts.functions, i, shorten_function),
+            addresses: piece(&facts.addresses, i, shorten_address),
             end: None,
         })
         .collect()
@@ -54,6 +57,10 @@ fn shorten_function(function: &mut FunctionFact) {
     }
 }
 
+fn shorten_address(address: &mut AddressFact) {
+    address.name.iter_mut().chain(&mut address.location).for_each(shorten);
+}
+
 fn shorten(name: &mut String) {
     if name.len() > MOST_NAME_BYTES {
         name.truncate(name.floor_char_boundary(MOST_NAME_BYTES));
@@ -68,13 +75,16 @@ pub struct Merger {
     processes: HashMap<u32, usize>,
     threads: HashMap<(u32, u64), usize>,
     functions: HashMap<u32, usize>,
+    addresses: HashMap<(u32, u64, u64), usize>,
 }
 
 impl Merger {
     /// Adds a chunk's facts: what has a known key replaces, the rest is appended. `false`: that would be more than
     /// any recording has.
     pub fn add(&mut self, more: Facts) -> bool {
-        let entries = |facts: &Facts| facts.processes.len() + facts.threads.len() + facts.functions.len();
+        let entries = |facts: &Facts| {
+            facts.processes.len() + facts.threads.len() + facts.functions.len() + facts.addresses.len()
+        };
         if entries(&self.facts) + entries(&more) > MOST_ENTRIES {
             return false;
         }
@@ -84,6 +94,9 @@ impl Merger {
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);
+        merge(&mut self.facts.addresses, &mut self.addresses, more.addresses, |fact| {
+            (fact.pid, fact.address, fact.since_ns)
+        });
         true
     }
 

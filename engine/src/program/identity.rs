@@ -1,0 +1,108 @@
+//! What synchronization objects are called: by the variable that they are, else by the line that first used them, else
+//! by their address.
+
+use super::names::unique;
+use crate::event::AddressFact;
+use crate::timeline::{FirstUse, Lock, Timeline};
+use rustc_hash::FxHashMap;
+
+/// What is known of addresses, to look up in.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses<'a> {
+    /// By process and address, the oldest fact first.
+    facts: FxHashMap<(u32, u64), Vec<&'a AddressFact>>,
+}
+
+impl<'a> Addresses<'a> {
+    pub(crate) fn new(facts: &'a [AddressFact]) -> Addresses<'a> {
+        let mut all: FxHashMap<(u32, u64), Vec<&'a AddressFact>> = FxHashMap::default();
+        for fact in facts {
+            all.entry((fact.pid, fact.address)).or_default().push(fact);
+        }
+        all.values_mut().for_each(|facts| facts.sort_by_key(|fact| fact.since_ns));
+        Addresses { facts: all }
+    }
+
+    /// What lay there at that time.
+    pub(crate) fn at(&self, pid: u32, address: u64, time_ns: u64) -> Option<&'a AddressFact> {
+        let facts = self.facts.get(&(pid, address))?;
+        facts.iter().rev().find(|fact| fact.since_ns <= time_ns).copied()
+    }
+
+    /// The variable at the address of an object.
+    pub(crate) fn variable(&self, pid: u32, address: u64, first: &FirstUse) -> Option<&'a str> {
+        self.at(pid, address, first.time.0)?.name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// `file:line` of an object's first use, without the folders.
+    pub(crate) fn first_line(&self, pid: u32, first: &FirstUse) -> Option<&'a str> {
+        let location = self.at(pid, first.caller, first.time.0)?.location.as_deref()?;
+        let name = location.rsplit('/').next().unwrap_or(location);
+        (first.caller != 0 && !name.is_empty()).then_some(name)
+    }
+
+    /// The function of an object's first use.
+    pub(crate) fn first_function(&self, pid: u32, first: &FirstUse) -> Option<&'a str> {
+        let name = self.at(pid, first.caller, first.time.0)?.name.as_deref()?;
+        (first.caller != 0 && !name.is_empty()).then_some(name)
+    }
+}
+
+/// How objects are called that cannot be told apart by what they are: `mutex at hash.c:12`, without the number that
+/// makes it unique.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Base {
+    /// A variable: there is one of it at a time.
+    Variable(String),
+    /// All that were first used on one line.
+    Line(String),
+    /// By address.
+    Address(String),
+}
+
+impl Base {
+    fn of(lock: &Lock, addresses: &Addresses<'_>) -> Base {
+        let Lock { pid, address, kind, first } = lock;
+        if let Some(variable) = addresses.variable(*pid, *address, first) {
+            Base::Variable(format!("{kind} {variable}"))
+        } else if let Some(line) = addresses.first_line(*pid, first) {
+            Base::Line(format!("{kind} at {line}"))
+        } else if let Some(function) = addresses.first_function(*pid, first) {
+            Base::Line(format!("{kind} first used in {function}"))
+        } else {
+            Base::Address(format!("{kind} {address:#x}"))
+        }
+    }
+}
+
+/// Names of the recorded locks, each its own: with the process if there are several, and a number if several are called
+/// the same. Of those that lived at one place in turn the first one is just called by it; those that were first used on
+/// one line live side by side, and all have numbers.
+pub(super) fn names(all: &[Lock], timeline: &Timeline) -> Vec<String> {
+    let addresses = Addresses::new(&timeline.addresses);
+    let several = all.iter().any(|lock| all.first().is_some_and(|first| first.pid != lock.pid));
+    let bases: Vec<(String, bool)> = all
+        .iter()
+        .map(|lock| {
+            let (name, numbered) = match Base::of(lock, &addresses) {
+                Base::Variable(name) | Base::Address(name) => (name, false),
+                Base::Line(name) => (name, true),
+            };
+            (if several { format!("{name} of {}", lock.pid) } else { name }, numbered)
+        })
+        .collect();
+    let mut uses: FxHashMap<&str, u32> = FxHashMap::default();
+    for (base, _) in &bases {
+        *uses.entry(base.as_str()).or_insert(0) += 1;
+    }
+    let mut lives: FxHashMap<&str, u32> = FxHashMap::default();
+    let mut taken = FxHashMap::default();
+    let names = bases.iter().map(|(base, numbered)| {
+        let single = uses.get(base.as_str()).is_none_or(|uses| *uses < 2);
+        let life = lives.entry(base.as_str()).or_insert(0);
+        *life += 1;
+        let name = if single || (*life == 1 && !numbered) { base.clone() } else { format!("{base} #{life}") };
+        unique(name, &mut taken)
+    });
+    names.collect()
+}

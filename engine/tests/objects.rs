@@ -1,0 +1,107 @@
+//! What synchronization objects are called.
+
+use engine::event::{AddressFact, Facts, Recording, WindowEnd};
+use engine::program::from_timeline;
+use engine::timeline::build;
+use probe_abi::{Context, Header, Kind, Operation, Record, SyncOperation};
+
+const PID: u32 = 7;
+
+/// One operation of thread 1 that took no time.
+fn operation(operation: SyncOperation, object: u64, time_ns: u64, caller: u64) -> Record {
+    let header = Header {
+        time_ns,
+        sequence: 0,
+        cpu: Header::NO_CPU,
+        kind: Kind::Operation as u8,
+        context: Context::Task as u8,
+        tid: 1,
+        pid: PID,
+    };
+    Record::Operation(Operation {
+        header,
+        began_ns: time_ns,
+        object,
+        second: 0,
+        caller,
+        operation: operation as u16,
+        flags: 0,
+        outcome: 0,
+    })
+}
+
+fn fact(address: u64, since_ns: u64, name: Option<&str>, location: Option<&str>) -> AddressFact {
+    let (name, location) = (name.map(str::to_owned), location.map(str::to_owned));
+    AddressFact { pid: PID, address, since_ns, name, location }
+}
+
+fn objects(operations: Vec<Record>, addresses: Vec<AddressFact>) -> Vec<String> {
+    let mut events = operations;
+    for (number, event) in (0..).zip(&mut events) {
+        if let Record::Operation(operation) = event {
+            operation.header.sequence = number;
+        }
+    }
+    let facts = Facts {
+        addresses,
+        end: Some(WindowEnd { end_ns: 1000, ..WindowEnd::default() }),
+        ..Facts::default()
+    };
+    from_timeline(&build(&Recording { facts, events, ..Recording::default() })).objects
+}
+
+fn pair(object: u64, time_ns: u64, caller: u64) -> [Record; 2] {
+    [
+        operation(SyncOperation::MutexLock, object, time_ns, caller),
+        operation(SyncOperation::MutexUnlock, object, time_ns + 5, 0x9999),
+    ]
+}
+
+/// Names come from the facts: the variable, else the line of the first use, else the address; and from the program that
+/// the process ran then.
+#[test]
+fn locks_are_called_by_variable_or_first_use() {
+    let mut operations = vec![operation(SyncOperation::MutexInit, 0x300, 12, 0x1000)];
+    let uses =
+        [(0x100, 0x2000), (0x200, 0x2000), (0x300, 0x2000), (0x400, 0x1000), (0x500, 0x3000), (0x600, 0)];
+    for (number, (object, caller)) in (2..).zip(uses) {
+        operations.extend(pair(object, 10 * number, caller));
+    }
+    let facts = vec![
+        fact(0x100, 1_000, Some("of_a_later_program"), None),
+        fact(0x100, 0, Some("queue_lock"), None),
+        fact(0x1000, 0, Some("setup"), Some("/home/me/src/hash.c:12")),
+        fact(0x2000, 0, Some("work"), Some("/home/me/src/hash.c:41")),
+        fact(0x3000, 0, Some("without_lines"), None),
+        fact(0, 0, Some("nothing lies at 0"), Some("no.c:1")),
+    ];
+    assert_eq!(
+        objects(operations, facts)[..6],
+        [
+            "mutex queue_lock",
+            "mutex at hash.c:41",
+            "mutex at hash.c:12 #1",
+            "mutex at hash.c:12 #2",
+            "mutex first used in without_lines",
+            "mutex 0x600"
+        ]
+    );
+}
+
+/// Two variables of one name (in two files), and one variable that lived twice.
+#[test]
+fn names_are_unique_whatever_the_facts_say() {
+    let mut operations = Vec::new();
+    operations.extend(pair(0x100, 20, 0));
+    operations.extend(pair(0x200, 30, 0));
+    operations.push(operation(SyncOperation::MutexDestroy, 0x100, 40, 0));
+    operations.extend(pair(0x100, 50, 0));
+    operations.extend(pair(0x300, 60, 0));
+    let facts = vec![
+        fact(0x100, 0, Some("lock"), None),
+        fact(0x200, 0, Some("lock"), None),
+        fact(0x300, 0, Some("lock #2"), None),
+    ];
+    let names = objects(operations, facts);
+    assert_eq!(names[..4], ["mutex lock", "mutex lock #2", "mutex lock #3", "mutex lock #2#2"]);
+}
