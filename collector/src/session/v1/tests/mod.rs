@@ -7,8 +7,8 @@ mod writing;
 use super::Writer;
 use crate::session::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
-    Facts, FunctionFact, GapReason, LossCounts, Note, NoteKind, PendingOperation, ProcessFact, Recording,
-    ThreadFact, ThreadState, WindowEnd,
+    AddressFact, Facts, FunctionFact, GapReason, LossCounts, Note, NoteKind, PendingOperation, ProcessFact,
+    Recording, ThreadFact, ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -48,6 +48,12 @@ fn facts() -> Facts {
         processes: vec![ProcessFact { pid: 7, comm: "sort".into(), executable: "/bin/sort".into() }],
         threads: vec![ThreadFact { tid: 7, pid: 7, state: ThreadState::Running, ..ThreadFact::default() }],
         functions: vec![FunctionFact { id: 1, name: "par_sort".into(), ..FunctionFact::default() }],
+        addresses: vec![AddressFact {
+            pid: 7,
+            address: 0x40,
+            name: Some("lock".into()),
+            ..AddressFact::default()
+        }],
         end: None,
     }
 }
