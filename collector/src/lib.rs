@@ -14,3 +14,4 @@ pub mod session;
 pub mod symbols;
 pub mod target;
 pub mod tui;
+pub mod validate;

@@ -24,6 +24,8 @@ pub enum Command {
     Export(ExportArguments),
     /// Show what a recording holds
     Info(InfoArguments),
+    /// Run a command on 1, 2, 4 ... CPUs and compare the measured speed-up with the predicted one
+    Validate(ValidateArguments),
     /// Check what works on this machine and how to fix what does not
     Doctor(DoctorArguments),
     /// Wait for a byte on a pipe, then become the command
@@ -70,6 +72,9 @@ pub struct CaptureArguments {
     /// Record the command's locks from inside it, by a library put before its libc: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub interpose: String,
+    /// Let the command run on these CPUs only, for example 0 or 0-3
+    #[arg(long, value_name = "CPUS")]
+    pub cpu_list: Option<String>,
     /// Under sudo: run the command as root, not as the user behind sudo
     #[arg(long)]
     pub keep_root: bool,
@@ -162,6 +167,40 @@ pub struct InfoArguments {
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// What scripts have to know about `validate`.
+const VALIDATE_HELP: &str = "\
+{cpus} in COMMAND stands for the number of CPUs: for programs that are told how many threads to make. Each number then \
+has its own recording (longpole validate -- ./sort --threads {cpus}).
+Exit code: 0, or 3 if an error is above --max-error; 1 something failed, also COMMAND itself.";
+
+#[derive(Debug, Args)]
+#[command(after_help = VALIDATE_HELP)]
+pub struct ValidateArguments {
+    /// CPU counts to measure, for example 1,2,4 [default: 1,2,4 ... up to the machine]
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// Runs on each number of CPUs
+    #[arg(long, value_name = "N", default_value = "7")]
+    pub runs: String,
+    /// How many CPUs the recording is made on, or `each`: one recording for each number of CPUs, on that many
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub record_on: String,
+    /// Record on the largest number of CPUs, too, and take from there how much CPU time each function needs
+    #[arg(long)]
+    pub calibrate: bool,
+    /// Exit with 3 if an error is above this, for example 5%
+    #[arg(long, value_name = "PERCENT")]
+    pub max_error: Option<String>,
+    /// Keep the recording here
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub capture: CaptureArguments,
 }
 
 #[derive(Debug, Args)]

@@ -4,11 +4,13 @@ use super::UserError;
 use super::args::{self, Command};
 use super::plan::{
     CapturePlan, DoctorPlan, ExportFormat, ExportPlan, GatePlan, InfoPlan, InputPlan, OutputPlan, Plan,
-    RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan,
+    RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan, ValidatePlan,
 };
 use super::value;
 use crate::interpose::Wish;
 use crate::present::text::By;
+use crate::target::CpuList;
+use crate::validate::{depends_on_cpus, doubling};
 use std::path::PathBuf;
 
 /// Checks a command line; every error is a usage error.
@@ -40,6 +42,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             force: args.force,
         }),
         Command::Info(args) => Plan::Info(InfoPlan { input: input(args.file), json: args.json }),
+        Command::Validate(args) => Plan::Validate(validate(args)?),
         Command::Doctor(args) => Plan::Doctor(DoctorPlan { json: args.json }),
         Command::Gate(args) => Plan::Gate(GatePlan { fd: args.fd, command: args.command }),
     })
@@ -67,6 +70,45 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
     })
 }
 
+fn validate(args: args::ValidateArguments) -> Result<ValidatePlan, UserError> {
+    let capture = capture("validate", args.capture)?;
+    let TargetPlan::Launch { command, cpus: pool, .. } = &capture.target else {
+        return Err(UserError::usage(
+            "a running process cannot be validated: it cannot be run again",
+            "give its command: `longpole validate -- COMMAND`",
+        ));
+    };
+    let cpus = match &args.cpus {
+        Some(text) => value::cpu_counts("--cpus", text)?,
+        None => {
+            let there = pool.clone().map_or_else(CpuList::allowed, Ok).map_or(1, |cpus| cpus.len());
+            doubling(u32::try_from(there).unwrap_or(u32::MAX))
+        }
+    };
+    let record_on = match args.record_on.as_str() {
+        "each" => None,
+        text => Some(value::count("--record-on", text)?),
+    };
+    let several = record_on.is_none() || depends_on_cpus(command);
+    if several && (args.output.is_some() || args.calibrate) {
+        let option = if args.calibrate { "--calibrate" } else { "-o" };
+        return Err(UserError::usage(
+            format!("{option} is for one recording, and here each number of CPUs has its own"),
+            format!("leave out {option}"),
+        ));
+    }
+    Ok(ValidatePlan {
+        cpus,
+        record_on,
+        runs: value::count("--runs", &args.runs)?,
+        calibrate: args.calibrate,
+        max_error: args.max_error.map(|text| value::share("--max-error", &text)).transpose()?,
+        output: record_output(args.output)?,
+        json: args.json,
+        capture,
+    })
+}
+
 fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, UserError> {
     let pids = value::pids(&args.pid)?;
     let target = match (pids.is_empty(), args.command.is_empty()) {
@@ -90,8 +132,18 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
                 "leave out --keep-root",
             ));
         }
+        (false, true) if args.cpu_list.is_some() => {
+            return Err(UserError::usage(
+                "--cpu-list is about a command to start, but -p PID was given",
+                "leave out --cpu-list: where a running process runs is its own affair (`taskset -p` changes it)",
+            ));
+        }
         (false, true) => TargetPlan::Attach { pids },
-        (true, false) => TargetPlan::Launch { command: args.command, keep_root: args.keep_root },
+        (true, false) => TargetPlan::Launch {
+            command: args.command,
+            keep_root: args.keep_root,
+            cpus: args.cpu_list.map(|text| value::cpus_to_run_on("--cpu-list", &text)).transpose()?,
+        },
     };
     if args.no_uprobes && !args.functions.is_empty() {
         return Err(UserError::usage(

@@ -11,6 +11,8 @@ pub enum Code {
     Runtime = 1,
     /// The command line makes no sense.
     Usage = 2,
+    /// A result is outside the limit that was given.
+    Threshold = 3,
     /// More data was lost than allowed.
     Loss = 4,
     /// A permission or a feature of the kernel is missing (automake's "skip").

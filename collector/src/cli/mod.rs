@@ -14,6 +14,7 @@ mod say;
 mod value;
 
 pub use error::{Code, UserError};
+pub(crate) use input::Input;
 pub use outcome::Outcome;
 pub use run::main;
 pub use say::say;

@@ -1,6 +1,7 @@
 //! What is to be done, checked and without a trace of the command line library.
 
 use crate::interpose::Wish;
+use crate::target::CpuList;
 use engine::report::Cpus;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub enum Plan {
     Export(ExportPlan),
     /// `longpole info`
     Info(InfoPlan),
+    /// `longpole validate`
+    Validate(ValidatePlan),
     /// `longpole doctor`
     Doctor(DoctorPlan),
     /// The hidden `longpole __gate FD -- CMD`: waits on the pipe `fd`, then becomes the command.
@@ -39,6 +42,8 @@ pub enum TargetPlan {
         command: Vec<OsString>,
         /// Under sudo: run it as root instead of as the user behind sudo.
         keep_root: bool,
+        /// The only CPUs it may run on; `None`: as longpole.
+        cpus: Option<CpuList>,
     },
 }
 
@@ -108,6 +113,27 @@ pub struct TopPlan {
     /// One window, then the end; no terminal needed.
     pub once: bool,
     /// With `once`: JSON instead of a table.
+    pub json: bool,
+}
+
+/// `longpole validate`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidatePlan {
+    /// What to record; the command's CPUs are those to choose from.
+    pub capture: CapturePlan,
+    /// Numbers of CPUs to measure, ascending; the first is 1.
+    pub cpus: Vec<u32>,
+    /// Runs of each.
+    pub runs: usize,
+    /// CPUs that the recording is made on; `None`: a recording for each number of CPUs, on that many.
+    pub record_on: Option<u32>,
+    /// Record on the largest number of CPUs, too, and take the functions' CPU times from there.
+    pub calibrate: bool,
+    /// Errors above this share are a failure.
+    pub max_error: Option<f64>,
+    /// Keep the recording here.
+    pub output: Option<PathBuf>,
+    /// JSON instead of a table.
     pub json: bool,
 }
 

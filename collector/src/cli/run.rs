@@ -31,6 +31,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
         Plan::Report(plan) => command::report::run(&plan),
         Plan::Export(plan) => command::export::run(&plan),
         Plan::Info(plan) => command::info::run(&plan),
+        Plan::Validate(plan) => crate::validate::validate(&plan),
         Plan::Doctor(plan) => command::doctor::run(plan),
     }
 }

@@ -1,6 +1,7 @@
 //! Values on the command line: CPU lists, times, sizes, counts, process ids.
 
 use super::UserError;
+use crate::target::CpuList;
 use engine::report::Cpus;
 use std::str::FromStr;
 use std::time::Duration;
@@ -60,6 +61,51 @@ pub fn ring_bytes(option: &str, text: &str) -> Result<u32, UserError> {
         return Err(wrong());
     }
     u32::try_from(bytes.next_power_of_two()).map_err(|_| wrong())
+}
+
+/// `0`, `0-3,8`: CPUs by number, all of which longpole may use.
+pub fn cpus_to_run_on(option: &str, text: &str) -> Result<CpuList, UserError> {
+    let example = || format!("give CPU numbers such as {option} 0 or {option} 0-3");
+    let cpus = CpuList::parse(text)
+        .ok_or_else(|| UserError::usage(format!("{option} '{text}' is not a list of CPUs"), example()))?;
+    let Ok(allowed) = CpuList::allowed() else { return Ok(cpus) };
+    match cpus.without(&allowed) {
+        None => Ok(cpus),
+        Some(missing) => Err(UserError::usage(
+            format!("{option} {cpus}: CPU {missing} is not there, or may not be used"),
+            format!("CPUs to use are {allowed}"),
+        )),
+    }
+}
+
+/// `1,2,4-8`: numbers of CPUs that exist, ascending; 1 is always among them, since speed-ups are relative to it.
+pub fn cpu_counts(option: &str, text: &str) -> Result<Vec<u32>, UserError> {
+    let mut counts = vec![1];
+    for cpus in cpu_list(text)? {
+        match cpus {
+            Cpus::Count(count) => counts.push(count.get()),
+            Cpus::Infinite => {
+                return Err(UserError::usage(
+                    format!("{option}: what is measured needs CPUs that exist"),
+                    "leave out inf; `longpole predict` knows it",
+                ));
+            }
+        }
+    }
+    counts.sort_unstable();
+    counts.dedup();
+    Ok(counts)
+}
+
+/// `5%`, `0.5 %`, `5`: a share of at least 0, given in percent.
+pub fn share(option: &str, text: &str) -> Result<f64, UserError> {
+    match text.trim().trim_end_matches('%').trim_end().parse::<f64>() {
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent / 100.0),
+        _ => Err(UserError::usage(
+            format!("{option} '{text}' is not a percentage"),
+            format!("give a number such as {option} 5%"),
+        )),
+    }
 }
 
 /// `12,34`, possibly given several times; each pid once.

@@ -74,8 +74,9 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
     check_capabilities().map_err(probe_error)?;
     match &plan.target {
         TargetPlan::Attach { pids } => attach_to_processes(plan, pids),
-        TargetPlan::Launch { command, keep_root } => {
-            let mut options = LaunchOptions { keep_root: *keep_root, ..LaunchOptions::default() };
+        TargetPlan::Launch { command, keep_root, cpus } => {
+            let mut options =
+                LaunchOptions { keep_root: *keep_root, cpus: cpus.clone(), ..LaunchOptions::default() };
             if let Some(output) = output {
                 let copy = output.try_clone().map_err(|error| {
                     UserError::runtime(format!("cannot open the command's output: {error}"), "try again")

@@ -48,7 +48,7 @@ pub use message::{
     ChangeKind, Chosen, Failure, Message, NewFunctions, ProcessChange, Unprobed, UnprobedCounts,
 };
 pub use pump::EndThreads;
-pub use record::record;
+pub use record::{record, record_silently};
 pub use replay::{Pace, Replay};
 pub use run::{Ended, Setup, WindowPlan, run};
 pub use source::{Drained, EventSource, Probed};

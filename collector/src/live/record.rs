@@ -12,18 +12,42 @@ use crate::session::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_n
 use crate::target::threads_of;
 use engine::event::FunctionFact;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 /// Records until the target ends, the time is over or the user has enough; says on stderr what there is.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
+    record_with(plan, Silence::Speaking)
+}
+
+/// The same without a word; the command reads nothing and what it prints is dropped.
+pub fn record_silently(plan: &RecordPlan) -> Result<Outcome, UserError> {
+    record_with(plan, Silence::Silent)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Silence {
+    Speaking,
+    Silent,
+}
+
+fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError> {
+    let output = match silence {
+        Silence::Speaking => None,
+        Silence::Silent => {
+            Some(File::options().read(true).write(true).open("/dev/null").map_err(|error| {
+                UserError::runtime(format!("cannot open /dev/null: {error}"), "see whether /dev is mounted")
+            })?)
+        }
+    };
     let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Sessions };
     // Before anything is started or probed for nothing.
     if let Some(path) = &plan.output {
         check_file(path, overwrite)?;
     }
     let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
-        attach(&plan.capture, None)?;
+        attach(&plan.capture, output)?;
     let clock = ClockAnchor::now(crate::target::monotonic_ns());
     let path = match &plan.output {
         Some(path) => path.clone(),
@@ -37,15 +61,20 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
 
     let style = style::for_stderr();
-    for remark in &remarks {
-        say(style.paint(Paint::Dim, &style.text(remark)));
+    let silent = silence == Silence::Silent;
+    if !silent {
+        for remark in &remarks {
+            say(style.paint(Paint::Dim, &style.text(remark)));
+        }
     }
     let until = match (plan.duration, &child) {
         (Some(duration), _) => format!(" for {}", humantime::format_duration(duration)),
         (None, Some(_)) => " until it ends".to_owned(),
         (None, None) => ", ^C ends it".to_owned(),
     };
-    say(style.text(&format!("recording {subject}{until}")));
+    if !silent {
+        say(style.text(&format!("recording {subject}{until}")));
+    }
 
     let mut functions_known = facts.functions.clone();
     let ended = run(Setup {
@@ -76,6 +105,9 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     if let Some(failure) = &ended.failure {
         return Err(write_error(&path, &format!("{} failed: {}", failure.part, failure.text)));
     }
+    if silent {
+        return Ok(outcome(&ended));
+    }
     functions_known.extend(ended.more_functions.iter().cloned());
     let summary = RecordSummary {
         children: plan.capture.children,
@@ -98,6 +130,7 @@ pub fn outcome(ended: &Ended) -> Outcome {
 
 fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
     let mut meta = Meta::of_this_machine(clock);
+    let mut cpu_list = None;
     meta.command = match &plan.capture.target {
         TargetPlan::Launch { command, .. } => {
             command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
@@ -106,6 +139,11 @@ fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
     };
     meta.pids = pids.to_vec();
     let capture = &plan.capture;
+    if let TargetPlan::Launch { cpus: Some(cpus), .. } = &plan.capture.target {
+        // That is the machine it was recorded on.
+        meta.cpu_count = u32::try_from(cpus.len()).unwrap_or(meta.cpu_count);
+        cpu_list = Some(cpus.to_string());
+    }
     let mut options = BTreeMap::from([
         ("children".to_owned(), capture.children.to_string()),
         ("uprobes".to_owned(), capture.uprobes.to_string()),
@@ -117,6 +155,7 @@ fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
     if !capture.selection.exclude.is_empty() {
         options.insert("exclude".to_owned(), capture.selection.exclude.join(" "));
     }
+    options.extend(cpu_list.map(|cpus| ("cpu-list".to_owned(), cpus)));
     let numbers = [
         ("max-rate", capture.max_rate_hz),
         ("depth", capture.depth.map(u64::from)),

@@ -9,3 +9,4 @@ mod segments;
 pub mod style;
 mod table;
 pub mod text;
+pub mod validate;

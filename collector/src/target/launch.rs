@@ -1,6 +1,7 @@
 //! Starting a command so that it is watched from its first instruction.
 
 use super::command;
+use super::cpus::{self, CpuList};
 use super::gate::{self, Failure, READY, Release};
 use super::owner::SudoUser;
 use crate::cli::{Code, UserError};
@@ -35,6 +36,8 @@ pub struct LaunchOptions {
     pub stdout: ChildStream,
     /// Its standard error.
     pub stderr: ChildStream,
+    /// The only CPUs it may run on; `None`: as longpole.
+    pub cpus: Option<CpuList>,
     /// The program that knows `__gate`: longpole itself.
     pub gate_program: PathBuf,
     /// Descriptors of ours that the command inherits under the same numbers. They must stay open until then.
@@ -49,6 +52,7 @@ impl Default for LaunchOptions {
             stdin: ChildStream::Inherit,
             stdout: ChildStream::Inherit,
             stderr: ChildStream::Inherit,
+            cpus: None,
             gate_program: PathBuf::from("/proc/self/exe"),
             inherited: Vec::new(),
         }
@@ -171,7 +175,11 @@ impl Launch {
         unsafe {
             gate.pre_exec(move || std::iter::once(&fd).chain(&inherited).try_for_each(|fd| keep_open(*fd)));
         }
-        let child = gate.spawn().map_err(gate_error)?;
+        let child = match &options.cpus {
+            Some(cpus) => cpus::on(cpus, || gate.spawn()),
+            None => gate.spawn(),
+        }
+        .map_err(gate_error)?;
         drop(theirs);
         let release = Release { program, user, environment: Vec::new() };
         let mut gated = GatedChild { child, socket: Some(ours), release, name, binary };

@@ -1,8 +1,10 @@
 //! The program under study, as /proc and exec see it: who it is, what its threads are doing, which files it runs
 //! ([`attach_facts`], [`Process`], [`modules`]), and starting one held at a gate until it is watched ([`Launch`]).
 
+mod busy;
 mod clock;
 mod command;
+mod cpus;
 mod error;
 mod facts;
 pub mod gate;
@@ -13,12 +15,16 @@ mod proc_dir;
 mod proc_text;
 mod process;
 pub mod signals;
+mod usage;
 
+pub use busy::BusyTimes;
 pub use clock::monotonic_ns;
 pub use command::{binary_of, resolve};
+pub use cpus::{CpuList, on};
 pub use error::TargetError;
 pub use facts::{attach_facts, threads_of};
 pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
 pub use maps::{MappedRange, Module, modules};
 pub use owner::{Account, SudoUser};
 pub use process::{Process, Seccomp, descendants};
+pub use usage::children_cpu_time;

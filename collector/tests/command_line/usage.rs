@@ -69,3 +69,26 @@ fn help_and_version_are_no_errors() {
     }
     assert!(!longpole(&["--help"]).stdout.contains("__gate"), "a detail of ours");
 }
+
+#[test]
+fn what_cannot_be_validated_or_put_on_cpus() {
+    longpole(&["validate"]).fails(2, "nothing to validate", "-- COMMAND");
+    longpole(&["validate", "-p", "1"]).fails(2, "cannot be run again", "validate -- COMMAND");
+    longpole(&["validate", "--cpus", "1,4096", "--", "true"]).fails(
+        2,
+        "4096 CPUs cannot be measured",
+        "predict",
+    );
+    longpole(&["validate", "--cpus", "1,inf", "--", "true"]).fails(2, "CPUs that exist", "inf");
+    longpole(&["validate", "--max-error", "much", "--", "true"]).fails(2, "not a percentage", "5%");
+    longpole(&["validate", "--runs", "0", "--", "true"]).fails(2, "not a count", "--runs");
+    longpole(&["validate", "-o", "x", "--", "sort", "{cpus}"]).fails(2, "its own", "leave out -o");
+    longpole(&["validate", "--calibrate", "--record-on", "each", "--", "true"]).fails(
+        2,
+        "its own",
+        "--calibrate",
+    );
+    longpole(&["record", "-p", "1", "--cpu-list", "0"]).fails(2, "--cpu-list is about a command", "taskset");
+    longpole(&["record", "--cpu-list", "zero", "--", "true"]).fails(2, "not a list of CPUs", "--cpu-list 0");
+    longpole(&["record", "--cpu-list", "1023", "--", "true"]).fails(2, "CPU 1023", "CPUs to use are");
+}

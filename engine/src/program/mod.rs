@@ -2,6 +2,7 @@
 //! time (VPPB's merged log; 1999, section 3). Built from a timeline, or read from its JSON form.
 
 mod check;
+mod compute;
 mod error;
 mod from_timeline;
 mod identity;
@@ -9,6 +10,7 @@ pub mod json;
 mod names;
 mod operation;
 
+pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use error::quoted;
 pub use from_timeline::from_timeline;

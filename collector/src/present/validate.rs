@@ -1,0 +1,175 @@
+//! A validation as a table and as JSON.
+
+use super::cell::{duration, fit};
+use super::style::{Paint, Style};
+use super::table::wrap;
+use crate::validate::{Comparison, Inflated, Row, Validation};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// For people. Errors above `max_error` stand out.
+pub fn text(
+    validation: &Validation,
+    max_error: Option<f64>,
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let runs = validation.runs;
+    let on = validation.recorded_on;
+    let comparison = &validation.comparison;
+    let sentence = match comparison.rows.last() {
+        Some(last) if comparison.rows.len() > 1 => format!(
+            "On {} CPUs {} is {} as fast as on one; predicted from a recording on {on} {}: {}. Error {} in the middle, {} at worst.",
+            last.cpus,
+            validation.command,
+            times(last.measured_speedup),
+            if on == 1 { "CPU" } else { "CPUs" },
+            times(last.predicted_speedup),
+            percent(comparison.median_error),
+            percent(comparison.worst_error),
+        ),
+        _ => format!("{} was measured on one CPU only: there is no speed-up to compare.", validation.command),
+    };
+    wrap(out, style, Paint::Bold, "", &style.text(&sentence), "")?;
+    writeln!(out)?;
+    let head =
+        ["CPUs", "time", "shortest - longest", "speed-up", "predicted", "error", "CPU time", "simulation"];
+    table_line(out, style, Paint::Dim, &head.map(str::to_owned))?;
+    for row in &comparison.rows {
+        let paint =
+            if max_error.is_some_and(|most| row.error > most) { Paint::Warning } else { Paint::Plain };
+        table_line(out, style, paint, &cells(row))?;
+    }
+    writeln!(out)?;
+    let note = format!(
+        "Middle of {runs} runs each, in alternation, without longpole. Error: |measured - predicted| / measured, of the speed-ups. CPU time: how much more of it the same work takes than on one CPU (caches, memory, hardware threads: not in a recording on one CPU). Simulation: the error that is left when the prediction is given that CPU time."
+    );
+    wrap(out, style, Paint::Dim, "", &note, "")?;
+    if let Some(calibrated) = &validation.calibrated {
+        writeln!(out)?;
+        calibration(calibrated, &validation.inflated, style, out)?;
+    }
+    for finding in &validation.findings {
+        wrap(
+            out,
+            style,
+            Paint::Warning,
+            "! ",
+            &style.text(&format!("{}: {}", finding.kind, finding.text)),
+            "  ",
+        )?;
+    }
+    Ok(())
+}
+
+/// Functions shown by name.
+const MOST_FUNCTIONS: usize = 8;
+
+fn calibration(
+    calibrated: &Comparison,
+    inflated: &[Inflated],
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let sentence = format!(
+        "With the CPU time of each function taken from a second recording on all CPUs: error {} in the middle, {} at worst. Functions whose own CPU time grows:",
+        percent(calibrated.median_error),
+        percent(calibrated.worst_error)
+    );
+    wrap(out, style, Paint::Plain, "", &sentence, "")?;
+    let grown = inflated.iter().filter(|function| function.many_ns > function.one_ns).take(MOST_FUNCTIONS);
+    for function in grown {
+        let name = function.function.as_deref().unwrap_or("(in no function)");
+        let name = fit(name, 34);
+        let line = format!(
+            "  {name:<36} {:>9} {:>9} {:>7}",
+            duration(function.one_ns),
+            duration(function.many_ns),
+            times(function.many_ns / function.one_ns)
+        );
+        writeln!(out, "{}", style.text(&line))?;
+    }
+    Ok(())
+}
+
+fn cells(row: &Row) -> [String; 8] {
+    [
+        row.cpus.to_string(),
+        duration(row.measured_ns[0]),
+        format!("{} - {}", duration(row.measured_ns[1]), duration(row.measured_ns[2])),
+        times(row.measured_speedup),
+        times(row.predicted_speedup),
+        percent(row.error),
+        times(row.inflation),
+        percent(row.scheduling_error),
+    ]
+}
+
+fn table_line(out: &mut impl Write, style: &Style, paint: Paint, cells: &[String; 8]) -> io::Result<()> {
+    const WIDTHS: [usize; 8] = [4, 9, 20, 9, 10, 8, 9, 11];
+    let mut line = String::new();
+    for (cell, columns) in cells.iter().zip(WIDTHS) {
+        let cell = style.text(cell);
+        let spaces = columns.saturating_sub(cell.chars().count()).max(usize::from(!line.is_empty()));
+        line.extend(std::iter::repeat_n(' ', spaces));
+        line.push_str(&cell);
+    }
+    writeln!(out, "{}", style.paint(paint, line.trim_end()))
+}
+
+fn times(ratio: f64) -> String {
+    format!("{ratio:.2}×")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// For programs: `longpole-validate/1`.
+pub fn json(validation: &Validation, out: &mut impl Write) -> io::Result<()> {
+    let inflated: Vec<Value> = validation
+        .inflated
+        .iter()
+        .map(|function| json!({"function": function.function, "one_ns": function.one_ns, "many_ns": function.many_ns}))
+        .collect();
+    let findings: Vec<Value> = validation
+        .findings
+        .iter()
+        .map(|finding| json!({"kind": finding.kind, "text": finding.text}))
+        .collect();
+    let document = json!({
+        "schema": "longpole-validate/1",
+        "command": validation.command,
+        "recorded_cpus": validation.recorded_on,
+        "runs": validation.runs,
+        "results": rows(&validation.comparison),
+        "median_error": validation.comparison.median_error,
+        "worst_error": validation.comparison.worst_error,
+        "calibrated": validation.calibrated.as_ref().map(rows),
+        "inflated_functions": inflated,
+        "findings": findings,
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn rows(comparison: &Comparison) -> Vec<Value> {
+    comparison
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "cpus": row.cpus,
+                "measured_ns": row.measured_ns[0],
+                "measured_low_ns": row.measured_ns[1],
+                "measured_high_ns": row.measured_ns[2],
+                "predicted_ns": row.predicted_ns,
+                "measured_speedup": row.measured_speedup,
+                "predicted_speedup": row.predicted_speedup,
+                "error": row.error,
+                "inflation": row.inflation,
+                "scheduling_error": row.scheduling_error,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! Which CPUs a command may run on: lists as the kernel writes them, and starting a process on some of them.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+
+/// Some CPUs, by number: not empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuList(BTreeSet<usize>);
+
+impl CpuList {
+    /// `0-3,8` as in `/sys/devices/system/cpu/online`, or `None` if it is no such list or empty.
+    pub fn parse(text: &str) -> Option<CpuList> {
+        let mut cpus = BTreeSet::new();
+        for part in text.trim().split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?);
+            if first > last || last >= CpuSet::MAX_CPU {
+                return None;
+            }
+            cpus.extend(first..=last);
+        }
+        CpuList::of(cpus)
+    }
+
+    /// These, unless there are none.
+    pub fn of(cpus: impl IntoIterator<Item = usize>) -> Option<CpuList> {
+        let cpus: BTreeSet<usize> = cpus.into_iter().collect();
+        (!cpus.is_empty()).then_some(CpuList(cpus))
+    }
+
+    /// Those that longpole itself may run on, and so what it starts.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn allowed() -> io::Result<CpuList> {
+        let set = sched_getaffinity(None)?;
+        CpuList::of((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)))
+            .ok_or_else(|| io::Error::other("no CPU to run on"))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Never: a list has at least one.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Their numbers, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Those of ours that are not among the others.
+    pub fn without(&self, others: &CpuList) -> Option<CpuList> {
+        CpuList::of(self.0.difference(&others.0).copied())
+    }
+
+    /// `count` of them, one of each core before a second one of any: hardware threads of one core share it, and two
+    /// of them are less than two CPUs. All of them if there are not more.
+    pub fn spread(&self, count: usize) -> CpuList {
+        self.spread_over(count, |cpu| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+            CpuList::parse(&std::fs::read_to_string(path).ok()?)
+        })
+    }
+
+    fn spread_over(&self, count: usize, siblings: impl Fn(usize) -> Option<CpuList>) -> CpuList {
+        // How many of its core come before it.
+        let rank = |cpu: usize| {
+            siblings(cpu)
+                .map_or(0, |core| core.iter().filter(|&other| other < cpu && self.0.contains(&other)).count())
+        };
+        let mut order: Vec<(usize, usize)> = self.0.iter().map(|&cpu| (rank(cpu), cpu)).collect();
+        order.sort_unstable();
+        let chosen: BTreeSet<usize> = order.into_iter().take(count.max(1)).map(|(_, cpu)| cpu).collect();
+        CpuList(chosen)
+    }
+}
+
+impl fmt::Display for CpuList {
+    /// `0-3,8`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.iter().copied().peekable();
+        let mut first_part = true;
+        while let Some(first) = rest.next() {
+            let mut last = first;
+            while let Some(next) = rest.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            if !std::mem::take(&mut first_part) {
+                f.write_str(",")?;
+            }
+            if first == last { write!(f, "{first}")? } else { write!(f, "{first}-{last}")? }
+        }
+        Ok(())
+    }
+}
+
+/// Does this in a thread that may run on these CPUs only: a process that is started there inherits that. The
+/// calling thread keeps its own.
+///
+/// # Errors
+/// No thread, or none of the CPUs may be used.
+pub fn on<T: Send>(cpus: &CpuList, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(cpu));
+    std::thread::scope(|scope| {
+        let pinned =
+            std::thread::Builder::new().name("lp-start".to_owned()).spawn_scoped(scope, move || {
+                sched_setaffinity(None, &set)?;
+                work()
+            })?;
+        pinned.join().unwrap_or_else(|_| Err(io::Error::other("the starting thread failed")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> CpuList {
+        CpuList::parse(text).expect(text)
+    }
+
+    #[test]
+    fn lists_come_back_as_the_kernel_writes_them() {
+        for text in ["0", "0-3", "0,2", "0-1,4-6,9"] {
+            assert_eq!(list(text).to_string(), text);
+        }
+        assert_eq!(list("3,1,2,0-1\n").to_string(), "0-3");
+        for wrong in ["", "a", "1-", "3-1", "-1", "0,,1", "0-99999999", "18446744073709551616"] {
+            assert_eq!(CpuList::parse(wrong), None, "{wrong}");
+        }
+        assert_eq!(list("0-3").without(&list("1")).expect("some").to_string(), "0,2-3");
+        assert_eq!(list("1").without(&list("0-3")), None);
+    }
+
+    #[test]
+    fn cores_come_before_their_second_threads() {
+        // CPUs 0 and 1 are one core, 2 and 3 another one, 4 stands alone.
+        let siblings = |cpu: usize| CpuList::parse(["0-1", "0-1", "2-3", "2-3", "4"].get(cpu)?);
+        let spread = |count| list("0-4").spread_over(count, siblings).to_string();
+        assert_eq!((spread(1), spread(2), spread(3)), ("0".into(), "0,2".into(), "0,2,4".into()));
+        assert_eq!((spread(4), spread(9)), ("0-2,4".into(), "0-4".into()));
+        // Its first thread is not ours: the second one has the core for itself.
+        assert_eq!(list("1,2,3").spread_over(2, siblings).to_string(), "1-2");
+    }
+
+    #[test]
+    fn a_child_inherits_the_cpus_and_the_caller_keeps_its_own() {
+        let before = CpuList::allowed().expect("CPUs");
+        let one = before.spread(1);
+        let out =
+            on(&one, || std::process::Command::new("cat").arg("/proc/self/status").output()).expect("cat");
+        let text = String::from_utf8(out.stdout).expect("text");
+        let line = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("a line");
+        assert_eq!(list(line), one);
+        assert_eq!(CpuList::allowed().expect("CPUs"), before);
+        assert!(on(&list("1023"), || Ok(())).is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! Predicted beside measured: pure arithmetic.
+
+use super::measure::{Measurement, Run};
+
+/// A prediction for one number of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Predicted {
+    /// How many CPUs.
+    pub cpus: u32,
+    /// Predicted time, ns.
+    pub time_ns: f64,
+    /// The same with the CPU time that this many CPUs really took ([`Row::inflation`]), ns.
+    pub inflated_ns: f64,
+}
+
+/// One number of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// How many.
+    pub cpus: u32,
+    /// Middle of the measured times, the shortest and the longest, ns.
+    pub measured_ns: [f64; 3],
+    /// Predicted time, ns.
+    pub predicted_ns: f64,
+    /// Measured time on one CPU ÷ measured time here.
+    pub measured_speedup: f64,
+    /// Predicted time on one CPU ÷ predicted time here.
+    pub predicted_speedup: f64,
+    /// |measured − predicted| ÷ measured, of the speed-ups (1999, section 5.1).
+    pub error: f64,
+    /// CPU time here ÷ CPU time on one CPU, run by run, the middle of that.
+    pub inflation: f64,
+    /// The error that is left if the prediction is given that CPU time: what is due to the simulation.
+    pub scheduling_error: f64,
+}
+
+/// All of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// In order of the CPU counts; the first is one CPU, to which the others are compared.
+    pub rows: Vec<Row>,
+    /// Middle of the errors of all rows but the first.
+    pub median_error: f64,
+    /// The largest of them.
+    pub worst_error: f64,
+}
+
+/// CPU time on each number of CPUs ÷ that on the first, in the same round: rounds of one machine that is shared
+/// with others differ more than CPU counts do.
+pub fn inflation(measured: &[Measurement]) -> Vec<f64> {
+    let Some(one) = measured.first() else { return Vec::new() };
+    measured
+        .iter()
+        .map(|here| {
+            let ratios: Vec<f64> = here
+                .runs
+                .iter()
+                .zip(&one.runs)
+                .filter(|(_, one)| !one.cpu.is_zero())
+                .map(|(here, one)| here.cpu.as_secs_f64() / one.cpu.as_secs_f64())
+                .collect();
+            middle(ratios).unwrap_or(1.0)
+        })
+        .collect()
+}
+
+/// Sets them beside each other: both lists begin with one CPU and have the same CPU counts.
+pub fn compare(measured: &[Measurement], predicted: &[Predicted]) -> Comparison {
+    let inflation = inflation(measured);
+    let times: Vec<[f64; 3]> = measured.iter().map(|here| spread(&here.runs)).collect();
+    let mut rows = Vec::new();
+    for (((here, time), inflation), guess) in measured.iter().zip(&times).zip(inflation).zip(predicted) {
+        let (Some(first), Some(one)) = (times.first(), predicted.first()) else { break };
+        let measured_speedup = first[0] / time[0];
+        let predicted_speedup = one.time_ns / guess.time_ns;
+        let error = |speedup: f64| (measured_speedup - speedup).abs() / measured_speedup;
+        rows.push(Row {
+            cpus: here.cpus,
+            measured_ns: *time,
+            predicted_ns: guess.time_ns,
+            measured_speedup,
+            predicted_speedup,
+            error: error(predicted_speedup),
+            inflation,
+            scheduling_error: error(one.time_ns / guess.inflated_ns),
+        });
+    }
+    let errors: Vec<f64> = rows.iter().skip(1).map(|row| row.error).collect();
+    Comparison {
+        worst_error: errors.iter().copied().fold(0.0, f64::max),
+        median_error: middle(errors).unwrap_or(0.0),
+        rows,
+    }
+}
+
+/// Share of the CPUs' time that others took during the measurement: beside them no figure is worth much.
+pub fn taken_by_others(measured: &[Measurement]) -> f64 {
+    let runs = measured.iter().flat_map(|here| here.runs.iter().map(move |run| (here.cpus, run)));
+    let (mut others, mut all) = (0.0, 0.0);
+    for (cpus, run) in runs {
+        others += run.others.as_secs_f64();
+        all += run.wall.as_secs_f64() * f64::from(cpus);
+    }
+    if all > 0.0 { others / all } else { 0.0 }
+}
+
+/// Middle, shortest and longest wall time, ns.
+fn spread(runs: &[Run]) -> [f64; 3] {
+    let times: Vec<f64> = runs.iter().map(|run| run.wall.as_secs_f64() * 1e9).collect();
+    let shortest = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let longest = times.iter().copied().fold(0.0, f64::max);
+    [middle(times).unwrap_or(0.0), shortest, longest]
+}
+
+/// The median.
+pub fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    if values.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = *values.get(values.len() / 2 - 1)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn measurement(cpus: u32, runs: &[(u64, u64)]) -> Measurement {
+        let run = |&(wall, cpu): &(u64, u64)| Run {
+            wall: Duration::from_millis(wall),
+            cpu: Duration::from_millis(cpu),
+            others: Duration::from_millis(10),
+        };
+        Measurement { cpus, runs: runs.iter().map(run).collect() }
+    }
+
+    #[test]
+    fn errors_are_relative_to_the_measured_speedup_of_the_middle_run() {
+        // Speed-up 100/50 = 2; predicted 1.9, so 5 %. One run of each is an outlier.
+        let measured = [
+            measurement(1, &[(100, 100), (400, 100), (99, 100)]),
+            measurement(2, &[(50, 100), (49, 110), (300, 120)]),
+        ];
+        let predicted = [
+            Predicted { cpus: 1, time_ns: 190.0, inflated_ns: 190.0 },
+            Predicted { cpus: 2, time_ns: 100.0, inflated_ns: 110.0 },
+        ];
+        let comparison = compare(&measured, &predicted);
+        let row = comparison.rows[1];
+        assert_eq!(row.measured_ns, [50e6, 49e6, 300e6]);
+        assert!((row.measured_speedup - 2.0).abs() < 1e-12 && (row.predicted_speedup - 1.9).abs() < 1e-12);
+        assert!((row.error - 0.05).abs() < 1e-12, "{row:?}");
+        // Run by run 1.0, 1.1, 1.2.
+        assert!((row.inflation - 1.1).abs() < 1e-12);
+        assert!((row.scheduling_error - (2.0 - 190.0 / 110.0) / 2.0).abs() < 1e-12, "{row:?}");
+        assert_eq!((comparison.median_error, comparison.worst_error), (row.error, row.error));
+        assert_eq!(comparison.rows[0].error, 0.0);
+    }
+
+    #[test]
+    fn what_others_take_is_a_share_of_all_cpus() {
+        // 10 ms of each run; 100 ms on one CPU, 50 ms on each of two.
+        let measured = [measurement(1, &[(100, 90)]), measurement(2, &[(50, 90)])];
+        assert!((taken_by_others(&measured) - 0.1).abs() < 1e-12);
+        assert_eq!(taken_by_others(&[]), 0.0);
+    }
+
+    #[test]
+    fn the_middle_of_an_even_number_lies_between() {
+        assert_eq!(middle(vec![4.0, 1.0, 3.0, 2.0]), Some(2.5));
+        assert_eq!(middle(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(middle(Vec::new()), None);
+    }
+}

@@ -1,0 +1,146 @@
+//! The CPU time of a program, by function: how much there is, and a program with more or less of it.
+
+use super::{FunctionRef, Operation, Program};
+use crate::time::Ticks;
+
+/// CPU time by the function on top of the stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ComputeTimes {
+    /// In the order of [`Program::functions`].
+    pub functions: Vec<Ticks>,
+    /// In no function.
+    pub elsewhere: Ticks,
+}
+
+/// One factor for each function's CPU time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComputeFactors {
+    /// In the order of [`Program::functions`]; 1 for those that are missing.
+    pub functions: Vec<f64>,
+    /// For what is in no function.
+    pub elsewhere: f64,
+}
+
+impl ComputeTimes {
+    /// All of it.
+    pub fn total(&self) -> Ticks {
+        self.functions.iter().fold(self.elsewhere, |sum, time| Ticks(sum.0.saturating_add(time.0)))
+    }
+}
+
+impl Program {
+    /// How much each function computes, in all threads, itself.
+    pub fn compute_times(&self) -> ComputeTimes {
+        let mut times = ComputeTimes { functions: vec![Ticks(0); self.functions.len()], elsewhere: Ticks(0) };
+        for thread in &self.threads {
+            let mut stack = Vec::new();
+            for &operation in &thread.operations {
+                if let Some((function, length)) = computed(&mut stack, operation) {
+                    let place = function
+                        .and_then(|function| times.functions.get_mut(function.0 as usize))
+                        .unwrap_or(&mut times.elsewhere);
+                    place.0 = place.0.saturating_add(length.0);
+                }
+            }
+        }
+        times
+    }
+
+    /// The same program with longer or shorter computing: what waits keep their lengths. A factor that is no
+    /// positive number counts as 1; lengths stop at what a program may hold ([`Ticks::MAX_TOTAL`]).
+    pub fn with_compute(mut self, factors: &ComputeFactors) -> Program {
+        let mut left = Ticks::MAX_TOTAL;
+        for thread in &mut self.threads {
+            let mut stack = Vec::new();
+            for operation in &mut thread.operations {
+                let function = computed(&mut stack, *operation).and_then(|(function, _)| function);
+                let factor = match function {
+                    Some(function) => factors.functions.get(function.0 as usize).copied().unwrap_or(1.0),
+                    None => factors.elsewhere,
+                };
+                match operation {
+                    Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => {
+                        *length = Ticks(scaled(length.0, factor).min(left));
+                        left -= length.0;
+                    }
+                    Operation::Io(_, length) | Operation::Sleep(length) => {
+                        length.0 = length.0.min(left);
+                        left -= length.0;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self
+    }
+}
+
+/// The function that computes in an operation, and how long; follows the stack.
+fn computed(stack: &mut Vec<FunctionRef>, operation: Operation) -> Option<(Option<FunctionRef>, Ticks)> {
+    match operation {
+        Operation::Call(function) => {
+            stack.push(function);
+            None
+        }
+        Operation::Return => {
+            stack.pop();
+            None
+        }
+        Operation::Exec(length) | Operation::Once(_, length) => Some((stack.last().copied(), length)),
+        Operation::ExecIn(function, length) => Some((Some(function), length)),
+        _ => None,
+    }
+}
+
+fn scaled(length: u64, factor: f64) -> u64 {
+    if !factor.is_finite() || factor <= 0.0 || factor == 1.0 {
+        return length;
+    }
+    // Lengths stay below 2⁶³, so that the rounding of their conversion is a few ticks (picoseconds).
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive; the cast saturates"
+    )]
+    let scaled = (length as f64 * factor).round() as u64;
+    scaled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = r#"{"format":"longpole-program","version":1,"threads":[
+        {"name":"T1","ops":[["exec",10],["call","f"],["exec",100],["call","g"],["exec",5],["ret"],["exec",1],["ret"],["io",7,"disk"]]},
+        {"name":"T2","ops":[["exec","g",20],["exec",4],["once","o",3]]}]}"#;
+
+    fn program() -> Program {
+        crate::program::json::read(PROGRAM).expect("a program")
+    }
+
+    #[test]
+    fn compute_belongs_to_the_function_on_top() {
+        let times = program().compute_times();
+        let ns = |number: u64| Ticks(number * Ticks::PER_NS);
+        assert_eq!(times.functions, [ns(101), ns(25)]);
+        assert_eq!((times.elsewhere, times.total()), (ns(17), ns(143)));
+    }
+
+    #[test]
+    fn scaling_changes_one_functions_compute_and_no_wait() {
+        let factors = ComputeFactors { functions: vec![2.0, 0.5], elsewhere: 1.0 };
+        let scaled = program().with_compute(&factors);
+        let ns = |number: u64| Ticks(number * Ticks::PER_NS);
+        assert_eq!(scaled.compute_times().functions, [ns(202), Ticks(ns(25).0 / 2)]);
+        assert_eq!(scaled.compute_times().elsewhere, ns(17));
+        assert_eq!(scaled.check(), Ok(()));
+        let same = ComputeFactors { functions: vec![f64::NAN, -1.0], elsewhere: 0.0 };
+        assert_eq!(program().with_compute(&same), program());
+    }
+
+    #[test]
+    fn a_huge_factor_stays_within_what_a_program_may_hold() {
+        let factors = ComputeFactors { functions: vec![1e300, 1e300], elsewhere: 1e300 };
+        assert_eq!(program().with_compute(&factors).check(), Ok(()));
+    }
+}

@@ -1,0 +1,80 @@
+//! `longpole validate`: what it runs, and that its figures are those of what it ran.
+
+use longpole_tests::{Longpole, skip_unless_built, skip_unless_live, workload};
+use serde_json::Value;
+
+fn validation(arguments: &[&str]) -> Value {
+    let text = Longpole::with(["validate", "--json"].iter().chain(arguments)).ok().stdout;
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn number(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or_else(|| panic!("no {name} in {row}"))
+}
+
+#[test]
+fn the_table_holds_what_was_measured_and_what_follows_from_it() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let program = program.to_str().expect("a path");
+    let document = validation(&["--runs", "3", "--cpus", "1", "--", program, "20"]);
+    assert_eq!(document["schema"], "longpole-validate/1");
+    assert_eq!((document["runs"].as_u64(), document["recorded_cpus"].as_u64()), (Some(3), Some(1)));
+    let rows = document["results"].as_array().expect("rows");
+    assert_eq!(rows.len(), 1, "one number of CPUs was asked for");
+    let row = &rows[0];
+    let measured = ["measured_low_ns", "measured_ns", "measured_high_ns"].map(|name| number(row, name));
+    assert!(measured[0] > 0.0 && measured.is_sorted(), "{measured:?}");
+    assert_eq!((number(row, "measured_speedup"), number(row, "error")), (1.0, 0.0));
+    // One CPU executes all there is: the prediction is the recorded CPU time, and that is what was measured, up to what
+    // a busy machine adds to either.
+    let ratio = number(row, "predicted_ns") / measured[0];
+    assert!((0.3..3.0).contains(&ratio), "predicted and measured differ {ratio} times");
+}
+
+#[test]
+fn two_cpus_beside_one_and_the_exit_code_of_an_error_too_large() {
+    skip_unless_live!();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("SKIP two_cpus_beside_one_and_the_exit_code_of_an_error_too_large: one CPU only");
+        return;
+    }
+    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let program = program.to_str().expect("a path");
+    let limit = ["--runs", "3", "--cpus", "2", "--max-error", "0%", "--", program, "20"];
+    let ended = Longpole::with(["validate", "--json"].iter().chain(&limit)).run();
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let row = &document["results"][1];
+    assert_eq!(row["cpus"], 2);
+    let (real, predicted) = (number(row, "measured_speedup"), number(row, "predicted_speedup"));
+    let error = number(row, "error");
+    assert!((error - (real - predicted).abs() / real).abs() < 1e-9, "{row}");
+    assert_eq!(ended.code, Some(if error > 0.0 { 3 } else { 0 }), "{}", ended.stderr);
+    // Two CPUs cannot more than double it.
+    assert!((0.99..=2.01).contains(&predicted), "{row}");
+}
+
+#[test]
+fn each_number_of_cpus_has_its_own_command_and_recording() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let script = format!("echo {{cpus}} >> {}", log.display());
+    let two = std::thread::available_parallelism().map_or(1, usize::from).min(2);
+    let cpus = if two == 2 { "1,2" } else { "1" };
+    validation(&["--runs", "2", "--cpus", cpus, "--", "sh", "-c", &script]);
+    let ran = std::fs::read_to_string(&log).expect("the command has run");
+    for count in 1..=two {
+        let times = ran.lines().filter(|line| *line == count.to_string()).count();
+        assert_eq!(times, 3, "recorded once and measured twice with {count}: {ran}");
+    }
+}
+
+#[test]
+fn a_command_that_fails_says_nothing_about_speed() {
+    skip_unless_live!();
+    let ended = Longpole::with(["validate", "--runs", "1", "--", "false"]).run();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("failed while it was recorded"), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+}
