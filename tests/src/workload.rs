@@ -115,6 +115,7 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
         Some("cpp") => ("c++", &C_FLAGS),
         _ => ("cc", &C_FLAGS),
     };
+    let flags: Vec<&str> = flags.iter().copied().chain(own_flags(text)).collect();
     let key = fnv(&format!("{compiler} {flags:?} {text}"));
     let program = cache()?.join(format!("{key:016x}")).join(name);
     if !program.exists() {
@@ -122,11 +123,17 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
             let mut command = Command::new(compiler);
             // rust-toolchain.toml decides about rustc by the folder it is called in.
             command.current_dir(env!("CARGO_MANIFEST_DIR"));
-            command.args(flags).arg(source).arg("-o").arg(temporary);
+            command.args(&flags).arg(source).arg("-o").arg(temporary);
             command
         })?;
     }
     Ok(program)
+}
+
+/// What a source asks the compiler for in its first comment: `flags: -fopenmp`.
+fn own_flags(text: &str) -> Vec<&str> {
+    let comment = text.split("*/").next().unwrap_or_default();
+    comment.split_once("flags:").map_or_else(Vec::new, |(_, flags)| flags.split_whitespace().collect())
 }
 
 /// Makes a file under another name and moves it into place, so that tests running side by side see all of it or
@@ -179,6 +186,12 @@ mod tests {
         let text = many_functions(13);
         assert_eq!(text.matches("void function_").count(), 13);
         assert!(text.contains("\nfunction_12,\n") && !text.contains("function_13"));
+    }
+
+    #[test]
+    fn a_source_asks_for_flags_in_its_first_comment() {
+        assert_eq!(own_flags("/* A loop.\n   flags: -fopenmp -O3 */\nint flags: 3;"), ["-fopenmp", "-O3"]);
+        assert!(own_flags("/* None. */ /* flags: -x */").is_empty());
     }
 
     #[test]

@@ -33,6 +33,17 @@ says! {
     churn_ends: "churn.c" ["53", "4"] => "53 threads\n";
     a_thread_replaces_the_program: "exec_thread.c" [] => "60 calls after exec\n";
     a_convoy_arrives: "convoy.c" ["11", "2", "1000"] => "0x";
+    the_largest_are_found: "nlargest.c" ["3", "7"] => "100 largest of 70000: ";
+    bills_are_written: "billing.c" ["10000"] => "6 packets through 8 threads\n";
+    bills_go_through_sockets_and_files: "billing_io.c" ["2", "100", "1"] => "4 chunks through 8 threads, 5 requests\n";
+    a_watchdog_watches: "watchdog.c" ["1"] => "12 units of work, watched 5 times\n";
+    weights_of_both_figures: "weights.c" ["8", "1000"] => "figure 8\n";
+    tables_are_read: "readers.c" ["3", "40", "100"] => "3 threads, 40 rounds\n";
+    phases_follow_each_other: "phases.c" ["3", "7", "100"] => "3 threads, 7 phases\n";
+    a_pool_answers: "pool.c" ["3", "30", "100"] => "30 tasks, ";
+    work_is_stolen: "stealing.c" ["3", "100000", "1000"] => "100000 units\n";
+    loops_are_shared: "openmp.c" ["2", "10", "100"] => "2 rounds\n";
+    locks_spin: "spinblock.c" ["3", "50", "100"] => "3 threads, 50 rounds\n";
     children_end: "family.c" ["2"] => "2 children\n";
 }
 
