@@ -1,10 +1,29 @@
 /* The parallel quick sort of Broberg, Lundberg and Grahn 2001, section 4.1: threads are created as long as a part
    holds more than `threshold` integers; below it the recursion stays in one thread.
-   usage: quicksort [rounds 1000] [size 2000000] [threshold 100000] */
+   usage: quicksort [rounds 1000] [size 2000000] [threshold 100000] [percent more work in ParallelQuickSort 0]
+   [in RecursiveQuickSort 0]; 25 percent more, then none, is an optimization by 20 percent. */
 #include "common.h"
+#include <time.h>
 
 static int *data;
-static long threshold;
+static long threshold, more_parallel, more_recursive;
+static volatile uint64_t sink;
+
+static inline int64_t cpu_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* So many percent more than what this thread has computed since then. */
+static inline void compute_more(long percent, int64_t since)
+{
+    int64_t end = cpu_time();
+    end += (end - since) * percent / 100;
+    while (cpu_time() < end)
+        sink = burn(1000, 7);
+}
 
 struct range {
     long left, right;
@@ -46,9 +65,12 @@ static NAMED void RecursiveQuickSort(long left, long right)
 {
     if (left >= right)
         return;
+    int64_t start = more_recursive > 0 ? cpu_time() : 0;
     long left_end, right_start = partition(left, right, &left_end);
     SortRange(left, left_end);
     SortRange(right_start, right);
+    if (more_recursive > 0)
+        compute_more(more_recursive, start);
 }
 
 static NAMED void *ParallelQuickSort(void *argument)
@@ -57,7 +79,10 @@ static NAMED void *ParallelQuickSort(void *argument)
     long left = range->left, right = range->right, left_end;
     if (left >= right)
         return NULL;
+    int64_t start = more_parallel > 0 ? cpu_time() : 0;
     long right_start = partition(left, right, &left_end);
+    if (more_parallel > 0)
+        compute_more(more_parallel, start);
     if (right - left > threshold) {
         struct range halves[2] = {{left, left_end}, {right_start, right}};
         pthread_t threads[2];
@@ -77,6 +102,8 @@ int main(int argc, char **argv)
     long rounds = argument(argc, argv, 1, 1000);
     long size = argument(argc, argv, 2, 2000000);
     threshold = argument(argc, argv, 3, 100000);
+    more_parallel = argument(argc, argv, 4, 0);
+    more_recursive = argument(argc, argv, 5, 0);
     int *random = malloc(sizeof(int) * (size_t)(size + 1));
     data = malloc(sizeof(int) * (size_t)(size + 1));
     if (data == NULL || random == NULL)

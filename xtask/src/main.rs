@@ -7,10 +7,13 @@ mod demo;
 mod ebpf;
 mod libtest;
 mod linker;
+mod page;
 mod preload;
+mod sample;
 mod test;
 mod tidy;
 mod toolchain;
+mod validate;
 mod workspace;
 
 use std::process::ExitCode;
@@ -41,6 +44,8 @@ enum Task {
     Demo,
     /// Measures speed and overhead, updates BENCHMARKS.md
     Bench(bench::Options),
+    /// Compares predictions with real runs, updates VALIDATION.md
+    Validate(validate::Options),
     /// The rules for source files that no lint knows
     Tidy,
 }
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         Task::LiveTest => test::run(&test::Options::live()),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Validate(options) => validate::run(&options),
         Task::Tidy => tidy::run(),
     };
     result.unwrap_or_else(|error| {

@@ -3,8 +3,6 @@
 mod attach;
 mod handover;
 mod interpose;
-mod page;
-mod sample;
 mod weights;
 
 use std::path::PathBuf;
@@ -15,6 +13,8 @@ use anyhow::{Result, bail};
 use crate::build;
 use crate::command;
 use crate::ebpf::{self, Object};
+use crate::page::{self, Page};
+use crate::sample;
 use crate::workspace::Workspace;
 
 /// What to measure.
@@ -44,7 +44,7 @@ enum Which {
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let wanted = |which| options.only.is_none_or(|only| only == which);
-    let mut page = page::Page::read(&workspace)?;
+    let mut page = Page::read(&workspace, &page::BENCHMARKS)?;
     if wanted(Which::Weights) {
         page.put("weights", &weights::measure(&workspace)?)?;
     }
@@ -64,7 +64,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// A release binary that can record here.
-fn recorder(workspace: &Workspace) -> Result<PathBuf> {
+///
+/// # Errors
+/// It does not compile, or nothing can be recorded here.
+pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
     let object = ebpf::provide(workspace)?;
     let longpole = build::release(workspace, &object)?;
     if let Object::Unavailable(reason) = object {
@@ -85,10 +88,14 @@ fn engine_example(workspace: &Workspace, name: &str) -> Result<PathBuf> {
 }
 
 /// A scratch folder under target, removed at the end.
-struct Scratch(PathBuf);
+pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    fn new(workspace: &Workspace, name: &str) -> Result<Self> {
+    /// A new one.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new(workspace: &Workspace, name: &str) -> Result<Self> {
         let folder = workspace.target.join("bench").join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         Ok(Self(folder))

@@ -1,4 +1,4 @@
-//! BENCHMARKS.md: one section for each measurement, replaced when it is measured again; the rest is left alone.
+//! BENCHMARKS.md and VALIDATION.md: one section for each measurement, replaced when it is measured again; the rest is left alone.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,8 +8,26 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-const HEAD: &str = "# Benchmarks\n\nMeasured by `./x bench`, which replaces the sections below. Medians, with the \
-smallest and largest\nmeasurement in brackets; what is compared was run in alternation on the same machine.\n";
+/// A page and what stands on top of it.
+pub struct Kind {
+    file: &'static str,
+    head: &'static str,
+}
+
+/// Speed and overhead.
+pub const BENCHMARKS: Kind = Kind {
+    file: "BENCHMARKS.md",
+    head: "# Benchmarks\n\nMeasured by `./x bench`, which replaces the sections below. Medians, with the smallest and \
+largest\nmeasurement in brackets; what is compared was run in alternation on the same machine.\n",
+};
+
+/// Predictions beside real runs.
+pub const VALIDATION: Kind = Kind {
+    file: "VALIDATION.md",
+    head: "# Validation\n\nPredicted beside measured, by `./x validate`, which replaces the sections below. Speed-ups are \
+relative to one CPU.\nThe error is |measured − predicted| ÷ measured, as in the paper of 1999, section 5.1; measured is \
+the middle of\nseveral runs, all numbers of CPUs in alternation.\n",
+};
 
 /// The page, written after every section so that a later failure loses nothing.
 pub struct Page {
@@ -23,11 +41,11 @@ impl Page {
     ///
     /// # Errors
     /// It exists but cannot be read.
-    pub fn read(workspace: &Workspace) -> Result<Self> {
-        let path = workspace.root.join("BENCHMARKS.md");
+    pub fn read(workspace: &Workspace, kind: &Kind) -> Result<Self> {
+        let path = workspace.root.join(kind.file);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEAD.into(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => kind.head.into(),
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
         Ok(Self { path, text, machine: machine() })

@@ -1,0 +1,170 @@
+//! The three programs of the 2001 paper, section 4: which function dominates on how many CPUs, and what optimizing each
+//! by a fifth really gains, beside what the recording says.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use longpole_tests::{Report, run, workload};
+
+use crate::bench::Scratch;
+use crate::sample::Sample;
+use crate::workspace::Workspace;
+
+/// By how much a function is made faster.
+const FASTER: f64 = 0.2;
+
+struct Subject {
+    source: &'static str,
+    title: &'static str,
+    /// Arguments of the program as it is recorded.
+    plain: &'static [&'static str],
+    /// Each function, and the arguments with which it takes four fifths of that.
+    functions: &'static [(&'static str, &'static [&'static str])],
+}
+
+const SUBJECTS: [Subject; 3] = [
+    Subject {
+        source: "quicksort.c",
+        title: "Parallel quick sort (4.1; the paper's crossover lies between 5 and 6)",
+        plain: &["3", "2000000", "100000", "25", "25"],
+        functions: &[
+            ("RecursiveQuickSort", &["3", "2000000", "100000", "25", "0"]),
+            ("ParallelQuickSort", &["3", "2000000", "100000", "0", "25"]),
+        ],
+    },
+    Subject {
+        source: "nlargest.c",
+        title: "The n largest h(x) (4.2; between 4 and 5)",
+        plain: &["8", "900", "100", "100"],
+        functions: &[("f", &["8", "900", "80", "100"]), ("g", &["8", "900", "100", "80"])],
+    },
+    Subject {
+        source: "billing.c",
+        title: "Billing gateway without I/O (4.3; Writer and Sorter between 2 and 3, Reader and Writer between 3 and 4)",
+        plain: &["20000000", "100", "100", "100"],
+        functions: &[
+            ("Reader", &["20000000", "80", "100", "100"]),
+            ("Sorter", &["20000000", "100", "80", "100"]),
+            ("Writer", &["20000000", "100", "100", "80"]),
+        ],
+    },
+];
+
+/// All three.
+///
+/// # Errors
+/// A program or longpole fails.
+pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<String> {
+    let scratch = Scratch::new(workspace, "effects")?;
+    let mut text = format!(
+        "## The three programs of the 2001 paper\n\nRecorded on one CPU. Each function's own time on the extended \
+         critical path in percent of the predicted time, on 1 to 8\nCPUs; the one that dominates stands out. Below, what \
+         the run really gains when that function takes a fifth less, on the\nCPUs there are ({runs} runs each, in \
+         alternation), beside a fifth of that percentage.\n"
+    );
+    for subject in &SUBJECTS {
+        eprintln!("{}", subject.title);
+        let program = match workload::build(subject.source) {
+            Ok(program) => program,
+            Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
+        };
+        let file = scratch.0.join("effects.lp");
+        let report = recorded(longpole, &program, subject.plain, &file)?;
+        dominance(&mut text, subject, &report)?;
+        gains(&mut text, subject, &report, &program, runs)?;
+    }
+    Ok(text)
+}
+
+fn recorded(longpole: &Path, program: &Path, arguments: &[&str], file: &Path) -> Result<Report> {
+    let mut record = Command::new(longpole);
+    record
+        .args(["record", "--cpu-list", "0", "--force", "-o"])
+        .arg(file)
+        .arg("--")
+        .arg(program)
+        .args(arguments);
+    let ended = run(&mut record, Duration::from_secs(600))?;
+    if ended.code != Some(0) {
+        bail!("longpole record failed: {}", ended.stderr.trim());
+    }
+    let mut report = Command::new(longpole);
+    report.args(["report", "--json", "--cpus", "1-8"]).arg(file);
+    let ended = run(&mut report, Duration::from_secs(600))?;
+    if ended.code != Some(0) {
+        bail!("longpole report failed: {}", ended.stderr.trim());
+    }
+    Ok(Report::parse(&ended.stdout))
+}
+
+/// A function's own share of the predicted time.
+fn share(report: &Report, cpus: u32, function: &str) -> f64 {
+    let answer = report.at(cpus);
+    answer.function(function, "tet_ns").unwrap_or(0.0) / answer.time_ns()
+}
+
+fn dominance(text: &mut String, subject: &Subject, report: &Report) -> Result<()> {
+    write!(text, "\n### {}\n\n| function |", subject.title)?;
+    (1..=8).try_for_each(|cpus| write!(text, " {cpus} |"))?;
+    write!(text, "\n|---|{}\n", "---|".repeat(8))?;
+    for (function, _) in subject.functions {
+        write!(text, "| {function} |")?;
+        for cpus in 1..=8 {
+            let own = share(report, cpus, function);
+            let first = subject.functions.iter().all(|(other, _)| share(report, cpus, other) <= own);
+            let mark = if first { "**" } else { "" };
+            write!(text, " {mark}{:.1}{mark} |", own * 100.0)?;
+        }
+        text.push('\n');
+    }
+    Ok(())
+}
+
+fn gains(text: &mut String, subject: &Subject, report: &Report, program: &Path, runs: usize) -> Result<()> {
+    let machine = u32::try_from(std::thread::available_parallelism().map_or(1, usize::from)).unwrap_or(1);
+    let counts: Vec<u32> = (1..=machine.min(8)).collect();
+    // For each number of CPUs: the plain program, then each function made faster.
+    let mut times = vec![vec![Sample::default(); 1 + subject.functions.len()]; counts.len()];
+    for turn in 0..runs {
+        for (place, &cpus) in counts.iter().enumerate() {
+            let mut order: Vec<usize> = (0..=subject.functions.len()).collect();
+            order.rotate_left(turn % (subject.functions.len() + 1));
+            for variant in order {
+                let arguments = match variant.checked_sub(1).and_then(|at| subject.functions.get(at)) {
+                    Some((_, arguments)) => arguments,
+                    None => subject.plain,
+                };
+                times[place][variant].push(once(program, arguments, cpus)?);
+            }
+        }
+    }
+    text.push_str("\n| a fifth less in | CPUs | predicted gain | measured gain |\n|---|---|---|---|\n");
+    for (at, (function, _)) in subject.functions.iter().enumerate() {
+        for (place, &cpus) in counts.iter().enumerate() {
+            let plain = times[place][0].median();
+            writeln!(
+                text,
+                "| {function} | {cpus} | {:.1} % | {:.1} % |",
+                FASTER * share(report, cpus, function) * 100.0,
+                (plain - times[place][at + 1].median()) / plain * 100.0
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Wall time of one run on the first CPUs, in seconds.
+fn once(program: &Path, arguments: &[&str], cpus: u32) -> Result<f64> {
+    let list = format!("0-{}", cpus.saturating_sub(1));
+    let mut command = Command::new("taskset");
+    command.args(["-c", &list]).arg(program).args(arguments);
+    let began = Instant::now();
+    let ended = run(&mut command, Duration::from_secs(300)).context("taskset")?;
+    if ended.code != Some(0) {
+        bail!("{} failed: {}", program.display(), ended.stderr.trim());
+    }
+    Ok(began.elapsed().as_secs_f64())
+}
