@@ -19,6 +19,11 @@ pub enum Problem {
 const C_FLAGS: [&str; 5] = ["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls", "-w"];
 const RUST_FLAGS: [&str; 4] = ["--edition=2024", "-O", "-g", "-Cforce-frame-pointers=no"];
 
+/// The file of a workload.
+pub fn source(name: &str) -> PathBuf {
+    sources().join(name)
+}
+
 /// The workload from this file of tests/workloads (`quicksort.c`, `exceptions.cpp`, `unwind.rs`), with debug
 /// information.
 ///

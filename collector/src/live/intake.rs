@@ -2,6 +2,7 @@
 //! and released as batches.
 
 use super::message::{ChangeKind, ProcessChange};
+use super::naming::{Ask, Seen};
 use super::{Drained, EventSource};
 use engine::event::{LossCounts, Merger, Note};
 use probe_abi::Record;
@@ -27,6 +28,8 @@ pub struct Intake {
     events: u64,
     loss: LossCounts,
     changes: Vec<ProcessChange>,
+    /// Addresses to be named, if anybody can.
+    seen: Option<Seen>,
 }
 
 impl Intake {
@@ -38,6 +41,7 @@ impl Intake {
             events: 0,
             loss: LossCounts::default(),
             changes: Vec::new(),
+            seen: source.is_live().then(Seen::default),
         }
     }
 
@@ -46,6 +50,9 @@ impl Intake {
         let drained = source.drain(&mut |ring, bytes| match Record::decode(bytes) {
             Ok(record) => {
                 self.changes.extend(process_change(&record));
+                if let Some(seen) = &mut self.seen {
+                    seen.record(&record);
+                }
                 self.merger.push(ring, record);
             }
             Err(_) => self.undecodable += 1,
@@ -64,6 +71,11 @@ impl Intake {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_by_key(|change| change.time_ns);
         changes
+    }
+
+    /// Addresses that are new since the last call.
+    pub fn take_asks(&mut self) -> Vec<Ask> {
+        self.seen.as_mut().map(Seen::take).unwrap_or_default()
     }
 
     /// What may leave now.

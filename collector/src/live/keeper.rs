@@ -75,6 +75,10 @@ fn keep(writer: &mut Writer, item: &Feed, flushed: &mut Instant) -> std::io::Res
         Feed::Functions(functions) => {
             writer.facts(&Facts { functions: functions.clone(), ..Facts::default() })?;
         }
+        Feed::Addresses(addresses) if addresses.is_empty() => {}
+        Feed::Addresses(addresses) => {
+            writer.facts(&Facts { addresses: addresses.clone(), ..Facts::default() })?;
+        }
         Feed::End(end) => return Ok(Some(end.clone())),
     }
     Ok(None)

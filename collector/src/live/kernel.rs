@@ -32,6 +32,10 @@ impl EventSource for Kernel {
         self.capture.ring_count() + self.interposed.as_ref().map_or(0, Interposed::ring_count)
     }
 
+    fn is_live(&self) -> bool {
+        true
+    }
+
     fn first_number(&self) -> Option<u32> {
         // The counters are made with the capture.
         Some(0)

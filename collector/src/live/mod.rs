@@ -26,6 +26,7 @@ mod kernel;
 mod keyboard;
 mod locks;
 mod message;
+mod naming;
 mod parts;
 mod pump;
 mod record;

@@ -3,9 +3,12 @@
 
 use super::intake::{Batch, Intake};
 use super::message::{Chosen, Message, NewFunctions, Unprobed};
+use super::naming::Namer;
 use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
-use engine::event::{FunctionFact, GapReason, LossCounts, Note, NoteKind, ThreadFact, WindowEnd};
+use engine::event::{
+    AddressFact, FunctionFact, GapReason, LossCounts, Note, NoteKind, ThreadFact, WindowEnd,
+};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -28,6 +31,8 @@ pub enum Feed {
     Batch(Batch),
     /// More functions have probes from now on.
     Functions(Vec<FunctionFact>),
+    /// More addresses have names.
+    Addresses(Vec<AddressFact>),
     /// Nothing more comes.
     End(WindowEnd),
 }
@@ -51,8 +56,12 @@ pub fn run(
     news: &UnboundedSender<Message>,
     end_threads: EndThreads,
 ) {
-    let mut pump =
-        Pump { intake: Intake::new(&*source), counted: None, interval: SHORTEST.min(source.longest_pause()) };
+    let mut pump = Pump {
+        intake: Intake::new(&*source),
+        namer: namer(&*source, news),
+        counted: None,
+        interval: SHORTEST.min(source.longest_pause()),
+    };
     let mut alive = Vec::new();
     while let Some(turn) = pump.turn(&mut *source, feed, news) {
         if turn == Turn::Ended {
@@ -79,6 +88,7 @@ pub fn run(
 
 struct Pump {
     intake: Intake,
+    namer: Option<Namer>,
     counted: Option<Instant>,
     interval: Duration,
 }
@@ -104,6 +114,14 @@ impl Pump {
         let drained = self.intake.drain(source);
         for change in self.intake.take_process_changes() {
             news.send(Message::Process(change)).ok()?;
+        }
+        let asks = self.intake.take_asks();
+        if let Some(namer) = &self.namer {
+            namer.ask(asks);
+            let names = namer.take();
+            if !names.is_empty() {
+                feed.send(Feed::Addresses(names)).ok()?;
+            }
         }
         let batch = self.intake.release(source);
         hand_on(batch, feed, news)?;
@@ -161,11 +179,20 @@ impl Pump {
         let loss = self.count(&mut *source, news);
         // Whoever does not listen any more has its own reason; detaching goes on.
         if hand_on(batch, feed, news).is_some() {
+            if let Some(namer) = self.namer {
+                namer.ask(self.intake.take_asks());
+                let _ = feed.send(Feed::Addresses(namer.finish()));
+            }
             let pending = source.take_pending();
             let _ = feed.send(Feed::End(WindowEnd { end_ns, threads, loss, pending }));
         }
         source.stop();
     }
+}
+
+fn namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Option<Namer> {
+    let started = source.is_live().then(|| Namer::start(news.clone()))?;
+    started.inspect_err(|error| tracing::warn!("locks are called by their addresses: {error}")).ok()
 }
 
 /// From ten milliseconds, or a quarter of what is too long for the source, to that: shorter while much comes, so that rings do not fill; longer while little does.

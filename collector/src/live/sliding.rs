@@ -44,6 +44,7 @@ impl Sliding {
                 self.report_if_due(batch.complete_to_ns, batch.loss);
             }
             Feed::Functions(functions) => self.stretch.add_functions(functions),
+            Feed::Addresses(addresses) => self.stretch.add_addresses(addresses),
             Feed::End(end) => {
                 if !skip_last.load(Ordering::Relaxed) {
                     self.hand_over(end.clone());

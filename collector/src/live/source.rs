@@ -10,6 +10,11 @@ pub trait EventSource: Send {
     /// Number of rings; [`EventSource::drain`] names them `0..rings()`.
     fn rings(&self) -> usize;
 
+    /// Whether the processes in the records live on this machine now: they can be asked what lies at their addresses.
+    fn is_live(&self) -> bool {
+        false
+    }
+
     /// The number that every CPU's records start with, if that is known.
     fn first_number(&self) -> Option<u32> {
         None

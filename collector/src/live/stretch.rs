@@ -1,7 +1,7 @@
 //! The last stretch of a live recording, bounded in time and in records.
 
 use super::intake::Batch;
-use engine::event::{Facts, FunctionFact, LossCounts, Recording, Window, WindowEnd};
+use engine::event::{AddressFact, Facts, FunctionFact, LossCounts, Recording, Window, WindowEnd};
 use std::collections::VecDeque;
 
 /// A stretch that holds as many records as it may gives up one in so many, the oldest: moving its start on record
@@ -66,6 +66,11 @@ impl Stretch {
                 None => known.push(function.clone()),
             }
         }
+    }
+
+    /// More addresses have names; each comes once.
+    pub fn add_addresses(&mut self, addresses: &[AddressFact]) {
+        self.window.facts_mut().addresses.extend_from_slice(addresses);
     }
 
     /// The stretch as a recording that ends here; what happened later is not in it. Losses are those inside.

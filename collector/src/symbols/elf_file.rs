@@ -46,6 +46,8 @@ pub struct Segment {
     pub offset: u64,
     /// Bytes that come from the file.
     pub file_size: u64,
+    /// Bytes in memory: those from the file, then zeros.
+    pub memory_size: u64,
     /// Whether it holds instructions.
     pub executable: bool,
 }
@@ -239,6 +241,7 @@ impl ElfFile {
                     address: header.p_vaddr(endian),
                     offset: header.p_offset(endian),
                     file_size: header.p_filesz(endian),
+                    memory_size: header.p_memsz(endian),
                     executable: header.p_flags(endian).0 & object::elf::PF_X.0 != 0,
                 });
             } else if kind == object::elf::PT_NOTE {

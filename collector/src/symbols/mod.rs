@@ -21,11 +21,13 @@ mod landing_pads;
 mod left_out;
 mod name;
 mod origin;
+mod placed;
 mod probeable;
 mod resolve;
 mod rust_v0;
 mod unsure;
 mod unwind;
+mod variables;
 
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
@@ -35,8 +37,10 @@ pub use exits::{Analysis, Exits, analyse};
 pub use functions::{Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, unnamed};
 pub use left_out::LeftOut;
 pub use name::{MAX_NAME_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within};
+pub use placed::{CallPlace, Placed};
 pub use resolve::{
     Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
 };
 pub use unsure::UnsureReason;
 pub use unwind::{LandingPads, UnwindFacts, UnwindTables};
+pub use variables::Variables;

@@ -56,6 +56,15 @@ impl Module {
 
 /// The executable files of a process: the program first, then libraries by address.
 pub fn modules(process: &Process) -> Result<Vec<Module>, TargetError> {
+    let mut modules = mapped(process)?;
+    for module in &mut modules {
+        module.build_id = ElfFile::open(&module.open_path).ok().and_then(|elf| elf.build_id);
+    }
+    Ok(modules)
+}
+
+/// As [`modules`] without their build-ids: no file is opened.
+pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
     let text = process.folder().text("maps")?;
     let main_path = std::fs::read_link(process.open_path()).map(|path| safe(&path.to_string_lossy())).ok();
     let main_inode = std::fs::metadata(process.open_path()).map(|metadata| metadata.ino()).ok();
@@ -66,7 +75,6 @@ pub fn modules(process: &Process) -> Result<Vec<Module>, TargetError> {
         let has_main_path = main_path.as_ref() == Some(&safe(&unescaped(&raw_path)));
         module.is_main = main_inode == Some(module.inode) && has_main_path;
         module.open_path = open_path(process, &module, &raw_path);
-        module.build_id = ElfFile::open(&module.open_path).ok().and_then(|elf| elf.build_id);
         modules.push(module);
     }
     modules.sort_by_key(|module| !module.is_main);

@@ -1,0 +1,12 @@
+//! Names for addresses in the records: synchronization objects, and the calls that used them. They are found while the
+//! processes are there, because nobody can ask later, and stored as facts.
+//!
+//! `seen` notices addresses that are new, `spaces` knows what each process has mapped, `namer` is the thread that puts
+//! names to them.
+
+mod namer;
+mod seen;
+mod spaces;
+
+pub use namer::Namer;
+pub use seen::{Ask, Seen};

@@ -1,0 +1,161 @@
+//! The thread that puts names to addresses. Where an address lies is found at once, since its process may end; names
+//! are read later and together, since that may take its time.
+
+use super::seen::{Ask, Place};
+use super::spaces::{Binary, Spaces, Spot};
+use crate::live::message::Message;
+use crate::live::parts;
+use engine::event::AddressFact;
+use std::io;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Before names are read: more may come that are read with them.
+const GATHER: Duration = Duration::from_millis(200);
+/// Reading names takes at most one part in so many of the time.
+const SHARE: u32 = 20;
+/// Code that nothing is known of is new: a library. Data is mostly on the heap.
+const CODE_AGAIN: Duration = Duration::from_millis(20);
+const DATA_AGAIN: Duration = Duration::from_secs(1);
+/// How long the end may wait for the last names.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// The other end of the thread.
+#[derive(Debug)]
+pub struct Namer {
+    asks: Option<Sender<Vec<Ask>>>,
+    names: Receiver<Vec<AddressFact>>,
+}
+
+impl Namer {
+    /// Starts the thread.
+    pub fn start(news: UnboundedSender<Message>) -> io::Result<Namer> {
+        let (asks, inbox) = channel();
+        let (outbox, names) = channel();
+        parts::spawn("names", news, (), move || run(&inbox, &outbox))?;
+        Ok(Namer { asks: Some(asks), names })
+    }
+
+    /// Hands over what is to be found out.
+    pub fn ask(&self, asks: Vec<Ask>) {
+        if let Some(sender) = self.asks.as_ref().filter(|_| !asks.is_empty()) {
+            // If the thread is gone it has said why.
+            let _ = sender.send(asks);
+        }
+    }
+
+    /// What has been found since the last call.
+    pub fn take(&self) -> Vec<AddressFact> {
+        self.names.try_iter().flatten().collect()
+    }
+
+    /// The rest. Waits for it, but not for ever.
+    pub fn finish(mut self) -> Vec<AddressFact> {
+        self.asks = None;
+        let until = Instant::now() + LAST_WAIT;
+        let mut rest = Vec::new();
+        loop {
+            match self.names.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(names) => rest.extend(names),
+                Err(RecvTimeoutError::Disconnected) => return rest,
+                Err(RecvTimeoutError::Timeout) => {
+                    tracing::warn!(
+                        "reading symbols takes too long: some locks are called by their addresses"
+                    );
+                    return rest;
+                }
+            }
+        }
+    }
+}
+
+/// An address whose place is known and whose name is not.
+struct Open {
+    pid: u32,
+    since_ns: u64,
+    address: u64,
+    place: Place,
+    spot: Spot,
+}
+
+fn run(inbox: &Receiver<Vec<Ask>>, outbox: &Sender<Vec<AddressFact>>) {
+    let mut spaces = Spaces::default();
+    let mut open: Vec<Open> = Vec::new();
+    let mut not_before = Instant::now();
+    loop {
+        let received = if open.is_empty() {
+            inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            inbox.recv_timeout(not_before.saturating_duration_since(Instant::now()))
+        };
+        match received {
+            Ok(asks) => {
+                if open.is_empty() {
+                    not_before = not_before.max(Instant::now() + GATHER);
+                }
+                open.extend(asks.into_iter().filter_map(|ask| place(&mut spaces, ask)));
+            }
+            Err(over) => {
+                let began = Instant::now();
+                let facts = name(std::mem::take(&mut open));
+                let took = began.elapsed();
+                not_before = Instant::now() + took.saturating_mul(SHARE);
+                let sent = facts.is_empty() || outbox.send(facts).is_ok();
+                if over == RecvTimeoutError::Disconnected || !sent {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn place(spaces: &mut Spaces, ask: Ask) -> Option<Open> {
+    match ask {
+        Ask::Program { pid, since_ns, like } => {
+            spaces.begin(pid, since_ns, like);
+            None
+        }
+        Ask::Address { pid, since_ns, address, place } => {
+            let again = if place == Place::Return { CODE_AGAIN } else { DATA_AGAIN };
+            let spot = spaces.find(pid, since_ns, address, again)?;
+            Some(Open { pid, since_ns, address, place, spot })
+        }
+    }
+}
+
+/// Names of all of them, binary by binary. What has none is left out.
+fn name(open: Vec<Open>) -> Vec<AddressFact> {
+    let mut groups: Vec<(Binary, Vec<Open>)> = Vec::new();
+    for open in open {
+        match groups.iter_mut().find(|(binary, _)| Rc::ptr_eq(binary, &open.spot.binary)) {
+            Some((_, group)) => group.push(open),
+            None => groups.push((Rc::clone(&open.spot.binary), vec![open])),
+        }
+    }
+    let mut facts = Vec::new();
+    for (binary, group) in groups {
+        let module = group.first().map(|open| open.spot.module.clone()).unwrap_or_default();
+        if let Err(error) = binary.borrow_mut().read(&module) {
+            tracing::debug!("no names of {module}: {error}");
+            continue;
+        }
+        let placed = binary.borrow();
+        let (calls, objects): (Vec<Open>, Vec<Open>) =
+            group.into_iter().partition(|open| open.place == Place::Return);
+        let fact = |open: &Open, name, location| AddressFact {
+            pid: open.pid,
+            address: open.address,
+            since_ns: open.since_ns,
+            name,
+            location,
+        };
+        facts.extend(objects.iter().map(|open| fact(open, placed.variable(open.spot.linked), None)));
+        let returns: Vec<u64> = calls.iter().map(|open| open.spot.linked).collect();
+        let found = if returns.is_empty() { Vec::new() } else { placed.calls(&returns) };
+        facts.extend(calls.iter().zip(found).map(|(open, call)| fact(open, call.function, call.location)));
+    }
+    facts.retain(|fact| fact.name.is_some() || fact.location.is_some());
+    facts
+}

@@ -1,0 +1,194 @@
+//! Which addresses of which program have been seen: each is asked about once.
+
+use engine::event::awaited_futex;
+use probe_abi::{Call, Record, SyncOperation};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Most addresses asked about in one recording: a program may have locks without end on its heap.
+const MOST: usize = 1 << 16;
+/// Entries of the table in front: a power of two. Mostly the same few addresses come again and again.
+const FRONT: usize = 1 << 12;
+
+/// Something to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// A process runs a program from now on.
+    Program {
+        /// Its pid.
+        pid: u32,
+        /// Since when (`CLOCK_MONOTONIC` nanoseconds).
+        since_ns: u64,
+        /// It was forked from this process and has what that one had.
+        like: Option<u32>,
+    },
+    /// What lies at an address.
+    Address {
+        /// Of this process.
+        pid: u32,
+        /// When the process began to run its present program, 0 if before the recording.
+        since_ns: u64,
+        /// The address.
+        address: u64,
+        /// What is looked for there.
+        place: Place,
+    },
+}
+
+/// See [`Ask::Address`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A variable.
+    Object,
+    /// The call that returns there.
+    Return,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Seen {
+    /// The key of the address that each entry last held.
+    front: Vec<(u32, u64)>,
+    known: FxHashSet<(u32, u64, u64)>,
+    /// Since when each process runs what it runs, where records told.
+    since: FxHashMap<u32, u64>,
+    asks: Vec<Ask>,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen {
+            front: vec![(0, 0); FRONT],
+            known: FxHashSet::default(),
+            since: FxHashMap::default(),
+            asks: Vec::new(),
+        }
+    }
+}
+
+impl Seen {
+    /// Looks at a record.
+    pub fn record(&mut self, record: &Record) {
+        match record {
+            Record::Operation(operation) => {
+                let (pid, time_ns) = (operation.header.pid, operation.header.time_ns);
+                let Some(kind) = SyncOperation::from_number(operation.operation) else { return };
+                if kind as u16 >= SyncOperation::ThreadCreate as u16 {
+                    return;
+                }
+                self.address(pid, time_ns, operation.object, Place::Object);
+                self.address(pid, time_ns, operation.caller, Place::Return);
+                if matches!(kind, SyncOperation::ConditionWait | SyncOperation::ConditionTimedWait) {
+                    self.address(pid, time_ns, operation.second, Place::Object);
+                }
+            }
+            Record::Switch(switch) => self.call(switch.header.pid, switch.header.time_ns, switch.prev_call),
+            Record::Waking(waking) => self.call(waking.wakee_pid, waking.header.time_ns, waking.wakee_call),
+            Record::Fork(fork) if fork.child_pid != fork.header.pid => {
+                self.program(fork.child_pid, fork.header.time_ns, Some(fork.header.pid));
+            }
+            Record::Exec(exec) => self.program(exec.header.pid, exec.header.time_ns, None),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, pid: u32, time_ns: u64, call: Call) {
+        if let Some(futex) = awaited_futex(call) {
+            self.address(pid, time_ns, futex.word, Place::Object);
+        }
+    }
+
+    fn program(&mut self, pid: u32, since_ns: u64, like: Option<u32>) {
+        self.since.insert(pid, since_ns);
+        self.front.fill((0, 0));
+        // Of what ran there before nothing can be found out any more.
+        self.asks.retain(|ask| !matches!(ask, Ask::Address { pid: other, .. } if *other == pid));
+        self.asks.push(Ask::Program { pid, since_ns, like });
+    }
+
+    fn address(&mut self, pid: u32, time_ns: u64, address: u64, place: Place) {
+        if address == 0 || pid == 0 {
+            return;
+        }
+        let hash = (address >> 2) ^ (address >> 14) ^ u64::from(pid);
+        let Some(entry) = self.front.get_mut(hash as usize % FRONT) else { return };
+        if *entry == (pid, address) {
+            return;
+        }
+        *entry = (pid, address);
+        let since_ns = self.since.get(&pid).copied().unwrap_or(0);
+        // Places of calls are few; they are still asked about when there is no room for objects.
+        let room = if place == Place::Return { 2 * MOST } else { MOST };
+        // One of the program before, which came late.
+        if time_ns < since_ns || self.known.len() >= room || !self.known.insert((pid, since_ns, address)) {
+            return;
+        }
+        self.asks.push(Ask::Address { pid, since_ns, address, place });
+    }
+
+    /// What is new since the last call, in order.
+    pub fn take(&mut self) -> Vec<Ask> {
+        std::mem::take(&mut self.asks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe_abi::{Exec, Header, Kind, Operation};
+
+    fn header(kind: Kind, time_ns: u64) -> Header {
+        Header { time_ns, sequence: 0, cpu: 0, kind: kind as u8, context: 0, tid: 7, pid: 7 }
+    }
+
+    fn lock(time_ns: u64, object: u64, caller: u64) -> Record {
+        Record::Operation(Operation {
+            header: header(Kind::Operation, time_ns),
+            began_ns: time_ns,
+            object,
+            second: 0x99,
+            caller,
+            operation: SyncOperation::MutexLock as u16,
+            flags: 0,
+            outcome: 0,
+        })
+    }
+
+    fn exec(time_ns: u64) -> Record {
+        Record::Exec(Exec { header: header(Kind::Exec, time_ns), old_tid: 7, reserved: 0, comm: [0; 16] })
+    }
+
+    #[test]
+    fn an_address_is_asked_about_once_for_each_program() {
+        let mut seen = Seen::default();
+        let address = |since_ns, address, place| Ask::Address { pid: 7, since_ns, address, place };
+        seen.record(&lock(10, 0x40, 0x1000));
+        seen.record(&lock(11, 0x40, 0x1000));
+        seen.record(&lock(12, 0x80, 0x1000));
+        assert_eq!(
+            seen.take(),
+            [
+                address(0, 0x40, Place::Object),
+                address(0, 0x1000, Place::Return),
+                address(0, 0x80, Place::Object)
+            ]
+        );
+        seen.record(&lock(13, 0xc0, 0));
+        seen.record(&exec(20));
+        seen.record(&lock(19, 0x100, 0x1000));
+        seen.record(&lock(21, 0x40, 0));
+        assert_eq!(
+            seen.take(),
+            [Ask::Program { pid: 7, since_ns: 20, like: None }, address(20, 0x40, Place::Object)],
+            "what the program before used cannot be found out any more"
+        );
+    }
+
+    #[test]
+    fn a_program_with_locks_without_end_is_not_followed_for_ever() {
+        let mut seen = Seen::default();
+        for number in 0..2 * MOST as u64 {
+            seen.record(&lock(10, 0x1000 + 64 * number, 0));
+        }
+        assert_eq!(seen.take().len(), MOST);
+    }
+}

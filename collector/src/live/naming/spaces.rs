@@ -1,0 +1,177 @@
+//! What each process has mapped, and where in which binary an address lies.
+
+use crate::symbols::Placed;
+use crate::target::{Module, Process, mapped};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Most processes remembered.
+const MOST_PROCESSES: usize = 4096;
+/// Most binaries kept open.
+const MOST_BINARIES: usize = 256;
+
+/// A binary with its symbols, shared by all processes that run it.
+pub type Binary = Rc<RefCell<Placed>>;
+
+/// Which file it is: device, inode, size, time of the last change.
+type FileKey = (u64, u64, u64, i64, i64);
+
+/// An address as its binary counts.
+#[derive(Clone)]
+pub struct Spot {
+    /// The binary.
+    pub binary: Binary,
+    /// What people call it.
+    pub module: String,
+    /// The address as linked.
+    pub linked: u64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Spaces {
+    binaries: HashMap<FileKey, Option<Binary>>,
+    processes: HashMap<u32, Space>,
+}
+
+/// What one process has mapped.
+#[derive(Clone, Default)]
+struct Space {
+    /// When it began to run its program.
+    since_ns: u64,
+    modules: Rc<[Module]>,
+    /// Binaries by the modules' order, once they were needed.
+    opened: HashMap<usize, Option<Binary>>,
+    read: Option<Instant>,
+}
+
+impl Spaces {
+    /// A process runs a program from now on; `like` another one, if it was forked.
+    pub fn begin(&mut self, pid: u32, since_ns: u64, like: Option<u32>) {
+        if self.processes.len() >= MOST_PROCESSES {
+            self.processes.clear();
+        }
+        let space = match like.and_then(|parent| self.processes.get(&parent)) {
+            Some(parent) => Space { since_ns, ..parent.clone() },
+            None => {
+                Space { since_ns, modules: modules(pid), opened: HashMap::new(), read: Some(Instant::now()) }
+            }
+        };
+        self.processes.insert(pid, space);
+    }
+
+    /// Where an address lies. If nothing that is known lies there, the process is looked at again, at most every so
+    /// often: it may have loaded a library.
+    pub fn find(&mut self, pid: u32, since_ns: u64, address: u64, again_after: Duration) -> Option<Spot> {
+        if self.processes.get(&pid).is_none_or(|space| space.since_ns != since_ns) {
+            self.begin(pid, since_ns, None);
+        }
+        if let Some(spot) = self.look(pid, address) {
+            return Some(spot);
+        }
+        let space = self.processes.get_mut(&pid)?;
+        if space.read.is_some_and(|read| read.elapsed() < again_after) {
+            return None;
+        }
+        let now = modules(pid);
+        space.read = Some(Instant::now());
+        // One that is gone has nothing mapped: what was known stays. The same program still has its main binary.
+        let main = |modules: &[Module]| {
+            modules.iter().find(|module| module.is_main).map(|main| (main.device, main.inode))
+        };
+        if now.is_empty() || (!space.modules.is_empty() && main(&now) != main(&space.modules)) {
+            return None;
+        }
+        space.modules = now;
+        space.opened.clear();
+        self.look(pid, address)
+    }
+
+    fn look(&mut self, pid: u32, address: u64) -> Option<Spot> {
+        let Spaces { binaries, processes } = self;
+        let space = processes.get_mut(&pid)?;
+        let modules = Rc::clone(&space.modules);
+        // Data lies behind the code of its binary: the nearest one below is most likely.
+        let mut near: Vec<usize> = (0..modules.len()).collect();
+        near.retain(|&index| {
+            modules[index].ranges.first().is_some_and(|range| range.start <= address.saturating_add(1 << 32))
+        });
+        near.sort_by_key(|&index| {
+            let start = modules[index].ranges.first().map_or(0, |range| range.start);
+            (start > address, address.abs_diff(start))
+        });
+        near.into_iter().take(8).find_map(|index| {
+            let module = modules.get(index)?;
+            let opened = space.opened.entry(index).or_insert_with(|| open(binaries, module));
+            let binary = opened.as_ref()?;
+            let range = module.ranges.first()?;
+            let placed = binary.borrow();
+            let linked = address.wrapping_sub(placed.bias(range.start, range.file_offset)?);
+            placed.holds(linked).then(|| Spot {
+                binary: Rc::clone(binary),
+                module: module.name().to_owned(),
+                linked,
+            })
+        })
+    }
+}
+
+fn modules(pid: u32) -> Rc<[Module]> {
+    Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default().into()
+}
+
+fn open(binaries: &mut HashMap<FileKey, Option<Binary>>, module: &Module) -> Option<Binary> {
+    let found = std::fs::metadata(&module.open_path).ok()?;
+    let key = (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec());
+    if let Some(binary) = binaries.get(&key) {
+        return binary.clone();
+    }
+    if binaries.len() >= MOST_BINARIES {
+        return None;
+    }
+    let binary = Placed::open(&module.open_path).ok().map(|placed| Rc::new(RefCell::new(placed)));
+    binaries.insert(key, binary.clone());
+    binary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process cannot be its own target: a child is looked at.
+    #[test]
+    fn a_child_has_its_program_and_its_libraries() {
+        let sleep = ["/bin/sleep", "/usr/bin/sleep"].iter().find(|path| std::path::Path::new(path).exists());
+        let Some(sleep) = sleep else {
+            println!("SKIP a_child_has_its_program_and_its_libraries: no sleep");
+            return;
+        };
+        let mut child = std::process::Command::new(sleep).arg("100").spawn().expect("started");
+        let pid = child.id();
+        let code = loop {
+            let all = modules(pid);
+            let libc = all.iter().find(|module| module.name().starts_with("libc"));
+            if let Some(range) = libc.and_then(|libc| libc.ranges.first()) {
+                break range.start;
+            }
+            std::thread::yield_now();
+        };
+        let mut spaces = Spaces::default();
+        let found = spaces.find(pid, 0, code, Duration::ZERO);
+        let stack = spaces.find(pid, 0, 0x7fff_ffff_f000, Duration::ZERO);
+        let forked = {
+            spaces.begin(1, 50, Some(pid));
+            spaces.find(1, 50, code, Duration::from_secs(100))
+        };
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        let gone = spaces.find(pid, 0, code, Duration::ZERO);
+        for spot in [found, forked, gone] {
+            assert!(spot.is_some_and(|spot| spot.module.starts_with("libc")));
+        }
+        assert!(stack.is_none());
+    }
+}

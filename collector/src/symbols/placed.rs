@@ -1,0 +1,152 @@
+//! A binary at the place where a process has it: what lies at addresses of that process.
+
+use super::elf_file::ElfFile;
+use super::error::SymbolError;
+use super::functions::ModuleFunctions;
+use super::resolve::{Frame, Location, Place, locate};
+use super::variables::Variables;
+use std::path::Path;
+
+/// The symbols of one binary. The file stays open: its process may end before it is looked into.
+#[derive(Debug)]
+pub struct Placed {
+    elf: ElfFile,
+    symbols: Option<(ModuleFunctions, Variables)>,
+}
+
+/// What is known of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallPlace {
+    /// The function that called, if it has a name.
+    pub function: Option<String>,
+    /// `file:line` of the call.
+    pub location: Option<String>,
+}
+
+impl Placed {
+    /// Opens a binary; its symbols are read when they are first asked for.
+    pub fn open(path: &Path) -> Result<Placed, SymbolError> {
+        Ok(Placed { elf: ElfFile::open(path)?, symbols: None })
+    }
+
+    /// How far from its linked address everything lies, in a process that has mapped `file_offset` at `start`, where
+    /// instructions are. Wraps around.
+    pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let segment = self.elf.segments.iter().filter(|segment| segment.executable).find(|segment| {
+            let first = segment.offset - segment.offset % PAGE;
+            let end = segment.offset.saturating_add(segment.file_size);
+            (first..end.max(first.saturating_add(1))).contains(&file_offset)
+        })?;
+        // Modulo the page both are the same: the kernel maps nothing else.
+        let linked = segment.address.wrapping_add(file_offset.wrapping_sub(segment.offset));
+        Some(start.wrapping_sub(linked))
+    }
+
+    /// Whether a linked address lies in what the binary has in memory.
+    pub fn holds(&self, linked: u64) -> bool {
+        let inside = |from: u64, size: u64| linked.checked_sub(from).is_some_and(|at| at < size);
+        self.elf.segments.iter().any(|segment| inside(segment.address, segment.memory_size))
+    }
+
+    /// Reads what has not been read yet.
+    pub fn read(&mut self, name: &str) -> Result<(), SymbolError> {
+        if self.symbols.is_none() {
+            let file = self
+                .elf
+                .file()
+                .try_clone()
+                .map_err(|source| SymbolError::Open { path: self.elf.path().to_owned(), source })?;
+            let mut module = ModuleFunctions::read(ElfFile::from_file(file, self.elf.path())?)?;
+            module.rename(name);
+            let variables = Variables::read(module.elf(), module.debug())?;
+            self.symbols = Some((module, variables));
+        }
+        Ok(())
+    }
+
+    /// The variable at a linked address.
+    pub fn variable(&self, linked: u64) -> Option<String> {
+        self.symbols.as_ref()?.1.at(linked)
+    }
+
+    /// Where calls were made that return to these linked addresses, in the same order. Lines of the standard library's
+    /// headers are not the program's: the line that got there by inlining is told instead, or none.
+    pub fn calls(&self, returns: &[u64]) -> Vec<CallPlace> {
+        let Some((module, _)) = &self.symbols else { return vec![CallPlace::default(); returns.len()] };
+        let places: Vec<Place> =
+            returns.iter().map(|linked| Place::Address(linked.wrapping_sub(1))).collect();
+        locate(module, &places).locations.iter().map(call_place).collect()
+    }
+}
+
+fn call_place(location: &Location) -> CallPlace {
+    let frames = location.frames.as_deref().unwrap_or_default();
+    let own = frames.iter().find(|frame| !is_standard(frame));
+    if own.is_none() && !frames.is_empty() {
+        return CallPlace::default();
+    }
+    let function = own.and_then(|frame| frame.function.clone());
+    let named = function.or_else(|| location.symbol.as_ref().ok().map(|hit| hit.name.clone()));
+    let line = own.and_then(|frame| Some(format!("{}:{}", frame.file.as_deref()?, frame.line?)));
+    CallPlace { function: named, location: line }
+}
+
+fn is_standard(frame: &Frame) -> bool {
+    frame.file.as_deref().is_some_and(|file| {
+        ["/usr/include/", "/usr/lib/", "/rustc/"].iter().any(|start| file.starts_with(start))
+            || file.contains("/include/c++/")
+            || file.contains("/lib/rustlib/src/")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_standard_headers_are_not_the_programs() {
+        let frame = |file: &str, function: &str| Frame {
+            function: Some(function.into()),
+            file: Some(file.into()),
+            line: Some(7),
+            column: None,
+        };
+        let place = |frames: Vec<Frame>| {
+            call_place(&Location {
+                name: "f".into(),
+                symbol: Err(super::super::Reason::NoSymbols),
+                frames: Ok(frames),
+            })
+        };
+        let header = || frame("/usr/include/c++/12/bits/gthr-default.h", "__gthread_mutex_lock");
+        let own = place(vec![header(), frame("/home/me/hash.cpp", "insert")]);
+        assert_eq!(own.location.as_deref(), Some("/home/me/hash.cpp:7"));
+        assert_eq!(own.function.as_deref(), Some("insert"));
+        assert_eq!(place(vec![header()]), CallPlace::default());
+    }
+
+    #[test]
+    fn this_test_is_placed_where_it_runs() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let here = this_test_is_placed_where_it_runs as fn() as usize as u64;
+        let exe = std::fs::read_link("/proc/self/exe").expect("link");
+        let mut placed = Placed::open(Path::new("/proc/self/exe")).expect("this test");
+        placed.read("test").expect("symbols");
+        let line = maps
+            .lines()
+            .find(|line| line.contains(" r-xp ") && line.ends_with(exe.to_str().expect("UTF-8")))
+            .expect("code");
+        let number = |text: &str| u64::from_str_radix(text, 16).expect("number");
+        let (start, _) = line.split_once('-').expect("range");
+        let offset = line.split_ascii_whitespace().nth(2).expect("offset");
+        let bias = placed.bias(number(start), number(offset)).expect("a segment");
+        let linked = here.wrapping_sub(bias);
+        assert!(placed.holds(linked));
+        let calls = placed.calls(&[linked + 1]);
+        let name = calls[0].function.as_deref().unwrap_or_default();
+        assert!(name.contains("this_test_is_placed_where_it_runs"), "{calls:?}");
+        assert!(!placed.holds(linked.wrapping_add(1 << 40)));
+        assert_eq!(placed.bias(0x1000, u64::MAX), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! What locks are called, of programs whose variables and lines are known.
+
+use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
+use std::collections::BTreeMap;
+
+const ROUNDS: u64 = 11;
+
+/// Name and acquisitions of each lock.
+fn locks(report: &Report) -> BTreeMap<String, u64> {
+    let rows = report.0["locks"].as_array().map_or(&[][..], Vec::as_slice);
+    let row = |row: &serde_json::Value| {
+        (row["lock"].as_str().unwrap_or_default().to_owned(), row["acquisitions"].as_u64().unwrap_or(0))
+    };
+    rows.iter().map(row).collect()
+}
+
+/// `file:line` of the line of a workload that ends in this comment.
+fn line_of(workload: &str, comment: &str) -> String {
+    let path = workload::source(workload);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let at = text.lines().position(|line| line.ends_with(comment)).unwrap_or_else(|| panic!("no {comment}"));
+    format!("{workload}:{}", at + 1)
+}
+
+/// A global, members of a global table, locks on the heap by the line that initialized or first used them, and one
+/// that lived twice at one address. The program is over and its file is gone when the report is made.
+#[test]
+fn locks_are_called_by_their_variable_or_the_line_of_their_first_use() {
+    skip_unless_live!();
+    let built = skip_unless_built!(workload::build("objects.c"));
+    let folder = tempfile::tempdir().expect("folder");
+    let program = folder.path().join("objects");
+    std::fs::copy(&built, &program).expect("copied");
+    let recorded = Recorded::good(&["--interpose", "always"], &program, &[&ROUNDS.to_string()]);
+    drop(folder);
+
+    let mut expected = BTreeMap::from([
+        ("mutex queue_lock".to_owned(), ROUNDS),
+        ("rwlock config_lock".to_owned(), ROUNDS),
+        // Each bucket has 48 bytes, and its lock stands behind 8.
+        ("mutex table+0x68".to_owned(), ROUNDS),
+        ("mutex table+0x98".to_owned(), 1),
+        ("mutex table+0x98 #2".to_owned(), 1),
+    ]);
+    let (heap, plain) = (
+        line_of("objects.c", "/* the line of the heap */"),
+        line_of("objects.c", "/* the line of the plain ones */"),
+    );
+    expected.extend((1..=8).map(|number| (format!("mutex at {heap} #{number}"), ROUNDS)));
+    expected.extend((1..=3).map(|number| (format!("mutex at {plain} #{number}"), ROUNDS)));
+    assert_eq!(locks(&recorded.report("1")), expected);
+
+    let exported = recorded.beside("program.json");
+    Longpole::with(["export", "--format", "program"]).and(&recorded.file).and("-o").and(&exported).ok();
+    assert_eq!(locks(&Longpole::report(&exported, "1")), expected);
+}
