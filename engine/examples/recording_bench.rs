@@ -79,7 +79,7 @@ fn program(rounds: u64) -> Program {
                 operations.push(Operation::Wait(ObjectId(index)));
             }
         }
-        Thread { name: format!("worker-{index}"), operations }
+        Thread { name: format!("worker-{index}"), operations, ..Thread::default() }
     });
     Program {
         threads: threads.collect(),

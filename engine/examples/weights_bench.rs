@@ -102,7 +102,7 @@ fn generate(operations: usize) -> Program {
                 steps.push(Operation::Barrier(barrier, THREADS));
             }
         }
-        Thread { name: format!("T{own}"), operations: steps }
+        Thread { name: format!("T{own}"), operations: steps, ..Thread::default() }
     });
     let threads: Vec<Thread> = threads.collect();
     Program {

@@ -1,7 +1,7 @@
 //! longpole's pure analysis. Read top to bottom, the modules are the data flow: recorded [`event`]s become a
 //! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed), its
 //! [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and a
-//! [`report`] holds the answers. [`synth`] makes programs and recordings whose answer is known.
+//! [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). [`synth`] makes programs and recordings whose answer is known.
 //!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
 //! and findings, never a panic.
@@ -10,6 +10,7 @@
 
 pub mod critical_path;
 pub mod event;
+pub mod predict;
 pub mod program;
 pub mod report;
 pub mod schedule;

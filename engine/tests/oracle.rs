@@ -93,6 +93,7 @@ fn crowd(seed: u64, lengths: Lengths) -> Program {
         crowd.threads.extend(other.threads.iter().map(|thread| Thread {
             name: format!("{part}{}", thread.name),
             operations: thread.operations.iter().map(moved).collect(),
+            ..thread.clone()
         }));
         crowd.objects.extend(other.objects.iter().map(|name| format!("{part}{name}")));
     }

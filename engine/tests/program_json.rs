@@ -82,7 +82,7 @@ fn edges_without_a_name_get_one_that_is_unlike_all_others() {
         (0..4).flat_map(|edge| [Operation::Release(EdgeId(edge)), Operation::Await(EdgeId(edge))]);
     let program = Program {
         edges: vec!["e3".to_owned()],
-        threads: vec![Thread { name: "T".to_owned(), operations: operations.collect() }],
+        threads: vec![Thread { name: "T".to_owned(), operations: operations.collect(), ..Thread::default() }],
         ..Program::default()
     };
     let back = json::read(&written(&program)).expect("a program");
@@ -92,7 +92,7 @@ fn edges_without_a_name_get_one_that_is_unlike_all_others() {
 
 #[test]
 fn what_cannot_be_written_is_an_error() {
-    let thread = |name: &str, operations| Thread { name: name.to_owned(), operations };
+    let thread = |name: &str, operations| Thread { name: name.to_owned(), operations, ..Thread::default() };
     let twice = Program { threads: vec![thread("T", vec![]), thread("T", vec![])], ..Program::default() };
     let error = json::write(&twice, std::io::sink()).expect_err("two threads with one name");
     assert_eq!(error.to_string(), "two threads of the program are called \"T\"");
@@ -336,7 +336,7 @@ fn a_program_built_by_hand_with_anything_in_it_is_analysed_or_refused() {
         Operation::Release(EdgeId(any)),
         Operation::Await(EdgeId(5)),
     ] {
-        let thread = Thread { name: "T".to_owned(), operations: vec![operation] };
+        let thread = Thread { name: "T".to_owned(), operations: vec![operation], ..Thread::default() };
         let program = Program { objects: vec!["o".to_owned()], threads: vec![thread], ..Program::default() };
         let report = report(&program, &[Cpus::ONE], Detail::Segments);
         assert_eq!(report.findings.len(), 1, "{operation:?}");
@@ -358,8 +358,8 @@ fn contradictions_of_a_program_from_a_recording_are_passed_over_with_a_finding()
         Operation::Exec(Ticks(1000)),
     ];
     let threads = vec![
-        Thread { name: "A".to_owned(), operations: steps },
-        Thread { name: "B".to_owned(), operations: vec![] },
+        Thread { name: "A".to_owned(), operations: steps, ..Thread::default() },
+        Thread { name: "B".to_owned(), operations: vec![], ..Thread::default() },
     ];
     let program = Program { objects: vec!["m".to_owned()], threads, ..Program::default() };
     let report = report(&program, &[Cpus::ONE], Detail::Functions);

@@ -77,6 +77,11 @@ impl<'a> CriticalPath<'a> {
         self.program
     }
 
+    /// Ticks during which so many threads execute on unlimited processors, by their number; spinning counts.
+    pub fn executing(&self) -> &[u64] {
+        &self.executing
+    }
+
     /// The most threads that execute at once for any length of time.
     pub fn most_executing(&self) -> usize {
         self.executing.iter().rposition(|ticks| *ticks > 0).unwrap_or(0)

@@ -1,10 +1,12 @@
 //! What every program must fulfil before it can be scheduled; guards programs from files and built in memory alike.
 
-use super::{Operation, Program, ProgramError, Thread};
+use super::{ObjectId, Operation, Program, ProgramError, Thread};
 use crate::time::Ticks;
 
 /// More operations than this are refused: points of the schedule are numbered with 32 bits.
 const MOST_OPERATIONS: usize = 1 << 31;
+
+const DEFECT: &str = "this is a defect of what built the program: please report it";
 
 impl Program {
     /// Whether all numbers refer to something, calls and returns match, and the lengths add up to at most
@@ -21,52 +23,67 @@ impl Program {
             ));
         }
         let edges = self.edges.len().max(operations);
-        let mut total: u64 = 0;
+        // What sleeps until a time ends by then, however many there are of them.
+        let mut total = self.latest();
         for thread in &self.threads {
             self.check_thread(thread, edges, &mut total)?;
         }
+        let unknown = |lock: &&ObjectId| lock.0 as usize >= self.objects.len();
+        if let Some(lock) = self.writers_first.iter().find(unknown) {
+            return Err(ProgramError::new(format!("{lock:?} refers to nothing"), DEFECT));
+        }
         Ok(())
+    }
+
+    /// Whether the operation's numbers refer to something; edges are numbered below `edges`.
+    pub(crate) fn knows(&self, operation: &Operation, edges: usize) -> bool {
+        match *operation {
+            Operation::Exec(_) | Operation::Return | Operation::Sleep(_) | Operation::SleepUntil(_) => true,
+            Operation::ExecIn(function, _) | Operation::Call(function) => {
+                (function.0 as usize) < self.functions.len()
+            }
+            Operation::Create(other) | Operation::Join(other) => (other.0 as usize) < self.threads.len(),
+            Operation::Release(edge) | Operation::Await(edge) => (edge.0 as usize) < edges,
+            Operation::CondWait(condition, mutex) => (condition.0.max(mutex.0) as usize) < self.objects.len(),
+            Operation::Signal(object)
+            | Operation::Wait(object)
+            | Operation::Lock(object)
+            | Operation::Unlock(object)
+            | Operation::ReadLock(object)
+            | Operation::WriteLock(object)
+            | Operation::ReadWriteUnlock(object)
+            | Operation::SpinLock(object)
+            | Operation::SpinUnlock(object)
+            | Operation::Barrier(object, _)
+            | Operation::CondSignal(object)
+            | Operation::CondBroadcast(object)
+            | Operation::SemInit(object, _)
+            | Operation::SemWait(object)
+            | Operation::SemPost(object)
+            | Operation::Once(object, _)
+            | Operation::Held(object, _)
+            | Operation::Freed(object, _)
+            | Operation::Io(object, _) => (object.0 as usize) < self.objects.len(),
+        }
+    }
+
+    /// The latest time that a thread sleeps until.
+    fn latest(&self) -> u64 {
+        let operations = self.threads.iter().flat_map(|thread| &thread.operations);
+        let times = operations.filter_map(|operation| match operation {
+            Operation::SleepUntil(end) => Some(end.0),
+            _ => None,
+        });
+        times.max().unwrap_or(0)
     }
 
     fn check_thread(&self, thread: &Thread, edges: usize, total: &mut u64) -> Result<(), ProgramError> {
         let mut depth: usize = 0;
         for (index, operation) in thread.operations.iter().enumerate() {
-            let known = match *operation {
-                Operation::Exec(_) | Operation::Return | Operation::Sleep(_) => true,
-                Operation::ExecIn(function, _) | Operation::Call(function) => {
-                    (function.0 as usize) < self.functions.len()
-                }
-                Operation::Create(other) | Operation::Join(other) => (other.0 as usize) < self.threads.len(),
-                Operation::Release(edge) | Operation::Await(edge) => (edge.0 as usize) < edges,
-                Operation::CondWait(condition, mutex) => {
-                    (condition.0.max(mutex.0) as usize) < self.objects.len()
-                }
-                Operation::Signal(object)
-                | Operation::Wait(object)
-                | Operation::Lock(object)
-                | Operation::Unlock(object)
-                | Operation::ReadLock(object)
-                | Operation::WriteLock(object)
-                | Operation::ReadWriteUnlock(object)
-                | Operation::SpinLock(object)
-                | Operation::SpinUnlock(object)
-                | Operation::Barrier(object, _)
-                | Operation::CondSignal(object)
-                | Operation::CondBroadcast(object)
-                | Operation::SemInit(object, _)
-                | Operation::SemWait(object)
-                | Operation::SemPost(object)
-                | Operation::Once(object, _)
-                | Operation::Held(object, _)
-                | Operation::Freed(object, _)
-                | Operation::Io(object, _) => (object.0 as usize) < self.objects.len(),
-            };
+            let known = self.knows(operation, edges);
             if !known {
-                return Err(ProgramError::new(
-                    format!("{operation:?} refers to nothing"),
-                    "this is a defect of what built the program: please report it",
-                )
-                .at(&thread.name, index));
+                return Err(ProgramError::new(format!("{operation:?} refers to nothing"), DEFECT)
+                    .at(&thread.name, index));
             }
             match operation {
                 Operation::Call(_) => depth += 1,
@@ -75,7 +92,11 @@ impl Program {
                 }
                 _ => {}
             }
-            if let Some(length) = operation.length() {
+            let length = match operation {
+                Operation::SleepUntil(_) => Some(Ticks(0)),
+                operation => operation.length(),
+            };
+            if let Some(length) = length {
                 *total = total
                     .checked_add(length.0)
                     .filter(|sum| *sum <= Ticks::MAX_TOTAL)

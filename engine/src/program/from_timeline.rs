@@ -59,7 +59,7 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
     let names = names::threads(lived().map(|(_, thread)| thread));
     for ((index, thread), name) in lived().zip(names) {
         let operations = translator.thread(index, thread);
-        translator.program.threads.push(Thread { name, operations });
+        translator.program.threads.push(Thread { name, operations, ..Thread::default() });
     }
     let findings = findings(timeline, &translator);
     translator.program.findings.extend(findings);

@@ -7,6 +7,7 @@ mod error;
 mod from_timeline;
 mod identity;
 pub mod json;
+mod machine;
 mod names;
 mod operation;
 
@@ -14,6 +15,7 @@ pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use error::quoted;
 pub use from_timeline::from_timeline;
+pub use machine::{DeviceFact, MachineFacts};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 
 use crate::report::{Finding, Trust};
@@ -36,6 +38,10 @@ pub struct Program {
     pub findings: Vec<Finding>,
     /// CPUs of the machine that it was recorded on; `None` if that is not known, as for a hand-written one.
     pub recorded_cpus: Option<u32>,
+    /// What the recording tells about that machine; `None` for a hand-written program.
+    pub machine: Option<MachineFacts>,
+    /// Read-write locks at which waiting writers go before new and waiting readers, ascending.
+    pub writers_first: Vec<ObjectId>,
 }
 
 /// A function of a program.
@@ -56,6 +62,11 @@ pub struct Thread {
     pub name: String,
     /// What it does, in order.
     pub operations: Vec<Operation>,
+    /// Its nice value, −20 to 19.
+    pub nice: i8,
+    /// The CPUs that it may use, by their numbers from 0; empty for all. A mask that all threads share, or that was
+    /// there when the program started, belongs to the recorded machine and is left out.
+    pub cpus: Vec<u32>,
 }
 
 impl Program {

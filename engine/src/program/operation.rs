@@ -71,6 +71,8 @@ pub enum Operation {
     Io(ObjectId, Ticks),
     /// Wait for time to pass: no processor used.
     Sleep(Ticks),
+    /// Wait until this long after the start of the program, if that is yet to come: an absolute timer.
+    SleepUntil(Ticks),
     /// Source of one recorded wake edge.
     Release(EdgeId),
     /// Target of one recorded wake edge: waits until the release has happened.

@@ -1,6 +1,8 @@
 //! A thread in the simulation: where it stands, and in the middle of what.
 
 use super::PointId;
+use super::machine::Why;
+use crate::program::ObjectId;
 
 /// A moment of the schedule with what decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,4 +53,8 @@ pub(super) enum Flow {
     On,
     /// When something else has happened.
     Stop,
+    /// When it is woken: it gives its processor up.
+    Wait(Why),
+    /// When a spin lock is freed: it keeps its processor.
+    Spin(ObjectId),
 }

@@ -1,11 +1,15 @@
-//! Who acts next: threads whose timed step ends later, and those that are ready at this instant.
+//! Who acts next: threads whose timed step ends later, and those that are ready at this instant. By itself it is the
+//! machine with unlimited processors.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::machine::{Machine, Turn, Why};
+use crate::program::ObjectId;
+
 /// One rule for order: by time, and at the same time in the order of becoming due (module doc).
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub struct Agenda {
     now: u64,
     started: bool,
     sequence: u32,
@@ -28,6 +32,10 @@ impl Due {
 
     fn time(self) -> u64 {
         (self.0 >> 64) as u64
+    }
+
+    fn sequence(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     fn thread(self) -> u32 {
@@ -53,15 +61,29 @@ impl Agenda {
 
     /// The next thread to act at this instant.
     pub(super) fn next_thread(&mut self) -> Option<u32> {
-        self.drop_taken();
         // What was entered earlier for this instant comes before what became ready during it: `after` never enters
         // this instant into `later`.
-        if let Some(Reverse(due)) = self.later.peek()
-            && due.time() == self.now
-        {
-            self.top_taken = true;
-            return Some(due.thread());
+        match self.next_due() {
+            Some((thread, _)) => Some(thread),
+            None => self.next_ready(),
         }
+    }
+
+    /// The next of those entered earlier for this instant, with the number of its entry.
+    #[inline]
+    pub(super) fn next_due(&mut self) -> Option<(u32, u32)> {
+        self.drop_taken();
+        let Reverse(due) = self.later.peek()?;
+        if due.time() > self.now {
+            return None;
+        }
+        let due = *due;
+        self.top_taken = true;
+        Some((due.thread(), due.sequence()))
+    }
+
+    /// The next of those that became ready during this instant.
+    pub(super) fn next_ready(&mut self) -> Option<u32> {
         self.ready.pop_front()
     }
 
@@ -70,10 +92,13 @@ impl Agenda {
         self.ready.push_back(thread);
     }
 
-    /// The thread acts again after this time.
-    pub(super) fn after(&mut self, length: u64, thread: u32) {
+    /// The thread acts again after this time. Returns the number of the entry; none is needed for
+    /// what is due at this instant.
+    #[inline]
+    pub(super) fn after(&mut self, length: u64, thread: u32) -> Option<u32> {
         if length == 0 {
-            return self.soon(thread);
+            self.soon(thread);
+            return None;
         }
         self.sequence = self.sequence.wrapping_add(1);
         let due = Reverse(Due::new(self.now.saturating_add(length), self.sequence, thread));
@@ -81,9 +106,10 @@ impl Agenda {
             && let Some(mut top) = self.later.peek_mut()
         {
             *top = due;
-            return;
+            return Some(self.sequence);
         }
         self.later.push(due);
+        Some(self.sequence)
     }
 
     fn drop_taken(&mut self) {
@@ -91,4 +117,48 @@ impl Agenda {
             self.later.pop();
         }
     }
+}
+
+impl Machine for Agenda {
+    const DECIDES: bool = true;
+
+    fn now(&self) -> u64 {
+        self.now()
+    }
+
+    fn next_instant(&mut self) -> Option<u64> {
+        self.next_instant()
+    }
+
+    fn next_turn(&mut self) -> Option<Turn> {
+        self.next_thread().map(Turn::Act)
+    }
+
+    fn wake(&mut self, thread: u32, _by: Option<u32>) {
+        self.soon(thread);
+    }
+
+    fn compute(&mut self, thread: u32, length: u64) {
+        self.after(length, thread);
+    }
+
+    fn block(&mut self, _thread: u32, _why: Why) {}
+
+    fn expire(&mut self, thread: u32, length: u64) {
+        self.after(length, thread);
+    }
+
+    fn spin(&mut self, _thread: u32, _object: ObjectId) {}
+
+    fn is_spinning(&self, _thread: u32) -> bool {
+        true
+    }
+
+    fn retry(&mut self, thread: u32) {
+        self.soon(thread);
+    }
+
+    fn hope(&mut self, _more: bool) {}
+
+    fn end(&mut self, _thread: u32) {}
 }

@@ -1,8 +1,10 @@
 //! Barriers: the last of `count` threads to come lets all go on; what decides is the last arrival.
 
 use super::actor::{Flow, Moment};
+use super::machine::{Machine, Why};
 use super::queue::WaitQueue;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]
@@ -13,7 +15,7 @@ pub(super) struct Barrier {
     waiters: WaitQueue,
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn meet(&mut self, thread: u32, object: ObjectId, count: u32) -> Flow {
         self.arrive(thread);
         let here = self.here(thread);
@@ -28,14 +30,14 @@ impl Simulation<'_> {
         if barrier.arrived < count {
             barrier.last = Some(last);
             barrier.waiters.push(&mut self.links, thread);
-            return Flow::Stop;
+            return Flow::Wait(Why::Object(object));
         }
         barrier.arrived = 0;
         barrier.last = None;
         while let Some(waiter) = self.barriers.at(object).waiters.pop(&self.links) {
             self.actors[waiter as usize].point = last.point;
             self.go_on(waiter);
-            self.agenda.soon(waiter);
+            self.machine.wake(waiter, Some(thread));
         }
         self.actors[thread as usize].point = last.point;
         self.go_on(thread)

@@ -2,8 +2,10 @@
 //! the mutex like anyone else. A signal that finds no waiter is lost.
 
 use super::actor::{Flow, Stage};
+use super::machine::{Machine, Why};
 use super::queue::WaitQueue;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]
@@ -11,7 +13,7 @@ pub(super) struct Condition {
     waiters: WaitQueue,
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn wait_for_condition(&mut self, thread: u32, object: ObjectId, mutex: ObjectId) -> Flow {
         if self.actors[thread as usize].stage == Stage::Signalled {
             return self.lock(thread, mutex);
@@ -21,7 +23,7 @@ impl Simulation<'_> {
         self.free_mutex(thread, mutex);
         self.actors[thread as usize].stage = Stage::Unsignalled;
         self.conditions.at(object).waiters.push(&mut self.links, thread);
-        Flow::Stop
+        Flow::Wait(Why::Object(object))
     }
 
     pub(super) fn signal_condition(&mut self, thread: u32, object: ObjectId) -> Flow {
@@ -45,7 +47,7 @@ impl Simulation<'_> {
         actor.point = point;
         actor.since = here.time;
         actor.stage = Stage::Signalled;
-        self.agenda.soon(waiter);
+        self.machine.wake(waiter, Some(thread));
         true
     }
 }

@@ -1,7 +1,9 @@
 //! When nothing can happen any more and threads still wait: who waits for what.
 
 use super::actor::Stage;
+use super::machine::Machine;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::{ObjectId, Operation, quoted};
 use crate::report::Finding;
 use crate::time::Ticks;
@@ -9,25 +11,34 @@ use crate::time::Ticks;
 /// More waiting threads than this are counted, not named.
 const NAMED: usize = 8;
 
-impl Simulation<'_> {
-    /// The finding, if threads are left waiting. To be asked when nothing happens any more.
-    pub(super) fn deadlock(&self) -> Option<Finding> {
-        let stuck = || (0..self.actors.len()).filter(|thread| self.actors[*thread].stage != Stage::Ended);
-        let count = stuck().count();
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    /// Deadlocks and contradictions. To be asked when nothing happens any more.
+    pub(super) fn findings(&mut self) -> Vec<Finding> {
+        let mut findings = self.oddities.findings();
+        findings.extend(self.deadlock());
+        findings
+    }
+
+    /// The finding, if threads are left waiting.
+    fn deadlock(&mut self) -> Option<Finding> {
+        let stuck = (0..self.actors.len()).filter(|thread| self.actors[*thread].stage != Stage::Ended);
+        let stuck: Vec<usize> = stuck.collect();
+        let count = stuck.len();
         if count == 0 {
             return None;
         }
-        let mut cases: Vec<String> = stuck().take(NAMED).map(|thread| self.case(thread)).collect();
+        let mut cases: Vec<String> = stuck.into_iter().take(NAMED).map(|thread| self.case(thread)).collect();
         if count > NAMED {
             cases.push(format!("{} more threads wait", count - NAMED));
         }
-        let end = Ticks(self.agenda.now()).as_ns_f64();
+        let end = Ticks(if M::DECIDES { self.machine.now() } else { self.end.time }).as_ns_f64();
         let text =
             format!("nothing more happens after {end} ns (the result is up to there): {}", cases.join("; "));
         Some(Finding { kind: "deadlock".to_owned(), text })
     }
 
-    fn case(&self, thread: usize) -> String {
+    fn case(&mut self, thread: usize) -> String {
+        let operation = self.source.at(thread as u32, self.actors[thread].next);
         let name = &self.program.threads[thread].name;
         let actor = &self.actors[thread];
         if actor.stage == Stage::NotCreated {
@@ -35,7 +46,7 @@ impl Simulation<'_> {
         }
         let object = |object: ObjectId| quoted(&self.program.objects[object.0 as usize]);
         let held = |owner: Option<u32>| self.held_by(thread, owner);
-        let waits_for = match self.program.threads[thread].operations.get(actor.next as usize).copied() {
+        let waits_for = match operation {
             Some(Operation::Wait(semaphore)) => format!("a signal {}", object(semaphore)),
             Some(Operation::SemWait(semaphore)) => format!("semaphore {}", object(semaphore)),
             Some(Operation::Lock(mutex)) => self.mutex(thread, mutex),

@@ -1,17 +1,19 @@
 //! Thread life: a created thread starts when it is created; joining waits for the end.
 
 use super::actor::{Flow, Moment, Stage};
+use super::machine::{Machine, Why};
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ThreadId;
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn create(&mut self, thread: u32, other: ThreadId) -> Flow {
         let point = self.actors[thread as usize].point;
         let created = &mut self.actors[other.0 as usize];
         if created.stage == Stage::NotCreated {
             created.stage = Stage::Going;
             created.point = point;
-            self.agenda.soon(other.0);
+            self.machine.wake(other.0, Some(thread));
         } else {
             self.note_created_twice(thread, other);
         }
@@ -25,7 +27,7 @@ impl Simulation<'_> {
             return self.pass(thread, Some(Moment { time: joined.since, point: joined.point }));
         }
         self.joiners[other.0 as usize].push(&mut self.links, thread);
-        Flow::Stop
+        Flow::Wait(Why::Join)
     }
 
     pub(super) fn end_thread(&mut self, thread: u32) -> Flow {
@@ -34,8 +36,9 @@ impl Simulation<'_> {
         actor.stage = Stage::Ended;
         actor.since = here.time;
         while let Some(joiner) = self.joiners[thread as usize].pop(&self.links) {
-            self.grant(joiner, here);
+            self.grant(joiner, here, thread);
         }
+        self.machine.end(thread);
         Flow::Stop
     }
 }

@@ -3,8 +3,10 @@
 //! predict convoys that do not exist.
 
 use super::actor::{Flow, Moment, Stage};
+use super::machine::{Machine, Why};
 use super::queue::WaitQueue;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]
@@ -14,7 +16,7 @@ pub(super) struct Mutex {
     waiters: WaitQueue,
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn lock(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.arrive(thread);
         let mutex = self.mutexes.at(object);
@@ -24,10 +26,11 @@ impl Simulation<'_> {
             if actor.stage == Stage::Going {
                 actor.stage = Stage::Again;
             }
-            return Flow::Stop;
+            return Flow::Wait(Why::Object(object));
         }
         mutex.owner = Some(thread);
         let freed = mutex.freed;
+        self.note_taken(object);
         self.pass(thread, freed)
     }
 
@@ -46,7 +49,8 @@ impl Simulation<'_> {
         mutex.owner = None;
         mutex.freed = Some(here);
         if let Some(waiter) = mutex.waiters.pop(&self.links) {
-            self.agenda.soon(waiter);
+            self.machine.wake(waiter, Some(thread));
         }
+        self.note_given_back(object);
     }
 }

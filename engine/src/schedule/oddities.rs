@@ -1,6 +1,8 @@
 //! Contradictions inside a program that the simulation passes over: one finding for each kind, with its first case.
 
+use super::machine::Machine;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::{EdgeId, ObjectId, ThreadId, quoted};
 use crate::report::Finding;
 
@@ -46,7 +48,7 @@ impl Oddities {
     }
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn note_not_held(&mut self, thread: u32, object: ObjectId) {
         let (program, operation) = (self.program, self.actors[thread as usize].next);
         self.oddities.not_held.note(|| {

@@ -1,8 +1,10 @@
 //! `once`: the first thread to come computes, the others wait for it to finish.
 
 use super::actor::{Flow, Moment, Stage};
+use super::machine::{Machine, Why};
 use super::queue::WaitQueue;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 use crate::time::Ticks;
 
@@ -13,7 +15,7 @@ pub(super) struct OnceCell {
     waiters: WaitQueue,
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn once(&mut self, thread: u32, object: ObjectId, length: Ticks) -> Flow {
         if self.actors[thread as usize].stage == Stage::InOnce {
             return self.end_once(thread, object);
@@ -31,7 +33,7 @@ impl Simulation<'_> {
             cell.waiters.push(&mut self.links, thread);
         }
         self.skip_run(thread);
-        if done.is_some() { self.pass(thread, done) } else { Flow::Stop }
+        if done.is_some() { self.pass(thread, done) } else { Flow::Wait(Why::Object(object)) }
     }
 
     fn end_once(&mut self, thread: u32, object: ObjectId) -> Flow {
@@ -39,7 +41,7 @@ impl Simulation<'_> {
         let here = self.here(thread);
         self.onces.at(object).done = Some(here);
         while let Some(waiter) = self.onces.at(object).waiters.pop(&self.links) {
-            self.grant(waiter, here);
+            self.grant(waiter, here, thread);
         }
         self.go_on(thread)
     }

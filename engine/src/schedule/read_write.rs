@@ -1,12 +1,15 @@
 //! Read-write locks as the C library makes them by default: a reader gets in whenever no writer holds the lock, also
-//! past waiting writers; when a writer leaves, waiting readers go before waiting writers. Not handed over, as a mutex.
+//! past waiting writers; when a writer leaves, waiting readers go before waiting writers. At locks that prefer writers
+//! ([`crate::program::Program::writers_first`]) a reader waits behind waiting writers. Not handed over, as a mutex.
 //! When the lock becomes free one waiter is woken; a woken reader that gets in wakes the next waiting reader.
 
 use rustc_hash::FxHashMap;
 
 use super::actor::{Flow, Moment, Stage};
+use super::machine::{Machine, Why};
 use super::queue::WaitQueue;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]
@@ -22,22 +25,25 @@ pub(super) struct ReadWrite {
     waiting_writers: WaitQueue,
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn read_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.arrive(thread);
         let woken = self.actors[thread as usize].stage == Stage::Again;
+        let writers_first = self.prefers_writers(object);
         let lock = self.read_writes.at(object);
-        if lock.writer.is_some() {
+        let behind = writers_first && !lock.waiting_writers.is_empty() && !lock.readers.contains_key(&thread);
+        if lock.writer.is_some() || behind {
             lock.waiting_readers.push(&mut self.links, thread);
             self.actors[thread as usize].stage = Stage::Again;
-            return Flow::Stop;
+            return Flow::Wait(Why::Object(object));
         }
         let held = lock.readers.entry(thread).or_insert(0);
         *held = held.saturating_add(1);
         if woken && let Some(next) = lock.waiting_readers.pop(&self.links) {
-            self.agenda.soon(next);
+            self.machine.wake(next, Some(thread));
         }
         let written = lock.written;
+        self.note_taken(object);
         self.pass(thread, written)
     }
 
@@ -47,7 +53,7 @@ impl Simulation<'_> {
         if lock.writer.is_some() || !lock.readers.is_empty() {
             lock.waiting_writers.push(&mut self.links, thread);
             self.actors[thread as usize].stage = Stage::Again;
-            return Flow::Stop;
+            return Flow::Wait(Why::Object(object));
         }
         lock.writer = Some(thread);
         let freed = match (lock.written, lock.read) {
@@ -57,11 +63,13 @@ impl Simulation<'_> {
             (Some(written), Some(read)) => Some(if written.time > read.time { written } else { read }),
             (written, read) => written.or(read),
         };
+        self.note_taken(object);
         self.pass(thread, freed)
     }
 
     pub(super) fn read_write_unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
         let here = self.here(thread);
+        let writers_first = self.prefers_writers(object);
         let lock = self.read_writes.at(object);
         if lock.writer == Some(thread) {
             lock.writer = None;
@@ -81,12 +89,22 @@ impl Simulation<'_> {
             return self.go_on(thread);
         }
         if lock.writer.is_none() && lock.readers.is_empty() {
-            let woken =
-                lock.waiting_readers.pop(&self.links).or_else(|| lock.waiting_writers.pop(&self.links));
+            let (first, second) = if writers_first {
+                (&mut lock.waiting_writers, &mut lock.waiting_readers)
+            } else {
+                (&mut lock.waiting_readers, &mut lock.waiting_writers)
+            };
+            let woken = first.pop(&self.links).or_else(|| second.pop(&self.links));
             if let Some(waiter) = woken {
-                self.agenda.soon(waiter);
+                self.machine.wake(waiter, Some(thread));
             }
         }
+        self.note_given_back(object);
         self.go_on(thread)
+    }
+
+    fn prefers_writers(&self, object: ObjectId) -> bool {
+        let list = &self.program.writers_first;
+        !list.is_empty() && list.binary_search(&object).is_ok()
     }
 }

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 
 use super::PointId;
 use super::actor::{Flow, Moment};
+use super::machine::{Machine, Why};
 use super::queue::WaitQueue;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]
@@ -46,7 +48,7 @@ impl Semaphore {
     }
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn post(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.give(thread, object, 1);
         self.go_on(thread)
@@ -67,7 +69,7 @@ impl Simulation<'_> {
             Some(given) => self.pass(thread, given),
             None => {
                 semaphore.waiters.push(&mut self.links, thread);
-                Flow::Stop
+                Flow::Wait(Why::Object(object))
             }
         }
     }
@@ -78,7 +80,7 @@ impl Simulation<'_> {
             let Some(waiter) = self.semaphores.at(object).waiters.pop(&self.links) else {
                 return self.semaphores.at(object).add(here, count);
             };
-            self.grant(waiter, here);
+            self.grant(waiter, here, thread);
             count -= 1;
         }
     }

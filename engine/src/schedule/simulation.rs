@@ -5,44 +5,37 @@ use super::actor::{Actor, Flow, Moment, Stage};
 use super::agenda::Agenda;
 use super::barrier::Barrier;
 use super::condition::Condition;
+use super::device::Device;
+use super::machine::{Machine, Turn};
 use super::mutex::Mutex;
 use super::oddities::Oddities;
 use super::once::OnceCell;
 use super::queue::{Links, WaitQueue};
 use super::read_write::ReadWrite;
+use super::result::{Schedule, Step, Vertex};
 use super::semaphore::Semaphore;
+use super::source::{Operations, Whole};
 use super::spin::Spin;
 use super::table::Table;
-use super::wake::{Edge, edge_count};
+use super::usage::Usage;
+use super::wake::Edges;
 use super::{Forest, PointId, Runs};
-use crate::program::{Operation, Program, ProgramError, ThreadId};
-use crate::report::Finding;
+use crate::program::{ObjectId, Operation, Program, ProgramError, ThreadId};
 use crate::time::Ticks;
 
-/// A change of the number of executing threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vertex {
-    /// When.
-    pub time: Ticks,
-    /// Which thread.
-    pub thread: ThreadId,
-    /// +1: it starts to use a processor; −1: it stops.
-    pub change: i32,
-    /// What decides when: if this point came earlier, so would the vertex.
-    pub decided_by: PointId,
-}
-
-/// A program being scheduled on unlimited processors. Ask for one instant after the other with
+/// A program being scheduled, on unlimited processors if nothing else is said. Ask for one instant after the other with
 /// [`Simulation::next_instant`], or collect the vertices as an iterator.
 #[derive(Debug)]
-pub struct Simulation<'a> {
+pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
+    /// Names; the operations come from `source`.
     pub(super) program: &'a Program,
-    pub(super) agenda: Agenda,
+    pub(super) source: O,
+    pub(super) machine: M,
     pub(super) actors: Vec<Actor>,
     pub(super) links: Links,
     pub(super) forest: Forest,
     runs: Runs,
-    end: Moment,
+    pub(super) end: Moment,
     vertices: Vec<Vertex>,
     given: usize,
     pub(super) semaphores: Table<Semaphore>,
@@ -52,93 +45,34 @@ pub struct Simulation<'a> {
     pub(super) barriers: Table<Barrier>,
     pub(super) conditions: Table<Condition>,
     pub(super) onces: Table<OnceCell>,
-    pub(super) edges: Vec<Edge>,
+    pub(super) devices: Table<Device>,
+    /// How many each device serves at once, by object; 0, or beyond the end: any number.
+    pub(super) servers: Vec<u32>,
+    /// The device that serves each thread, if any of them is limited.
+    pub(super) served_by: Vec<Option<ObjectId>>,
+    pub(super) edges: Edges,
     pub(super) joiners: Vec<WaitQueue>,
     pub(super) oddities: Oddities,
+    pub(super) usage: Usage,
     trace: Option<Vec<Step>>,
 }
 
-/// An operation takes effect; in a trace, for tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) thread: ThreadId,
-    pub(crate) operation: u32,
-    /// It only begins to wait for a condition: a signal before this is lost.
-    pub(crate) begins: bool,
-}
-
-/// What a finished simulation leaves.
-#[derive(Debug)]
-pub struct Schedule {
-    /// The deciding points.
-    pub forest: Forest,
-    /// Where and when each run of compute operations was.
-    pub runs: Runs,
-    /// For each thread, how many of its operations it has done; all, unless it waits for ever.
-    pub done: Vec<usize>,
-    /// When the last timed step ends.
-    pub length: Ticks,
-    /// What decides the end: if it came earlier, so would the end.
-    pub end: PointId,
-    /// Deadlocks and contradictions in the program.
-    pub findings: Vec<Finding>,
-    /// For tests: operations in the order in which they took effect, if asked for.
-    pub(crate) trace: Vec<Step>,
-}
-
 impl<'a> Simulation<'a> {
-    /// Ready to start.
+    /// Ready to start on unlimited processors.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
     pub fn new(program: &'a Program) -> Result<Simulation<'a>, ProgramError> {
         program.check()?;
-        let threads = program.threads.len();
-        let objects = program.objects.len();
-        let runs = Runs::of(program);
-        let first = Actor {
-            next: 0,
-            point: PointId::START,
-            since: 0,
-            next_run: 0,
-            stage: Stage::Going,
-            computing: false,
-        };
-        let mut actors: Vec<Actor> =
-            (0..threads).map(|thread| Actor { next_run: runs.first_of(thread), ..first }).collect();
-        for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-            if let Operation::Create(other) = operation {
-                actors[other.0 as usize].stage = Stage::NotCreated;
-            }
+        let source = Whole::of(program);
+        let mut simulation = Simulation::with(program, source, Agenda::default());
+        simulation.runs = Runs::of(program);
+        simulation.forest = Forest::with_capacity(simulation.runs.len());
+        simulation.edges = Edges::of(program);
+        for (thread, actor) in simulation.actors.iter_mut().enumerate() {
+            actor.next_run = simulation.runs.first_of(thread);
         }
-        let mut agenda = Agenda::default();
-        for (thread, actor) in actors.iter().enumerate() {
-            if actor.stage == Stage::Going {
-                agenda.soon(thread as u32);
-            }
-        }
-        Ok(Simulation {
-            program,
-            agenda,
-            actors,
-            links: Links::new(threads),
-            forest: Forest::with_capacity(runs.len()),
-            runs,
-            end: Moment { time: 0, point: PointId::START },
-            vertices: Vec::new(),
-            given: 0,
-            semaphores: Table::new(objects),
-            mutexes: Table::new(objects),
-            read_writes: Table::new(objects),
-            spins: Table::new(objects),
-            barriers: Table::new(objects),
-            conditions: Table::new(objects),
-            onces: Table::new(objects),
-            edges: vec![Edge::default(); edge_count(program)],
-            joiners: vec![WaitQueue::default(); threads],
-            oddities: Oddities::default(),
-            trace: None,
-        })
+        Ok(simulation)
     }
 
     /// Keeps the order in which operations take effect, for tests.
@@ -150,11 +84,8 @@ impl<'a> Simulation<'a> {
     /// Goes on by one instant, replaces `vertices` by those of that instant and returns its time; `None` when nothing
     /// more happens.
     pub fn next_instant(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
-        let now = self.agenda.next_instant()?;
         self.vertices.clear();
-        while let Some(thread) = self.agenda.next_thread() {
-            self.advance(thread);
-        }
+        let now = self.instant()?;
         std::mem::swap(vertices, &mut self.vertices);
         Some(Ticks(now))
     }
@@ -168,25 +99,101 @@ impl<'a> Simulation<'a> {
     pub fn finish(mut self) -> Schedule {
         let mut vertices = Vec::new();
         while self.next_instant(&mut vertices).is_some() {}
-        let mut findings = self.oddities.findings();
-        findings.extend(self.deadlock());
         Schedule {
-            done: self.actors.iter().map(|actor| actor.next as usize).collect(),
+            findings: self.findings(),
+            done: self.done(),
             length: Ticks(self.end.time),
             end: self.end.point,
-            findings,
             forest: self.forest,
             runs: self.runs,
             trace: self.trace.unwrap_or_default(),
         }
     }
+}
+
+impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
+    /// `program` has the names and numbers that the operations refer to.
+    pub(super) fn with(program: &'a Program, source: O, mut machine: M) -> Simulation<'a, M, O> {
+        let threads = program.threads.len();
+        let objects = program.objects.len();
+        let first = Actor {
+            next: 0,
+            point: PointId::START,
+            since: 0,
+            next_run: 0,
+            stage: Stage::Going,
+            computing: false,
+        };
+        let mut actors = vec![first; threads];
+        for (actor, thread) in actors.iter_mut().zip(0..) {
+            if source.is_created(thread) {
+                actor.stage = Stage::NotCreated;
+            } else {
+                machine.wake(thread, None);
+            }
+        }
+        Simulation {
+            program,
+            source,
+            machine,
+            actors,
+            links: Links::new(threads),
+            forest: Forest::with_capacity(0),
+            runs: Runs::default(),
+            end: Moment { time: 0, point: PointId::START },
+            vertices: Vec::new(),
+            given: 0,
+            semaphores: Table::new(objects),
+            mutexes: Table::new(objects),
+            read_writes: Table::new(objects),
+            spins: Table::new(objects),
+            barriers: Table::new(objects),
+            conditions: Table::new(objects),
+            onces: Table::new(objects),
+            devices: Table::new(objects),
+            servers: Vec::new(),
+            served_by: Vec::new(),
+            edges: Edges::default(),
+            joiners: vec![WaitQueue::default(); threads],
+            oddities: Oddities::default(),
+            usage: Usage::of(if M::DECIDES { 0 } else { objects }),
+            trace: None,
+        }
+    }
+
+    /// Goes on by one instant and returns its time; `None` when nothing more happens.
+    pub(super) fn instant(&mut self) -> Option<u64> {
+        let now = self.machine.next_instant()?;
+        while let Some(turn) = self.machine.next_turn() {
+            if !M::DECIDES {
+                self.end.time = now;
+            }
+            match turn {
+                Turn::Act(thread) => self.advance(thread),
+                Turn::Expired(thread) => self.expired(thread),
+            }
+        }
+        Some(now)
+    }
+
+    /// Limits how many each device serves at once.
+    pub(super) fn limit(&mut self, servers: &[u32]) {
+        self.servers = servers.to_vec();
+        if servers.iter().any(|servers| *servers > 0) {
+            self.served_by = vec![None; self.actors.len()];
+        }
+    }
+
+    /// For each thread, how many of its operations it has done.
+    pub(super) fn done(&self) -> Vec<usize> {
+        self.actors.iter().map(|actor| actor.next as usize).collect()
+    }
 
     /// The thread acts until it computes or waits.
     fn advance(&mut self, thread: u32) {
-        let operations = &self.program.threads[thread as usize].operations;
         loop {
             let actor = &mut self.actors[thread as usize];
-            match operations.get(actor.next as usize).copied() {
+            match self.source.at(thread, actor.next) {
                 Some(Operation::Call(_) | Operation::Return | Operation::Held(..) | Operation::Freed(..)) => {
                     actor.next += 1
                 }
@@ -205,8 +212,11 @@ impl<'a> Simulation<'a> {
                         Some(operation) => self.synchronize(thread, operation),
                         None => self.end_thread(thread),
                     };
-                    if flow == Flow::Stop {
-                        return;
+                    match flow {
+                        Flow::On => {}
+                        Flow::Stop => return,
+                        Flow::Wait(why) => return self.machine.block(thread, why),
+                        Flow::Spin(object) => return self.machine.spin(thread, object),
                     }
                 }
             }
@@ -232,12 +242,9 @@ impl<'a> Simulation<'a> {
             Operation::Once(object, length) => self.once(thread, object, length),
             Operation::Create(other) => self.create(thread, other),
             Operation::Join(other) => self.join(thread, other),
-            Operation::Io(_, length) | Operation::Sleep(length) => {
-                self.actors[thread as usize].next += 1;
-                self.begin_step(thread);
-                self.take_time(thread, length);
-                Flow::Stop
-            }
+            Operation::Io(object, length) => self.io(thread, object, length),
+            Operation::Sleep(length) => self.sleep(thread, length),
+            Operation::SleepUntil(end) => self.sleep_until(thread, end),
             Operation::Release(edge) => self.release(thread, edge),
             Operation::Await(edge) => self.await_release(thread, edge),
             // `advance` deals with these.
@@ -251,11 +258,14 @@ impl<'a> Simulation<'a> {
     }
 
     pub(super) fn begin_run(&mut self, thread: u32) {
+        if !M::DECIDES {
+            return;
+        }
         self.vertex(thread, 1);
         let point = self.begin_step(thread);
         let actor = &mut self.actors[thread as usize];
         actor.computing = true;
-        self.runs.begin(actor.next_run, point, self.agenda.now());
+        self.runs.begin(actor.next_run, point, self.machine.now());
         actor.next_run += 1;
     }
 
@@ -270,28 +280,41 @@ impl<'a> Simulation<'a> {
     }
 
     /// The thread's next point, decided by its present one.
-    fn begin_step(&mut self, thread: u32) -> PointId {
+    pub(super) fn begin_step(&mut self, thread: u32) -> PointId {
         let actor = &mut self.actors[thread as usize];
-        actor.point = self.forest.add(actor.point);
+        if M::DECIDES {
+            actor.point = self.forest.add(actor.point);
+        }
         actor.point
     }
 
-    /// The thread acts again after this long, at its present point.
+    /// The thread computes for this long and acts then, at its present point.
     pub(super) fn take_time(&mut self, thread: u32, length: Ticks) {
+        self.note_end(thread, length.0);
+        self.machine.compute(thread, length.0);
+    }
+
+    /// Something of the thread ends after this long: if nothing ends later, it decides the end of the run.
+    pub(super) fn note_end(&mut self, thread: u32, length: u64) {
+        if !M::DECIDES {
+            return;
+        }
         let point = self.actors[thread as usize].point;
-        let time = self.agenda.now().saturating_add(length.0);
+        let time = self.machine.now().saturating_add(length);
         if time > self.end.time {
             self.end = Moment { time, point };
         } else if time == self.end.time {
             self.end.point = self.forest.common(self.end.point, point);
         }
-        self.agenda.after(length.0, thread);
     }
 
     /// The number of executing threads changes, decided by the thread's present point.
     pub(super) fn vertex(&mut self, thread: u32, change: i32) {
+        if !M::DECIDES {
+            return;
+        }
         self.vertices.push(Vertex {
-            time: Ticks(self.agenda.now()),
+            time: Ticks(self.machine.now()),
             thread: ThreadId(thread),
             change,
             decided_by: self.actors[thread as usize].point,
@@ -300,7 +323,7 @@ impl<'a> Simulation<'a> {
 
     /// The thread's present moment.
     pub(super) fn here(&self, thread: u32) -> Moment {
-        Moment { time: self.agenda.now(), point: self.actors[thread as usize].point }
+        Moment { time: self.machine.now(), point: self.actors[thread as usize].point }
     }
 
     /// What decides a moment that needs both the thread's arrival and `cause`: the later one, or at the same time
@@ -315,7 +338,7 @@ impl<'a> Simulation<'a> {
 
     /// The thread comes to an operation in which it may have to wait.
     pub(super) fn arrive(&mut self, thread: u32) {
-        let now = self.agenda.now();
+        let now = self.machine.now();
         let actor = &mut self.actors[thread as usize];
         if actor.stage == Stage::Going {
             actor.since = now;
@@ -324,8 +347,10 @@ impl<'a> Simulation<'a> {
 
     /// The thread has got past its operation, for which it needed `cause`. It has arrived before.
     pub(super) fn pass(&mut self, thread: u32, cause: Option<Moment>) -> Flow {
-        let point = self.decide(&self.actors[thread as usize], cause);
-        self.actors[thread as usize].point = point;
+        if M::DECIDES {
+            let point = self.decide(&self.actors[thread as usize], cause);
+            self.actors[thread as usize].point = point;
+        }
         self.go_on(thread)
     }
 
@@ -345,10 +370,34 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A waiting thread gets past its operation because of `cause`, and acts at the end of this instant's queue.
-    pub(super) fn grant(&mut self, waiter: u32, cause: Moment) {
+    /// A waiting thread gets past its operation because of `cause`, which is what `by` has done, and acts at the end of
+    /// this instant's queue, as soon as it has a processor.
+    pub(super) fn grant(&mut self, waiter: u32, cause: Moment, by: u32) {
         self.pass(waiter, Some(cause));
-        self.agenda.soon(waiter);
+        self.machine.wake(waiter, Some(by));
+    }
+
+    /// A lock is taken.
+    #[inline]
+    pub(super) fn note_taken(&mut self, object: ObjectId) {
+        if !M::DECIDES {
+            self.usage.taken(object, self.machine.now());
+        }
+    }
+
+    /// A lock is given back by one who had it.
+    #[inline]
+    pub(super) fn note_given_back(&mut self, object: ObjectId) {
+        if !M::DECIDES {
+            self.usage.given_back(object, self.machine.now());
+        }
+    }
+
+    /// A device begins to serve for this long.
+    pub(super) fn note_served(&mut self, object: ObjectId, length: u64) {
+        if !M::DECIDES {
+            self.usage.served(object, length);
+        }
     }
 }
 

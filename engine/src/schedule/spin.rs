@@ -1,33 +1,52 @@
-//! Spin locks: like a mutex, but who waits keeps a processor busy.
+//! Spin locks: like a mutex, but who waits keeps a processor busy. A thread that has lost its processor while it spins
+//! finds out only when it has one again whether the lock is free.
+
+use std::collections::VecDeque;
 
 use super::actor::{Flow, Moment, Stage};
-use super::queue::WaitQueue;
+use super::machine::Machine;
 use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 
 #[derive(Debug, Default)]
 pub(super) struct Spin {
     pub(super) owner: Option<u32>,
     freed: Option<Moment>,
-    spinning: WaitQueue,
+    /// Who spins, with a processor or without, in the order in which they came.
+    spinning: VecDeque<u32>,
+    /// It was freed while nobody who spins for it had a processor.
+    unseen: bool,
 }
 
-impl Simulation<'_> {
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn spin_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.arrive(thread);
+        let first = self.actors[thread as usize].stage == Stage::Going;
         // Also a thread that gets the lock at once spins, for no time: if its arrival alone came earlier, it would spin
         // until the lock is freed.
-        if self.actors[thread as usize].stage == Stage::Going {
+        if first {
             self.vertex(thread, 1);
         }
         let spin = self.spins.at(object);
+        // One that was off its processor meanwhile still has its place.
+        let place = if first { None } else { spin.spinning.iter().position(|other| *other == thread) };
         if spin.owner.is_some() {
-            spin.spinning.push(&mut self.links, thread);
+            if place.is_none() {
+                spin.spinning.push_back(thread);
+            }
             self.actors[thread as usize].stage = Stage::Again;
-            return Flow::Stop;
+            return Flow::Spin(object);
+        }
+        if let Some(place) = place {
+            spin.spinning.remove(place);
         }
         spin.owner = Some(thread);
         let freed = spin.freed;
+        if std::mem::take(&mut spin.unseen) {
+            self.machine.hope(false);
+        }
+        self.note_taken(object);
         let flow = self.pass(thread, freed);
         self.vertex(thread, -1);
         flow
@@ -36,15 +55,25 @@ impl Simulation<'_> {
     pub(super) fn spin_unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
         let here = self.here(thread);
         let spin = self.spins.at(object);
-        if spin.owner == Some(thread) {
-            spin.owner = None;
-            spin.freed = Some(here);
-            if let Some(waiter) = spin.spinning.pop(&self.links) {
-                self.agenda.soon(waiter);
-            }
-        } else {
+        if spin.owner != Some(thread) {
             self.note_not_held(thread, object);
+            return self.go_on(thread);
         }
+        spin.owner = None;
+        spin.freed = Some(here);
+        match spin.spinning.iter().position(|waiter| self.machine.is_spinning(*waiter)) {
+            Some(place) => {
+                if let Some(waiter) = spin.spinning.remove(place) {
+                    self.machine.retry(waiter);
+                }
+            }
+            None if !spin.spinning.is_empty() => {
+                spin.unseen = true;
+                self.machine.hope(true);
+            }
+            None => {}
+        }
+        self.note_given_back(object);
         self.go_on(thread)
     }
 }

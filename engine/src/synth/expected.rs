@@ -148,6 +148,7 @@ impl Ledger {
                 .map(|life| Thread {
                     name: format!("{}/{}", life.name, life.tid),
                     operations: self.scripts[life.thread].iter().map(renumber).collect(),
+                    ..Thread::default()
                 })
                 .collect(),
             ..Program::default()

@@ -36,7 +36,7 @@ pub fn large_program(operations: usize, threads: usize, seed: u64) -> Program {
         while steps.list.len() < length {
             steps.exec();
         }
-        Thread { name: format!("T{thread}"), operations: steps.list }
+        Thread { name: format!("T{thread}"), operations: steps.list, ..Thread::default() }
     });
     let threads = built.collect();
     Program { functions: (0..FUNCTIONS).map(function).collect(), objects, threads, ..Program::default() }

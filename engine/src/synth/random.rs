@@ -38,7 +38,7 @@ pub fn random_program(seed: u64, lengths: Lengths) -> Program {
             for _ in 0..blocks {
                 maker.block(&mut list, 2);
             }
-            Thread { name: format!("T{}", thread + 1), operations: list }
+            Thread { name: format!("T{}", thread + 1), operations: list, ..Thread::default() }
         })
         .collect();
     maker.meet(&mut threads);

@@ -79,7 +79,7 @@ fn program() -> impl Strategy<Value = Program> {
                     _ => continue,
                 });
             }
-            list.push(Thread { name: format!("worker-{index}"), operations });
+            list.push(Thread { name: format!("worker-{index}"), operations, ..Thread::default() });
         }
         Program {
             functions: PICK_FUNCTION

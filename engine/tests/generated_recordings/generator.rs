@@ -18,7 +18,11 @@ fn generated_recordings_hold_what_they_are_meant_to() {
         [Operation::Create(ThreadId(1)), Operation::Call(F(0)), Operation::Wait(S(0)), Operation::Return];
     let second = [exec(9_000), Operation::Signal(S(0)), Operation::Sleep(Ticks::from_ns(3_000)), exec(100)];
     let third = [Operation::Io(S(1), Ticks::from_ns(4_000))];
-    let thread = |name: &str, operations: Vec<Operation>| Thread { name: name.to_owned(), operations };
+    let thread = |name: &str, operations: Vec<Operation>| Thread {
+        name: name.to_owned(),
+        operations,
+        ..Thread::default()
+    };
     let program = Program {
         functions: vec![Function { name: "f".to_owned(), ..Function::default() }],
         objects: vec!["s".to_owned(), "disk".to_owned()],

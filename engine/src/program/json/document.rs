@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::operation::{AllNames, OperationSeed};
 use super::{FORMAT, VERSION};
-use crate::program::{Operation, ProgramError, Thread, quoted};
+use crate::program::{MachineFacts, Operation, ProgramError, Thread, quoted};
 use crate::report::{Finding, Trust};
 
 /// What has been read so far.
@@ -21,6 +21,9 @@ pub(super) struct Document {
     pub(super) trust: Trust,
     pub(super) findings: Vec<Finding>,
     pub(super) recorded_cpus: Option<u32>,
+    pub(super) machine: Option<MachineFacts>,
+    /// Names of the read-write locks.
+    pub(super) writers_first: Vec<String>,
     pub(super) names: AllNames,
     /// Positions of `create` and `join`, whose threads are numbered only when all are known.
     pub(super) thread_uses: Vec<(u32, u32)>,
@@ -100,6 +103,8 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                 Field::Trust => document.trust = fields.next_value()?,
                 Field::Findings => document.findings = fields.next_value()?,
                 Field::RecordedCpus => document.recorded_cpus = fields.next_value()?,
+                Field::Machine => document.machine = fields.next_value()?,
+                Field::WritersFirst => document.writers_first = fields.next_value()?,
                 Field::Other => {
                     fields.next_value::<IgnoredAny>()?;
                 }
@@ -119,6 +124,8 @@ enum Field {
     Trust,
     Findings,
     RecordedCpus,
+    Machine,
+    WritersFirst,
     #[serde(other)]
     Other,
 }
@@ -176,9 +183,12 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
         let ThreadSeed { document, number } = self;
         let mut name: Option<String> = None;
         let mut operations: Option<Vec<Operation>> = None;
+        let (mut nice, mut cpus) = (0_i8, Vec::new());
         while let Some(field) = fields.next_key::<ThreadField>()? {
             match field {
                 ThreadField::Name => name = Some(fields.next_value()?),
+                ThreadField::Nice => nice = fields.next_value()?,
+                ThreadField::Cpus => cpus = fields.next_value()?,
                 ThreadField::Ops if operations.is_some() => {
                     let problem = format!("thread number {number} has \"ops\" twice");
                     return Err(
@@ -195,7 +205,9 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
             }
         }
         match (name, operations) {
-            (Some(name), Some(operations)) => Ok(Thread { name, operations }),
+            (Some(name), Some(operations)) => {
+                Ok(Thread { name, operations, nice: nice.clamp(-20, 19), cpus })
+            }
             (name, _) => {
                 let missing = if name.is_none() { "name" } else { "ops" };
                 let problem = format!("thread number {number} (from 0) has no \"{missing}\"");
@@ -209,6 +221,8 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
 #[serde(rename_all = "snake_case")]
 enum ThreadField {
     Name,
+    Nice,
+    Cpus,
     Ops,
     #[serde(other)]
     Other,

@@ -21,6 +21,11 @@ impl Names {
         Some(number)
     }
 
+    /// The name's number, if it has one.
+    pub(super) fn find(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
     /// All names by their numbers.
     pub(super) fn list(&self) -> &[String] {
         &self.list

@@ -46,6 +46,7 @@ enum Kind {
     Join,
     Io,
     Sleep,
+    SleepUntil,
     Release,
     Await,
     Held,
@@ -79,6 +80,7 @@ impl Kind {
             "join" => Kind::Join,
             "io" => Kind::Io,
             "sleep" => Kind::Sleep,
+            "sleep_until" => Kind::SleepUntil,
             "held" => Kind::Held,
             "freed" => Kind::Freed,
             "release" => Kind::Release,
@@ -164,6 +166,7 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
                 Operation::Io(object(&mut values, names)?, length)
             }
             Kind::Sleep => Operation::Sleep(length(&mut values)?),
+            Kind::SleepUntil => Operation::SleepUntil(length(&mut values)?),
             Kind::Held => Operation::Held(object(&mut values, names)?, length(&mut values)?),
             Kind::Freed => Operation::Freed(object(&mut values, names)?, length(&mut values)?),
             Kind::Release => Operation::Release(EdgeId(name(&mut values, &mut names.edges)?)),

@@ -7,7 +7,7 @@ use serde::de::DeserializeSeed;
 
 use super::document::{Document, DocumentSeed, foreign};
 use super::held;
-use crate::program::{Function, Operation, Program, ProgramError, Thread, ThreadId, quoted};
+use crate::program::{Function, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted};
 
 /// Reads a program.
 ///
@@ -63,6 +63,11 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
             known.insert(number, (entry.location, entry.folded));
         }
     }
+    // One that no operation uses says nothing.
+    let known_lock = |name: &String| names.objects.find(name).map(ObjectId);
+    let mut writers_first: Vec<ObjectId> = document.writers_first.iter().filter_map(known_lock).collect();
+    writers_first.sort_unstable();
+    writers_first.dedup();
     let functions = names.functions.into_list().into_iter().zip(0_u32..).map(|(name, number)| {
         let (location, folded) = known.remove(&number).unwrap_or_default();
         Function { name, location, folded }
@@ -75,6 +80,8 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
         trust: document.trust,
         findings: document.findings,
         recorded_cpus: document.recorded_cpus,
+        machine: document.machine,
+        writers_first,
     })
 }
 

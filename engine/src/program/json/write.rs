@@ -25,6 +25,13 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     if program.trust != Trust::default() {
         write!(out, ",\n\"trust\":{}", serde_json::to_string(&program.trust)?)?;
     }
+    if let Some(machine) = &program.machine {
+        write!(out, ",\n\"machine\":{}", escaped(serde_json::to_string(machine)?))?;
+    }
+    if !program.writers_first.is_empty() {
+        let locks = program.writers_first.iter().map(|lock| names.objects[lock.0 as usize].as_str());
+        write!(out, ",\n\"writers_first\":[{}]", locks.collect::<Vec<_>>().join(","))?;
+    }
     if !program.findings.is_empty() {
         write!(out, ",\n\"findings\":{}", escaped(serde_json::to_string(&program.findings)?))?;
     }
@@ -32,7 +39,14 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     out.write_all(b",\n\"threads\":[")?;
     for (index, thread) in program.threads.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
-        write!(out, "{comma}\n{{\"name\":{},\"ops\":[", names.threads[index])?;
+        write!(out, "{comma}\n{{\"name\":{}", names.threads[index])?;
+        if thread.nice != 0 {
+            write!(out, ",\"nice\":{}", thread.nice)?;
+        }
+        if !thread.cpus.is_empty() {
+            write!(out, ",\"cpus\":{}", serde_json::to_string(&thread.cpus)?)?;
+        }
+        out.write_all(b",\"ops\":[")?;
         for (index, step) in thread.operations.iter().enumerate() {
             out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
             operation(step, &names, &mut out)?;
@@ -96,6 +110,7 @@ fn operation(operation: &Operation, names: &Names, out: &mut impl Write) -> io::
         Operation::Join(name) => write!(out, "[\"join\",{}]", thread(name)),
         Operation::Io(name, time) => write!(out, "[\"io\",{},{}]", Length(time), object(name)),
         Operation::Sleep(time) => write!(out, "[\"sleep\",{}]", Length(time)),
+        Operation::SleepUntil(time) => write!(out, "[\"sleep_until\",{}]", Length(time)),
         Operation::Held(name, time) => write!(out, "[\"held\",{},{}]", object(name), Length(time)),
         Operation::Freed(name, time) => write!(out, "[\"freed\",{},{}]", object(name), Length(time)),
         Operation::Release(edge) => write!(out, "[\"release\",{}]", names.edge(edge)),

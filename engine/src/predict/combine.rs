@@ -1,0 +1,51 @@
+//! Several recordings of one command: their middle, and their spread.
+
+use super::result::{CpuPrediction, Prediction};
+use crate::report::Finding;
+
+/// One prediction from those of several recordings of the same command for the same CPU counts: times and speed-ups are
+/// the middle ones, the band is that of all, everything else is what the recording in the middle says. `None` if there are
+/// none.
+pub fn combine(mut predictions: Vec<Prediction>) -> Option<Prediction> {
+    let count = predictions.len();
+    if count <= 1 {
+        return predictions.pop();
+    }
+    let results = combined(&predictions);
+    // The one whose time at the last CPU count is in the middle.
+    let time = |prediction: &Prediction| prediction.results.last().map_or(0.0, |result| result.time_ns);
+    let mut findings: Vec<Finding> = Vec::new();
+    for finding in predictions.iter().flat_map(|prediction| &prediction.findings) {
+        if !findings.contains(finding) {
+            findings.push(finding.clone());
+        }
+    }
+    predictions.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    let mut middle = predictions.swap_remove(count / 2);
+    middle.results = results;
+    middle.findings = findings;
+    middle.recordings = count;
+    Some(middle)
+}
+
+fn combined(predictions: &[Prediction]) -> Vec<CpuPrediction> {
+    let places = predictions.iter().map(|prediction| prediction.results.len()).min().unwrap_or(0);
+    let at = |place: usize| {
+        let mut all: Vec<&CpuPrediction> =
+            predictions.iter().filter_map(|prediction| prediction.results.get(place)).collect();
+        all.sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns));
+        let mut speedups: Vec<f64> = all.iter().map(|result| result.speedup).collect();
+        speedups.sort_by(f64::total_cmp);
+        let middle = *all.get(all.len() / 2)?;
+        let mut result = middle.clone();
+        let speedup = speedups.get(speedups.len() / 2).copied().unwrap_or(1.0);
+        if result.speedup > 0.0 {
+            result.efficiency *= speedup / result.speedup;
+        }
+        result.speedup = speedup;
+        result.low_ns = all.iter().map(|result| result.low_ns).fold(f64::INFINITY, f64::min);
+        result.high_ns = all.iter().map(|result| result.high_ns).fold(0.0, f64::max);
+        Some(result)
+    };
+    (0..places).filter_map(at).collect()
+}

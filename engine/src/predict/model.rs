@@ -1,0 +1,194 @@
+//! The machine to predict for: what the user says, else what the recording shows, else what is usual.
+
+use crate::program::{MachineFacts, ObjectId, Operation, Program};
+use crate::report::Cpus;
+use crate::schedule::{Rules, Setup, Sharing, base_slice};
+use crate::time::Ticks;
+
+/// What is known about the machine to predict for; what is left open comes from the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// How threads share processors.
+    pub scheduler: Scheduler,
+    /// How long a thread may go on while another wants its CPU, ns.
+    pub slice_ns: Option<u64>,
+    /// What putting another thread on a CPU costs, ns.
+    pub switch_cost_ns: Option<u64>,
+    /// From waking a thread to its first instruction on an idle CPU, ns.
+    pub wake_latency_ns: Option<u64>,
+    /// CPU time that the program may use, in hundredths of a CPU.
+    pub quota: Option<u32>,
+    /// How many waits devices serve at once, by the names of their objects; 0 is any number.
+    pub devices: Vec<(String, u32)>,
+    /// The same for devices that are not named.
+    pub io: Io,
+    /// First of the numbers that decide what the model leaves open.
+    pub seed: u64,
+    /// How many times each CPU count is run, each time deciding what is left open differently; at least 1.
+    pub runs: u32,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model {
+            scheduler: Scheduler::default(),
+            slice_ns: None,
+            switch_cost_ns: None,
+            wake_latency_ns: None,
+            quota: None,
+            devices: Vec::new(),
+            io: Io::default(),
+            seed: 0,
+            runs: 5,
+        }
+    }
+}
+
+/// How threads share processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// As Linux does since 6.6.
+    #[default]
+    Eevdf,
+    /// In infinitely small slices at no cost (2001, section 2.3).
+    Ideal,
+}
+
+/// How many waits a device serves at once if nothing is said about it by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Io {
+    /// As many as the recording shows; any number if it shows nothing.
+    #[default]
+    AsRecorded,
+    /// One (1999, section 4).
+    Serial,
+    /// Any number.
+    Unlimited,
+}
+
+/// A number and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Nanoseconds.
+    pub ns: u64,
+    /// `set`, `recorded` or `assumed`.
+    pub from: &'static str,
+}
+
+/// The numbers that a prediction was made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumptions {
+    /// How threads share processors.
+    pub scheduler: Scheduler,
+    /// Slice; `None` if it depends on the CPU count ([`base_slice`]).
+    pub slice: Option<Known>,
+    /// What putting another thread on a CPU costs.
+    pub switch_cost: Known,
+    /// From waking a thread to its first instruction on an idle CPU.
+    pub wake_latency: Known,
+    /// Hundredths of a CPU that the program may use.
+    pub quota: Option<u32>,
+    /// Devices that serve a limited number of waits at once, in order of their objects.
+    pub devices: Vec<(String, u32)>,
+    servers: Vec<u32>,
+    seed: u64,
+}
+
+/// Neither costs nor latencies nor slices are more than this: a second.
+const MOST_NS: u64 = 1_000_000_000;
+/// Nor slices less than this.
+const LEAST_SLICE_NS: u64 = 1_000;
+/// There are at most so many slices in a run, whatever the program: longer ones change nothing that could be seen.
+const MOST_SLICES: u64 = 1 << 26;
+
+impl Assumptions {
+    /// Resolves what the model leaves open for this program.
+    pub(super) fn of(program: &Program, model: &Model) -> Assumptions {
+        let facts = program.machine.clone().unwrap_or_default();
+        let known = |set: Option<u64>, recorded: Option<u64>| {
+            let (ns, from) = match (set, recorded) {
+                (Some(ns), _) => (ns, "set"),
+                (None, Some(ns)) => (ns, "recorded"),
+                (None, None) => (0, "assumed"),
+            };
+            Known { ns: ns.min(MOST_NS), from }
+        };
+        let slice = model.slice_ns.or(facts.slice_ns).map(|_| {
+            let slice = known(model.slice_ns, facts.slice_ns);
+            Known { ns: slice.ns.max(LEAST_SLICE_NS), ..slice }
+        });
+        let servers = servers(program, model, &facts);
+        let limited = servers.iter().zip(&program.objects).filter(|(servers, _)| **servers > 0);
+        Assumptions {
+            scheduler: model.scheduler,
+            slice,
+            switch_cost: known(model.switch_cost_ns, facts.switch_cost_ns),
+            wake_latency: known(model.wake_latency_ns, facts.wake_latency_ns),
+            quota: model.quota.map(|quota| quota.max(1)),
+            devices: limited.map(|(servers, name)| (name.clone(), *servers)).collect(),
+            servers,
+            seed: model.seed,
+        }
+    }
+
+    /// What the program is to run on, the how-manieth time. `work` is all that its threads do, in ticks.
+    pub(super) fn setup(&self, cpus: Cpus, threads: usize, work: u64, time: u32) -> Setup {
+        let count = match cpus {
+            Cpus::Count(count) => count.get(),
+            Cpus::Infinite => u32::try_from(threads).unwrap_or(u32::MAX).max(1),
+        };
+        let processors = match self.scheduler {
+            Scheduler::Ideal => {
+                let all = u64::from(count).saturating_mul(100);
+                Sharing::Ideal { hundredths: self.quota.map_or(all, |quota| all.min(u64::from(quota))) }
+            }
+            Scheduler::Eevdf => {
+                let slice = self.slice.map_or(base_slice(count), |slice| Ticks::from_ns(slice.ns));
+                Sharing::Scheduled(Rules {
+                    cpus: count,
+                    slice: slice.max(Ticks(work / MOST_SLICES)),
+                    switch_cost: Ticks::from_ns(self.switch_cost.ns),
+                    wake_latency: Ticks::from_ns(self.wake_latency.ns),
+                    quota: self.quota,
+                    seed: if time == 0 { self.seed } else { mixed(self.seed, time) },
+                })
+            }
+        };
+        Setup { processors, servers: self.servers.clone() }
+    }
+
+    pub(super) fn servers(&self, object: ObjectId) -> u32 {
+        self.servers.get(object.0 as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Never 0, which would leave nothing open.
+fn mixed(seed: u64, time: u32) -> u64 {
+    crate::synth::Numbers::new(seed ^ (u64::from(time) << 32)).next_u64() | 1
+}
+
+/// How many each device serves at once, by object; 0 is any number.
+fn servers(program: &Program, model: &Model, facts: &MachineFacts) -> Vec<u32> {
+    let mut servers = vec![0; program.objects.len()];
+    if model.io == Io::Serial {
+        let operations = program.threads.iter().flat_map(|thread| &thread.operations);
+        for operation in operations {
+            if let Operation::Io(object, _) = operation
+                && let Some(servers) = servers.get_mut(object.0 as usize)
+            {
+                *servers = 1;
+            }
+        }
+    }
+    for (servers, name) in servers.iter_mut().zip(&program.objects) {
+        if model.io == Io::AsRecorded
+            && let Some(device) = facts.devices.iter().find(|device| device.name == *name)
+        {
+            *servers = device.most_at_once;
+        }
+        if let Some((_, set)) = model.devices.iter().find(|(device, _)| device == name) {
+            *servers = *set;
+        }
+    }
+    servers
+}

@@ -1,0 +1,167 @@
+//! What a prediction says: plain numbers with units.
+
+use super::model::Assumptions;
+use crate::report::{Cpus, Finding, Trust};
+
+/// A program's predicted runs on several CPU counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// One for each CPU count asked for, in the order asked.
+    pub results: Vec<CpuPrediction>,
+    /// The numbers that it was made with; those of the first recording, if there are several.
+    pub assumptions: Option<Assumptions>,
+    /// Where more CPUs stop helping, if they do anywhere.
+    pub saturation: Option<Saturation>,
+    /// CPU counts from which on another function has the largest share of the critical path, ascending.
+    pub crossovers: Vec<Crossover>,
+    /// Threads of the program.
+    pub threads: usize,
+    /// The most threads that compute at once for any length of time, on unlimited CPUs.
+    pub most_computing: usize,
+    /// CPUs of the machine that was recorded, if known.
+    pub recorded_cpus: Option<u32>,
+    /// How far the recording can be trusted.
+    pub trust: Trust,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+    /// How many recordings it was made from.
+    pub recordings: usize,
+}
+
+/// The prediction for one CPU count. Where the band's ends differ from run to run, all else is that of the middle run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuPrediction {
+    /// The CPU count.
+    pub cpus: Cpus,
+    /// Predicted time from start to end, ns: the middle of all runs.
+    pub time_ns: f64,
+    /// The shortest of all runs, ns.
+    pub low_ns: f64,
+    /// The longest of all runs, ns.
+    pub high_ns: f64,
+    /// Predicted time on one CPU ÷ `time_ns`.
+    pub speedup: f64,
+    /// `speedup` ÷ CPUs; on unlimited ones ÷ the most threads that compute at once.
+    pub efficiency: f64,
+    /// What keeps it from being faster.
+    pub limit: Limit,
+    /// The predicted time, if the parts in which several threads compute were divided among as many threads as there
+    /// are CPUs, ns.
+    pub more_threads_ns: f64,
+    /// The function with the largest share of the extended critical path, and that share of the ideal time.
+    pub leader: Option<(String, f64)>,
+    /// Time that threads computed, summed, ns.
+    pub busy_ns: f64,
+    /// Time that threads kept CPUs busy waiting for spin locks, summed, ns.
+    pub spinning_ns: f64,
+    /// Time that threads waited for a CPU, summed, ns.
+    pub ready_ns: f64,
+    /// Time that threads waited without wanting a CPU, summed, ns.
+    pub blocked_ns: f64,
+    /// Time during which so many CPUs were in use, by their number, ns.
+    pub busy_cpus_ns: Vec<f64>,
+    /// A CPU went on with another thread than before.
+    pub switches: u64,
+    /// A thread lost its CPU to another one.
+    pub preemptions: u64,
+    /// A thread went on on another CPU than before.
+    pub migrations: u64,
+    /// Locks that were waited for or held for at least a hundredth of the time, most held first.
+    pub locks: Vec<LockLoad>,
+    /// Devices that were waited for, busiest first.
+    pub devices: Vec<DeviceLoad>,
+    /// What each thread spent its time on, in order of the threads.
+    pub threads: Vec<ThreadLoad>,
+    /// Whether all threads came to their end.
+    pub complete: bool,
+}
+
+/// What keeps a run from being faster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Limit {
+    /// CPUs: with more of them it is faster.
+    Processors,
+    /// The cgroup's quota.
+    Quota,
+    /// A lock, held for this share of the time.
+    Lock(String, f64),
+    /// A device, busy for this share of the time.
+    Device(String, f64),
+    /// Code: this function has this share of the critical path.
+    Function(String, f64),
+    /// There are no more threads than this that could compute at once.
+    Threads(usize),
+    /// Waiting, which no CPU makes shorter, takes this share of the critical path.
+    Waiting(f64),
+    /// Nothing takes any time.
+    Nothing,
+}
+
+/// Where more CPUs stop helping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saturation {
+    /// The smallest CPU count asked for with which the time is within 5 % of that on unlimited CPUs.
+    pub cpus: Cpus,
+    /// Speed-up on unlimited CPUs.
+    pub most_speedup: f64,
+    /// What keeps it from being faster there.
+    pub limit: Limit,
+}
+
+/// From a CPU count on another function comes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crossover {
+    /// The first CPU count asked for at which it does.
+    pub cpus: Cpus,
+    /// The function that comes first from here on.
+    pub function: String,
+    /// The one that came first before.
+    pub over: String,
+}
+
+/// A lock during a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockLoad {
+    /// Unique name.
+    pub lock: String,
+    /// Share of the predicted time during which at least one thread had it.
+    pub held_share: f64,
+    /// How often it was taken.
+    pub taken: u64,
+    /// How often a thread had to wait for it without a CPU.
+    pub waits: u64,
+    /// Time that threads waited for it without a CPU, summed, ns.
+    pub blocked_ns: f64,
+    /// Time that threads kept CPUs busy waiting for it, summed, ns.
+    pub spun_ns: f64,
+}
+
+/// A device during a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceLoad {
+    /// Unique name.
+    pub device: String,
+    /// How many waits it serves at once; `None` for any number.
+    pub servers: Option<u32>,
+    /// Share of the time of all its servers in which they were at work; `None` if there is no limit to their number.
+    pub busy_share: Option<f64>,
+    /// Waits.
+    pub waits: u64,
+    /// Time that threads waited for it, summed, ns.
+    pub blocked_ns: f64,
+}
+
+/// A thread during a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadLoad {
+    /// Unique name.
+    pub thread: String,
+    /// It computed, ns.
+    pub busy_ns: f64,
+    /// It kept a CPU busy waiting for spin locks, ns.
+    pub spinning_ns: f64,
+    /// It waited for a CPU, ns.
+    pub ready_ns: f64,
+    /// It waited without wanting a CPU, ns.
+    pub blocked_ns: f64,
+}

@@ -1,0 +1,35 @@
+//! What a recording tells about the machine that it was made on: what a simulation of other machines starts from.
+
+use serde::{Deserialize, Serialize};
+
+/// Facts about the machine behind a recording. What the recording does not show is `None` or missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineFacts {
+    /// Median time from a thread's waking to its first instruction, where its CPU had nothing else to do, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wake_latency_ns: Option<u64>,
+    /// What taking one thread off a CPU and putting another on it costs beyond what is in the threads' own compute
+    /// times, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_cost_ns: Option<u64>,
+    /// Median time that a thread had a CPU before it had to give it to another thread that wanted it, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice_ns: Option<u64>,
+    /// CPUs that the threads ran on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus_used: Option<u32>,
+    /// Devices that threads waited for, by the name of their object, in order of the names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceFact>,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceFact {
+    /// Name of its object in the program.
+    pub name: String,
+    /// The most threads that waited for it at once.
+    pub most_at_once: u32,
+}

@@ -1,0 +1,87 @@
+//! Devices: a wait for one takes its recorded length, once one of the device's servers is free for it.
+
+use std::collections::VecDeque;
+
+use super::actor::Flow;
+use super::machine::{Machine, Why};
+use super::simulation::Simulation;
+use super::source::Operations;
+use crate::program::ObjectId;
+use crate::time::Ticks;
+
+#[derive(Debug, Default)]
+pub(super) struct Device {
+    /// Servers at work.
+    busy: u32,
+    /// Who waits for a server, with the length of what it wants, first come first served.
+    queue: VecDeque<(u32, u64)>,
+}
+
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    pub(super) fn io(&mut self, thread: u32, object: ObjectId, length: Ticks) -> Flow {
+        self.actors[thread as usize].next += 1;
+        self.begin_step(thread);
+        self.machine.block(thread, Why::Object(object));
+        let servers = self.servers.get(object.0 as usize).copied().unwrap_or(0);
+        if servers > 0 {
+            let device = self.devices.at(object);
+            if device.busy >= servers {
+                device.queue.push_back((thread, length.0));
+                return Flow::Stop;
+            }
+            device.busy += 1;
+            self.served_by[thread as usize] = Some(object);
+        }
+        self.serve(thread, object, length.0);
+        Flow::Stop
+    }
+
+    /// A server begins.
+    fn serve(&mut self, thread: u32, object: ObjectId, length: u64) {
+        self.note_served(object, length);
+        self.time_out(thread, length);
+    }
+
+    /// What the thread waited for by the clock is over.
+    pub(super) fn expired(&mut self, thread: u32) {
+        if let Some(object) = self.served_by.get_mut(thread as usize).and_then(Option::take) {
+            let device = self.devices.at(object);
+            match device.queue.pop_front() {
+                Some((next, length)) => {
+                    self.served_by[next as usize] = Some(object);
+                    self.serve(next, object, length);
+                }
+                None => device.busy = device.busy.saturating_sub(1),
+            }
+        }
+        self.machine.wake(thread, None);
+    }
+
+    pub(super) fn sleep(&mut self, thread: u32, length: Ticks) -> Flow {
+        self.actors[thread as usize].next += 1;
+        self.begin_step(thread);
+        self.machine.block(thread, Why::Sleep);
+        self.time_out(thread, length.0);
+        Flow::Stop
+    }
+
+    /// Sleeping until a point in time. What comes before it does not move its end.
+    pub(super) fn sleep_until(&mut self, thread: u32, end: Ticks) -> Flow {
+        let length = end.0.saturating_sub(self.machine.now());
+        if length == 0 {
+            return self.go_on(thread);
+        }
+        let actor = &mut self.actors[thread as usize];
+        actor.next += 1;
+        actor.point = super::PointId::START;
+        self.machine.block(thread, Why::Sleep);
+        self.time_out(thread, length);
+        Flow::Stop
+    }
+
+    /// The thread, which has given its processor up, has its turn after this long.
+    fn time_out(&mut self, thread: u32, length: u64) {
+        self.note_end(thread, length);
+        self.machine.expire(thread, length);
+    }
+}

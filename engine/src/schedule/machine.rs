@@ -1,0 +1,69 @@
+//! What a program runs on. The simulation decides who waits for whom; a machine decides who uses a processor, and when
+//! it acts next. One simulation, several machines: unlimited processors ([`super::agenda`]), processors shared in
+//! infinitely small slices ([`super::shared`]), and processors with a scheduler ([`super::processors`]).
+
+use crate::program::ObjectId;
+
+/// What a thread waits for while it uses no processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// A synchronization object or a device.
+    Object(ObjectId),
+    /// Time to pass.
+    Sleep,
+    /// Another thread's end.
+    Join,
+    /// A recorded wake-up.
+    Edge,
+}
+
+/// What happens next at this instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The thread comes to its next operation.
+    Act(u32),
+    /// What the thread waited for by the clock is over; it has yet to be woken.
+    Expired(u32),
+}
+
+/// Processors and who uses them.
+pub trait Machine {
+    /// Whether what decides each moment is kept: deciding points, vertices and runs, for weights.
+    const DECIDES: bool;
+
+    /// The present instant, ticks from the start.
+    fn now(&self) -> u64;
+
+    /// Moves on to the next instant at which something happens; `None` if nothing ever does.
+    fn next_instant(&mut self) -> Option<u64>;
+
+    /// What is next at this instant.
+    fn next_turn(&mut self) -> Option<Turn>;
+
+    /// A thread that waited, or has just come to life, acts as soon as it has a processor. `by` is who woke it.
+    fn wake(&mut self, thread: u32, by: Option<u32>);
+
+    /// The acting thread computes for this long and acts then.
+    fn compute(&mut self, thread: u32, length: u64);
+
+    /// The acting thread gives its processor up until it is woken.
+    fn block(&mut self, thread: u32, why: Why);
+
+    /// A thread that gave its processor up has its [`Turn`] after this long.
+    fn expire(&mut self, thread: u32, length: u64);
+
+    /// The acting thread keeps its processor busy without getting on.
+    fn spin(&mut self, thread: u32, object: ObjectId);
+
+    /// Whether a spinning thread has a processor now.
+    fn is_spinning(&self, thread: u32) -> bool;
+
+    /// A spinning thread that has a processor acts at this instant.
+    fn retry(&mut self, thread: u32);
+
+    /// A spin lock is free while all who spin for it are off their processors (or no longer so): somebody will get on.
+    fn hope(&mut self, more: bool);
+
+    /// The acting thread is over.
+    fn end(&mut self, thread: u32);
+}

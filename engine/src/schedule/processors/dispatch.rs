@@ -1,0 +1,287 @@
+//! A processor's life: threads get it, use it, lose it.
+
+use super::super::ledger::Doing;
+use super::super::machine::Turn;
+use super::Processors;
+use super::rules::UNIT;
+use super::task::{NONE, Place};
+
+impl Processors<'_> {
+    /// Virtual time that passes for a thread of this weight in so much processor time.
+    pub(super) fn virtual_time(length: u64, weight: u32) -> i64 {
+        let scaled = match u64::from(weight) {
+            UNIT => u128::from(length),
+            weight => u128::from(length) * u128::from(UNIT) / u128::from(weight.max(1)),
+        };
+        i64::try_from(scaled).unwrap_or(i64::MAX)
+    }
+
+    /// Processor time that a thread of this weight has until so much virtual time has passed, rounded up.
+    fn real_time(virtual_time: i64, weight: u32) -> u64 {
+        let virtual_time = u64::try_from(virtual_time).unwrap_or(0);
+        match u64::from(weight) {
+            UNIT => virtual_time,
+            weight => {
+                let real = (u128::from(virtual_time) * u128::from(weight)).div_ceil(u128::from(UNIT));
+                u64::try_from(real).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    pub(super) fn slice_of(&self, weight: u32) -> i64 {
+        Self::virtual_time(self.rules.slice.0, weight).max(1)
+    }
+
+    /// Accounts for the processor time that the thread has used up to now.
+    pub(super) fn charge(&mut self, thread: u32) {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        let used = now.saturating_sub(task.charged);
+        task.charged = now;
+        if used == 0 {
+            return;
+        }
+        if task.place == Place::Running {
+            task.left = task.left.saturating_sub(used);
+        }
+        let passed = Self::virtual_time(used, task.weight);
+        task.virtual_time = task.virtual_time.saturating_add(passed);
+        let cpu = &mut self.cpus[task.cpu as usize];
+        cpu.pass(task.weight, passed);
+        cpu.allowance = cpu.allowance.saturating_sub(used);
+    }
+
+    /// The thread, on its processor, computes what is left.
+    pub(super) fn run(&mut self, thread: u32) {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        task.place = Place::Running;
+        task.charged = now;
+        let cpu = task.cpu;
+        if self.ledger.doing(thread) != Doing::Busy {
+            self.ledger.change(thread, now, Doing::Busy, Some(cpu));
+        }
+        self.arm(thread);
+    }
+
+    /// Enters when the thread, which computes or spins and is charged up to now, has to be looked at: at the end of its
+    /// computation, of its slice if others want the processor, of the processor's part of the quota.
+    pub(super) fn arm(&mut self, thread: u32) {
+        let task = &mut self.tasks[thread as usize];
+        let cpu = &mut self.cpus[task.cpu as usize];
+        let mut length = if task.place == Place::Running { task.left } else { u64::MAX };
+        if cpu.queued() > 0 {
+            if task.deadline <= task.virtual_time {
+                let at = task.cpu;
+                return self.flag(at);
+            }
+            let slice = Self::real_time(task.deadline.saturating_sub(task.virtual_time), task.weight);
+            length = length.min(slice.max(1));
+        }
+        if self.quota.is_some() {
+            if cpu.allowance == 0 {
+                let at = task.cpu;
+                return self.flag(at);
+            }
+            length = length.min(cpu.allowance);
+        }
+        self.tasks[thread as usize].event =
+            if length == u64::MAX { None } else { self.agenda.after(length, thread) };
+    }
+
+    /// A thread that computes or spins, and is charged up to now, has reached the end of its slice or of the
+    /// processor's part of the quota.
+    pub(super) fn stretch_over(&mut self, thread: u32) {
+        self.arm(thread);
+    }
+
+    /// The processor will be looked at when all has happened that happens at this instant.
+    pub(super) fn flag(&mut self, at: u32) {
+        let cpu = &mut self.cpus[at as usize];
+        if !std::mem::replace(&mut cpu.flagged, true) {
+            self.flagged.push(at);
+        }
+    }
+
+    /// Looks at all flagged processors; false if there were none.
+    pub(super) fn give_away(&mut self) -> bool {
+        if self.flagged.is_empty() {
+            return false;
+        }
+        let mut flagged = std::mem::take(&mut self.flagged);
+        if let Some(numbers) = &mut self.numbers {
+            for place in (1..flagged.len()).rev() {
+                flagged.swap(place, numbers.below(place as u64 + 1) as usize);
+            }
+        }
+        for at in flagged.drain(..) {
+            self.cpus[at as usize].flagged = false;
+            self.look_at(at);
+        }
+        // What was flagged meanwhile has its own turn.
+        if self.flagged.is_empty() {
+            self.flagged = flagged;
+        }
+        true
+    }
+
+    fn look_at(&mut self, at: u32) {
+        if self.cpus[at as usize].throttled {
+            return;
+        }
+        let current = self.cpus[at as usize].current;
+        if current == NONE {
+            match self.cpus[at as usize].first(&self.tasks) {
+                Some(next) => self.take_from_queue(at, next),
+                None => {
+                    self.idle.insert(at);
+                    self.pull(at);
+                }
+            }
+            return;
+        }
+        let place = self.tasks[current as usize].place;
+        if !matches!(place, Place::Running | Place::Spinning) {
+            return;
+        }
+        self.charge(current);
+        if !self.has_allowance(at) {
+            return self.throttle(at);
+        }
+        if self.cpus[at as usize].queued() == 0 {
+            return self.arm(current);
+        }
+        let over = self.renew(current);
+        let cpu = &self.cpus[at as usize];
+        let own = &self.tasks[current as usize];
+        let unprotected = over || own.virtual_time >= cpu.protected;
+        let better = cpu.first(&self.tasks).filter(|next| {
+            let next = &self.tasks[*next as usize];
+            unprotected && (!cpu.is_eligible(own) || (cpu.is_eligible(next) && next.deadline < own.deadline))
+        });
+        match better {
+            Some(next) => {
+                self.counts.preemptions += 1;
+                self.stop(current);
+                self.take_from_queue(at, next);
+                self.rescue(at, current);
+                self.balance(at);
+            }
+            None => {
+                self.protect(at, current);
+                self.arm(current);
+            }
+        }
+    }
+
+    /// A slice that is over is followed by the next one. Whether it was.
+    fn renew(&mut self, thread: u32) -> bool {
+        let slice = self.slice_of(self.tasks[thread as usize].weight);
+        let task = self.task(thread);
+        let over = task.deadline <= task.virtual_time;
+        if over {
+            task.deadline = task.virtual_time.saturating_add(slice);
+        }
+        over
+    }
+
+    fn protect(&mut self, at: u32, thread: u32) {
+        let task = &self.tasks[thread as usize];
+        self.cpus[at as usize].protected =
+            task.virtual_time.saturating_add(self.slice_of(task.weight)).min(task.deadline);
+    }
+
+    /// The thread, charged up to now, loses its processor and queues for it.
+    pub(super) fn stop(&mut self, thread: u32) {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        let at = task.cpu;
+        task.place = Place::Queued;
+        task.event = None;
+        let deadline = task.deadline;
+        let cpu = &mut self.cpus[at as usize];
+        cpu.current = NONE;
+        cpu.push(thread, deadline);
+        self.queued += 1;
+        self.ledger.change(thread, now, Doing::Ready, Some(at));
+    }
+
+    /// A thread of its queue gets the processor, which nobody has.
+    fn take_from_queue(&mut self, at: u32, thread: u32) {
+        if !self.has_allowance(at) {
+            return self.throttle(at);
+        }
+        let deadline = self.tasks[thread as usize].deadline;
+        self.cpus[at as usize].remove(thread, deadline);
+        self.queued = self.queued.saturating_sub(1);
+        self.dispatch(at, thread, 0);
+    }
+
+    /// The thread, which counts on this processor already, gets it after this latency and what switching costs.
+    pub(super) fn dispatch(&mut self, at: u32, thread: u32, latency: u64) {
+        let cpu = &mut self.cpus[at as usize];
+        cpu.current = thread;
+        let mut cost = latency;
+        if cpu.last != thread {
+            // The first thread of a processor takes nobody's place.
+            if cpu.last != NONE {
+                cost = cost.saturating_add(self.rules.switch_cost.0);
+            }
+            self.counts.switches += 1;
+            cpu.last = thread;
+        }
+        self.renew(thread);
+        self.protect(at, thread);
+        let task = self.task(thread);
+        task.cpu = at;
+        task.place = Place::Arriving;
+        if cost > 0 {
+            let entry = self.agenda.after(cost, thread);
+            self.task(thread).event = entry;
+        } else if let Some(Turn::Act(thread)) = self.arrived(thread) {
+            // What ends by the clock acts in its place among all that does, not after it.
+            if self.expiring == thread {
+                self.urgent = thread;
+            } else {
+                self.agenda.soon(thread);
+            }
+        }
+    }
+
+    /// The thread has its processor: it goes on computing, or acts.
+    pub(super) fn arrived(&mut self, thread: u32) -> Option<Turn> {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        task.charged = now;
+        if task.left > 0 {
+            self.run(thread);
+            return None;
+        }
+        task.place = Place::Acting;
+        if task.spins_for.take().is_some() {
+            self.live += 1;
+        }
+        Some(Turn::Act(thread))
+    }
+
+    /// The acting thread leaves its processor, for something else than a queue.
+    pub(super) fn give_up(&mut self, thread: u32, doing: Doing) {
+        self.live = self.live.saturating_sub(1);
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        let at = task.cpu;
+        self.ledger.change(thread, now, doing, Some(at));
+        task.place = Place::Off;
+        task.event = None;
+        let cpu = &mut self.cpus[at as usize];
+        task.lag = cpu.average().saturating_sub(task.virtual_time);
+        cpu.leave(task);
+        cpu.current = NONE;
+        if cpu.queued() == 0 && !cpu.throttled {
+            self.idle.insert(at);
+        }
+        if self.queued > 0 || self.quota.is_some() {
+            self.flag(at);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A number of processors with a scheduler modelled on Linux's EEVDF (kernel/sched/fair.c; Stoica and Abdel-Wahab,
+//! "Earliest eligible virtual deadline first", 1995): a queue for each processor; who is not ahead of its share and has the
+//! first deadline goes on; a thread keeps its processor for a slice while others want it, and as long as nobody does; a
+//! woken thread goes to its last processor if that is idle, else to an idle one, else it queues; a processor that becomes
+//! idle pulls a thread from the longest queue.
+//!
+//! Within an instant all threads that have a processor act first; then processors that were given up, or whose slice is
+//! over, are given away. Nothing here depends on anything but the program, the rules and their seed.
+
+mod cpu;
+mod dispatch;
+mod idle;
+mod place;
+mod quota;
+mod rules;
+mod task;
+
+pub use rules::{Rules, base_slice};
+
+use self::cpu::Cpu;
+use self::idle::CpuSet;
+use self::quota::Quota;
+use self::task::{NONE, Place, Task};
+use super::agenda::Agenda;
+use super::ledger::{Doing, Ledger};
+use super::machine::{Machine, Turn, Why};
+use crate::program::{ObjectId, Program};
+use crate::synth::Numbers;
+use crate::time::Ticks;
+
+/// Times beyond this are not simulated: they could not be added up any more.
+const LATEST: u64 = u64::MAX / 4;
+
+/// The processors.
+#[derive(Debug)]
+pub struct Processors<'w> {
+    rules: Rules,
+    agenda: Agenda,
+    tasks: Vec<Task>,
+    cpus: Vec<Cpu>,
+    /// Processors with no thread on them and none in their queue.
+    idle: CpuSet,
+    /// Processors to be looked at when all has happened that happens at this instant.
+    flagged: Vec<u32>,
+    /// Threads in all queues.
+    queued: usize,
+    /// Threads that will do something by themselves: compute, act, or have a wait ended by the clock.
+    live: usize,
+    /// Free spin locks that somebody spins for who has no processor.
+    hope: usize,
+    quota: Option<Quota>,
+    numbers: Option<Numbers>,
+    /// Sets of processors that threads are restricted to.
+    masks: Vec<Vec<u32>>,
+    /// What it waited for by the clock has just ended.
+    expiring: u32,
+    /// It acts before all others.
+    urgent: u32,
+    pub(super) ledger: Ledger<'w>,
+    pub(super) counts: Counts,
+}
+
+/// What the scheduler did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// A processor went on with another thread than the one it had before.
+    pub switches: u64,
+    /// A thread lost its processor to another one.
+    pub preemptions: u64,
+    /// A thread went on on another processor than before.
+    pub migrations: u64,
+    /// A processor had to stop because the quota was used up.
+    pub throttled: u64,
+    /// It was cut off because its times grew too long to be added up.
+    pub overrun: bool,
+}
+
+impl<'w> Processors<'w> {
+    /// `program` gives the threads' nice values and processors.
+    pub(super) fn new(program: &Program, rules: Rules, ledger: Ledger<'w>) -> Processors<'w> {
+        let threads = program.threads.len();
+        // More processors than threads are never used, unless threads ask for them by their number.
+        let asked = program.threads.iter().flat_map(|thread| &thread.cpus).filter(|cpu| **cpu < rules.cpus);
+        let useful = u32::try_from(threads)
+            .unwrap_or(u32::MAX)
+            .max(asked.max().map_or(0, |cpu| cpu.saturating_add(1)));
+        let cpus = rules.cpus.min(useful.min(1 << 16)).max(1);
+        let mut masks: Vec<Vec<u32>> = Vec::new();
+        let tasks = program.threads.iter().map(|thread| {
+            let mut mask: Vec<u32> = thread.cpus.iter().copied().filter(|number| *number < cpus).collect();
+            mask.sort_unstable();
+            mask.dedup();
+            // As the kernel does with a mask of which no processor is left: all.
+            let mask = (!mask.is_empty() && mask.len() < cpus as usize).then(|| {
+                let known = masks.iter().position(|known| *known == mask);
+                known.unwrap_or_else(|| {
+                    masks.push(mask);
+                    masks.len() - 1
+                }) as u32
+            });
+            Task::new(rules::weight(thread.nice), mask)
+        });
+        let tasks = tasks.collect();
+        let mut numbers = (rules.seed != 0).then(|| Numbers::new(rules.seed));
+        let quota = rules.quota.map(|hundredths| Quota::new(hundredths, numbers.as_mut()));
+        let rules = Rules { slice: Ticks(rules.slice.0.max(1)), ..rules };
+        Processors {
+            rules,
+            agenda: Agenda::default(),
+            tasks,
+            cpus: (0..cpus).map(|_| Cpu::new()).collect(),
+            idle: CpuSet::full(cpus),
+            flagged: Vec::new(),
+            queued: 0,
+            live: 0,
+            hope: 0,
+            quota,
+            numbers,
+            masks,
+            expiring: NONE,
+            urgent: NONE,
+            ledger,
+            counts: Counts::default(),
+        }
+    }
+
+    fn task(&mut self, thread: u32) -> &mut Task {
+        &mut self.tasks[thread as usize]
+    }
+
+    /// It is over.
+    pub(super) fn close(&mut self, end: u64) {
+        self.ledger.close(end);
+    }
+
+    /// The entry of the agenda is due.
+    fn due(&mut self, thread: u32, entry: u32) -> Option<Turn> {
+        if thread as usize == self.tasks.len() {
+            self.refill(entry);
+            return None;
+        }
+        let task = &mut self.tasks[thread as usize];
+        if task.event != Some(entry) {
+            return None;
+        }
+        task.event = None;
+        match task.place {
+            Place::Off => {
+                self.live = self.live.saturating_sub(1);
+                self.expiring = thread;
+                Some(Turn::Expired(thread))
+            }
+            Place::Arriving => self.arrived(thread),
+            Place::Running => {
+                self.charge(thread);
+                if self.tasks[thread as usize].left == 0 {
+                    self.task(thread).place = Place::Acting;
+                    return Some(Turn::Act(thread));
+                }
+                self.stretch_over(thread);
+                None
+            }
+            Place::Spinning => {
+                self.charge(thread);
+                self.stretch_over(thread);
+                None
+            }
+            Place::Queued | Place::Acting => None,
+        }
+    }
+}
+
+impl Machine for Processors<'_> {
+    const DECIDES: bool = false;
+
+    fn now(&self) -> u64 {
+        self.agenda.now()
+    }
+
+    fn next_instant(&mut self) -> Option<u64> {
+        if self.agenda.now() > LATEST {
+            self.counts.overrun = true;
+            return None;
+        }
+        // Slices and quotas go on for ever; that alone helps nobody.
+        if self.live == 0 && self.hope == 0 {
+            return None;
+        }
+        self.agenda.next_instant()
+    }
+
+    fn next_turn(&mut self) -> Option<Turn> {
+        loop {
+            if self.urgent != NONE {
+                return Some(Turn::Act(std::mem::replace(&mut self.urgent, NONE)));
+            }
+            self.expiring = NONE;
+            if let Some((thread, entry)) = self.agenda.next_due() {
+                match self.due(thread, entry) {
+                    Some(turn) => return Some(turn),
+                    None => continue,
+                }
+            }
+            if let Some(thread) = self.agenda.next_ready() {
+                if std::mem::take(&mut self.task(thread).expires) {
+                    self.live = self.live.saturating_sub(1);
+                    self.expiring = thread;
+                    return Some(Turn::Expired(thread));
+                }
+                return Some(Turn::Act(thread));
+            }
+            if !self.give_away() {
+                return None;
+            }
+        }
+    }
+
+    fn wake(&mut self, thread: u32, by: Option<u32>) {
+        self.live += 1;
+        self.ledger.change(thread, self.agenda.now(), Doing::Ready, None);
+        self.settle(thread, by);
+    }
+
+    fn compute(&mut self, thread: u32, length: u64) {
+        if length == 0 {
+            return self.agenda.soon(thread);
+        }
+        let task = &mut self.tasks[thread as usize];
+        task.left = length;
+        self.run(thread);
+    }
+
+    fn block(&mut self, thread: u32, why: Why) {
+        self.give_up(thread, Doing::Blocked(why));
+    }
+
+    fn expire(&mut self, thread: u32, length: u64) {
+        self.live += 1;
+        if length == 0 {
+            self.task(thread).expires = true;
+            return self.agenda.soon(thread);
+        }
+        let entry = self.agenda.after(length, thread);
+        self.task(thread).event = entry;
+    }
+
+    fn spin(&mut self, thread: u32, object: ObjectId) {
+        self.live = self.live.saturating_sub(1);
+        let cpu = self.tasks[thread as usize].cpu;
+        let now = self.agenda.now();
+        self.ledger.change(thread, now, Doing::Spinning(object), Some(cpu));
+        let task = self.task(thread);
+        task.place = Place::Spinning;
+        task.spins_for = Some(object);
+        task.charged = now;
+        self.arm(thread);
+    }
+
+    fn is_spinning(&self, thread: u32) -> bool {
+        self.tasks[thread as usize].place == Place::Spinning
+    }
+
+    fn retry(&mut self, thread: u32) {
+        self.live += 1;
+        self.charge(thread);
+        let task = self.task(thread);
+        task.place = Place::Acting;
+        task.spins_for = None;
+        task.event = None;
+        self.agenda.soon(thread);
+    }
+
+    fn hope(&mut self, more: bool) {
+        self.hope = if more { self.hope + 1 } else { self.hope.saturating_sub(1) };
+    }
+
+    fn end(&mut self, thread: u32) {
+        self.give_up(thread, Doing::Nothing);
+    }
+}

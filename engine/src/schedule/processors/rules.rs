@@ -1,0 +1,56 @@
+//! The parameters of a machine with a scheduler.
+
+use crate::time::Ticks;
+
+/// Processors, their scheduler and what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Processors, at least 1.
+    pub cpus: u32,
+    /// How long a thread may go on while another wants its processor (EEVDF's base slice).
+    pub slice: Ticks,
+    /// Taking one thread off a processor and putting another on it.
+    pub switch_cost: Ticks,
+    /// From waking a thread to its first instruction, on a processor that has nothing else to do.
+    pub wake_latency: Ticks,
+    /// Processor time that all threads together may use, in hundredths of a processor (cgroup's `cpu.max`).
+    pub quota: Option<u32>,
+    /// Decides what the rules leave open; 0 is the plain order of processors and threads.
+    pub seed: u64,
+}
+
+impl Rules {
+    /// So many processors, without any costs.
+    pub fn free(cpus: u32) -> Rules {
+        Rules {
+            cpus: cpus.max(1),
+            slice: base_slice(cpus),
+            switch_cost: Ticks(0),
+            wake_latency: Ticks(0),
+            quota: None,
+            seed: 0,
+        }
+    }
+}
+
+/// EEVDF's base slice on so many processors: 0.7 ms × (1 + log2 of them, at most 8 counted); kernel/sched/fair.c,
+/// `sysctl_sched_base_slice` and `get_update_sysctl_factor`, since Linux 6.15 (before: 0.75 ms).
+pub fn base_slice(cpus: u32) -> Ticks {
+    Ticks::from_ns(700_000 * u64::from(1 + cpus.clamp(1, 8).ilog2()))
+}
+
+/// Load weights by nice value from −20 to 19: a step is a quarter more or less (kernel/sched/core.c,
+/// `sched_prio_to_weight`).
+const WEIGHTS: [u32; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121,
+    2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29,
+    23, 18, 15,
+];
+
+/// The load weight of nice 0.
+pub(super) const UNIT: u64 = 1024;
+
+/// The load weight of a nice value.
+pub(super) fn weight(nice: i8) -> u32 {
+    WEIGHTS[usize::from((i16::from(nice.clamp(-20, 19)) + 20).unsigned_abs())]
+}

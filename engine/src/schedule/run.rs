@@ -1,0 +1,172 @@
+//! Running a program, whole or as a stream, on a number of processors.
+
+use super::ledger::{Ledger, ThreadUse, Watcher};
+use super::machine::Machine;
+use super::processors::{Counts, Processors, Rules};
+use super::shared::Shared;
+use super::simulation::Simulation;
+use super::source::{Operations, Whole};
+use super::usage::ObjectUse;
+use crate::program::{Operation, Program, ProgramError};
+use crate::report::Finding;
+use crate::time::Ticks;
+
+/// What a program is to run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Processors.
+    pub processors: Sharing,
+    /// How many each device serves at once, by object; 0, or beyond the end: any number.
+    pub servers: Vec<u32>,
+}
+
+/// How threads share processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// In infinitely small slices at no cost (2001, section 2.3), and regardless of nice values and affinity.
+    Ideal {
+        /// In hundredths of a processor: a quota may leave one and a half.
+        hundredths: u64,
+    },
+    /// With a scheduler like Linux's.
+    Scheduled(Rules),
+}
+
+/// What came of running a program; times in ticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// When the last thing happens.
+    pub length: Ticks,
+    /// For each thread, how many of its operations it has done; all, unless it waits for ever.
+    pub done: Vec<usize>,
+    /// Deadlocks and contradictions in the program.
+    pub findings: Vec<Finding>,
+    /// What each thread spent its time on.
+    pub threads: Vec<ThreadUse>,
+    /// How each object was used.
+    pub objects: Vec<ObjectUse>,
+    /// Time during which so many threads used processors, by their number. With ideal sharing they may be more than
+    /// there are processors.
+    pub busy: Vec<u64>,
+    /// What the scheduler did; nothing with ideal sharing.
+    pub counts: Counts,
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// The program fails [`Program::check`]. A deadlock is no error but a finding.
+pub fn run(program: &Program, setup: &Setup) -> Result<Outcome, ProgramError> {
+    run_watched(program, setup, None)
+}
+
+/// The same, telling of every interval of every thread when it is over.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    program: &Program,
+    setup: &Setup,
+    watcher: Option<Watcher<'_>>,
+) -> Result<Outcome, ProgramError> {
+    program.check()?;
+    Ok(on_machine(program, Whole::of(program), setup, watcher))
+}
+
+/// Runs operations that come piece by piece: memory does not grow with their number. `program` has the names, nice values
+/// and the like; its own operations are not used. Each operation is checked when it comes: one that refers to nothing is
+/// the end of its thread, and a finding of kind `invalid_operation`. The result is that of [`run`] with all operations at
+/// once.
+pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> Outcome {
+    let mut guard = Guard { program, source, first: None };
+    let mut outcome = on_machine(program, &mut guard, setup, None);
+    if let Some(text) = guard.first {
+        outcome.findings.push(Finding { kind: "invalid_operation".to_owned(), text });
+    }
+    outcome
+}
+
+fn on_machine<O: Operations>(
+    program: &Program,
+    source: O,
+    setup: &Setup,
+    watcher: Option<Watcher<'_>>,
+) -> Outcome {
+    let threads = program.threads.len();
+    let ledger = Ledger::new(threads, program.objects.len(), watcher);
+    match setup.processors {
+        Sharing::Ideal { hundredths } => {
+            let most = u64::try_from(threads).unwrap_or(u64::MAX).max(1).saturating_mul(100);
+            let machine = Shared::new(hundredths.min(most), ledger, threads);
+            let mut simulation = Simulation::with(program, source, machine);
+            simulation.limit(&setup.servers);
+            while simulation.instant().is_some() {}
+            simulation.machine.close();
+            conclude(simulation, |machine| (&machine.ledger, Counts::default()))
+        }
+        Sharing::Scheduled(rules) => {
+            let machine = Processors::new(program, rules, ledger);
+            let mut simulation = Simulation::with(program, source, machine);
+            simulation.limit(&setup.servers);
+            while simulation.instant().is_some() {}
+            let end = simulation.end.time;
+            simulation.machine.close(end);
+            conclude(simulation, |machine| (&machine.ledger, machine.counts))
+        }
+    }
+}
+
+fn conclude<M: Machine, O: Operations>(
+    mut simulation: Simulation<'_, M, O>,
+    accounts: impl for<'m> Fn(&'m M) -> (&'m Ledger<'m>, Counts),
+) -> Outcome {
+    let length = simulation.end.time;
+    simulation.usage.close(length);
+    let mut findings = simulation.findings();
+    let (ledger, counts) = accounts(&simulation.machine);
+    if counts.overrun {
+        let text = "the predicted time is longer than 53 days: it is cut there".to_owned();
+        findings.push(Finding { kind: "too_long".to_owned(), text });
+    }
+    let objects = simulation.usage.objects.iter().zip(&ledger.objects).map(|(object, waiting)| ObjectUse {
+        waits: waiting.waits,
+        blocked: waiting.blocked,
+        spun: waiting.spun,
+        ..*object
+    });
+    Outcome {
+        length: Ticks(length),
+        done: simulation.done(),
+        objects: objects.collect(),
+        threads: ledger.threads.clone(),
+        busy: ledger.busy.clone(),
+        counts,
+        findings,
+    }
+}
+
+/// Lets no operation through that refers to nothing.
+struct Guard<'p, O> {
+    program: &'p Program,
+    source: O,
+    /// The first that did.
+    first: Option<String>,
+}
+
+impl<O: Operations> Operations for &mut Guard<'_, O> {
+    fn at(&mut self, thread: u32, number: u32) -> Option<Operation> {
+        let operation = self.source.at(thread, number)?;
+        if self.program.knows(&operation, usize::MAX) {
+            return Some(operation);
+        }
+        self.first.get_or_insert_with(|| {
+            let name = self.program.threads.get(thread as usize).map_or("?", |thread| &thread.name);
+            format!("operation {number} of {name} refers to nothing, so the thread ends there: {operation:?}")
+        });
+        None
+    }
+
+    fn is_created(&self, thread: u32) -> bool {
+        self.source.is_created(thread)
+    }
+}

@@ -1,0 +1,70 @@
+//! How much objects are used: what a lock, a device or a thread's waiting is made of. Kept for machines with a number of
+//! processors only.
+
+use crate::program::ObjectId;
+
+/// How an object was used during a simulation; times in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectUse {
+    /// How often it was taken as a lock.
+    pub taken: u64,
+    /// Time during which at least one thread had it.
+    pub held: u64,
+    /// How often a thread gave its processor up to wait for it.
+    pub waits: u64,
+    /// Time that threads waited for it without a processor, summed. For a device that includes being served.
+    pub blocked: u64,
+    /// Time that threads kept processors busy waiting for it, summed.
+    pub spun: u64,
+    /// Time of a device's servers, summed.
+    pub served: u64,
+}
+
+/// Who holds what since when.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usage {
+    pub(super) objects: Vec<ObjectUse>,
+    /// How many threads have each object, and since when it is not free.
+    holders: Vec<(u32, u64)>,
+}
+
+impl Usage {
+    pub(super) fn of(objects: usize) -> Usage {
+        Usage { objects: vec![ObjectUse::default(); objects], holders: vec![(0, 0); objects] }
+    }
+
+    #[inline]
+    pub(super) fn taken(&mut self, object: ObjectId, now: u64) {
+        let place = object.0 as usize;
+        self.objects[place].taken += 1;
+        let (count, since) = &mut self.holders[place];
+        if *count == 0 {
+            *since = now;
+        }
+        *count = count.saturating_add(1);
+    }
+
+    #[inline]
+    pub(super) fn given_back(&mut self, object: ObjectId, now: u64) {
+        let place = object.0 as usize;
+        let (count, since) = &mut self.holders[place];
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.objects[place].held = self.objects[place].held.saturating_add(now.saturating_sub(*since));
+        }
+    }
+
+    pub(super) fn served(&mut self, object: ObjectId, length: u64) {
+        let served = &mut self.objects[object.0 as usize].served;
+        *served = served.saturating_add(length);
+    }
+
+    /// What is still held at the end was held up to it.
+    pub(super) fn close(&mut self, now: u64) {
+        for (object, (count, since)) in self.objects.iter_mut().zip(&self.holders) {
+            if *count > 0 {
+                object.held = object.held.saturating_add(now.saturating_sub(*since));
+            }
+        }
+    }
+}
