@@ -232,9 +232,10 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     ]);
     let before = report(&program, &cpus(), Detail::Segments);
     assert_eq!(before.locks[0].holder.as_deref(), Some("f"));
-    assert_eq!(before.results[3].locks_held_ns, [270.0 - 140.0]);
+    // From the end of taking it to the beginning of giving it back.
+    assert_eq!(before.results[3].locks_held_ns, [260.0 - 140.0]);
     let kinds: Vec<&str> = before.findings.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["locks_replayed"]);
+    assert!(kinds.is_empty(), "{kinds:?}");
     let mut text = Vec::new();
     json::write(&program, &mut text).expect("written");
     let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
@@ -257,6 +258,6 @@ fn locks_are_forgotten_where_operations_are_missing() {
     ]);
     assert_eq!(rows(&program), [("mutex 0x40".to_owned(), 2, Some(0), Some(0.0), Some(30.0))]);
     let report = report(&program, &[Cpus::Infinite], Detail::Functions);
-    assert_eq!(report.results[0].locks_held_ns, [100.0 + 31.0], "up to where something is missing");
+    assert_eq!(report.results[0].locks_held_ns, [99.0 + 30.0], "up to where something is missing");
     assert_eq!(program.findings.iter().filter(|finding| finding.kind == "locks_lost").count(), 1);
 }

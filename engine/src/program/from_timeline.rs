@@ -20,29 +20,70 @@
 //! this needs the recording to be complete, so it holds for lossy ones too.
 
 use super::names;
-use super::{EdgeId, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
+use super::relive::{self, Begin, Culprits, Plan};
+use super::{FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::event::{CallKind, FunctionId};
 use crate::report::{Finding, Trust};
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{self, Birth, External, State, Step, StepKind, Timeline, Wake};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
 /// part of that one, whether the kernel recorded them or not.
 pub fn from_timeline(timeline: &Timeline) -> Program {
+    let mut culprits = Culprits::default();
+    let mut deadlock = None;
+    for _ in 0..MOST_ATTEMPTS {
+        let (mut program, simulates) = translate(timeline, &culprits);
+        let stuck = if simulates { relive::verify(&program) } else { None };
+        let Some(stuck) = stuck else {
+            program.findings.extend(deadlock.map(simulated_deadlock));
+            return program;
+        };
+        if !culprits.add(&stuck.objects) {
+            culprits = Culprits::everything();
+        }
+        deadlock.get_or_insert(stuck.text);
+    }
+    let (mut program, _) = translate(timeline, &Culprits::everything());
+    program.findings.extend(deadlock.map(simulated_deadlock));
+    program
+}
+
+/// After so many deadlocks nothing is decided anew.
+const MOST_ATTEMPTS: usize = 8;
+
+fn simulated_deadlock(text: String) -> Finding {
+    let text = text.split_once("): ").map_or(text.as_str(), |(_, who)| who);
+    Finding {
+        kind: "simulated_deadlock".to_owned(),
+        text: format!(
+            "with its locks decided anew the program ends in a deadlock that did not happen in reality, so that those stay as recorded: {text}"
+        ),
+    }
+}
+
+/// The program with all operations simulated that can be, but for the culprits, and whether there are any.
+fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
+    let lived = || (0u32..).zip(&timeline.threads).filter(|(_, thread)| has_lived(thread));
+    let threads: FxHashMap<u32, ThreadId> =
+        lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
+    let plan = Plan::of(timeline, &threads, culprits);
     let numbers = functions_used(timeline);
     let mut translator = Translator {
         timeline,
-        threads: FxHashMap::default(),
+        threads,
         functions: FxHashMap::default(),
-        edges: vec![None; timeline.wakeups.len()],
         program: Program {
+            locks: plan.facts.clone(),
             functions: names::functions(&numbers, &timeline.functions, &timeline.folded),
             trust: trust(timeline),
             findings: timeline.findings.clone(),
             objects: super::identity::names(&timeline.locks, timeline),
             ..Program::default()
         },
+        plan,
         objects: FxHashMap::default(),
         created: vec![false; timeline.threads.len()],
         left: Ticks::MAX_TOTAL,
@@ -51,19 +92,18 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
     for (function, number) in (0..).map(FunctionRef).zip(numbers) {
         translator.functions.insert(number, function);
     }
-    let lived = || (0u32..).zip(&timeline.threads).filter(|(_, thread)| has_lived(thread));
-    for (number, (index, _)) in (0..).map(ThreadId).zip(lived()) {
-        translator.threads.insert(index, number);
-    }
-    translator.number_edges();
+    translator.name_edges();
+    // A thread that nobody creates begins at the beginning.
+    let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
     let names = names::threads(lived().map(|(_, thread)| thread));
     for ((index, thread), name) in lived().zip(names) {
-        let operations = translator.thread(index, thread);
+        let mut operations = if beginner == Some(index) { translator.plan.first.clone() } else { Vec::new() };
+        operations.extend(translator.thread(index, thread));
         translator.program.threads.push(Thread { name, operations, ..Thread::default() });
     }
     let findings = findings(timeline, &translator);
     translator.program.findings.extend(findings);
-    translator.program
+    (translator.program, translator.plan.simulates)
 }
 
 fn has_lived(thread: &timeline::Thread) -> bool {
@@ -104,8 +144,8 @@ struct Translator<'a> {
     threads: FxHashMap<u32, ThreadId>,
     functions: FxHashMap<FunctionId, FunctionRef>,
     objects: FxHashMap<&'static str, ObjectId>,
-    /// Edge of each wake-up that ended a wait.
-    edges: Vec<Option<EdgeId>>,
+    /// What becomes of recorded synchronization operations.
+    plan: Plan,
     created: Vec<bool>,
     /// What may still be added to the sum of all lengths.
     left: u64,
@@ -125,19 +165,19 @@ struct Script {
     /// Functions on the stack, and whether each was written as a call.
     stack: Vec<(FunctionId, bool)>,
     open: FxHashMap<FunctionId, u32>,
+    /// Recorded operations that are open and of which nothing counts as compute.
+    muted: u32,
 }
 
 impl<'a> Translator<'a> {
-    fn number_edges(&mut self) {
-        let mut number = 0u32;
-        for (wakeup, edge) in self.timeline.wakeups.iter().zip(&mut self.edges) {
-            let Some(ended) = wakeup.ended else { continue };
+    fn name_edges(&mut self) {
+        for (wakeup, edge) in self.timeline.wakeups.iter().zip(&self.plan.edges) {
+            let (Some(ended), Some(edge)) = (wakeup.ended, edge) else { continue };
             let wakee = self.timeline.threads.get(wakeup.wakee as usize);
             let wait = wakee.and_then(|thread| thread.waits.get(ended as usize));
-            *edge = Some(EdgeId(number));
-            self.program.edges.push(names::edge(number, wait));
-            number = number.saturating_add(1);
+            self.program.edges.push(names::edge(edge.0, wait));
         }
+        self.program.edges.append(&mut self.plan.gates);
     }
 
     fn thread(&mut self, index: u32, thread: &'a timeline::Thread) -> Vec<Operation> {
@@ -147,6 +187,8 @@ impl<'a> Translator<'a> {
             self.wait(&mut script, names::NOT_STARTED, before);
         }
         let mut bases = thread.base_stacks.iter().peekable();
+        let begins = self.plan.take_begins(index as usize);
+        let mut begins = begins.iter().peekable();
         let mut steps = (0u32..).zip(&thread.steps).peekable();
         for (at, (start, end, state)) in thread.spans().enumerate() {
             let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
@@ -165,6 +207,16 @@ impl<'a> Translator<'a> {
                     self.open(&mut script, base);
                     continue;
                 }
+                if let Some(begin) = begins.next_if(|begin| {
+                    begin.first_step <= number
+                        && (begin.time <= start.0 || begin.time < end.0 || begin.first_step < next)
+                }) {
+                    let time = Timestamp(begin.time).min(end).max(now);
+                    script.pass(state, now, time);
+                    now = time;
+                    self.begin(&mut script, begin);
+                    continue;
+                }
                 let Some((_, step)) = steps.next_if(|(number, _)| *number < next) else { break };
                 let time = step.time.min(end).max(now);
                 script.pass(state, now, time);
@@ -173,7 +225,9 @@ impl<'a> Translator<'a> {
             }
             match state {
                 State::Blocked(wait) => {
-                    self.blocked(&mut script, thread, wait, end.0.saturating_sub(start.0))
+                    if !self.plan.is_decided(index as usize, wait) {
+                        self.blocked(&mut script, thread, wait, end.0.saturating_sub(start.0));
+                    }
                 }
                 _ => script.pass(state, now, end),
             }
@@ -183,7 +237,13 @@ impl<'a> Translator<'a> {
             while let Some(base) = bases.next_if(|base| base.first_step <= number) {
                 self.open(&mut script, base);
             }
+            while let Some(begin) = begins.next_if(|begin| begin.first_step <= number) {
+                self.begin(&mut script, begin);
+            }
             self.step(&mut script, index, step);
+        }
+        for operation in self.plan.last(index as usize).to_vec() {
+            self.write(&mut script, operation);
         }
         self.compute(&mut script);
         script.operations
@@ -194,19 +254,16 @@ impl<'a> Translator<'a> {
             StepKind::Enter(function) => self.call(script, function),
             StepKind::Leave => self.leave(script),
             StepKind::Wake(wakeup) => {
-                if let Some(edge) = self.edges.get(wakeup as usize).copied().flatten() {
+                if let Some(edge) = self.plan.edges.get(wakeup as usize).copied().flatten() {
                     self.write(script, Operation::Release(edge));
                 }
             }
-            StepKind::Take(number) => {
-                if let Some((object, length)) = self.lock(number) {
-                    self.write(script, Operation::Held(object, length));
+            StepKind::Operated(number) => {
+                let (_, end, muted) = self.plan.act(number);
+                if muted {
+                    script.muted = script.muted.saturating_sub(1);
                 }
-            }
-            StepKind::GiveBack(number) => {
-                if let Some((object, length)) = self.lock(number) {
-                    self.write(script, Operation::Freed(object, length));
-                }
+                self.write_planned(script, end);
             }
             StepKind::Create(child) => {
                 let wanted = self.timeline.threads.get(child as usize).map(|child| child.birth);
@@ -222,11 +279,28 @@ impl<'a> Translator<'a> {
         }
     }
 
+    /// A recorded operation begins.
+    fn begin(&mut self, script: &mut Script, begin: &Begin) {
+        let (operations, _, muted) = self.plan.act(begin.used);
+        self.write_planned(script, operations);
+        if muted {
+            script.muted = script.muted.saturating_add(1);
+        }
+    }
+
+    fn write_planned(&mut self, script: &mut Script, operations: Range<u32>) {
+        for index in operations {
+            if let Some(operation) = self.plan.operation(index) {
+                self.write(script, operation);
+            }
+        }
+    }
+
     fn blocked(&mut self, script: &mut Script, thread: &timeline::Thread, wait: u32, length_ns: u64) {
         let Some(wait) = thread.waits.get(wait as usize) else { return };
         match wait.wake {
             Wake::By(wakeup) => {
-                if let Some(edge) = self.edges.get(wakeup as usize).copied().flatten() {
+                if let Some(edge) = self.plan.edges.get(wakeup as usize).copied().flatten() {
                     self.write(script, Operation::Await(edge));
                 }
             }
@@ -283,14 +357,6 @@ impl<'a> Translator<'a> {
         })
     }
 
-    /// The lock of a recorded use, and the length that goes with it.
-    fn lock(&mut self, number: u32) -> Option<(ObjectId, Ticks)> {
-        let used = self.timeline.lock_uses.get(number as usize)?;
-        // Locks are the first objects, in their order.
-        ((used.lock as usize) < self.timeline.locks.len())
-            .then(|| (ObjectId(used.lock), Ticks::from_ns(used.length.0)))
-    }
-
     /// Writes the compute and the unknown time so far, then the operation.
     fn write(&mut self, script: &mut Script, operation: Operation) {
         let unknown_ns = std::mem::take(&mut script.unknown_ns);
@@ -327,7 +393,7 @@ impl Script {
     fn pass(&mut self, state: State, from: Timestamp, until: Timestamp) {
         let length = until.0.saturating_sub(from.0);
         match state {
-            State::Running { .. } if length > 0 => {
+            State::Running { .. } if length > 0 && self.muted == 0 => {
                 let unknown_ns = std::mem::take(&mut self.unknown_ns);
                 self.unknown_before_ns = self.unknown_before_ns.saturating_add(unknown_ns);
                 self.compute_ns = self.compute_ns.saturating_add(length);
@@ -372,16 +438,12 @@ fn findings(timeline: &Timeline, translator: &Translator<'_>) -> Vec<Finding> {
     if translator.shortened {
         say("too_long", "lengths add up to more than 106 days and were cut there".to_owned());
     }
-    if counts.events > 0 && timeline.locks.is_empty() {
+    if counts.events > 0 && timeline.uses.is_empty() {
         say(
             "uncontended",
             "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),
         );
-    } else if counts.events > 0 {
-        say(
-            "locks_replayed",
-            "who waits for whom is replayed as recorded: with more CPUs than in the recording locks may limit more than shown".to_owned(),
-        );
     }
+    findings.extend(translator.plan.findings.iter().cloned());
     findings
 }

@@ -10,6 +10,7 @@ pub mod json;
 mod machine;
 mod names;
 mod operation;
+mod relive;
 
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
@@ -19,6 +20,7 @@ pub use machine::{DeviceFact, MachineFacts};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 
 use crate::report::{Finding, Trust};
+use crate::time::Ticks;
 
 /// A program: threads and the names their operations refer to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,12 +38,35 @@ pub struct Program {
     pub trust: Trust,
     /// What was noticed while it was built from a recording.
     pub findings: Vec<Finding>,
+    /// What was recorded of its locks; empty for a hand-written program.
+    pub locks: Vec<LockFact>,
     /// CPUs of the machine that it was recorded on; `None` if that is not known, as for a hand-written one.
     pub recorded_cpus: Option<u32>,
     /// What the recording tells about that machine; `None` for a hand-written program.
     pub machine: Option<MachineFacts>,
     /// Read-write locks at which waiting writers go before new and waiting readers, ascending.
     pub writers_first: Vec<ObjectId>,
+}
+
+/// What was recorded of a lock, whatever the simulation makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockFact {
+    /// The lock.
+    pub object: ObjectId,
+    /// How often it was taken; each end of a condition wait counts.
+    pub acquisitions: u64,
+    /// How often it was not free.
+    pub contended: u64,
+    /// How long threads waited for it, summed.
+    pub waited: Ticks,
+    /// How long threads had it, summed.
+    pub held: Ticks,
+}
+
+impl Default for LockFact {
+    fn default() -> LockFact {
+        LockFact { object: ObjectId(0), acquisitions: 0, contended: 0, waited: Ticks(0), held: Ticks(0) }
+    }
 }
 
 /// A function of a program.

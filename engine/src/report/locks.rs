@@ -5,7 +5,8 @@ use crate::program::{FunctionRef, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// A row for each object that is taken as a lock, with the object, in order of the objects.
+/// A row for each object that is taken as a lock, with the object, in order of the objects. How often it was taken and
+/// not free, and for how long, is as it was recorded ([`Program::locks`]); a hand-written program has no recorded times.
 pub(super) fn rows(program: &Program) -> Vec<(ObjectId, LockRow)> {
     let mut counts: FxHashMap<ObjectId, Counts> = FxHashMap::default();
     for thread in &program.threads {
@@ -36,6 +37,15 @@ pub(super) fn rows(program: &Program) -> Vec<(ObjectId, LockRow)> {
                 _ => {}
             }
         }
+    }
+    for fact in &program.locks {
+        // What was recorded, whatever the simulation decides.
+        let counts = counts.entry(fact.object).or_default();
+        counts.taken = fact.acquisitions;
+        counts.recorded = true;
+        counts.contended = fact.contended;
+        counts.waited = fact.waited.0;
+        counts.held = fact.held.0;
     }
     let mut rows: Vec<_> = counts
         .into_iter()

@@ -48,11 +48,20 @@ pub(super) struct Ledger {
     edges: u32,
     functions: Vec<Function>,
     names: Vec<String>,
+    /// Names of the executed program's objects.
+    objects: Vec<String>,
+    /// What semaphores held at first.
+    pub(super) first: Vec<Operation>,
+    onces: Vec<(ObjectId, Ticks)>,
+    /// Whether synchronization operations are recorded.
+    decided: bool,
 }
 
 impl Ledger {
-    pub(super) fn new(program: &Program) -> Ledger {
+    pub(super) fn new(program: &Program, decided: bool) -> Ledger {
         Ledger {
+            objects: program.objects.clone(),
+            decided,
             lived: vec![None; program.threads.len()],
             scripts: vec![Vec::new(); program.threads.len()],
             functions: program.functions.clone(),
@@ -74,15 +83,38 @@ impl Ledger {
         }
     }
 
-    pub(super) fn computes(&mut self, thread: usize, length_ns: u64) {
+    /// CPU time that is no work: of a recorded operation.
+    pub(super) fn uses_cpu(&mut self, thread: usize, length_ns: u64) {
         if let Some(life) = self.lived[thread].and_then(|index| self.lives.get_mut(index)) {
             life.cpu_time_ns += length_ns;
         }
+    }
+
+    /// CPU time that [`Ledger::uses_cpu`] has counted was work all the same.
+    pub(super) fn work(&mut self, thread: usize, length_ns: u64) {
         let length = Ticks::from_ns(length_ns);
         match self.scripts[thread].last_mut() {
             Some(Operation::Exec(sum)) => sum.0 += length.0,
             _ => self.scripts[thread].push(Operation::Exec(length)),
         }
+    }
+
+    /// An operation that is decided anew.
+    pub(super) fn operation(&mut self, thread: usize, operation: Operation) {
+        let passed = matches!(operation, Operation::Once(..)) && self.scripts[thread].contains(&operation);
+        if !passed {
+            self.scripts[thread].push(operation);
+        }
+    }
+
+    /// How long what runs once took.
+    pub(super) fn once(&mut self, object: ObjectId, length_ns: u64) {
+        self.onces.push((object, Ticks::from_ns(length_ns)));
+    }
+
+    pub(super) fn computes(&mut self, thread: usize, length_ns: u64) {
+        self.uses_cpu(thread, length_ns);
+        self.work(thread, length_ns);
     }
 
     pub(super) fn call(&mut self, thread: usize, function: u32, outermost: bool) {
@@ -116,6 +148,14 @@ impl Ledger {
         self.scripts[thread].push(Operation::Create(ThreadId(other as u32)));
     }
 
+    /// A thread's operations; the first one to be there fills the semaphores.
+    fn script<'s>(&'s self, life: &'s Truth) -> impl Iterator<Item = &'s Operation> {
+        let first =
+            life.initial && self.lives.iter().find(|life| life.initial).is_some_and(|f| f.tid == life.tid);
+        let first = if first { self.first.as_slice() } else { &[] };
+        first.iter().chain(&self.scripts[life.thread])
+    }
+
     /// The program that has to come out of the recording.
     pub(super) fn program(&self) -> Program {
         let operations = || self.scripts.iter().flatten();
@@ -137,17 +177,34 @@ impl Ledger {
                 let number = self.lived[thread.0 as usize].unwrap_or_default();
                 Operation::Create(ThreadId(number as u32))
             }
+            Operation::Join(thread) => {
+                let number = self.lived[thread.0 as usize].unwrap_or_default();
+                Operation::Join(ThreadId(number as u32))
+            }
+            // Behind the executed program's own objects.
+            Operation::Io(_, length) if self.decided => {
+                Operation::Io(ObjectId(self.objects.len() as u32), length)
+            }
+            Operation::Once(object, _) => {
+                let length = self.onces.iter().find(|(once, _)| *once == object).map(|(_, length)| *length);
+                Operation::Once(object, length.unwrap_or_default())
+            }
             operation => operation,
+        };
+        let objects = match (self.decided, does_io) {
+            (true, _) => self.objects.iter().cloned().chain([DEVICE.to_owned()]).collect(),
+            (false, true) => vec![DEVICE.to_owned()],
+            (false, false) => Vec::new(),
         };
         Program {
             functions: functions.iter().map(|f| self.functions[f.0 as usize].clone()).collect(),
-            objects: if does_io { vec![DEVICE.to_owned()] } else { Vec::new() },
+            objects,
             threads: self
                 .lives
                 .iter()
                 .map(|life| Thread {
                     name: format!("{}/{}", life.name, life.tid),
-                    operations: self.scripts[life.thread].iter().map(renumber).collect(),
+                    operations: self.script(life).map(renumber).collect(),
                     ..Thread::default()
                 })
                 .collect(),

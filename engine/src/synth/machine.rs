@@ -10,6 +10,7 @@ use super::Numbers;
 use super::expected::{Doing, Ledger};
 use super::recording::Execution;
 use super::scribe::{Left, Place, Scribe};
+use super::sync::{Inside, Shared};
 use crate::program::{Operation, Program, ProgramError};
 use probe_abi::{Call, Context};
 use std::cmp::Reverse;
@@ -75,6 +76,8 @@ pub(super) struct Actor {
     /// `ExecIn` is half done: compute, then return.
     pub(super) returns: bool,
     pub(super) joiners: Vec<usize>,
+    /// The recorded operation that it is in.
+    pub(super) inside: Option<Inside>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +105,9 @@ pub(super) struct Machine<'a> {
     pub(super) actors: Vec<Actor>,
     pub(super) queue: VecDeque<usize>,
     pub(super) semaphores: Vec<Semaphore>,
+    pub(super) shared: Vec<Shared>,
+    /// Threads that others create.
+    pub(super) created: Vec<bool>,
     /// Released, and the threads that await it.
     pub(super) edges: Vec<(bool, Vec<usize>)>,
     pub(super) scribe: Scribe,
@@ -141,6 +147,7 @@ impl<'a> Machine<'a> {
                 in_futex: None,
                 returns: false,
                 joiners: Vec::new(),
+                inside: None,
             })
             .collect();
         let edge_count = program
@@ -153,7 +160,13 @@ impl<'a> Machine<'a> {
             })
             .max()
             .unwrap_or(0);
-        let scribe = Scribe::new(cpus, execution.rings, execution.first_sequence, execution.pid);
+        let scribe = Scribe::new(
+            cpus,
+            execution.rings,
+            execution.first_sequence,
+            execution.pid,
+            program.threads.len(),
+        );
         let mut machine = Machine {
             program,
             execution,
@@ -164,9 +177,11 @@ impl<'a> Machine<'a> {
             actors,
             queue: VecDeque::new(),
             semaphores: vec![Semaphore::default(); program.objects.len()],
+            shared: vec![Shared::default(); program.objects.len()],
+            created: (0..program.threads.len()).map(|index| created.contains(&index)).collect(),
             edges: vec![(false, Vec::new()); edge_count],
             scribe,
-            ledger: Ledger::new(program),
+            ledger: Ledger::new(program, execution.operations),
             numbers: Numbers::new(execution.seed),
         };
         for index in 0..machine.actors.len() {
@@ -256,7 +271,11 @@ impl<'a> Machine<'a> {
         actor.left_ns -= chunk_ns;
         actor.slice_ns -= chunk_ns;
         let slice_over = actor.slice_ns == 0;
-        self.ledger.computes(thread, chunk_ns);
+        if self.actors[thread].inside.is_some() {
+            self.ledger.uses_cpu(thread, chunk_ns);
+        } else {
+            self.ledger.computes(thread, chunk_ns);
+        }
         if slice_over && self.queue.is_empty() {
             self.actors[thread].slice_ns = self.execution.slice_ns.div_ceil(GRAIN_NS).max(1) * GRAIN_NS;
         } else if slice_over {

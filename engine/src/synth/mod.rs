@@ -9,6 +9,7 @@ mod operations;
 mod random;
 mod recording;
 mod scribe;
+mod sync;
 
 #[cfg(test)]
 pub(crate) use scribe::comm;

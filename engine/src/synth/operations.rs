@@ -17,6 +17,11 @@ impl Machine<'_> {
         thread: usize,
         operation: Operation,
     ) -> Result<Outcome, GenerateError> {
+        if self.execution.operations
+            && let Some(outcome) = self.recorded(cpu, thread, operation)
+        {
+            return outcome;
+        }
         match operation {
             Operation::Exec(length) => {
                 self.actors[thread].left_ns = grains(length);
@@ -154,7 +159,7 @@ impl Machine<'_> {
             self.scribe.exit(place, false);
         }
         for joiner in std::mem::take(&mut self.actors[thread].joiners) {
-            self.wake(cpu, thread, joiner);
+            self.wake_joiner(cpu, thread, joiner);
         }
         if !exit_first {
             self.scribe.exit(place, false);
@@ -177,17 +182,21 @@ impl Machine<'_> {
     }
 
     pub(super) fn wake(&mut self, cpu: usize, waker: usize, wakee: usize) {
+        self.ledger.edge(waker, wakee);
+        self.wake_without_edge(cpu, wakee);
+    }
+
+    pub(super) fn wake_without_edge(&mut self, cpu: usize, wakee: usize) {
         let place = self.place(cpu, Context::Task);
         self.scribe.waking(place, self.actors[wakee].tid, SLEEPING, false, self.call_of(wakee));
-        self.ledger.edge(waker, wakee);
         self.becomes_runnable(cpu, wakee);
     }
 }
 
-fn grains(length: Ticks) -> u64 {
+pub(super) fn grains(length: Ticks) -> u64 {
     (length.0 / Ticks::PER_NS).div_ceil(GRAIN_NS) * GRAIN_NS
 }
 
-fn word(number: u32) -> u64 {
+pub(super) fn word(number: u32) -> u64 {
     0x5500_0000_0000 + 64 * u64::from(number)
 }

@@ -34,6 +34,9 @@ pub struct Execution {
     pub second_wakings: bool,
     /// The kernel does not record calls below the first open frame of the same function.
     pub fold_recursion: bool,
+    /// Synchronization operations are recorded, as by the interposed library; each takes 64 ns of CPU time, which is
+    /// work of the thread where it did not have to wait and woke nobody.
+    pub operations: bool,
 }
 
 impl Default for Execution {
@@ -50,6 +53,7 @@ impl Default for Execution {
             noise: false,
             second_wakings: false,
             fold_recursion: false,
+            operations: false,
         }
     }
 }

@@ -2,9 +2,11 @@
 //! order.
 
 use probe_abi::{
-    Call, Cause, Context, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Switch, SwitchFlags,
-    Waking, WakingFlags,
+    Call, Cause, Context, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Record, Switch,
+    SwitchFlags, Waking, WakingFlags,
 };
+
+use super::sync::Finished;
 
 /// Where and when a record is written.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +34,17 @@ pub(super) struct Scribe {
     pub(super) rings: Vec<Vec<Record>>,
     sequences: Vec<u32>,
     pid: u32,
+    /// Rings of the CPUs; those of the threads come behind them.
+    cpu_rings: usize,
+    /// By thread: records written.
+    own: Vec<u32>,
 }
 
 impl Scribe {
-    pub(super) fn new(cpus: u16, rings: usize, first_sequence: u32, pid: u32) -> Scribe {
+    pub(super) fn new(cpus: u16, rings: usize, first_sequence: u32, pid: u32, threads: usize) -> Scribe {
         let sequences = vec![first_sequence; usize::from(cpus)];
-        Scribe { rings: vec![Vec::new(); rings.max(1)], sequences, pid }
+        let rings = vec![Vec::new(); rings.max(1)];
+        Scribe { cpu_rings: rings.len(), rings, sequences, pid, own: vec![first_sequence; threads] }
     }
 
     fn header(&mut self, kind: Kind, at: Place) -> Header {
@@ -59,7 +66,7 @@ impl Scribe {
     }
 
     fn write(&mut self, record: Record) {
-        let ring = usize::from(record.header().cpu) % self.rings.len();
+        let ring = usize::from(record.header().cpu) % self.cpu_rings;
         if let Some(ring) = self.rings.get_mut(ring) {
             ring.push(record);
         }
@@ -100,6 +107,43 @@ impl Scribe {
             waker_call: Call::NONE.number,
             cause: cause as u32,
             wakee_call,
+        }));
+    }
+
+    /// A record of the interposed library, in the thread's own ring.
+    pub(super) fn operation(
+        &mut self,
+        time_ns: u64,
+        thread: usize,
+        tid: u32,
+        began_ns: u64,
+        finished: &Finished,
+    ) {
+        let Some(own) = self.own.get_mut(thread) else { return };
+        let sequence = *own;
+        *own = own.wrapping_add(1);
+        let header = Header {
+            time_ns,
+            sequence,
+            cpu: Header::NO_CPU,
+            kind: Kind::Operation as u8,
+            context: Context::Task as u8,
+            tid,
+            pid: self.pid,
+        };
+        let ring = self.cpu_rings + thread;
+        if self.rings.len() <= ring {
+            self.rings.resize_with(ring + 1, Vec::new);
+        }
+        self.rings[ring].push(Record::Operation(Operation {
+            header,
+            began_ns,
+            object: finished.object,
+            second: finished.second,
+            caller: finished.caller,
+            operation: finished.operation as u16,
+            flags: finished.flags,
+            outcome: finished.outcome,
         }));
     }
 

@@ -67,7 +67,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         wakeups: tally.wakeups,
         lock_holes: locks.holes,
         locks: locks.all,
-        lock_uses: locks.uses,
+        uses: locks.uses,
         addresses: facts.addresses.clone(),
         functions: facts.functions.clone(),
         folded: folded(recording),

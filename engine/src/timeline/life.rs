@@ -80,6 +80,7 @@ impl Builder {
                 self.off_all_cpus(index);
             }
         }
+        self.locks.exec(pid);
         let Some(caller) = caller else { return };
         self.live.remove(&exec.old_tid);
         self.live.insert(tid, caller);

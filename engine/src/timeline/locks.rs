@@ -1,160 +1,193 @@
-//! Who has which lock, from records of finished operations. A lock counts as taken when the call came back, and as
-//! given back when its release began: between the two nobody else can have it.
+//! Finished synchronization operations, each with the object that lived at its address then. What they mean for the
+//! program is decided in [`crate::program::from_timeline`].
 
 use super::builder::Builder;
-use super::model::{FirstUse, Lock, LockUse, StepKind};
-use crate::time::{Nanos, Timestamp};
-use probe_abi::{Header, Operation, OperationFlags, SyncOperation};
+use super::model::{FirstUse, Lock, NO_OBJECT, StepKind, Use};
+use crate::time::Timestamp;
+use probe_abi::{Header, Operation, SyncOperation};
 use rustc_hash::FxHashMap;
 
-/// The owner of a robust mutex died: the next one has it all the same.
-const EOWNERDEAD: i32 = 130;
-
-/// All locks of a window.
+/// All objects and operations of a window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
     pub(super) all: Vec<Lock>,
-    pub(super) uses: Vec<LockUse>,
-    /// Process and address → the lock that lives there now.
-    live: FxHashMap<(u32, u64), u32>,
-    /// Process and address → the initialization of the lock that will live there.
-    born: FxHashMap<(u32, u64), FirstUse>,
-    /// Thread → locks that it has now: how often and since when.
-    held: FxHashMap<u32, Vec<Held>>,
+    pub(super) uses: Vec<Use>,
+    /// Process, how many programs it has run before, and address → the object that lives there now.
+    live: FxHashMap<(u32, u32, u64), Life>,
+    /// Process → programs that it has run before (exec).
+    programs: FxHashMap<u32, u32>,
     /// Thread → the number of its last record, where threads number their own.
     last: FxHashMap<u32, u32>,
     /// Places where a thread's operations are missing.
     pub(super) holes: u64,
 }
 
+/// Who lives at an address.
 #[derive(Clone, Copy, Debug)]
-struct Held {
-    lock: u32,
-    depth: u32,
+struct Life {
+    object: u32,
+    /// When the one before it ended, and its number: an operation that began earlier is still about that one.
     since_ns: u64,
+    before: u32,
+    /// The initialization of one that was not used yet.
+    born: Option<FirstUse>,
 }
 
-/// What an operation does to a lock.
-enum Deed {
-    Take,
-    GiveBack,
-    /// Gives the second object back while it waits, and takes it again.
-    Wait,
-    /// The lock at this address is a new one from here on.
-    Renew,
+/// What an operation tells about the object at its address.
+enum Sign {
+    /// It is there.
+    Used,
+    /// It is a new one from here on.
+    Made,
+    /// It is gone.
+    Gone,
 }
 
-fn deed(operation: SyncOperation) -> Option<(Deed, &'static str)> {
+/// The kind of object that an operation is on, and what it tells of its life; `None` for threads.
+fn object(operation: SyncOperation) -> Option<(&'static str, Sign)> {
     use SyncOperation as S;
     Some(match operation {
-        S::MutexLock | S::MutexTryLock | S::MutexTimedLock => (Deed::Take, "mutex"),
-        S::MutexUnlock => (Deed::GiveBack, "mutex"),
-        S::ConditionWait | S::ConditionTimedWait => (Deed::Wait, "mutex"),
+        S::MutexInit => ("mutex", Sign::Made),
+        S::MutexDestroy => ("mutex", Sign::Gone),
+        S::MutexLock | S::MutexTryLock | S::MutexTimedLock | S::MutexUnlock | S::MutexConsistent => {
+            ("mutex", Sign::Used)
+        }
+        S::ConditionInit => ("condition", Sign::Made),
+        S::ConditionDestroy => ("condition", Sign::Gone),
+        S::ConditionWait | S::ConditionTimedWait | S::ConditionSignal | S::ConditionBroadcast => {
+            ("condition", Sign::Used)
+        }
+        S::RwLockInit => ("rwlock", Sign::Made),
+        S::RwLockDestroy => ("rwlock", Sign::Gone),
         S::RwLockRead
         | S::RwLockTryRead
         | S::RwLockTimedRead
         | S::RwLockWrite
         | S::RwLockTryWrite
-        | S::RwLockTimedWrite => (Deed::Take, "rwlock"),
-        S::RwLockUnlock => (Deed::GiveBack, "rwlock"),
-        S::SpinLock | S::SpinTryLock => (Deed::Take, "spin lock"),
-        S::SpinUnlock => (Deed::GiveBack, "spin lock"),
-        S::MutexInit | S::MutexDestroy => (Deed::Renew, "mutex"),
-        S::RwLockInit | S::RwLockDestroy => (Deed::Renew, "rwlock"),
-        S::SpinInit | S::SpinDestroy => (Deed::Renew, "spin lock"),
-        _ => return None,
+        | S::RwLockTimedWrite
+        | S::RwLockUnlock => ("rwlock", Sign::Used),
+        S::BarrierInit => ("barrier", Sign::Made),
+        S::BarrierDestroy => ("barrier", Sign::Gone),
+        S::BarrierWait => ("barrier", Sign::Used),
+        S::SpinInit => ("spin lock", Sign::Made),
+        S::SpinDestroy => ("spin lock", Sign::Gone),
+        S::SpinLock | S::SpinTryLock | S::SpinUnlock => ("spin lock", Sign::Used),
+        S::SemaphoreInit => ("semaphore", Sign::Made),
+        S::SemaphoreDestroy => ("semaphore", Sign::Gone),
+        // One name opened twice is one semaphore, and others may have it when it is closed.
+        S::SemaphoreOpen
+        | S::SemaphoreClose
+        | S::SemaphoreWait
+        | S::SemaphoreTryWait
+        | S::SemaphoreTimedWait
+        | S::SemaphorePost => ("semaphore", Sign::Used),
+        S::Once => ("once", Sign::Used),
+        S::ThreadCreate | S::ThreadJoin | S::ThreadTryJoin | S::ThreadDetach | S::ThreadExit => return None,
     })
 }
 
 impl Builder {
     pub(super) fn operation(&mut self, record: &Operation) {
         let header = record.header;
-        let Some(thread) = self.find(header.pid, header.tid, true) else { return };
+        let found = if header.cpu == Header::NO_CPU {
+            self.find(header.pid, header.tid, true)
+        } else {
+            self.acts(&header)
+        };
+        let Some(thread) = found else { return };
         self.past_sleep(Some(thread));
-        if header.cpu == Header::NO_CPU
-            && let Some(last) = self.locks.last.insert(thread, header.sequence)
-            && header.sequence != last.wrapping_add(1)
-        {
-            self.hole(thread, header.time_ns);
-        }
-        let Some((deed, kind)) = SyncOperation::from_number(record.operation).and_then(deed) else { return };
-        let (pid, now_ns) = (header.pid, header.time_ns);
-        let first = FirstUse { time: Timestamp(now_ns), thread, caller: record.caller };
-        match deed {
-            Deed::Renew => {
-                self.locks.live.remove(&(pid, record.object));
-                self.locks.born.insert((pid, record.object), first);
-            }
-            Deed::Take if record.outcome == 0 || record.outcome == EOWNERDEAD => {
-                let lock = self.locks.at(pid, record.object, kind, first);
-                // Where the library cannot look into the lock, the scheduler tells who slept for it.
-                let contended = record.flags & OperationFlags::CONTENDED != 0
-                    || self.thread(Some(thread)).is_some_and(|thread| thread.slept_since(record.began_ns));
-                let waited_ns = if contended { now_ns.saturating_sub(record.began_ns).max(1) } else { 0 };
-                self.take(thread, lock, now_ns, waited_ns);
-            }
-            Deed::GiveBack if record.outcome == 0 => {
-                let lock = self.locks.at(pid, record.object, kind, first);
-                self.give_back(thread, lock, now_ns, record.began_ns);
-            }
-            Deed::Wait => {
-                let lock = self.locks.at(pid, record.second, kind, first);
-                self.give_back(thread, lock, now_ns, record.began_ns);
-                self.take(thread, lock, now_ns, 0);
-            }
-            // Failed: nothing has changed hands.
-            Deed::Take | Deed::GiveBack => {}
-        }
-    }
-
-    /// Operations of a thread are missing: what it had before it may have given back.
-    fn hole(&mut self, thread: u32, now_ns: u64) {
-        self.locks.holes += 1;
-        for held in self.locks.held.remove(&thread).unwrap_or_default() {
-            let number = self.locks.used(held.lock, 0);
-            self.step(thread, now_ns, StepKind::GiveBack(number));
-        }
-    }
-
-    fn take(&mut self, thread: u32, lock: u32, now_ns: u64, waited_ns: u64) {
-        let held = self.locks.held.entry(thread).or_default();
-        if let Some(again) = held.iter_mut().find(|held| held.lock == lock) {
-            again.depth = again.depth.saturating_add(1);
-            return;
-        }
-        held.push(Held { lock, depth: 1, since_ns: now_ns });
-        let number = self.locks.used(lock, waited_ns);
-        self.step(thread, now_ns, StepKind::Take(number));
-    }
-
-    fn give_back(&mut self, thread: u32, lock: u32, now_ns: u64, began_ns: u64) {
-        // One that was taken before the recording saw it is not there.
-        let Some(held) = self.locks.held.get_mut(&thread) else { return };
-        let Some(place) = held.iter().position(|held| held.lock == lock) else { return };
-        held[place].depth = held[place].depth.saturating_sub(1);
-        if held[place].depth > 0 {
-            return;
-        }
-        let length_ns = began_ns.saturating_sub(held.remove(place).since_ns);
-        let number = self.locks.used(lock, length_ns);
-        self.step(thread, now_ns, StepKind::GiveBack(number));
+        let after_hole = header.cpu == Header::NO_CPU
+            && self
+                .locks
+                .last
+                .insert(thread, header.sequence)
+                .is_some_and(|last| header.sequence != last.wrapping_add(1));
+        self.locks.holes += u64::from(after_hole);
+        let Some(operation) = SyncOperation::from_number(record.operation) else { return };
+        let began_ns = record.began_ns.min(header.time_ns);
+        let (object, second) = self.locks.objects(record, operation, began_ns, thread);
+        let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
+        self.locks.uses.push(Use {
+            began: Timestamp(began_ns),
+            ended: Timestamp(header.time_ns),
+            value: if object == NO_OBJECT { record.object } else { record.second },
+            caller: record.caller,
+            thread,
+            object,
+            second,
+            outcome: record.outcome,
+            operation,
+            flags: record.flags,
+            after_hole,
+        });
+        self.step(thread, header.time_ns, StepKind::Operated(number));
     }
 }
 
 impl Locks {
-    fn at(&mut self, pid: u32, address: u64, kind: &'static str, first: FirstUse) -> u32 {
-        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        let Locks { all, born, live, .. } = self;
-        *live.entry((pid, address)).or_insert_with(|| {
-            let first = born.remove(&(pid, address)).unwrap_or(first);
-            all.push(Lock { pid, address, kind, first });
-            number
-        })
+    /// The process runs another program: nothing of its memory is left.
+    pub(super) fn exec(&mut self, pid: u32) {
+        let programs = self.programs.entry(pid).or_insert(0);
+        *programs = programs.wrapping_add(1);
     }
 
-    fn used(&mut self, lock: u32, length_ns: u64) -> u32 {
-        let number = u32::try_from(self.uses.len()).unwrap_or(u32::MAX);
-        self.uses.push(LockUse { lock, length: Nanos(length_ns) });
-        number
+    /// The object of an operation, and the mutex of a condition wait.
+    fn objects(
+        &mut self,
+        record: &Operation,
+        operation: SyncOperation,
+        began_ns: u64,
+        thread: u32,
+    ) -> (u32, u32) {
+        use SyncOperation as S;
+        let pid = record.header.pid;
+        let program = self.programs.get(&pid).copied().unwrap_or(0);
+        let Some((kind, sign)) = object(operation) else { return (NO_OBJECT, NO_OBJECT) };
+        let key = (pid, program, record.object);
+        let time_ns = record.header.time_ns;
+        let first = FirstUse { time: Timestamp(time_ns), thread, caller: record.caller };
+        if !matches!(sign, Sign::Used) {
+            let before = self.live.get(&key).map_or(NO_OBJECT, |life| life.object);
+            if record.outcome == 0 {
+                let born = matches!(sign, Sign::Made).then_some(first);
+                self.live.insert(key, Life { object: NO_OBJECT, since_ns: time_ns, before, born });
+            }
+            // One of which nothing more is ever heard is no object of the program. Of these the count is needed.
+            return match operation {
+                S::BarrierInit | S::SemaphoreInit if record.outcome == 0 => {
+                    (self.at(key, kind, time_ns, first), NO_OBJECT)
+                }
+                _ => (before, NO_OBJECT),
+            };
+        }
+        let object = self.at(key, kind, began_ns, first);
+        let second = match operation {
+            S::ConditionWait | S::ConditionTimedWait => {
+                self.at((pid, program, record.second), "mutex", began_ns, first)
+            }
+            _ => NO_OBJECT,
+        };
+        (object, second)
+    }
+
+    /// The object at this address: the one before, if the operation began before that ended.
+    fn at(&mut self, key: (u32, u32, u64), kind: &'static str, began_ns: u64, first: FirstUse) -> u32 {
+        let life = self.live.get(&key).copied();
+        let is_kind = |object: u32| self.all.get(object as usize).is_some_and(|lock| lock.kind == kind);
+        match life {
+            Some(life) if began_ns < life.since_ns && is_kind(life.before) => return life.before,
+            Some(life) if is_kind(life.object) => return life.object,
+            _ => {}
+        }
+        let (since_ns, before, born) = match life {
+            // What was of another kind is over.
+            Some(life) if life.object != NO_OBJECT => (first.time.0, life.object, None),
+            Some(life) => (life.since_ns, life.before, life.born),
+            None => (0, NO_OBJECT, None),
+        };
+        let object = u32::try_from(self.all.len()).unwrap_or(NO_OBJECT);
+        self.all.push(Lock { pid: key.0, address: key.2, kind, first: born.unwrap_or(first) });
+        self.live.insert(key, Life { object, since_ns, before, born: None });
+        object
     }
 }

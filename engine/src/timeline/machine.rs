@@ -269,12 +269,6 @@ impl Machine {
         self.now = Now::Runnable;
     }
 
-    /// Whether it has slept since then, in intervals that are written.
-    pub(super) fn slept_since(&self, time_ns: u64) -> bool {
-        let since = self.out.intervals.iter().rev().take_while(|interval| interval.start.0 >= time_ns);
-        since.into_iter().any(|interval| matches!(interval.state, State::Blocked(_)))
-    }
-
     /// The sleep that has begun ended with another waking, so this earlier one came before a sleep that it
     /// prevented: a wait of no length in the interval before.
     pub(super) fn did_not_sleep(&mut self, woken: Woken, tally: &mut Tally) {

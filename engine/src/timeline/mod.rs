@@ -30,8 +30,8 @@ mod stack;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, FirstUse, Interval, Lock, LockUse, State, Step, StepKind, Thread,
-    Timeline, UnknownReason, Wait, WaitReason, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, FirstUse, Interval, Lock, NO_OBJECT, State, Step, StepKind, Thread,
+    Timeline, UnknownReason, Use, Wait, WaitReason, Wake, Wakeup,
 };
 
 use crate::event::{Facts, Recording};

@@ -3,7 +3,7 @@
 use crate::event::{AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, awaited_futex, call_kind};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
-use probe_abi::Call;
+use probe_abi::{Call, SyncOperation};
 
 /// What happened between the start and the end of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,12 +16,12 @@ pub struct Timeline {
     pub threads: Vec<Thread>,
     /// Wake-ups by tracked threads on their own behalf, in order of time.
     pub wakeups: Vec<Wakeup>,
-    /// Locks of which operations were recorded.
+    /// Locks and other synchronization objects of which operations were recorded.
     pub locks: Vec<Lock>,
-    /// Places where lock operations of a thread are missing.
+    /// Places where operations of a thread are missing.
     pub lock_holes: u64,
-    /// Acquisitions and releases of locks, in order of their records.
-    pub lock_uses: Vec<LockUse>,
+    /// Finished synchronization operations, in order of their ends.
+    pub uses: Vec<Use>,
     /// What lies at addresses that the records name.
     pub addresses: Vec<AddressFact>,
     /// Function table of the recording.
@@ -259,20 +259,19 @@ pub enum StepKind {
     /// The thread created another: index in [`Timeline::threads`]. A fork whose child was not woken in the window
     /// made no thread yet; the child's [`Thread::birth`] decides.
     Create(u32),
-    /// The thread took a lock: index in [`Timeline::lock_uses`].
-    Take(u32),
-    /// The thread gave a lock back: index in [`Timeline::lock_uses`].
-    GiveBack(u32),
+    /// The thread has finished a synchronization operation: index in [`Timeline::uses`].
+    Operated(u32),
 }
 
-/// A lock of the recorded program. One that is destroyed or initialized anew is another one from then on.
+/// A lock or another synchronization object of the recorded program. One that is destroyed or initialized anew is
+/// another one from then on, and so is one of another kind at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lock {
     /// Process that it is in.
     pub pid: u32,
     /// Its address there.
     pub address: u64,
-    /// `mutex`, `rwlock` or `spin lock`.
+    /// `mutex`, `rwlock`, `spin lock`, `condition`, `barrier`, `semaphore` or `once`.
     pub kind: &'static str,
     /// Its first use: initialization, if that was recorded.
     pub first: FirstUse,
@@ -289,13 +288,34 @@ pub struct FirstUse {
     pub caller: u64,
 }
 
-/// A lock is taken, or given back.
+/// No object, in [`Use`].
+pub const NO_OBJECT: u32 = u32::MAX;
+
+/// A finished synchronization operation, from its begin to its end in one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockUse {
-    /// Index in [`Timeline::locks`].
-    pub lock: u32,
-    /// Taken: how long the thread waited for it, 0 if it was free. Given back: how long the thread had it.
-    pub length: Nanos,
+pub struct Use {
+    /// When the call began; never after `ended`.
+    pub began: Timestamp,
+    /// When it came back.
+    pub ended: Timestamp,
+    /// Init operations: the count. Create, join, detach: the `pthread_t`.
+    pub value: u64,
+    /// Return address of the call.
+    pub caller: u64,
+    /// Index in [`Timeline::threads`].
+    pub thread: u32,
+    /// Index in [`Timeline::locks`], or [`NO_OBJECT`].
+    pub object: u32,
+    /// The mutex of a condition wait, else [`NO_OBJECT`].
+    pub second: u32,
+    /// 0 or an error number.
+    pub outcome: i32,
+    /// What it was.
+    pub operation: SyncOperation,
+    /// `probe_abi::OperationFlags` bits.
+    pub flags: u16,
+    /// Operations of the same thread before this one are missing.
+    pub after_hole: bool,
 }
 
 /// Functions that were open before the recording could see them enter.

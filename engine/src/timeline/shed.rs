@@ -85,7 +85,7 @@ fn add(
                     ends(function, since, step.time.0);
                 }
             }
-            StepKind::Wake(_) | StepKind::Create(_) | StepKind::Take(_) | StepKind::GiveBack(_) => {}
+            StepKind::Wake(_) | StepKind::Create(_) | StepKind::Operated(_) => {}
         }
     }
     for (function, (_, since)) in open {

@@ -18,6 +18,7 @@ pub(super) struct Document {
     pub(super) version: bool,
     pub(super) threads: Option<Vec<Thread>>,
     pub(super) functions: Vec<FunctionEntry>,
+    pub(super) locks: Vec<LockEntry>,
     pub(super) trust: Trust,
     pub(super) findings: Vec<Finding>,
     pub(super) recorded_cpus: Option<u32>,
@@ -39,6 +40,20 @@ pub(super) struct FunctionEntry {
     pub(super) location: Option<String>,
     #[serde(default)]
     pub(super) folded: bool,
+}
+
+/// What a recording knew about a lock.
+#[derive(Debug, Deserialize)]
+pub(super) struct LockEntry {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) acquisitions: u64,
+    #[serde(default)]
+    pub(super) contended: u64,
+    #[serde(default)]
+    pub(super) wait_ns: u64,
+    #[serde(default)]
+    pub(super) hold_ns: u64,
 }
 
 impl Document {
@@ -100,6 +115,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                 }
                 Field::Threads => fields.next_value_seed(ThreadsSeed(document))?,
                 Field::Functions => document.functions = fields.next_value()?,
+                Field::Locks => document.locks = fields.next_value()?,
                 Field::Trust => document.trust = fields.next_value()?,
                 Field::Findings => document.findings = fields.next_value()?,
                 Field::RecordedCpus => document.recorded_cpus = fields.next_value()?,
@@ -121,6 +137,7 @@ enum Field {
     Version,
     Threads,
     Functions,
+    Locks,
     Trust,
     Findings,
     RecordedCpus,

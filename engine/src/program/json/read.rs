@@ -7,7 +7,10 @@ use serde::de::DeserializeSeed;
 
 use super::document::{Document, DocumentSeed, foreign};
 use super::held;
-use crate::program::{Function, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted};
+use crate::program::{
+    Function, LockFact, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted,
+};
+use crate::time::Ticks;
 
 /// Reads a program.
 ///
@@ -68,6 +71,18 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     let mut writers_first: Vec<ObjectId> = document.writers_first.iter().filter_map(known_lock).collect();
     writers_first.sort_unstable();
     writers_first.dedup();
+    let mut locks = Vec::new();
+    for entry in document.locks {
+        if let Some(object) = names.objects.number(&entry.name) {
+            locks.push(LockFact {
+                object: ObjectId(object),
+                acquisitions: entry.acquisitions,
+                contended: entry.contended,
+                waited: Ticks::from_ns(entry.wait_ns),
+                held: Ticks::from_ns(entry.hold_ns),
+            });
+        }
+    }
     let functions = names.functions.into_list().into_iter().zip(0_u32..).map(|(name, number)| {
         let (location, folded) = known.remove(&number).unwrap_or_default();
         Function { name, location, folded }
@@ -79,6 +94,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
         threads,
         trust: document.trust,
         findings: document.findings,
+        locks,
         recorded_cpus: document.recorded_cpus,
         machine: document.machine,
         writers_first,

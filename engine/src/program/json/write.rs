@@ -36,6 +36,7 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
         write!(out, ",\n\"findings\":{}", escaped(serde_json::to_string(&program.findings)?))?;
     }
     functions(program, &names, &mut out)?;
+    locks(program, &names, &mut out)?;
     out.write_all(b",\n\"threads\":[")?;
     for (index, thread) in program.threads.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
@@ -74,6 +75,26 @@ fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Resu
             out.write_all(b",\"folded\":true")?;
         }
         out.write_all(b"}")?;
+    }
+    if first { Ok(()) } else { out.write_all(b"]") }
+}
+
+/// What was recorded of locks; left out without any.
+fn locks(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
+    let mut first = true;
+    for lock in &program.locks {
+        let Some(name) = names.objects.get(lock.object.0 as usize) else { continue };
+        out.write_all(if first { b",\n\"locks\":[" } else { b",\n" })?;
+        first = false;
+        let ns = |length: Ticks| length.0 / Ticks::PER_NS;
+        write!(
+            out,
+            "{{\"name\":{name},\"acquisitions\":{},\"contended\":{},\"wait_ns\":{},\"hold_ns\":{}}}",
+            lock.acquisitions,
+            lock.contended,
+            ns(lock.waited),
+            ns(lock.held)
+        )?;
     }
     if first { Ok(()) } else { out.write_all(b"]") }
 }

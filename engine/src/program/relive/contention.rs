@@ -1,0 +1,63 @@
+//! Which operations had to wait, and for how long.
+
+use super::inside::Inside;
+use crate::timeline::{State, Timeline, Use};
+use probe_abi::{OperationFlags, SyncOperation as S};
+
+/// By operation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contention {
+    /// Its object was not free when it began, or the thread slept or span in it.
+    pub(super) contended: Vec<bool>,
+    /// Nanoseconds from its begin to its end, for a spin lock without what that takes of itself.
+    pub(super) waited: Vec<u64>,
+}
+
+/// A spin lock was not free if the call took this many times as long as giving one back, which never waits. Between
+/// the two is what a cache line that another processor has costs.
+const SPAN: u64 = 4;
+
+impl Contention {
+    pub(super) fn of(timeline: &Timeline, inside: &Inside) -> Contention {
+        let free_ns = free_spin_lock(timeline);
+        let mut out = Contention::default();
+        for (used, slept) in timeline.uses.iter().zip(&inside.slept) {
+            let length = used.ended.0.saturating_sub(used.began.0);
+            let span =
+                matches!(used.operation, S::SpinLock) && ran(timeline, used) > free_ns.saturating_mul(SPAN);
+            out.contended.push(span || *slept || used.flags & OperationFlags::CONTENDED != 0);
+            out.waited.push(if span { length.saturating_sub(free_ns) } else { length });
+        }
+        out
+    }
+}
+
+/// What it takes to get a spin lock that is free, nanoseconds: the median of giving one back, which has the same two
+/// clock readings around it. 0 without any.
+fn free_spin_lock(timeline: &Timeline) -> u64 {
+    let given = timeline.uses.iter().filter(|used| used.operation == S::SpinUnlock);
+    let mut lengths: Vec<u64> = given.map(|used| ran(timeline, used)).collect();
+    let middle = lengths.len() / 2;
+    match lengths.get(middle) {
+        Some(_) => *lengths.select_nth_unstable(middle).1,
+        None => 0,
+    }
+}
+
+/// The thread's CPU time inside the operation.
+pub(super) fn ran(timeline: &Timeline, used: &Use) -> u64 {
+    let Some(thread) = timeline.threads.get(used.thread as usize) else { return 0 };
+    let first = thread.intervals.partition_point(|interval| interval.start <= used.began).saturating_sub(1);
+    let ends = thread.intervals.iter().skip(first + 1).map(|next| next.start).chain([thread.end]);
+    let mut sum: u64 = 0;
+    for (interval, end) in thread.intervals.iter().skip(first).zip(ends) {
+        if interval.start >= used.ended {
+            break;
+        }
+        if matches!(interval.state, State::Running { .. }) {
+            let length = end.0.min(used.ended.0).saturating_sub(interval.start.0.max(used.began.0));
+            sum = sum.saturating_add(length);
+        }
+    }
+    sum
+}

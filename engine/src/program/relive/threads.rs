@@ -1,0 +1,62 @@
+//! Which thread a join waits for. The `pthread_t` is that of the thread that was forked inside the call that gave it;
+//! a later thread may have it again.
+
+use crate::timeline::{StepKind, Timeline};
+use probe_abi::SyncOperation as S;
+use rustc_hash::FxHashMap;
+
+/// By operation: the thread (index in the timeline) that a successful join waited for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Threads(FxHashMap<u32, u32>);
+
+impl Threads {
+    pub(super) fn of(timeline: &Timeline) -> Threads {
+        let made = made(timeline);
+        let mut joined = FxHashMap::default();
+        for (used, number) in timeline.uses.iter().zip(0u32..) {
+            if !matches!(used.operation, S::ThreadJoin | S::ThreadTryJoin) || used.outcome != 0 {
+                continue;
+            }
+            let pid = timeline.threads.get(used.thread as usize).map_or(0, |thread| thread.pid);
+            let Some(lives) = made.get(&(pid, used.value)) else { continue };
+            let before = lives.partition_point(|(forked, _)| *forked <= used.began.0);
+            if let Some((_, child)) = before.checked_sub(1).and_then(|place| lives.get(place))
+                && *child != used.thread
+            {
+                joined.insert(number, *child);
+            }
+        }
+        Threads(joined)
+    }
+
+    /// The thread that this operation has joined.
+    pub(super) fn joined(&self, used: u32) -> Option<u32> {
+        self.0.get(&used).copied()
+    }
+}
+
+/// Process and `pthread_t` → the threads that had it, with the time of their fork, in that order.
+fn made(timeline: &Timeline) -> FxHashMap<(u32, u64), Vec<(u64, u32)>> {
+    let mut made: FxHashMap<(u32, u64), Vec<(u64, u32)>> = FxHashMap::default();
+    for thread in &timeline.threads {
+        let mut forked = None;
+        for step in &thread.steps {
+            match step.kind {
+                StepKind::Create(child) => forked = Some((step.time.0, child)),
+                StepKind::Operated(number) => {
+                    let Some(used) = timeline.uses.get(number as usize) else { continue };
+                    if used.operation == S::ThreadCreate
+                        && let Some((time, child)) = forked.take()
+                        && used.outcome == 0
+                        && time >= used.began.0
+                    {
+                        made.entry((thread.pid, used.value)).or_default().push((time, child));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    made.values_mut().for_each(|lives| lives.sort_unstable());
+    made
+}

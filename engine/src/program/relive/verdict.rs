@@ -1,0 +1,177 @@
+//! Which objects can be simulated: those whose recorded operations make sense as operations of such an object. The
+//! others stay as they were recorded, and the report says so.
+
+use super::held::{Section, Sections};
+use super::inside::{Inside, NONE, may_be_for_an_object};
+use super::threads::Threads;
+use crate::timeline::{External, NO_OBJECT, Timeline, Use, Wake};
+use probe_abi::SyncOperation as S;
+
+/// Why an object stays as it was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::program) enum Reason {
+    /// Two threads had it at once.
+    HadTwice,
+    /// A thread gave it back that did not have it.
+    GivenByAnother,
+    /// A wait for it was ended by something that did no operation on it.
+    WokenFromOutside,
+    /// Who came to a barrier does not fit its count.
+    OddBarrier,
+    /// Nothing tells how much a semaphore held at first.
+    CountNotKnown,
+    /// More was taken from a semaphore than was in it.
+    CountTooSmall,
+    /// Simulated, threads would wait for each other for ever, which they did not.
+    Deadlock,
+}
+
+impl Reason {
+    /// As it stands in a finding.
+    pub(in crate::program) fn text(self) -> &'static str {
+        match self {
+            Reason::HadTwice => "two threads seem to have it at once",
+            Reason::GivenByAnother => "given back by a thread that did not take it",
+            Reason::WokenFromOutside => "waits for it are ended from outside its operations",
+            Reason::OddBarrier => "who came does not fit its count",
+            Reason::CountNotKnown => "its count at the start is not known",
+            Reason::CountTooSmall => "more was taken from it than it held",
+            Reason::Deadlock => "deciding it anew ends in a deadlock that did not happen",
+        }
+    }
+}
+
+/// Why each object stays as recorded; `None`: it is simulated.
+#[derive(Clone, Debug)]
+pub(super) struct Verdicts(Vec<Option<Reason>>);
+
+impl Verdicts {
+    /// All objects are simulated.
+    pub(super) fn new(objects: usize) -> Verdicts {
+        Verdicts(vec![None; objects])
+    }
+
+    /// Whether it is; there is nothing to simulate without an object.
+    pub(super) fn is_simulated(&self, object: u32) -> bool {
+        self.0.get(object as usize).is_some_and(Option::is_none)
+    }
+
+    pub(super) fn replay(&mut self, object: u32, reason: Reason) {
+        if let Some(verdict) = self.0.get_mut(object as usize) {
+            verdict.get_or_insert(reason);
+        }
+    }
+
+    /// Objects that stay as they were recorded.
+    pub(super) fn replayed(&self) -> impl Iterator<Item = (u32, Reason)> + '_ {
+        (0u32..).zip(&self.0).filter_map(|(object, verdict)| Some((object, (*verdict)?)))
+    }
+
+    /// Nobody has what another has, and who gives back had it.
+    pub(super) fn check_locks(&mut self, timeline: &Timeline, sections: &Sections) {
+        let mut by_object: Vec<Vec<&Section>> = vec![Vec::new(); timeline.locks.len()];
+        for section in &sections.all {
+            if let Some(list) = by_object.get_mut(section.object as usize) {
+                list.push(section);
+            }
+        }
+        for (list, object) in by_object.iter_mut().zip(0u32..) {
+            list.sort_by_key(|section| (section.from, section.to));
+            // The end of the last section so far, and of the last that was not for reading.
+            let (mut all, mut alone) = (0, 0);
+            for section in list.iter() {
+                if section.from < if section.reads { alone } else { all } {
+                    self.replay(object, Reason::HadTwice);
+                    break;
+                }
+                all = all.max(section.to);
+                if !section.reads {
+                    alone = alone.max(section.to);
+                }
+            }
+        }
+        for &stray in &sections.strays {
+            let Some(used) = timeline.uses.get(stray as usize) else { continue };
+            let list = by_object.get(used.object as usize).map_or(&[][..], Vec::as_slice);
+            // What was taken before the recording saw it is given back before anyone else takes it, and what a thread
+            // is not known to have given back it may have given back where operations are missing.
+            let earlier = list.iter().take_while(|section| section.from < used.began.0);
+            if earlier.filter(|section| section.thread != used.thread).any(|section| section.given_by == NONE)
+            {
+                self.replay(used.object, Reason::GivenByAnother);
+            }
+        }
+    }
+
+    /// Whoever ends a wait for an object does an operation on it.
+    pub(super) fn check_wakers(&mut self, timeline: &Timeline, inside: &Inside, threads: &Threads) {
+        for (index, thread) in timeline.threads.iter().enumerate() {
+            let waits = inside.wait_in.get(index).map_or(&[][..], Vec::as_slice);
+            for (wait, &number) in thread.waits.iter().zip(waits) {
+                let Some(used) = timeline.uses.get(number as usize) else { continue };
+                if !may_be_for_an_object(wait) {
+                    continue;
+                }
+                let is_explained = match wait.wake {
+                    Wake::By(wakeup) => {
+                        let waker = timeline.wakeups.get(wakeup as usize).map_or(NONE, |wakeup| wakeup.waker);
+                        let given_in = inside.wake_in.get(wakeup as usize).copied().unwrap_or(NONE);
+                        let other = |around: u32| timeline.uses.get(around as usize);
+                        threads.joined(number) == Some(waker)
+                            || inside.around(given_in).filter_map(other).any(|other| share(used, other))
+                    }
+                    Wake::External(External::Task) => false,
+                    _ => true,
+                };
+                if !is_explained {
+                    self.replay(awaited(timeline, used, wait), Reason::WokenFromOutside);
+                }
+            }
+        }
+    }
+}
+
+/// Whether two operations are about one object.
+fn share(one: &Use, other: &Use) -> bool {
+    let is = |object: u32| object != NO_OBJECT && (object == other.object || object == other.second);
+    is(one.object) || is(one.second)
+}
+
+/// Bytes of a `pthread_mutex_t`.
+const MUTEX_BYTES: u64 = 40;
+
+/// Which of its objects the wait inside an operation is for: inside a condition wait also the mutex.
+pub(super) fn awaited(timeline: &Timeline, used: &Use, wait: &crate::timeline::Wait) -> u32 {
+    if let crate::timeline::WaitReason::Futex(futex) = wait.reason
+        && let Some(mutex) = timeline.locks.get(used.second as usize)
+        && (mutex.address..mutex.address.saturating_add(MUTEX_BYTES)).contains(&futex.word)
+    {
+        return used.second;
+    }
+    used.object
+}
+
+/// Whether an operation may wait for its object.
+pub(super) fn may_wait(operation: S) -> bool {
+    matches!(
+        operation,
+        S::MutexLock
+            | S::MutexTimedLock
+            | S::MutexUnlock
+            | S::ConditionWait
+            | S::ConditionTimedWait
+            | S::ConditionSignal
+            | S::ConditionBroadcast
+            | S::RwLockRead
+            | S::RwLockTimedRead
+            | S::RwLockWrite
+            | S::RwLockTimedWrite
+            | S::RwLockUnlock
+            | S::BarrierWait
+            | S::SpinLock
+            | S::SemaphoreWait
+            | S::SemaphoreTimedWait
+            | S::Once
+            | S::ThreadJoin
+    )
+}

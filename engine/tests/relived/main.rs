@@ -1,0 +1,105 @@
+//! Recorded synchronization operations become operations of the program again, whatever contention the recorded
+//! machine showed: programs are executed on few CPUs and recorded, and must come back as they were.
+
+mod nonsense;
+mod programs;
+
+use engine::program::{ObjectId, Operation, Program, from_timeline};
+use engine::schedule::Simulation;
+use engine::synth::{Execution, Generated, generate};
+use engine::timeline::build;
+use programs::{Kinds, NAMES};
+use proptest::prelude::*;
+
+/// The same program with its objects numbered as they were in the executed one: by their addresses.
+fn numbered_as_executed(program: &Program) -> Vec<(String, Vec<Operation>)> {
+    let number = |object: ObjectId| {
+        let name = &program.objects[object.0 as usize];
+        let address = name.split("0x").nth(1).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+        ObjectId(address.map_or(NAMES.len() as u32, |address| ((address - 0x5500_0000_0000) / 64) as u32))
+    };
+    let threads = program.threads.iter().map(|thread| {
+        let operations = thread.operations.iter().map(|operation| match *operation {
+            Operation::Lock(object) => Operation::Lock(number(object)),
+            Operation::Unlock(object) => Operation::Unlock(number(object)),
+            Operation::ReadLock(object) => Operation::ReadLock(number(object)),
+            Operation::WriteLock(object) => Operation::WriteLock(number(object)),
+            Operation::ReadWriteUnlock(object) => Operation::ReadWriteUnlock(number(object)),
+            Operation::SpinLock(object) => Operation::SpinLock(number(object)),
+            Operation::SpinUnlock(object) => Operation::SpinUnlock(number(object)),
+            Operation::Barrier(object, count) => Operation::Barrier(number(object), count),
+            Operation::SemInit(object, count) => Operation::SemInit(number(object), count),
+            Operation::SemWait(object) => Operation::SemWait(number(object)),
+            Operation::SemPost(object) => Operation::SemPost(number(object)),
+            Operation::Once(object, length) => Operation::Once(number(object), length),
+            Operation::Io(object, length) => Operation::Io(number(object), length),
+            Operation::Held(..) | Operation::Freed(..) => panic!("{operation:?} is not decided anew"),
+            other => other,
+        });
+        (thread.name.clone(), operations.collect())
+    });
+    threads.collect()
+}
+
+fn threads(program: &Program) -> Vec<(String, Vec<Operation>)> {
+    program.threads.iter().map(|thread| (thread.name.clone(), thread.operations.clone())).collect()
+}
+
+fn execution(seed: u64, cpus: u16) -> Execution {
+    Execution {
+        cpus,
+        slice_ns: 1_000 * (1 + seed % 9),
+        latency_ns: 64 * (1 + seed % 30),
+        rings: 1 + seed as usize % 3,
+        seed,
+        noise: seed.is_multiple_of(2),
+        operations: true,
+        ..Execution::default()
+    }
+}
+
+fn relived(generated: &Generated) -> Program {
+    from_timeline(&build(&generated.recording()))
+}
+
+#[track_caller]
+fn assert_comes_back(program: &Program, execution: &Execution) -> Program {
+    let generated = generate(program, execution).expect("supported");
+    let relived = relived(&generated);
+    let findings: Vec<_> = relived.findings.iter().map(|finding| &finding.text).collect();
+    let (got, wanted) = (numbered_as_executed(&relived), threads(&generated.expected));
+    for (got, wanted) in got.iter().zip(&wanted) {
+        assert_eq!(got, wanted, "{findings:?}");
+    }
+    assert_eq!(got.len(), wanted.len());
+    assert!(findings.is_empty(), "{findings:?}");
+    relived
+}
+
+fn length_ns(program: &Program) -> u64 {
+    let schedule = Simulation::new(program).expect("a valid program").finish();
+    assert!(schedule.findings.is_empty(), "{:?}", schedule.findings);
+    schedule.length.0 / 1_000
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Every operation comes back in its place, on whatever machine it was recorded.
+    #[test]
+    fn programs_come_back_from_any_machine(seed in any::<u64>(), cpus in 1u16..5) {
+        let program = programs::program(seed, &Kinds { locks: true, waits: true });
+        assert_comes_back(&program, &execution(seed, cpus));
+    }
+
+    /// Where nothing depends on who comes first, the time on unlimited processors is that of the executed program, plus
+    /// what the operations themselves take: 64 ns each.
+    #[test]
+    fn their_time_is_that_of_the_executed_program(seed in any::<u64>(), cpus in 1u16..5) {
+        let program = programs::program(seed, &Kinds { locks: false, waits: true });
+        let relived = assert_comes_back(&program, &execution(seed, cpus));
+        let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
+        let (before, after) = (length_ns(&program), length_ns(&relived));
+        prop_assert!(before <= after && after <= before + 64 * operations as u64, "{before} {after}");
+    }
+}
