@@ -4,8 +4,8 @@ use engine::event::{FunctionFact, FutexFact};
 use engine::program::{EdgeId, Operation, Program, ThreadId, from_timeline};
 use engine::time::{Ticks, Timestamp};
 use engine::timeline::{
-    BaseStack, Birth, Counts, External, Interval, State, Step, StepKind, Thread, Timeline, UnknownReason,
-    Wait, WaitReason, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, Hit, Interval, State, Step, StepKind, Thread, Timeline,
+    UnknownReason, Wait, WaitReason, Wake, Wakeup,
 };
 use probe_abi::Call;
 
@@ -167,6 +167,8 @@ fn function_names_are_unique_and_say_no_more_than_they_must() {
         offset: 16 * u64::from(id),
         location: location.map(str::to_owned),
         exits_probed: true,
+        entry_stepped: false,
+        exits_stepped: false,
     };
     let mut one = thread(1, &[(0, RUNNING)]);
     one.steps = (1..=7).map(|id| Step { time: Timestamp(1), kind: StepKind::Enter(id) }).collect();
@@ -253,4 +255,26 @@ fn functions_open_at_the_start_get_the_time_before_the_first_step() {
     let device = "io 10 interrupt";
     let want = [&f1, "exec 30", device, "exec 10", "ret", "exec 10", &f2, "exec 20", "ret", "exec 10"];
     assert_eq!(operations(&program), want);
+}
+
+/// What longpole itself adds to a program's functions is known, and no part of the program.
+#[test]
+fn probe_hits_are_taken_out_of_compute_time() {
+    let mut one = thread(1, &[(0, RUNNING), (60, State::Runnable), (70, RUNNING)]);
+    let step = |time: u64, kind| Step { time: Timestamp(time), kind };
+    one.steps = vec![step(20, StepKind::Enter(1)), step(80, StepKind::Leave)];
+    let hit = |time: u64, before_ns: u32, after_ns: u32| Hit { time: Timestamp(time), before_ns, after_ns };
+    one.intervals[1].first_step = 1;
+    one.intervals[2].first_step = 1;
+    one.hits = vec![hit(20, 3, 5), hit(80, 20, 4)];
+    let program = from_timeline(&timeline(vec![one.clone()]));
+    // Of the exit's 20 ns before its record only the 10 after the pause can be its own.
+    assert_eq!(operations(&program), ["exec 17", "call function #1", "exec 35", "ret", "exec 16"]);
+    let found = program.findings.iter().find(|finding| finding.kind == "probe_cost");
+    let text = &found.expect("it is said").text;
+    assert!(text.starts_with("0.000 ms of probe hits (24.4 % of the time on CPUs)"), "{text}");
+    one.hits.clear();
+    let raw = from_timeline(&timeline(vec![one]));
+    assert_eq!(operations(&raw), ["exec 20", "call function #1", "exec 50", "ret", "exec 20"]);
+    assert!(raw.findings.iter().all(|finding| finding.kind != "probe_cost"));
 }

@@ -115,8 +115,12 @@ pub struct CpuCounters {
     pub window: u64,
     /// Calls of all functions in that window.
     pub window_calls: u64,
+    /// Hits of entry probes, whatever became of them.
+    pub entries: u64,
+    /// Hits of exit probes, whatever became of them.
+    pub exits: u64,
     /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 2],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

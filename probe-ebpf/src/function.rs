@@ -95,8 +95,10 @@ pub fn function_probe(context: ProbeContext) -> u32 {
     // SAFETY: the context of this program is the thread's user registers.
     let stack_pointer = unsafe { (*context.regs).rsp };
     if cookie.exit {
+        count!(exits);
         exit(time_ns, tid, pid, cookie.function, stack_pointer);
     } else {
+        count!(entries);
         enter(time_ns, tid, pid, cookie.function, stack_pointer);
     }
     0

@@ -63,6 +63,9 @@ pub struct CaptureArguments {
     /// Take the probes off functions called more often than this per second [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_rate: Option<String>,
+    /// What recording may cost of the target's CPU time; functions that cost too much lose their probes; or: none
+    #[arg(long, value_name = "SHARE", default_value = "2%")]
+    pub overhead: String,
     /// Record calls only down to this depth of probed functions
     #[arg(long, value_name = "N")]
     pub depth: Option<String>,
@@ -141,6 +144,9 @@ pub struct ReportArguments {
     /// What a row of the table is: function or lock
     #[arg(long, value_name = "WHAT", default_value = "function")]
     pub by: String,
+    /// Leave the cost of probe hits in the compute time, as it was measured
+    #[arg(long)]
+    pub raw: bool,
 }
 
 #[derive(Debug, Args)]
@@ -157,6 +163,9 @@ pub struct ExportArguments {
     /// Overwrite the output file even if it is a recording
     #[arg(long)]
     pub force: bool,
+    /// Leave the cost of probe hits in the compute time, as it was measured
+    #[arg(long)]
+    pub raw: bool,
 }
 
 #[derive(Debug, Args)]

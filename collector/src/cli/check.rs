@@ -30,9 +30,11 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             by: rows(&args.by)?,
             json: args.json,
             segments: args.segments,
+            raw: args.raw,
         }),
         Command::Export(args) => Plan::Export(ExportPlan {
             format: format(&args.format)?,
+            raw: args.raw,
             input: input(args.file),
             output: if args.output.as_os_str() == "-" {
                 OutputPlan::Stdout
@@ -176,6 +178,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             exclude: args.exclude,
             max_functions: value::count("--max-functions", &args.max_functions)?,
         },
+        budget_ppm: value::budget("--overhead", &args.overhead)?,
         max_rate_hz: args.max_rate.map(|text| value::count("--max-rate", &text)).transpose()?,
         depth: args.depth.map(|text| value::count("--depth", &text)).transpose()?,
         ring_bytes: args.ring_size.map(|text| value::ring_bytes("--ring-size", &text)).transpose()?,

@@ -26,7 +26,7 @@ pub enum Input {
     /// A recording.
     Session(Box<(Recording, SessionInfo)>),
     /// A program JSON.
-    Program(Program),
+    Program(Box<Program>),
 }
 
 impl Input {
@@ -99,13 +99,21 @@ impl Input {
         })?;
         let program = engine::program::json::read(text.strip_prefix('\u{feff}').unwrap_or(&text))
             .map_err(|error| UserError::runtime(format!("{name}: {error}"), error.hint()))?;
-        Ok(Input::Program(program))
+        Ok(Input::Program(Box::new(program)))
+    }
+
+    /// The same as it was measured: with the cost of probe hits in its compute time. A program JSON stays what it is.
+    pub fn raw(mut self) -> Input {
+        if let Input::Session(read) = &mut self {
+            read.0.facts.hit_costs = None;
+        }
+        self
     }
 
     /// The program, with a finding for everything that is missing from the file.
     pub fn into_program(self) -> Program {
         match self {
-            Input::Program(program) => program,
+            Input::Program(program) => *program,
             Input::Session(read) => {
                 let (recording, info) = *read;
                 let timeline = engine::timeline::build(&recording);

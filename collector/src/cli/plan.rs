@@ -78,6 +78,8 @@ pub struct CapturePlan {
     /// A function hit more often than this per second loses its probes; at least 1. `None`: the default of the
     /// governor.
     pub max_rate_hz: Option<u64>,
+    /// What recording may cost, in millionths of the target's own CPU time; `None`: no limit.
+    pub budget_ppm: Option<u32>,
     /// Record calls only down to this depth of probed functions (2001, section 3.2); at least 1. `None`: all.
     pub depth: Option<u32>,
     /// Whether synchronization operations of a launched command are recorded from inside it.
@@ -166,6 +168,8 @@ pub struct ReportPlan {
     pub by: crate::present::text::By,
     /// JSON instead of a table.
     pub json: bool,
+    /// With the cost of probe hits in the compute time.
+    pub raw: bool,
     /// Every segment with its weight, too.
     pub segments: bool,
     /// Rows in the table; `None`: the default of [`crate::present::text`].
@@ -179,6 +183,8 @@ pub struct ExportPlan {
     pub input: InputPlan,
     /// What to write.
     pub format: ExportFormat,
+    /// With the cost of probe hits in the compute time.
+    pub raw: bool,
     /// Where to.
     pub output: OutputPlan,
     /// Overwrite even a recording.

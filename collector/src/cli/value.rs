@@ -41,6 +41,22 @@ pub fn count<T: FromStr + PartialEq + Default>(option: &str, text: &str) -> Resu
     }
 }
 
+/// `2%`, `0.5 %`, `2`: millionths; `none` is no limit.
+pub fn budget(option: &str, text: &str) -> Result<Option<u32>, UserError> {
+    let trimmed = text.trim();
+    if trimmed == "none" {
+        return Ok(None);
+    }
+    let percent = trimmed.strip_suffix('%').unwrap_or(trimmed).trim().parse::<f64>().ok();
+    match percent.filter(|percent| (0.0..=1_000.0).contains(percent)) {
+        Some(percent) => Ok(Some((percent * 1e4).round() as u32)),
+        None => Err(UserError::usage(
+            format!("{option} '{text}' is not a share from 0% to 1000%"),
+            format!("give a share such as {option} 2% or {option} 0.5%, or {option} none"),
+        )),
+    }
+}
+
 /// `8M`, `512K`, `65536`: bytes, rounded up to a power of two, from one page to 1 GiB.
 pub fn ring_bytes(option: &str, text: &str) -> Result<u32, UserError> {
     let wrong = || {
@@ -149,6 +165,20 @@ mod tests {
         assert_eq!(duration("-d", "1m 30s").expect("time"), Duration::from_secs(90));
         for wrong in ["", "0", "0s", "-3", "soon", "nan", "inf", "1e300"] {
             assert_eq!(duration("-d", wrong).expect_err(wrong).code, super::super::Code::Usage);
+        }
+    }
+
+    #[test]
+    fn budgets_are_percent() {
+        let ppm = |text: &str| budget("--overhead", text).expect(text);
+        assert_eq!(ppm("2%"), Some(20_000));
+        assert_eq!(ppm(" 0.5 % "), Some(5_000));
+        assert_eq!(ppm("3"), Some(30_000));
+        assert_eq!(ppm("0"), Some(0));
+        assert_eq!(ppm("1000%"), Some(10_000_000));
+        assert_eq!(ppm("none"), None);
+        for wrong in ["", "%", "-1%", "1001%", "nan", "two", "2%%", "inf"] {
+            assert_eq!(budget("--overhead", wrong).expect_err(wrong).code, super::super::Code::Usage);
         }
     }
 

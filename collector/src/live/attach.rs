@@ -228,8 +228,10 @@ fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Star
         ring_bytes: plan.ring_bytes.unwrap_or(RING_BYTES) as usize,
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
         max_depth: plan.depth.unwrap_or(0),
+        budget_ppm: plan.budget_ppm,
     })
     .map_err(probe_error)?;
+    facts.hit_costs = capture.hit_costs();
     for pid in unread {
         capture.leave_unprobed(pid, capture.start_ns());
     }

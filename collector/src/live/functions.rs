@@ -153,6 +153,8 @@ impl Functions {
             binary: binary.to_owned(),
             entry_offset: chosen.entry_offset,
             exit_offsets: chosen.exit_offsets.clone(),
+            entry_stepped: chosen.fact.entry_stepped,
+            exits_stepped: chosen.fact.exits_stepped,
         };
         first.probes = chosen.iter().map(probe).collect();
         self.probed.insert(pid, key);

@@ -4,7 +4,7 @@
 use super::message::{ChangeKind, ProcessChange};
 use super::naming::{Ask, Seen};
 use super::{Drained, EventSource};
-use engine::event::{LossCounts, Merger, Note};
+use engine::event::{LossCounts, Merger, Note, Overhead};
 use probe_abi::Record;
 
 /// Records in time order, and what was noticed meanwhile.
@@ -18,6 +18,8 @@ pub struct Batch {
     pub complete_to_ns: u64,
     /// What had got lost by then, as far as it is known: the kernel's counters are read less often.
     pub loss: LossCounts,
+    /// What recording had cost by then; it is read as rarely.
+    pub overhead: Option<Overhead>,
 }
 
 /// Decodes and merges.
@@ -27,6 +29,8 @@ pub struct Intake {
     undecodable: u64,
     events: u64,
     loss: LossCounts,
+    /// What the next batches say that recording has cost.
+    pub overhead: Option<Overhead>,
     changes: Vec<ProcessChange>,
     /// Addresses to be named, if anybody can.
     seen: Option<Seen>,
@@ -40,6 +44,7 @@ impl Intake {
             undecodable: 0,
             events: 0,
             loss: LossCounts::default(),
+            overhead: None,
             changes: Vec::new(),
             seen: source.is_live().then(Seen::default),
         }
@@ -104,7 +109,7 @@ impl Intake {
         let mut notes = self.merger.take_notes();
         notes.extend(source.take_notes());
         notes.sort_by_key(|note| note.time_ns);
-        Batch { records, notes, complete_to_ns, loss: self.loss }
+        Batch { records, notes, complete_to_ns, loss: self.loss, overhead: self.overhead }
     }
 
     /// Records are complete up to here.

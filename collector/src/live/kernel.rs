@@ -3,7 +3,7 @@
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::Interposed;
 use crate::probe::{Capture, ProbeErrorKind, ProbeFunction, now_ns};
-use engine::event::{LossCounts, Note, PendingOperation};
+use engine::event::{LossCounts, Note, Overhead, PendingOperation};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
 use std::time::Duration;
@@ -80,6 +80,10 @@ impl EventSource for Kernel {
             loss.undecodable = loss.undecodable.saturating_add(undecodable);
         }
         loss
+    }
+
+    fn overhead(&mut self) -> Option<Overhead> {
+        Some(self.capture.overhead())
     }
 
     fn now_ns(&self) -> u64 {

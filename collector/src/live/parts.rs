@@ -34,6 +34,7 @@ pub fn spawn<T: Send + 'static>(
 /// rings of a flood fill up within the time that a fair turn takes, and the thread that empties them needs little.
 /// The other threads, the analysis above all, wait like everyone else.
 pub fn before_others() {
+    crate::probe::count_this_thread();
     const NICE: i32 = -10;
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!("no higher priority: {error}");

@@ -7,8 +7,9 @@ use super::naming::Namer;
 use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
 use engine::event::{
-    AddressFact, FunctionFact, GapReason, LossCounts, Note, NoteKind, ThreadFact, WindowEnd,
+    AddressFact, FunctionFact, GapReason, LossCounts, Note, NoteKind, Overhead, ThreadFact, WindowEnd,
 };
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -45,6 +46,8 @@ const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
 /// Between two looks at the loss counters: each is a few system calls.
 const COUNTS_EVERY: Duration = Duration::from_millis(250);
+/// What recording costs is told for the last so many seconds.
+const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
@@ -59,6 +62,7 @@ pub fn run(
     let mut pump = Pump {
         intake: Intake::new(&*source),
         namer: namer(&*source, news),
+        costs: VecDeque::from([Overhead::default()]),
         counted: None,
         interval: SHORTEST.min(source.longest_pause()),
     };
@@ -89,6 +93,8 @@ pub fn run(
 struct Pump {
     intake: Intake,
     namer: Option<Namer>,
+    /// What recording had cost at the last looks, from the beginning or some seconds ago on.
+    costs: VecDeque<Overhead>,
     counted: Option<Instant>,
     interval: Duration,
 }
@@ -140,13 +146,30 @@ impl Pump {
     fn count(&mut self, source: &mut dyn EventSource, news: &UnboundedSender<Message>) -> LossCounts {
         let probed = source.take_probed();
         let loss = self.intake.read_loss(source);
-        let counts = LiveCounts { events: self.intake.events(), loss };
+        let overhead = source.overhead();
+        let counts = LiveCounts {
+            events: self.intake.events(),
+            loss,
+            overhead,
+            recent_overhead: overhead.map(|now| self.recent(now)),
+        };
+        self.intake.overhead = overhead;
         // The loop may have left already: then nobody wants to know.
         if probed != Probed::default() {
             let _ = news.send(Message::Probed(probed));
         }
         let _ = news.send(Message::Counts(counts));
         loss
+    }
+
+    /// What the last seconds cost.
+    fn recent(&mut self, now: Overhead) -> Overhead {
+        let from_ns = now.wall_ns.saturating_sub(RECENT_NS);
+        while self.costs.get(1).is_some_and(|next| next.wall_ns <= from_ns) {
+            self.costs.pop_front();
+        }
+        self.costs.push_back(now);
+        now.since(self.costs.front().unwrap_or(&Overhead::default()))
     }
 
     fn end(
@@ -184,7 +207,8 @@ impl Pump {
                 let _ = feed.send(Feed::Addresses(namer.finish()));
             }
             let pending = source.take_pending();
-            let _ = feed.send(Feed::End(WindowEnd { end_ns, threads, loss, pending }));
+            let overhead = source.overhead();
+            let _ = feed.send(Feed::End(WindowEnd { end_ns, threads, loss, pending, overhead }));
         }
         source.stop();
     }

@@ -192,6 +192,7 @@ pub(super) fn summary(
         file_bytes: file.bytes,
         file: path.to_owned(),
         loss: ended.counts.loss,
+        overhead: ended.counts.overhead,
         probed: ended.probed.len(),
         taken_off: taken_off.map(|function| function.name.clone()).collect(),
         refused: ended.refused.difference(&ended.probed).count(),

@@ -1,9 +1,10 @@
 //! The sliding window: when the next report is due, and what it is made of.
 
 use super::analyst::{Analyst, Job};
+use super::intake::Batch;
 use super::pump::Feed;
 use super::stretch::Stretch;
-use engine::event::{Facts, LossCounts, WindowEnd};
+use engine::event::{Facts, WindowEnd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// When there is a report.
@@ -41,7 +42,7 @@ impl Sliding {
         match item {
             Feed::Batch(batch) => {
                 self.stretch.take(batch);
-                self.report_if_due(batch.complete_to_ns, batch.loss);
+                self.report_if_due(batch);
             }
             Feed::Functions(functions) => self.stretch.add_functions(functions),
             Feed::Addresses(addresses) => self.stretch.add_addresses(addresses),
@@ -53,7 +54,8 @@ impl Sliding {
         }
     }
 
-    fn report_if_due(&mut self, complete_to_ns: u64, loss: LossCounts) {
+    fn report_if_due(&mut self, batch: &Batch) {
+        let Batch { complete_to_ns, loss, overhead, .. } = *batch;
         let Some(next_ns) = self.next_ns else { return };
         if complete_to_ns < next_ns || self.analyst.busy() {
             return;
@@ -71,7 +73,7 @@ impl Sliding {
                 Some(next_ns.saturating_add(every_ns.max(1).saturating_mul(missed + 1)))
             }
         };
-        self.hand_over(WindowEnd { end_ns, loss, ..WindowEnd::default() });
+        self.hand_over(WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() });
     }
 
     fn hand_over(&mut self, end: WindowEnd) {

@@ -2,7 +2,7 @@
 
 use super::message::Unprobed;
 use crate::probe::ProbeFunction;
-use engine::event::{LossCounts, Note, PendingOperation};
+use engine::event::{LossCounts, Note, Overhead, PendingOperation};
 use std::time::Duration;
 
 /// A source of kernel records.
@@ -35,6 +35,11 @@ pub trait EventSource: Send {
 
     /// What got lost before it reached [`EventSource::drain`], since the start.
     fn loss(&mut self) -> LossCounts;
+
+    /// What all this cost so far, if that is known.
+    fn overhead(&mut self) -> Option<Overhead> {
+        None
+    }
 
     /// The source's clock (`CLOCK_MONOTONIC` nanoseconds for the kernel).
     fn now_ns(&self) -> u64;

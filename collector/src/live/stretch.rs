@@ -1,7 +1,7 @@
 //! The last stretch of a live recording, bounded in time and in records.
 
 use super::intake::Batch;
-use engine::event::{AddressFact, Facts, FunctionFact, LossCounts, Recording, Window, WindowEnd};
+use engine::event::{AddressFact, Facts, FunctionFact, LossCounts, Overhead, Recording, Window, WindowEnd};
 use std::collections::VecDeque;
 
 /// A stretch that holds as many records as it may gives up one in so many, the oldest: moving its start on record
@@ -19,6 +19,8 @@ pub struct Stretch {
     /// Losses since the start of the recording, and from when on they had that value. The first one holds at the
     /// stretch's start.
     losses: VecDeque<(u64, LossCounts)>,
+    /// The same for what recording has cost.
+    costs: VecDeque<(u64, Overhead)>,
 }
 
 impl Stretch {
@@ -32,6 +34,7 @@ impl Stretch {
             complete_to_ns: start_ns,
             cut_to_ns: None,
             losses: VecDeque::from([(start_ns, LossCounts::default())]),
+            costs: VecDeque::from([(start_ns, Overhead::default())]),
         }
     }
 
@@ -53,6 +56,12 @@ impl Stretch {
         self.complete_to_ns = self.complete_to_ns.max(batch.complete_to_ns);
         if self.losses.back().is_none_or(|(_, loss)| *loss != batch.loss) {
             self.losses.push_back((self.complete_to_ns, batch.loss));
+            self.forget_losses();
+        }
+        if let Some(cost) = batch.overhead
+            && self.costs.back().is_none_or(|(_, last)| *last != cost)
+        {
+            self.costs.push_back((self.complete_to_ns, cost));
             self.forget_losses();
         }
     }
@@ -79,6 +88,8 @@ impl Stretch {
         self.move_start(end_ns.saturating_sub(self.span_ns));
         let before = self.losses.front().map(|(_, loss)| *loss).unwrap_or_default();
         end.loss = since(end.loss, before);
+        let cost_before = self.costs.front().map(|(_, cost)| *cost).unwrap_or_default();
+        end.overhead = end.overhead.map(|cost| cost.since(&cost_before));
         let mut recording = self.window.recording(end).clone();
         let inside = recording.events.partition_point(|event| event.header().time_ns <= end_ns);
         recording.events.truncate(inside);
@@ -107,8 +118,12 @@ impl Stretch {
     }
 
     fn forget_losses(&mut self) {
-        while self.losses.get(1).is_some_and(|(from_ns, _)| *from_ns <= self.window.start_ns()) {
+        let start_ns = self.window.start_ns();
+        while self.losses.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
             self.losses.pop_front();
+        }
+        while self.costs.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
+            self.costs.pop_front();
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::message::UnprobedCounts;
 use crate::present::cell::{duration, grouped};
 use crate::present::style::{Paint, Style};
-use engine::event::LossCounts;
+use engine::event::{LossCounts, Overhead};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub struct RecordSummary {
     pub uprobes: bool,
     /// How synchronization operations of a launched command were recorded, or why they were not.
     pub locks: Option<String>,
+    /// What recording cost.
+    pub overhead: Option<Overhead>,
     /// Children were recorded, too.
     pub children: bool,
     /// The command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
@@ -56,6 +58,11 @@ impl RecordSummary {
         let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
         line("lost", paint, &self.lost_text(lost))?;
         line("probes", Paint::Plain, &self.probes_text())?;
+        if let Some(cost) = &self.overhead {
+            // The label says the first word.
+            let text = crate::present::overhead(cost);
+            line("overhead", Paint::Plain, text.strip_prefix("overhead ").unwrap_or(&text))?;
+        }
         if let Some(locks) = &self.locks {
             line("locks", Paint::Plain, locks)?;
         }

@@ -4,7 +4,7 @@ use super::cell::{duration, grouped};
 use super::style::{Paint, Style};
 use super::table;
 use crate::session::{Meta, SessionInfo};
-use engine::event::{FunctionId, LossCounts, NoteKind, Recording};
+use engine::event::{FunctionId, HitCost, HitCosts, LossCounts, NoteKind, Overhead, Recording};
 use engine::program::Program;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -42,6 +42,10 @@ struct SessionFacts {
     gaps: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<LossCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overhead: Option<Overhead>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hit_costs: Option<HitCosts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,7 +78,7 @@ impl Facts {
         // A function that several processes run may have lost its probes more than once.
         let off = recording.notes.iter().filter_map(|note| match &note.kind {
             NoteKind::ProbesOff { functions, .. } => Some(functions),
-            NoteKind::Gap { .. } => None,
+            NoteKind::Gap { .. } | NoteKind::ProbesOn { .. } => None,
         });
         let off: BTreeSet<FunctionId> = off.flatten().copied().collect();
         let gaps = recording.notes.iter().filter(|note| matches!(note.kind, NoteKind::Gap { .. }));
@@ -101,6 +105,8 @@ impl Facts {
             probes_off: off.len(),
             gaps: gaps.count(),
             loss: recording.facts.end.as_ref().map(|end| end.loss),
+            overhead: recording.facts.end.as_ref().and_then(|end| end.overhead),
+            hit_costs: recording.facts.hit_costs,
         };
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
     }
@@ -174,6 +180,19 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         grouped(session.probes_off as u64)
     );
     line(out, style, "functions", &functions)?;
+    if let Some(cost) = &session.overhead {
+        line(out, style, "cost", &super::overhead(cost))?;
+    }
+    if let Some(costs) = &session.hit_costs {
+        let one = |cost: &HitCost| duration(cost.total_ns() as f64);
+        let each = format!(
+            "entry {} ({} if stepped over), exit {}",
+            one(&costs.entry),
+            one(&costs.entry_stepped),
+            one(&costs.exit)
+        );
+        line(out, style, "probe hits", &each)?;
+    }
     match &session.loss {
         Some(loss) => line(
             out,

@@ -3,6 +3,7 @@
 //! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
 //! fraction.
 
+use engine::event::Overhead;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SegmentRow, Trust};
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
@@ -24,6 +25,7 @@ pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Resu
         results: Each(&report.results, |result| ResultJson::new(result, &report.locks, options)),
         locks: Each(&report.locks, LockJson::new),
         trust: report.trust,
+        overhead: report.overhead.map(OverheadJson::new),
         findings: &report.findings,
     };
     engine::program::json::write_value(&json, &mut out)?;
@@ -37,7 +39,25 @@ struct ReportJson<'a, F> {
     #[serde(skip_serializing_if = "Each::is_empty")]
     locks: Each<'a, LockRow, LockJson<'a>>,
     trust: Trust,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overhead: Option<OverheadJson>,
     findings: &'a [Finding],
+}
+
+/// What the recording cost.
+#[derive(Serialize)]
+pub(super) struct OverheadJson {
+    /// Of the target's own CPU time.
+    share: Option<f64>,
+    budget: Option<f64>,
+    #[serde(flatten)]
+    sums: Overhead,
+}
+
+impl OverheadJson {
+    pub(super) fn new(cost: Overhead) -> OverheadJson {
+        OverheadJson { share: cost.share(), budget: cost.budget(), sums: cost }
+    }
 }
 
 #[derive(Serialize)]
@@ -235,6 +255,7 @@ mod tests {
             trust: Trust { events: 7, ..Trust::default() },
             findings: vec![Finding { kind: "deadlock".into(), text: "T1 waits for m".into() }],
             recorded_cpus: None,
+            overhead: None,
         }
     }
 

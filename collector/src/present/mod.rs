@@ -5,8 +5,11 @@ pub mod doctor;
 pub mod info;
 pub mod json;
 mod locks;
+mod overhead;
 mod segments;
 pub mod style;
 mod table;
 pub mod text;
 pub mod validate;
+
+pub use overhead::overhead;

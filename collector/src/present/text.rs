@@ -55,6 +55,10 @@ pub fn write(
         segments::write(out, report, style)?;
     }
     trust(out, report, style)?;
+    if let Some(cost) = &report.overhead {
+        let text = format!("Cost: {}.", super::overhead(cost));
+        table::wrap(out, style, Paint::Plain, "", &style.text(&text), "      ")?;
+    }
     findings(out, report, style)
 }
 

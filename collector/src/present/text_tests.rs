@@ -61,6 +61,7 @@ fn report() -> Report {
                 .into(),
         }],
         recorded_cpus: None,
+        overhead: None,
     }
 }
 

@@ -10,14 +10,16 @@ use std::{
     thread::JoinHandle,
 };
 
-use engine::event::{GapReason, LossCounts, Note, NoteKind};
+use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead};
 
 use super::{
     attach::{Link, attach_kernel, close_together},
-    counters,
+    budget::Budget,
+    calibrate, counters,
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
     governor::{self, Common, Probes},
+    ledger::Ledger,
     load::{LoadOptions, load},
     options::{CaptureOptions, ProbeFunction},
     ring::Rings,
@@ -34,6 +36,7 @@ pub struct Capture {
     kernel_links: Vec<Link>,
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     own_notes: Vec<Note>,
+    hit_costs: Option<HitCosts>,
     /// Runs that the kernel left out, as of the last look.
     missed: AtomicU64,
     unprobed: Vec<(u32, ProbeError)>,
@@ -92,19 +95,30 @@ impl Capture {
         })?;
         let shared = loaded.shared;
         let mut ebpf = loaded.ebpf;
-        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
-        let probes = Probes {
-            ebpf,
-            functions: Functions::new(shared.clone()),
-            notes: Vec::new(),
-            logger: loaded.logger,
+        let mut probed = Functions::new(shared.clone());
+        let mut rings = Rings::new(loaded.rings);
+        let hit_costs = if options.uprobes {
+            calibrate::measure(&mut ebpf, &shared, &mut probed, &mut rings)
+                .inspect_err(|error| log::warn!("the cost of a probe hit is not known: {error}"))
+                .ok()
+        } else {
+            None
         };
+        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
+        let ledger = Ledger::new(
+            options.budget_ppm,
+            hit_costs,
+            options.pids.iter().copied().collect(),
+            options.children,
+        );
+        let probes = Probes { ebpf, functions: probed, notes: Vec::new(), logger: loaded.logger, ledger };
         let mut capture = Capture {
-            rings: Rings::new(loaded.rings),
+            rings,
             common: Arc::new(Common::new(probes, shared)),
             kernel_links,
             governor: None,
             own_notes: Vec::new(),
+            hit_costs,
             missed: AtomicU64::new(0),
             unprobed: Vec::new(),
             start_ns: 0,
@@ -129,9 +143,10 @@ impl Capture {
         // The governor believes that untracked processes are gone, so it comes last.
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
+        let budget = Budget::new(options.budget_ppm);
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
-            .spawn(move || governor::run(&common, &stopped))
+            .spawn(move || governor::run(&common, budget, &stopped))
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         capture.governor = Some((stop, thread));
         Ok(capture)
@@ -188,6 +203,16 @@ impl Capture {
             .lossy_cpus()
             .map(|(cpu, written)| (usize::from(cpu) % rings, cpu, written))
             .collect()
+    }
+
+    /// What one hit of a function probe costs, if it could be measured.
+    pub fn hit_costs(&self) -> Option<HitCosts> {
+        self.hit_costs
+    }
+
+    /// What recording has cost so far; some tenths of a second old until [`Capture::end`].
+    pub fn overhead(&self) -> Overhead {
+        self.common.overhead()
     }
 
     /// What each program cost so far, where the kernel counts that (`sysctl kernel.bpf_stats_enabled=1`).
@@ -283,6 +308,7 @@ impl Capture {
         let mut probes = self.common.lock();
         self.own_notes.append(&mut probes.notes);
         self.look_for_missed(&probes);
+        self.common.look(&mut probes);
         end_ns
     }
 

@@ -35,6 +35,8 @@ impl Shared {
             total.cut = total.cut.saturating_add(one.cut);
             total.unfolded = total.unfolded.saturating_add(one.unfolded);
             total.unseen_switches = total.unseen_switches.saturating_add(one.unseen_switches);
+            total.entries = total.entries.saturating_add(one.entries);
+            total.exits = total.exits.saturating_add(one.exits);
             total.stale = total.stale.saturating_add(one.stale);
         }
         total

@@ -18,6 +18,18 @@ impl Shared {
         word.is_some_and(|word| word.load(Ordering::SeqCst) >> (pid % 64) & 1 != 0)
     }
 
+    /// Every recorded process.
+    pub(crate) fn tracked_pids(&self) -> impl Iterator<Item = u32> {
+        (0u32..)
+            .step_by(64)
+            .zip(0usize..)
+            .map_while(|(first, index)| Some((first, self.tracked.word(index)?)))
+            .flat_map(|(first, word)| {
+                let bits = word.load(Ordering::Relaxed);
+                (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| first + bit)
+            })
+    }
+
     /// Stops recording every process.
     pub(crate) fn untrack_all(&self) {
         let mut index = 0;

@@ -6,6 +6,7 @@
 //! While both are there the programs believe the valid one only.
 
 use std::{
+    collections::BTreeSet,
     num::NonZeroU32,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
@@ -42,6 +43,9 @@ pub(crate) struct Functions {
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
     got: Vec<u32>,
+    /// Rest, in whatever process: see [`Functions::rest`].
+    resting: BTreeSet<u32>,
+    version: u64,
 }
 
 /// A place for a group's valid generation.
@@ -59,6 +63,8 @@ pub(crate) struct Group {
     slot: u8,
     generation: u16,
     functions: Vec<ProbeFunction>,
+    /// Without probes for now.
+    resting: Vec<ProbeFunction>,
     links: Vec<UProbeLink>,
 }
 
@@ -72,6 +78,8 @@ impl Functions {
             closing: Vec::new(),
             refused: Vec::new(),
             got: Vec::new(),
+            resting: BTreeSet::new(),
+            version: 0,
         }
     }
 
@@ -101,7 +109,10 @@ impl Functions {
         for ((binary, functions), slot) in groups.into_iter().zip(free) {
             let slot_byte = u8::try_from(slot).unwrap_or(u8::MAX);
             let generation = self.slots.get(slot).map_or(0, |slot| slot.generation);
-            let mut group = Group { pid, binary, slot: slot_byte, generation, functions, links: Vec::new() };
+            let (resting, functions) =
+                functions.into_iter().partition(|function| self.resting.contains(&function.id));
+            let mut group =
+                Group { pid, binary, slot: slot_byte, generation, functions, resting, links: Vec::new() };
             if let Err(error) = self.replace(ebpf, &mut group) {
                 self.remove_processes(&|other| other == pid.get());
                 return Err(error);
@@ -110,6 +121,7 @@ impl Functions {
                 slot.taken = true;
             }
             self.groups.push(group);
+            self.version = self.version.wrapping_add(1);
         }
         let groups = self.groups.iter().filter(|group| group.pid == pid);
         self.got.extend(groups.flat_map(|group| &group.functions).map(|function| function.id));
@@ -136,20 +148,54 @@ impl Functions {
         self.refused.extend(refused);
         let old = std::mem::replace(&mut group.links, links);
         self.close(old);
+        self.version = self.version.wrapping_add(1);
         Ok(())
     }
 
-    /// Takes the probes off the functions that `hot` names. On an error the old probes stay where they are.
+    /// Takes the probes off the functions that `hot` names, for good. On an error the old probes stay where they are.
     pub(crate) fn shed(&mut self, ebpf: &mut Ebpf, hot: &dyn Fn(u32) -> bool) -> Result<(), ProbeError> {
+        self.change(ebpf, &mut |group| {
+            let before = group.functions.len();
+            group.functions.retain(|function| !hot(function.id));
+            group.resting.retain(|function| !hot(function.id));
+            group.functions.len() != before
+        })
+    }
+
+    /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`Functions::shed`].
+    pub(crate) fn rest(&mut self, ebpf: &mut Ebpf, tired: &BTreeSet<u32>) -> Result<(), ProbeError> {
+        self.resting.extend(tired);
+        self.change(ebpf, &mut |group| {
+            let rests = |function: &mut ProbeFunction| tired.contains(&function.id);
+            let before = group.resting.len();
+            group.resting.extend(group.functions.extract_if(.., rests));
+            group.resting.len() != before
+        })
+    }
+
+    /// Puts probes back on functions that rest. On an error they go on resting.
+    pub(crate) fn wake(&mut self, ebpf: &mut Ebpf, rested: &BTreeSet<u32>) -> Result<(), ProbeError> {
+        self.resting.retain(|function| !rested.contains(function));
+        self.change(ebpf, &mut |group| {
+            let wakes = |function: &mut ProbeFunction| rested.contains(&function.id);
+            let before = group.functions.len();
+            group.functions.extend(group.resting.extract_if(.., wakes));
+            group.functions.len() != before
+        })
+    }
+
+    /// Gives every group that `change` has changed new links.
+    fn change(
+        &mut self,
+        ebpf: &mut Ebpf,
+        change: &mut dyn FnMut(&mut Group) -> bool,
+    ) -> Result<(), ProbeError> {
         let mut groups = std::mem::take(&mut self.groups);
         let mut result = Ok(());
         for group in &mut groups {
-            let before = group.functions.len();
-            group.functions.retain(|function| !hot(function.id));
-            if group.functions.len() == before {
-                continue;
-            }
-            if let Err(error) = self.replace(ebpf, group) {
+            if change(group)
+                && let Err(error) = self.replace(ebpf, group)
+            {
                 result = Err(error);
             }
         }
@@ -168,6 +214,7 @@ impl Functions {
         let (silent, kept): (Vec<Group>, _) =
             std::mem::take(&mut self.groups).into_iter().partition(|group| gone(group.pid.get()));
         self.groups = kept;
+        self.version = self.version.wrapping_add(1);
         for group in &silent {
             let slot = usize::from(group.slot);
             if let Some(valid) = self.shared.generations.word(slot) {
@@ -192,9 +239,14 @@ impl Functions {
         self.closing.extend(close_together(links.into_iter().map(|link| Box::new(link) as Link).collect()));
     }
 
-    /// Numbers of all functions that have probes now.
-    pub(crate) fn probed(&self) -> impl Iterator<Item = u32> {
-        self.groups.iter().flat_map(|group| &group.functions).map(|function| function.id)
+    /// All functions that have probes now, once for each process.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &ProbeFunction> {
+        self.groups.iter().flat_map(|group| &group.functions)
+    }
+
+    /// Changes whenever those may have.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     /// Processes that have function probes.
@@ -317,7 +369,7 @@ mod tests {
             pid: None,
             binary: binary.into(),
             entry_offset: u64::from(id) * 16,
-            exit_offsets: Vec::new(),
+            ..ProbeFunction::default()
         }
     }
 

@@ -1,8 +1,9 @@
-//! Takes the probes off functions that are called too often.
+//! Takes the probes off functions that are called too often, and keeps the overhead budget.
 //!
-//! The programs themselves stop recording a function in the very window in which its calls pass the limit, and note
-//! when. Some ten milliseconds later this thread sees the note and takes the probes away, so that the function runs
-//! at its own speed again.
+//! The programs themselves stop recording a function in the very window in which its calls pass the rate limit, and
+//! note when. Some ten milliseconds later this thread sees the note and takes the probes away, so that the function
+//! runs at its own speed again. What all probes together cost is weighed in `ledger`, and `budget` decides which of
+//! them have to go for a while.
 
 use std::{
     collections::BTreeMap,
@@ -15,14 +16,24 @@ use std::{
 
 use aya::Ebpf;
 use aya_log::EbpfLogger;
-use engine::event::{Note, NoteKind};
+use engine::event::{Note, NoteKind, Overhead};
 use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
-use super::{functions::Functions, load::Shared};
+use super::{
+    budget::{Budget, Decision, Spent},
+    capture::now_ns,
+    clocks,
+    functions::Functions,
+    ledger::Ledger,
+    load::Shared,
+};
 
 /// How often the counters are looked at. A very hot function passes the limit early in the programs' window of 134 ms;
 /// with this and the time of a new link it is free again within 200 ms.
 const TICK: Duration = Duration::from_millis(20);
+
+/// Looks at the books at least this often, in ticks: reading the counters of thousands of functions takes a while, too.
+const LOOK_EVERY: u32 = 5;
 
 /// What the capture and its governor both work on.
 pub(crate) struct Probes {
@@ -30,17 +41,34 @@ pub(crate) struct Probes {
     pub(crate) functions: Functions,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
+    pub(crate) ledger: Ledger,
 }
 
 /// [`Probes`] between two threads.
 pub(crate) struct Common {
     probes: Mutex<Probes>,
     pub(crate) shared: Arc<Shared>,
+    /// As of the governor's last look.
+    overhead: Mutex<Overhead>,
 }
 
 impl Common {
     pub(crate) fn new(probes: Probes, shared: Arc<Shared>) -> Common {
-        Common { probes: Mutex::new(probes), shared }
+        let overhead = Mutex::new(probes.ledger.overhead());
+        Common { probes: Mutex::new(probes), shared, overhead }
+    }
+
+    /// What recording has cost, as of the last look.
+    pub(crate) fn overhead(&self) -> Overhead {
+        *self.overhead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the books.
+    pub(crate) fn look(&self, probes: &mut Probes) -> Spent {
+        let Probes { ebpf, functions, ledger, .. } = probes;
+        let spent = ledger.look(ebpf, &self.shared, functions);
+        *self.overhead.lock().unwrap_or_else(PoisonError::into_inner) = ledger.overhead();
+        spent
     }
 
     /// `None` while the other thread is at work: replacing links takes some hundred milliseconds, in which whoever
@@ -60,28 +88,39 @@ impl Common {
 }
 
 /// Runs until `stop` is closed.
-pub(crate) fn run(common: &Common, stop: &Receiver<()>) {
+pub(crate) fn run(common: &Common, mut budget: Budget, stop: &Receiver<()>) {
+    clocks::count_this_thread();
+    let mut ticks = 0u32;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(TICK) {
-        tick(common);
+        let mut probes = common.lock();
+        ticks = ticks.wrapping_add(1);
+        if let Some(logger) = &mut probes.logger {
+            logger.flush();
+        }
+        if ticks.is_multiple_of(LOOK_EVERY) || probes.ledger.is_urgent(&common.shared) {
+            forget_the_dead(common, &mut probes);
+            keep_to_the_rate(common, &mut probes, &mut budget);
+            keep_to_the_budget(common, &mut probes, &mut budget);
+        }
     }
 }
 
-fn tick(common: &Common) {
-    let mut probes = common.lock();
-    let Probes { ebpf, functions, notes, logger } = &mut *probes;
-    if let Some(logger) = logger {
-        logger.flush();
-    }
+fn forget_the_dead(common: &Common, probes: &mut Probes) {
     let gone = |pid: u32| !common.shared.is_tracked(pid);
-    if functions.processes().any(gone) {
-        functions.remove_processes(&gone);
+    if probes.functions.processes().any(gone) {
+        probes.functions.remove_processes(&gone);
     }
+}
+
+/// Takes the probes off the functions that the programs have cut off.
+fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
+    let Probes { ebpf, functions, notes, .. } = probes;
     let mut hot = BTreeMap::new();
-    for number in functions.probed() {
-        if let Some(counters) = common.shared.function(number)
+    for function in functions.functions() {
+        if let Some(counters) = common.shared.function(function.id)
             && counters.cut_ns != 0
         {
-            hot.insert(number, counters);
+            hot.insert(function.id, counters);
         }
     }
     if hot.is_empty() {
@@ -90,11 +129,34 @@ fn tick(common: &Common) {
     if let Err(error) = functions.shed(ebpf, &|number| hot.contains_key(&number)) {
         log::warn!("functions called too often keep their probes: {error}");
     }
+    budget.forget(|number| hot.contains_key(&number));
     for (number, counters) in hot {
         notes.push(Note {
             time_ns: counters.cut_ns,
             kind: NoteKind::ProbesOff { functions: vec![number], rates: vec![rate_when_cut(&counters)] },
         });
+    }
+}
+
+/// Takes probes off for a while, the dearest first, when recording costs more than it may, and puts some back when
+/// there is room.
+fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget) {
+    let Decision { shed, give_back } = budget.look(&common.look(probes));
+    let Probes { ebpf, functions, notes, .. } = probes;
+    if !shed.is_empty() {
+        // From now on their calls are incomplete; when the last probe is gone is not known so exactly.
+        let time_ns = now_ns();
+        if let Err(error) = functions.rest(ebpf, &shed.iter().copied().collect()) {
+            log::warn!("functions over the budget keep their probes: {error}");
+        }
+        let rates = vec![0; shed.len()];
+        notes.push(Note { time_ns, kind: NoteKind::ProbesOff { functions: shed, rates } });
+    }
+    if !give_back.is_empty() {
+        if let Err(error) = functions.wake(ebpf, &give_back.iter().copied().collect()) {
+            log::warn!("functions with room in the budget get no probes: {error}");
+        }
+        notes.push(Note { time_ns: now_ns(), kind: NoteKind::ProbesOn { functions: give_back } });
     }
 }
 

@@ -1,19 +1,24 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
 //! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
-//! `attach` puts them on tracepoints, `functions` on functions; `filter` says which processes count; `governor`
-//! takes the probes off functions that are too hot; `ring` drains records; `counters` knows what was lost;
+//! `attach` puts them on tracepoints, `functions` on functions; `filter` says which processes count; `calibrate` measures what a hit costs,
+//! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
+//! off functions that are too hot or too dear; `ring` drains records; `counters` knows what was lost;
 //! [`Capture`] is all of it together.
 
 mod attach;
 mod btf;
+mod budget;
+mod calibrate;
 mod capture;
+mod clocks;
 mod counters;
 mod error;
 mod filter;
 mod functions;
 mod governor;
 mod layout;
+mod ledger;
 mod load;
 mod object;
 mod options;
@@ -22,6 +27,7 @@ mod ring;
 mod shared;
 
 pub use capture::{Capture, ProgramCost, StopSummary, now_ns};
+pub use clocks::count_this_thread;
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use object::{check_programs, has_programs};

@@ -20,6 +20,9 @@ pub struct CaptureOptions {
     pub ring_bytes: usize,
     /// Calls per second above which a function loses its probes; 0 = never.
     pub max_rate_hz: u64,
+    /// What recording may cost, in millionths of the processes' own CPU time: function probes are taken off to keep to
+    /// it. `None`: no limit.
+    pub budget_ppm: Option<u32>,
     /// Record calls only down to this depth of probed functions, at most [`probe_abi::MAX_OPEN_FRAMES`]; 0 = all.
     pub max_depth: u32,
 }
@@ -37,4 +40,8 @@ pub struct ProbeFunction {
     pub entry_offset: u64,
     /// Offsets in the file of each `ret` and each jump out of it; empty if its exits are not probed.
     pub exit_offsets: Vec<u64>,
+    /// The kernel has to step over its first instruction: a hit costs more.
+    pub entry_stepped: bool,
+    /// The same for every one of its exits.
+    pub exits_stepped: bool,
 }

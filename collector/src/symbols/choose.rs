@@ -227,6 +227,7 @@ fn add(
     analysis: Analysis,
 ) {
     let function = &module.functions()[index];
+    let Analysis { entry_stepped, exits_stepped, .. } = analysis;
     let (exit_offsets, unsure) = match analysis.exits {
         Exits::Sure(offsets) => (offsets, None),
         Exits::Unsure(reason) => (Vec::new(), Some(reason)),
@@ -243,6 +244,8 @@ fn add(
             offset: function.file_offset,
             location: None,
             exits_probed: unsure.is_none(),
+            entry_stepped,
+            exits_stepped,
         },
         address: function.address,
         size: function.size,

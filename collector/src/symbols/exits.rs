@@ -38,6 +38,10 @@ pub struct Analysis {
     pub entry_can_hold_probe: bool,
     /// Whether it does nothing but leave: its first instruction (after `endbr64`) is an exit.
     pub is_stub: bool,
+    /// The kernel has to step over its first instruction when that has a probe.
+    pub entry_stepped: bool,
+    /// The same for every one of its exits.
+    pub exits_stepped: bool,
 }
 
 /// Finds the exits of a function of the module. `unwind` are the module's tables, if it has any.
@@ -47,6 +51,8 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
             exits: Exits::Unsure(UnsureReason::Unreadable),
             entry_can_hold_probe: false,
             is_stub: false,
+            entry_stepped: false,
+            exits_stepped: false,
         };
     };
     let start = start_of(module, &function);
@@ -57,17 +63,24 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
     } else {
         Body::read(module, unwind, index).and_then(|body| body.exits(module))
     };
+    let (exits, exits_stepped) = match exits {
+        Ok((offsets, stepped)) => (Ok(offsets), stepped),
+        Err(reason) => (Err(reason), false),
+    };
     let is_stub =
         matches!(&exits, Ok(exits) if start.first_work.is_some_and(|offset| exits.contains(&offset)));
     Analysis {
         exits: exits.map_or_else(Exits::Unsure, Exits::Sure),
         entry_can_hold_probe: start.can_hold_probe || !module.elf().is_x86_64,
         is_stub,
+        entry_stepped: start.stepped,
+        exits_stepped,
     }
 }
 
 struct Start {
     can_hold_probe: bool,
+    stepped: bool,
     /// File offset of the first instruction that is no `endbr64` or padding.
     first_work: Option<u64>,
 }
@@ -77,13 +90,14 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
     let bytes = (module.elf().read(function.file_offset, size, "a function", 48)).unwrap_or_default();
     let mut decoder =
         iced_x86::Decoder::with_ip(64, &bytes, function.address, iced_x86::DecoderOptions::NONE);
-    let mut start = Start { can_hold_probe: false, first_work: None };
+    let mut start = Start { can_hold_probe: false, stepped: false, first_work: None };
     while decoder.can_decode() {
         let from = decoder.position();
         let instruction = decoder.decode();
         let own = bytes.get(from..decoder.position()).unwrap_or_default();
         if from == 0 {
             start.can_hold_probe = super::probeable::can_hold_probe(&instruction, own);
+            start.stepped = super::probeable::is_stepped(&instruction, own);
         }
         let idle = matches!(instruction.mnemonic(), iced_x86::Mnemonic::Endbr64 | iced_x86::Mnemonic::Nop);
         if !idle || instruction.is_invalid() {
@@ -95,7 +109,8 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
 }
 
 impl Body {
-    fn exits(&self, module: &ModuleFunctions) -> Result<Vec<u64>, UnsureReason> {
+    /// Their file offsets, and whether the kernel has to step over every one of them.
+    fn exits(&self, module: &ModuleFunctions) -> Result<(Vec<u64>, bool), UnsureReason> {
         let levels = Levels::new(self);
         let mut exits = self.direct_exits(module, &levels)?;
         let reached = self.reached()?;
@@ -103,7 +118,8 @@ impl Body {
         let mut offsets: Vec<u64> =
             exits.iter().map(|&step| self.exit_offset(module, step)).collect::<Result<_, _>>()?;
         offsets.sort_unstable();
-        Ok(offsets)
+        let stepped = exits.iter().all(|&step| !matches!(self.steps[step].flow, Flow::Jump(_)));
+        Ok((offsets, stepped))
     }
 
     fn exit_offset(&self, module: &ModuleFunctions, step: usize) -> Result<u64, UnsureReason> {

@@ -1,7 +1,7 @@
 //! Which instructions the kernel lets a probe replace. One refused address makes a whole group of probes fail, so
 //! they are sorted out before.
 
-use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
+use iced_x86::{Code, EncodingKind, FlowControl, Instruction, Mnemonic};
 
 /// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
 ///
@@ -37,6 +37,18 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
         && instruction.code() != Code::Mov_Sreg_r64m16
 }
 
+/// Whether the kernel executes the probed instruction out of line, with a second trap behind it, instead of emulating
+/// it: all but `push` of a register, a one-byte `nop` and direct jumps and calls (`branch_setup_xol_ops` and
+/// `push_setup_xol_ops` in arch/x86/kernel/uprobes.c). Only what a hit costs depends on it.
+pub fn is_stepped(instruction: &Instruction, bytes: &[u8]) -> bool {
+    let push = matches!(bytes, [0x50..=0x57] | [0x40..=0x4f, 0x50..=0x57]);
+    let direct = matches!(
+        instruction.flow_control(),
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Call
+    );
+    !push && !direct && !matches!(bytes, [0x90])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +76,15 @@ mod tests {
         ] {
             assert!(check(bytes), "{bytes:x?}");
         }
+    }
+
+    #[test]
+    fn what_most_functions_begin_with_is_emulated() {
+        let stepped =
+            |bytes: &[u8]| is_stepped(&Decoder::new(64, bytes, DecoderOptions::NONE).decode(), bytes);
+        assert!(!stepped(&[0x55]) && !stepped(&[0x41, 0x57]) && !stepped(&[0x90]));
+        assert!(!stepped(&[0xe9, 0, 0, 0, 0]) && !stepped(&[0xe8, 0, 0, 0, 0]) && !stepped(&[0x74, 2]));
+        assert!(stepped(&[0xf3, 0x0f, 0x1e, 0xfa]) && stepped(&[0xc3]) && stepped(&[0x48, 0x83, 0xec, 8]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! States of the screen for tests.
 
 use super::{LiveCounts, Phase, Snapshot, State};
-use engine::event::LossCounts;
+use engine::event::Overhead;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, Trust};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -86,7 +86,20 @@ pub(crate) fn state() -> State {
     let mut state = State::new("quicksort (pid 4242)".to_owned(), cpu_list(), Duration::from_secs(10));
     state.phase = Phase::Running;
     state.elapsed = Duration::from_secs(94);
-    state.counts = LiveCounts { events: 7_654_321, loss: LossCounts::default() };
+    state.counts = LiveCounts {
+        events: 7_654_321,
+        recent_overhead: Some(Overhead {
+            budget_ppm: Some(20_000),
+            wall_ns: 10_000_000_000,
+            target_ns: 20_000_000_000,
+            hits: 12_000,
+            hit_ns: 10_800_000,
+            events: 140_000,
+            event_ns: 42_000_000,
+            collector_ns: 87_200_000,
+        }),
+        ..LiveCounts::default()
+    };
     state
 }
 

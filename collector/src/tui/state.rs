@@ -1,7 +1,7 @@
 //! What the screen shows, and how keys and news change it. Knows nothing of terminals.
 
 use super::keys::{Action, Direction};
-use engine::event::LossCounts;
+use engine::event::{LossCounts, Overhead};
 use engine::report::{Cpus, Report};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +53,10 @@ pub struct LiveCounts {
     pub events: u64,
     /// What got lost since the start.
     pub loss: LossCounts,
+    /// What recording cost since the start, if that is known.
+    pub overhead: Option<Overhead>,
+    /// The same in the last seconds.
+    pub recent_overhead: Option<Overhead>,
 }
 
 /// A report and what it was made of.

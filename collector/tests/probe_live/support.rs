@@ -196,6 +196,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         uprobes: true,
         ring_bytes: 1 << 24,
         max_rate_hz: 0,
+        budget_ppm: None,
         max_depth: 0,
     }
 }
@@ -316,6 +317,7 @@ pub fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
             binary: binary.to_owned(),
             entry_offset: offset_of(symbol.address()),
             exit_offsets,
+            ..ProbeFunction::default()
         });
     }
     found

@@ -1,6 +1,7 @@
 //! Facts taken beside the event stream: threads at the start of the window, the function table, losses.
 //! Serializable because the session file stores them.
 
+use super::overhead::{HitCosts, Overhead};
 use serde::{Deserialize, Serialize};
 
 /// Number of a function in the recording's function table; the same number as in the kernel's records.
@@ -22,6 +23,10 @@ pub struct Facts {
     /// while the processes were there, so that a recording has names wherever it is read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressFact>,
+    /// What a hit of a function probe costs here. The time around hits is taken out of compute time by this; `None`: it
+    /// stays in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit_costs: Option<HitCosts>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
 }
@@ -202,6 +207,13 @@ pub struct FunctionFact {
     pub location: Option<String>,
     /// Whether its exits are probed too; if not, only the stack pointer tells when it ended.
     pub exits_probed: bool,
+    /// The kernel has to step over its first instruction, which makes a hit dearer ([`HitCosts::entry_stepped`]).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub entry_stepped: bool,
+    /// The same for every one of its exits ([`HitCosts::exit`]); otherwise they are taken to cost as little as an
+    /// entry.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exits_stepped: bool,
 }
 
 /// How the window ended, and the second opinion of /proc and the loss counters.
@@ -214,6 +226,9 @@ pub struct WindowEnd {
     pub threads: Vec<ThreadFact>,
     /// Records that did not make it.
     pub loss: LossCounts,
+    /// What the recording cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
     /// Synchronization operations that threads were in the middle of, or had been when they ended: what a thread waits
     /// for in a deadlock. Only of programs whose C library's functions were recorded from inside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -288,8 +303,13 @@ pub enum NoteKind {
     ProbesOff {
         /// Function numbers.
         functions: Vec<FunctionId>,
-        /// Hits per second that were too many, per function, in the same order.
+        /// Calls per second that were too many, per function, in the same order; 0: not because of a rate limit.
         rates: Vec<u64>,
+    },
+    /// These functions have probes again from here on: there was room in the budget.
+    ProbesOn {
+        /// Function numbers.
+        functions: Vec<FunctionId>,
     },
     /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
     Gap {

@@ -6,6 +6,7 @@ mod call;
 mod facts;
 mod futex;
 pub mod order;
+mod overhead;
 mod sequence;
 mod window;
 
@@ -18,6 +19,7 @@ pub use facts::{
 pub use call::{CallKind, call_kind};
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
+pub use overhead::{HitCost, HitCosts, Overhead};
 pub use window::Window;
 
 use probe_abi::Record;

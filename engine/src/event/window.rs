@@ -58,7 +58,7 @@ impl Window {
         self.recording.notes.retain(|note| match note.kind {
             // A gap that ends at the new start has ended: facts say what it left unknown.
             NoteKind::Gap { until_ns, .. } => until_ns > start_ns,
-            NoteKind::ProbesOff { .. } => true,
+            NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => true,
         });
     }
 

@@ -3,7 +3,7 @@
 //!
 //! | timeline | program |
 //! |---|---|
-//! | `Running` | `exec` of that length, cut where the function stack changes or another thread is woken |
+//! | `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
 //! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping until a time |
@@ -25,7 +25,7 @@ use super::{FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::event::{CallKind, FunctionId};
 use crate::report::{Finding, Trust};
 use crate::time::{Ticks, Timestamp};
-use crate::timeline::{self, Birth, External, State, Step, StepKind, Timeline, Wake};
+use crate::timeline::{self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wake};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -81,6 +81,7 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
             trust: trust(timeline),
             findings: timeline.findings.clone(),
             objects: super::identity::names(&timeline.locks, timeline),
+            overhead: timeline.overhead,
             ..Program::default()
         },
         plan,
@@ -88,6 +89,8 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
         created: vec![false; timeline.threads.len()],
         left: Ticks::MAX_TOTAL,
         shortened: false,
+        ran_ns: 0,
+        probe_ns: 0,
     };
     for (function, number) in (0..).map(FunctionRef).zip(numbers) {
         translator.functions.insert(number, function);
@@ -150,11 +153,14 @@ struct Translator<'a> {
     /// What may still be added to the sum of all lengths.
     left: u64,
     shortened: bool,
+    /// Running time of all threads, and what probe hits took of it, ns.
+    ran_ns: u64,
+    probe_ns: u64,
 }
 
 /// One thread's operations as they are written.
 #[derive(Default)]
-struct Script {
+struct Script<'a> {
     operations: Vec<Operation>,
     /// Compute since the last operation, ns.
     compute_ns: u64,
@@ -167,6 +173,11 @@ struct Script {
     open: FxHashMap<FunctionId, u32>,
     /// Recorded operations that are open and of which nothing counts as compute.
     muted: u32,
+    /// What probe hits took of the running stretches to come, and of those so far, ns.
+    probes: ProbeTime<'a>,
+    probe_ns: u64,
+    /// Running so far, ns, with that.
+    ran_ns: u64,
 }
 
 impl<'a> Translator<'a> {
@@ -181,7 +192,7 @@ impl<'a> Translator<'a> {
     }
 
     fn thread(&mut self, index: u32, thread: &'a timeline::Thread) -> Vec<Operation> {
-        let mut script = Script::default();
+        let mut script = Script { probes: ProbeTime::new(&thread.hits), ..Script::default() };
         if thread.birth == Birth::Unknown {
             let before = thread.start.0.saturating_sub(self.timeline.start.0);
             self.wait(&mut script, names::NOT_STARTED, before);
@@ -246,10 +257,12 @@ impl<'a> Translator<'a> {
             self.write(&mut script, operation);
         }
         self.compute(&mut script);
+        self.probe_ns = self.probe_ns.saturating_add(script.probe_ns);
+        self.ran_ns = self.ran_ns.saturating_add(script.ran_ns);
         script.operations
     }
 
-    fn step(&mut self, script: &mut Script, thread: u32, step: &Step) {
+    fn step(&mut self, script: &mut Script<'_>, thread: u32, step: &Step) {
         match step.kind {
             StepKind::Enter(function) => self.call(script, function),
             StepKind::Leave => self.leave(script),
@@ -280,7 +293,7 @@ impl<'a> Translator<'a> {
     }
 
     /// A recorded operation begins.
-    fn begin(&mut self, script: &mut Script, begin: &Begin) {
+    fn begin(&mut self, script: &mut Script<'_>, begin: &Begin) {
         let (operations, _, muted) = self.plan.act(begin.used);
         self.write_planned(script, operations);
         if muted {
@@ -288,7 +301,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn write_planned(&mut self, script: &mut Script, operations: Range<u32>) {
+    fn write_planned(&mut self, script: &mut Script<'_>, operations: Range<u32>) {
         for index in operations {
             if let Some(operation) = self.plan.operation(index) {
                 self.write(script, operation);
@@ -296,7 +309,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn blocked(&mut self, script: &mut Script, thread: &timeline::Thread, wait: u32, length_ns: u64) {
+    fn blocked(&mut self, script: &mut Script<'_>, thread: &timeline::Thread, wait: u32, length_ns: u64) {
         let Some(wait) = thread.waits.get(wait as usize) else { return };
         match wait.wake {
             Wake::By(wakeup) => {
@@ -315,7 +328,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn call(&mut self, script: &mut Script, function: FunctionId) {
+    fn call(&mut self, script: &mut Script<'_>, function: FunctionId) {
         let open = script.open.entry(function).or_insert(0);
         let outermost = *open == 0;
         *open += 1;
@@ -326,11 +339,11 @@ impl<'a> Translator<'a> {
     }
 
     /// Calls the functions that were open at the bottom, the outermost first.
-    fn open(&mut self, script: &mut Script, base: &timeline::BaseStack) {
+    fn open(&mut self, script: &mut Script<'_>, base: &timeline::BaseStack) {
         base.functions.iter().rev().for_each(|&function| self.call(script, function));
     }
 
-    fn leave(&mut self, script: &mut Script) {
+    fn leave(&mut self, script: &mut Script<'_>) {
         let Some((function, outermost)) = script.stack.pop() else { return };
         if let Some(open) = script.open.get_mut(&function) {
             *open = open.saturating_sub(1);
@@ -341,7 +354,7 @@ impl<'a> Translator<'a> {
     }
 
     /// A wait that no thread of the recording ended.
-    fn wait(&mut self, script: &mut Script, device: &'static str, length_ns: u64) {
+    fn wait(&mut self, script: &mut Script<'_>, device: &'static str, length_ns: u64) {
         if length_ns == 0 {
             return;
         }
@@ -358,14 +371,14 @@ impl<'a> Translator<'a> {
     }
 
     /// Writes the compute and the unknown time so far, then the operation.
-    fn write(&mut self, script: &mut Script, operation: Operation) {
+    fn write(&mut self, script: &mut Script<'_>, operation: Operation) {
         let unknown_ns = std::mem::take(&mut script.unknown_ns);
         script.unknown_before_ns = script.unknown_before_ns.saturating_add(unknown_ns);
         self.compute(script);
         script.operations.push(operation);
     }
 
-    fn compute(&mut self, script: &mut Script) {
+    fn compute(&mut self, script: &mut Script<'_>) {
         let unknown_ns = std::mem::take(&mut script.unknown_before_ns);
         if unknown_ns > 0 {
             let object = self.device(names::UNKNOWN);
@@ -389,14 +402,17 @@ impl<'a> Translator<'a> {
     }
 }
 
-impl Script {
+impl Script<'_> {
     fn pass(&mut self, state: State, from: Timestamp, until: Timestamp) {
         let length = until.0.saturating_sub(from.0);
         match state {
             State::Running { .. } if length > 0 && self.muted == 0 => {
                 let unknown_ns = std::mem::take(&mut self.unknown_ns);
                 self.unknown_before_ns = self.unknown_before_ns.saturating_add(unknown_ns);
-                self.compute_ns = self.compute_ns.saturating_add(length);
+                let probe_ns = self.probes.within(from, until);
+                self.probe_ns = self.probe_ns.saturating_add(probe_ns);
+                self.ran_ns = self.ran_ns.saturating_add(length);
+                self.compute_ns = self.compute_ns.saturating_add(length.saturating_sub(probe_ns));
             }
             State::Unknown(_) => self.unknown_ns = self.unknown_ns.saturating_add(length),
             State::Running { .. } | State::Runnable | State::Blocked(_) => {}
@@ -421,6 +437,16 @@ fn findings(timeline: &Timeline, translator: &Translator<'_>) -> Vec<Finding> {
             "folded",
             format!(
                 "called too often, so that probes were taken off and later calls count for the callers: {named}{others}"
+            ),
+        );
+    }
+    if translator.probe_ns > 0 {
+        let share = 100.0 * translator.probe_ns as f64 / translator.ran_ns.max(1) as f64;
+        say(
+            "probe_cost",
+            format!(
+                "{:.3} ms of probe hits ({share:.1} % of the time on CPUs) are taken out of the compute time, as a hit was measured on longpole itself: in the program it may have cost more",
+                translator.probe_ns as f64 / 1e6
             ),
         );
     }

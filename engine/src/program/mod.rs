@@ -19,6 +19,7 @@ pub use from_timeline::from_timeline;
 pub use machine::{DeviceFact, MachineFacts};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 
+use crate::event::Overhead;
 use crate::report::{Finding, Trust};
 use crate::time::Ticks;
 
@@ -36,6 +37,8 @@ pub struct Program {
     pub threads: Vec<Thread>,
     /// How far the recording behind this program can be trusted; default for a hand-written one.
     pub trust: Trust,
+    /// What the recording behind it cost, if that is known.
+    pub overhead: Option<Overhead>,
     /// What was noticed while it was built from a recording.
     pub findings: Vec<Finding>,
     /// What was recorded of its locks; empty for a hand-written program.

@@ -13,6 +13,7 @@ pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
         locks: Vec::new(),
         trust: program.trust,
         findings: program.findings.clone(),
+        overhead: program.overhead,
         recorded_cpus: program.recorded_cpus,
     };
     let path = match CriticalPath::of(program) {

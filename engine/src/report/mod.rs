@@ -11,6 +11,8 @@ pub use cpus::{Cpus, CpusError};
 pub use headline::headline;
 pub use trust::{Finding, Trust};
 
+use crate::event::Overhead;
+
 /// How much a report is to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
@@ -30,6 +32,8 @@ pub struct Report {
     pub locks: Vec<LockRow>,
     /// How far the recording can be trusted.
     pub trust: Trust,
+    /// What the recording cost, if that is known.
+    pub overhead: Option<Overhead>,
     /// What was noticed: deadlocks, waits nobody ends, loss.
     pub findings: Vec<Finding>,
     /// CPUs of the machine that was recorded, if known; may not be among those asked for.

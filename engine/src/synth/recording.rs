@@ -93,6 +93,8 @@ pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, G
         offset: 0x1000 + 16 * u64::from(id),
         location: function.location.clone(),
         exits_probed: true,
+        entry_stepped: false,
+        exits_stepped: false,
     });
     let mut generated = Generated {
         facts: Facts {

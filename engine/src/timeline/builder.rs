@@ -1,12 +1,13 @@
 //! From records to threads: which record is evidence of what, for which thread, on which CPU.
 
 use super::cpus::Cpu;
+use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
-use super::model::{BaseStack, Birth, External, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
+use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
-use crate::event::{Facts, Note, ThreadState};
+use crate::event::{Facts, HitCost, Note, ThreadState};
 use crate::time::Timestamp;
 use probe_abi::{Cause, Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
@@ -36,6 +37,7 @@ pub(super) struct Builder {
     listed_ns: u64,
     /// The last process that a thread (by its id) has forked, until its first wake-up shows that it is recorded.
     pub(super) unborn: FxHashMap<u32, Fork>,
+    costs: FunctionCosts,
     /// Process names for threads that nobody named.
     process_names: FxHashMap<u32, String>,
 }
@@ -50,6 +52,7 @@ impl Builder {
             gaps: Gaps::new(notes, facts.start_ns),
             listed_ns: facts.threads.iter().map(|thread| thread.seen_ns).max().unwrap_or(0),
             process_names: facts.processes.iter().map(|p| (p.pid, clean_name(p.comm.as_bytes()))).collect(),
+            costs: FunctionCosts::new(facts),
             ..Builder::default()
         };
         for fact in &facts.threads {
@@ -96,13 +99,15 @@ impl Builder {
             Record::Rename(rename) => self.rename(rename),
             Record::Operation(operation) => self.operation(operation),
             Record::FunctionEnter(enter) => {
-                self.function(&enter.header, |thread, log| {
+                let cost = self.costs.entry(enter.function);
+                self.function(&enter.header, cost, |thread, log| {
                     thread.stacks.enter(enter.function, enter.stack_pointer, log);
                     None
                 });
             }
             Record::FunctionExit(exit) => {
-                self.function(&exit.header, |thread, log| {
+                let cost = self.costs.exit(exit.function);
+                self.function(&exit.header, cost, |thread, log| {
                     Some((exit.function, thread.stacks.exit(exit.stack_pointer, log)))
                 });
             }
@@ -203,12 +208,16 @@ impl Builder {
     pub(super) fn function(
         &mut self,
         header: &Header,
+        cost: Option<HitCost>,
         apply: impl FnOnce(&mut Machine, &mut StepLog<'_>) -> Option<(u32, ExitOutcome)>,
     ) {
         let index = self.acts(header);
         self.past_sleep(index);
         let Builder { threads, tally, .. } = self;
         let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
+        if let Some(HitCost { before_ns, after_ns, .. }) = cost {
+            thread.out.hits.push(Hit { time: Timestamp(header.time_ns), before_ns, after_ns });
+        }
         let mut steps = std::mem::take(&mut thread.out.steps);
         let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
         match apply(thread, &mut log) {

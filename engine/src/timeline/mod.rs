@@ -19,20 +19,23 @@ mod builder;
 mod cpus;
 mod doubt;
 mod finish;
+mod function_costs;
 mod gaps;
 mod life;
 mod locks;
 mod machine;
 mod model;
+mod probe_time;
 mod resume;
 mod shed;
 mod stack;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, FirstUse, Interval, Lock, NO_OBJECT, State, Step, StepKind, Thread,
-    Timeline, UnknownReason, Use, Wait, WaitReason, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, State, Step, StepKind,
+    Thread, Timeline, UnknownReason, Use, Wait, WaitReason, Wake, Wakeup,
 };
+pub use probe_time::ProbeTime;
 
 use crate::event::{Facts, Recording};
 

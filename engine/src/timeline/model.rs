@@ -1,6 +1,8 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
-use crate::event::{AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, awaited_futex, call_kind};
+use crate::event::{
+    AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, Overhead, awaited_futex, call_kind,
+};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::{Call, SyncOperation};
@@ -28,6 +30,8 @@ pub struct Timeline {
     pub functions: Vec<FunctionFact>,
     /// Functions that lost their probes during the recording, ascending.
     pub folded: Vec<FunctionId>,
+    /// What the recording cost, if that is known.
+    pub overhead: Option<Overhead>,
     /// Sums over the whole window.
     pub counts: Counts,
     /// What was noticed.
@@ -62,6 +66,19 @@ pub struct Thread {
     pub steps: Vec<Step>,
     /// Stacks open before any step: at the thread's start and after each exec, in order.
     pub base_stacks: Vec<BaseStack>,
+    /// Hits of function probes in it, in order of time; none if their cost is not known.
+    pub hits: Vec<Hit>,
+}
+
+/// A probe was hit: what that took of the thread's time before and after the record of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hit {
+    /// Time of the record.
+    pub time: Timestamp,
+    /// Nanoseconds up to then.
+    pub before_ns: u32,
+    /// Nanoseconds from then on.
+    pub after_ns: u32,
 }
 
 /// How a thread came to be.
@@ -373,3 +390,4 @@ impl Thread {
 
 const _: () = assert!(size_of::<Interval>() == 24);
 const _: () = assert!(size_of::<Step>() == 16);
+const _: () = assert!(size_of::<Hit>() == 16);

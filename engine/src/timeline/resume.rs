@@ -68,6 +68,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
             .collect(),
         functions: facts.functions.clone(),
         addresses: facts.addresses.clone(),
+        hit_costs: facts.hit_costs,
         end: None,
     }
 }

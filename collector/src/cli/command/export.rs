@@ -10,7 +10,8 @@ use std::io;
 
 /// Reads and writes in another format.
 pub fn run(plan: &ExportPlan) -> Result<Outcome, UserError> {
-    let program = Input::open(&plan.input)?.into_program();
+    let input = Input::open(&plan.input)?;
+    let program = if plan.raw { input.raw() } else { input }.into_program();
     program.check().map_err(|error| UserError::runtime(error.to_string(), error.hint()))?;
     match &plan.output {
         OutputPlan::Stdout => to_stdout(|out| write(&program, plan.format, out))?,

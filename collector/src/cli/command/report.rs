@@ -9,7 +9,8 @@ use engine::report::Detail;
 
 /// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
 pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
-    let program = Input::open(&plan.input)?.into_program();
+    let input = Input::open(&plan.input)?;
+    let program = if plan.raw { input.raw() } else { input }.into_program();
     let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
     let report = engine::report::report(&program, &plan.cpus, detail);
     if plan.json {

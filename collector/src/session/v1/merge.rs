@@ -28,6 +28,7 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
             threads: piece(&facts.threads, i, shorten_thread),
             functions: piece(&facts.functions, i, shorten_function),
             addresses: piece(&facts.addresses, i, shorten_address),
+            hit_costs: facts.hit_costs,
             end: None,
         })
         .collect()
@@ -91,6 +92,7 @@ impl Merger {
         if more.start_ns != 0 {
             self.facts.start_ns = more.start_ns;
         }
+        self.facts.hit_costs = more.hit_costs.or(self.facts.hit_costs);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);

@@ -1,20 +1,23 @@
 //! How far the numbers can be trusted: losses in red, what is unknown, cut or folded, and findings.
 
 use crate::present::cell::{clean, duration, fit, grouped};
+use crate::present::overhead;
 use crate::tui::{Phase, State, Theme, rows};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Lines that [`draw`] needs: the rule, the counts, and one for each of folded functions, findings, remark.
+/// Lines that [`draw`] needs: the rule, the counts, and one for each of cost, folded functions, findings, remark.
 pub(super) fn lines(state: &State) -> u16 {
-    let further = [folded(state).is_some(), finding(state).is_some(), remark(state).is_some()];
+    let further =
+        [cost(state).is_some(), folded(state).is_some(), finding(state).is_some(), remark(state).is_some()];
     2 + further.into_iter().filter(|&yes| yes).count() as u16
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Theme) {
     let width = usize::from(area.width);
     let mut all = vec![Line::styled(position(state, width), theme.quiet()), counts(state, width, theme)];
+    all.extend(cost(state).map(|text| Line::raw(fit_end(&text, width))));
     all.extend(folded(state).map(|text| Line::raw(fit(&text, width))));
     all.extend(finding(state).map(|text| Line::raw(fit_end(&text, width))));
     all.extend(remark(state).map(|text| Line::styled(fit(&text, width), theme.quiet())));
@@ -76,6 +79,11 @@ fn unknown(state: &State, unknown_ns: u64) -> String {
     } else {
         format!("{} ({:.1} %)", duration(unknown_ns as f64), 100.0 * unknown_ns as f64 / all_ns)
     }
+}
+
+/// What recording cost in the last seconds.
+fn cost(state: &State) -> Option<String> {
+    state.counts.recent_overhead.as_ref().map(overhead)
 }
 
 fn folded(state: &State) -> Option<String> {

@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::operation::{AllNames, OperationSeed};
 use super::{FORMAT, VERSION};
+use crate::event::Overhead;
 use crate::program::{MachineFacts, Operation, ProgramError, Thread, quoted};
 use crate::report::{Finding, Trust};
 
@@ -21,6 +22,7 @@ pub(super) struct Document {
     pub(super) locks: Vec<LockEntry>,
     pub(super) trust: Trust,
     pub(super) findings: Vec<Finding>,
+    pub(super) overhead: Option<Overhead>,
     pub(super) recorded_cpus: Option<u32>,
     pub(super) machine: Option<MachineFacts>,
     /// Names of the read-write locks.
@@ -118,6 +120,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                 Field::Locks => document.locks = fields.next_value()?,
                 Field::Trust => document.trust = fields.next_value()?,
                 Field::Findings => document.findings = fields.next_value()?,
+                Field::Overhead => document.overhead = fields.next_value()?,
                 Field::RecordedCpus => document.recorded_cpus = fields.next_value()?,
                 Field::Machine => document.machine = fields.next_value()?,
                 Field::WritersFirst => document.writers_first = fields.next_value()?,
@@ -140,6 +143,7 @@ enum Field {
     Locks,
     Trust,
     Findings,
+    Overhead,
     RecordedCpus,
     Machine,
     WritersFirst,

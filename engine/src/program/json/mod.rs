@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Lengths are nanoseconds, possibly fractional (to 1/1000 ns). `exec` without a name belongs to the top of the stack.
-//! Fields that a reader does not know are ignored. Optional fields keep what a recording knew: `trust`, `findings`, and
-//! `functions` with `name`, `location` and `folded`,
+//! Fields that a reader does not know are ignored. Optional fields keep what a recording knew: `trust`, `findings`, `overhead`
+//! and `functions` with `name`, `location` and `folded`,
 //! `machine` ([`super::MachineFacts`]). `writers_first` names read-write locks that prefer writers; a thread may have `nice`
 //! and `cpus` beside `name` and `ops`.
 

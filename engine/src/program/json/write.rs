@@ -32,6 +32,9 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
         let locks = program.writers_first.iter().map(|lock| names.objects[lock.0 as usize].as_str());
         write!(out, ",\n\"writers_first\":[{}]", locks.collect::<Vec<_>>().join(","))?;
     }
+    if let Some(overhead) = &program.overhead {
+        write!(out, ",\n\"overhead\":{}", serde_json::to_string(overhead)?)?;
+    }
     if !program.findings.is_empty() {
         write!(out, ",\n\"findings\":{}", escaped(serde_json::to_string(&program.findings)?))?;
     }

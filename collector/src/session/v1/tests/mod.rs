@@ -7,8 +7,8 @@ mod writing;
 use super::Writer;
 use crate::session::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
-    AddressFact, Facts, FunctionFact, GapReason, LossCounts, Note, NoteKind, PendingOperation, ProcessFact,
-    Recording, ThreadFact, ThreadState, WindowEnd,
+    AddressFact, Facts, FunctionFact, GapReason, HitCost, HitCosts, LossCounts, Note, NoteKind, Overhead,
+    PendingOperation, ProcessFact, Recording, ThreadFact, ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -54,6 +54,10 @@ fn facts() -> Facts {
             name: Some("lock".into()),
             ..AddressFact::default()
         }],
+        hit_costs: Some(HitCosts {
+            exit: HitCost { before_ns: 7, after_ns: 8, spread_ns: 1 },
+            ..HitCosts::default()
+        }),
         end: None,
     }
 }
@@ -73,6 +77,7 @@ fn end() -> WindowEnd {
         end_ns: 1_000,
         threads: facts().threads,
         loss: LossCounts { dropped: 5, ..LossCounts::default() },
+        overhead: Some(Overhead { budget_ppm: Some(20_000), hits: 3, ..Overhead::default() }),
         pending: vec![PendingOperation {
             pid: 1,
             tid: 2,

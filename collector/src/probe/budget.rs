@@ -1,0 +1,470 @@
+//! The overhead budget: which probes have to go so that recording costs no more than it may, and which can come back.
+//! Pure: time and what was spent come in, decisions go out.
+//!
+//! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's worth of the
+//! budget, the dearest probes go until the rest fits. So a burst is stopped within milliseconds and a slight excess
+//! within seconds, and neither costs more than that one debt. What probes may cost is the budget (a share of the
+//! recorded processes' own CPU time) less what is spent whatever the probes do: scheduler events, and the threads that
+//! take them. If that alone is most of the budget, a quarter of it stays for probes, so that a busy scheduler does not
+//! leave a recording without any function.
+//!
+//! A probe that went is tried again when there is room for it: its last known cost counts for half as much after each
+//! pause, and the pause is four times as long each time that it has to go again. So none comes and goes more than a
+//! few times an hour.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// What can be taken off: a function number, or whatever the caller counts by.
+pub(crate) type ProbeId = u32;
+
+/// The excess that may build up before anything is done: this long at the whole budget on one CPU.
+const DEBT_TIME: Duration = Duration::from_secs(1);
+/// Costs are compared over the last one to two of these.
+const WINDOW: Duration = Duration::from_millis(500);
+/// Probes go until the rest costs this share of what it may, and come back as long as there is room up to it: between
+/// that and the whole nothing happens.
+const LEVEL: f64 = 0.7;
+/// Of the budget that is left for probes, however much is spent otherwise.
+const LEAST_SHARE: f64 = 0.25;
+/// What probes may cost of one CPU although the recorded processes hardly run.
+const LEAST_OF_CPU: f64 = 0.001;
+/// The first pause before a probe is tried again, and what it is multiplied with each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const PAUSE_GROWS: u32 = 4;
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// Between two tries to give probes back.
+const TRY_EVERY: Duration = Duration::from_secs(1);
+
+/// What has been spent since the start, nanoseconds of CPU time. Nothing in it ever falls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    /// Clock.
+    pub(crate) now_ns: u64,
+    /// The recorded processes', with what probe hits added to it.
+    pub(crate) target_ns: u64,
+    /// Of that, probe hits: of all probes, those that went included.
+    pub(crate) hits_ns: u64,
+    /// On anything that taking probes off does not change.
+    pub(crate) fixed_ns: u64,
+    /// On each probe that is on, in order of their numbers.
+    pub(crate) probes: Vec<(ProbeId, u64)>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// Take these off, the dearest first.
+    pub(crate) shed: Vec<ProbeId>,
+    /// Put these back.
+    pub(crate) give_back: Vec<ProbeId>,
+}
+
+/// The state between two looks.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// Share of the processes' own CPU time; `None`: no limit.
+    share: Option<f64>,
+    last: Option<Totals>,
+    /// What each probe had cost at the last look, in order.
+    costs: Vec<(ProbeId, u64)>,
+    debt_ns: f64,
+    /// The last whole window and the one that is open.
+    windows: [Window; 2],
+    off: BTreeMap<ProbeId, Off>,
+    tried_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    now_ns: u64,
+    target_ns: u64,
+    hits_ns: u64,
+    fixed_ns: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Window {
+    wall_ns: u64,
+    /// The processes' own CPU time.
+    own_ns: u64,
+    fixed_ns: u64,
+    /// Of those that cost anything, in order.
+    probes: Vec<(ProbeId, u64)>,
+}
+
+/// A probe that went.
+#[derive(Clone, Copy, Debug)]
+struct Off {
+    /// When; `None` while it is back.
+    since_ns: Option<u64>,
+    /// What it cost of the processes' own CPU time when it went.
+    share: f64,
+    pause: Duration,
+}
+
+impl Window {
+    fn add(&mut self, more: &Window) {
+        self.wall_ns = self.wall_ns.saturating_add(more.wall_ns);
+        self.own_ns = self.own_ns.saturating_add(more.own_ns);
+        self.fixed_ns = self.fixed_ns.saturating_add(more.fixed_ns);
+        self.probes = merged(&self.probes, &more.probes);
+    }
+
+    fn cost_ns(&self) -> f64 {
+        self.probes.iter().map(|&(_, cost)| cost as f64).sum()
+    }
+
+    /// What probes may cost in it.
+    fn allowed_ns(&self, share: f64) -> f64 {
+        let budget = self.own_ns as f64 * share;
+        let left = budget - self.fixed_ns as f64;
+        left.max(budget * LEAST_SHARE).max(self.wall_ns as f64 * LEAST_OF_CPU)
+    }
+}
+
+impl Budget {
+    /// With this share of the processes' own CPU time, in millionths; `None`: whatever it costs.
+    pub(crate) fn new(ppm: Option<u32>) -> Budget {
+        Budget {
+            share: ppm.map(|ppm| f64::from(ppm) / 1e6),
+            last: None,
+            costs: Vec::new(),
+            debt_ns: 0.0,
+            windows: [Window::default(), Window::default()],
+            off: BTreeMap::new(),
+            tried_ns: 0,
+        }
+    }
+
+    /// Takes a look, and says what to do. Looks come every few hundredths of a second.
+    pub(crate) fn look(&mut self, spent: &Spent) -> Decision {
+        let Some(share) = self.share else { return Decision::default() };
+        let Spent { now_ns, target_ns, hits_ns, fixed_ns, .. } = *spent;
+        let totals = Totals { now_ns, target_ns, hits_ns, fixed_ns };
+        let Some(last) = self.last.replace(totals) else {
+            self.costs.clone_from(&spent.probes);
+            self.tried_ns = now_ns;
+            return Decision::default();
+        };
+        let step = self.step(last, spent);
+        self.debt_ns = (self.debt_ns + step.cost_ns() - step.allowed_ns(share)).max(0.0);
+        let [before, now] = &mut self.windows;
+        now.add(&step);
+        if now.wall_ns >= nanoseconds(WINDOW) {
+            *before = std::mem::take(now);
+        }
+        if self.debt_ns > share * DEBT_TIME.as_nanos() as f64 {
+            return Decision { shed: self.shed(share, now_ns), give_back: Vec::new() };
+        }
+        if now_ns.saturating_sub(self.tried_ns) >= nanoseconds(TRY_EVERY) {
+            self.tried_ns = now_ns;
+            return Decision { shed: Vec::new(), give_back: self.give_back(share, now_ns) };
+        }
+        Decision::default()
+    }
+
+    /// Probes that something else has taken off do not come back.
+    pub(crate) fn forget(&mut self, gone: impl Fn(ProbeId) -> bool) {
+        self.off.retain(|&probe, _| !gone(probe));
+    }
+
+    /// What happened between two looks.
+    fn step(&mut self, last: Totals, spent: &Spent) -> Window {
+        let mut probes = Vec::new();
+        let mut before = self.costs.iter().copied().peekable();
+        for &(probe, cost) in &spent.probes {
+            while before.next_if(|&(other, _)| other < probe).is_some() {}
+            // One that came since begins with nothing; whatever it had cost is in its own count from then on.
+            let known = before.next_if(|&(other, _)| other == probe).map_or(cost, |(_, known)| known);
+            let more = cost.saturating_sub(known);
+            if more > 0 {
+                probes.push((probe, more));
+            }
+        }
+        self.costs.clone_from(&spent.probes);
+        let target_ns = spent.target_ns.saturating_sub(last.target_ns);
+        let hits_ns = spent.hits_ns.saturating_sub(last.hits_ns);
+        Window {
+            wall_ns: spent.now_ns.saturating_sub(last.now_ns),
+            own_ns: target_ns.saturating_sub(hits_ns),
+            fixed_ns: spent.fixed_ns.saturating_sub(last.fixed_ns),
+            probes,
+        }
+    }
+
+    fn recent(&self) -> Window {
+        let [before, now] = &self.windows;
+        let mut recent = before.clone();
+        recent.add(now);
+        recent
+    }
+
+    fn shed(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
+        let recent = self.recent();
+        let level = LEVEL * recent.allowed_ns(share);
+        let mut dearest = recent.probes.clone();
+        dearest.sort_unstable_by_key(|&(probe, cost)| (std::cmp::Reverse(cost), probe));
+        let mut left = recent.cost_ns();
+        let mut shed = Vec::new();
+        for (probe, cost) in dearest {
+            if left <= level {
+                break;
+            }
+            left -= cost as f64;
+            shed.push(probe);
+            let paused = self.off.get(&probe).map(|off| off.pause.saturating_mul(PAUSE_GROWS));
+            let pause = paused.unwrap_or(FIRST_PAUSE).min(LONGEST_PAUSE);
+            // Their own time hardly passes while probes take most of it.
+            let own_ns = recent.own_ns.max(1);
+            self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost as f64 / own_ns as f64, pause });
+        }
+        let gone: BTreeSet<ProbeId> = shed.iter().copied().collect();
+        for window in &mut self.windows {
+            window.probes.retain(|(probe, _)| !gone.contains(probe));
+        }
+        self.debt_ns = 0.0;
+        shed
+    }
+
+    fn give_back(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
+        let recent = self.recent();
+        let mut room = LEVEL * recent.allowed_ns(share) - recent.cost_ns();
+        let mut cheapest: Vec<(f64, ProbeId)> = Vec::new();
+        for (&probe, off) in &self.off {
+            let Some(since_ns) = off.since_ns else { continue };
+            let pauses = now_ns.saturating_sub(since_ns) as f64 / off.pause.as_nanos() as f64;
+            if pauses >= 1.0 {
+                let expected = off.share * recent.own_ns as f64 * 0.5f64.powf(pauses - 1.0);
+                cheapest.push((expected, probe));
+            }
+        }
+        cheapest.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut back = Vec::new();
+        for (expected, probe) in cheapest {
+            if expected > room {
+                break;
+            }
+            room -= expected;
+            back.push(probe);
+            if let Some(off) = self.off.get_mut(&probe) {
+                off.since_ns = None;
+            }
+        }
+        back
+    }
+}
+
+/// Sums of two lists that are in order of their numbers.
+fn merged(one: &[(ProbeId, u64)], other: &[(ProbeId, u64)]) -> Vec<(ProbeId, u64)> {
+    let mut sums = Vec::with_capacity(one.len().max(other.len()));
+    let (mut one, mut other) = (one.iter().copied().peekable(), other.iter().copied().peekable());
+    while let Some(next) = match (one.peek(), other.peek()) {
+        (Some(a), Some(b)) if b.0 < a.0 => other.next(),
+        (Some(a), Some(b)) if a.0 == b.0 => {
+            let more = other.next().map_or(0, |(_, cost)| cost);
+            one.next().map(|(probe, cost)| (probe, cost.saturating_add(more)))
+        }
+        (Some(_), _) => one.next(),
+        (None, _) => other.next(),
+    } {
+        sums.push(next);
+    }
+    sums
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const TICK: u64 = 20 * MS;
+
+    /// Some threads that compute all the time and hit probes so often for each second of their own; a fake clock.
+    struct World {
+        budget: Budget,
+        spent: Spent,
+        /// Calls per second of own time, and cost of a call.
+        rates: BTreeMap<ProbeId, (f64, f64)>,
+        total: BTreeMap<ProbeId, f64>,
+        on: BTreeSet<ProbeId>,
+        threads: f64,
+        /// Of own time.
+        fixed: f64,
+        own_ns: f64,
+        hits_ns: f64,
+        changes: Vec<(u64, Decision)>,
+    }
+
+    impl World {
+        fn new(ppm: u32, rates: &[(ProbeId, f64, f64)]) -> World {
+            World {
+                budget: Budget::new(Some(ppm)),
+                spent: Spent::default(),
+                rates: rates.iter().map(|&(probe, rate, cost)| (probe, (rate, cost))).collect(),
+                total: BTreeMap::new(),
+                on: rates.iter().map(|&(probe, ..)| probe).collect(),
+                threads: 1.0,
+                fixed: 0.0,
+                own_ns: 0.0,
+                hits_ns: 0.0,
+                changes: Vec::new(),
+            }
+        }
+
+        fn run(&mut self, seconds: f64) {
+            let end = self.spent.now_ns + (seconds * 1e9) as u64;
+            while self.spent.now_ns < end {
+                let on = |probe: &&ProbeId| self.on.contains(*probe);
+                let per_own: f64 = self
+                    .rates
+                    .keys()
+                    .filter(on)
+                    .map(|probe| self.rates[probe].0 * self.rates[probe].1 / 1e9)
+                    .sum();
+                let own = self.threads * TICK as f64 / (1.0 + per_own);
+                for (&probe, &(rate, cost)) in &self.rates {
+                    if self.on.contains(&probe) {
+                        let spent = rate * cost * own / 1e9;
+                        *self.total.entry(probe).or_default() += spent;
+                        self.hits_ns += spent;
+                    }
+                }
+                self.own_ns += own;
+                self.spent.now_ns += TICK;
+                self.spent.target_ns = (self.own_ns + self.hits_ns) as u64;
+                self.spent.hits_ns = self.hits_ns as u64;
+                self.spent.fixed_ns = (self.fixed * self.own_ns) as u64;
+                self.spent.probes =
+                    self.on.iter().map(|p| (*p, self.total.get(p).copied().unwrap_or(0.0) as u64)).collect();
+                let decision = self.budget.look(&self.spent);
+                for probe in &decision.shed {
+                    assert!(self.on.remove(probe), "taken off twice");
+                }
+                for probe in &decision.give_back {
+                    assert!(self.on.insert(*probe), "given back twice");
+                }
+                if decision != Decision::default() {
+                    self.changes.push((self.spent.now_ns, decision));
+                }
+            }
+        }
+
+        /// Cost of the hits ÷ own time.
+        fn share(&self) -> f64 {
+            self.hits_ns / self.own_ns
+        }
+    }
+
+    #[test]
+    fn within_the_budget_nothing_happens() {
+        // 1.9 % in all.
+        let mut world = World::new(20_000, &[(1, 500.0, 17_000.0), (2, 600.0, 17_000.0)]);
+        world.run(600.0);
+        assert_eq!(world.changes, []);
+    }
+
+    #[test]
+    fn a_hot_function_goes_within_a_moment_and_the_others_stay() {
+        let mut world =
+            World::new(20_000, &[(1, 100_000.0, 17_000.0), (2, 100.0, 17_000.0), (3, 10.0, 17_000.0)]);
+        world.run(1.0);
+        let (when, first) = &world.changes[0];
+        assert_eq!(first.shed, [1]);
+        assert!(*when <= 60 * MS, "{when}");
+        assert_eq!(world.changes.len(), 1);
+    }
+
+    #[test]
+    fn a_slight_excess_is_ended_too() {
+        // 2.55 %
+        let mut world = World::new(20_000, &[(1, 1_000.0, 17_000.0), (2, 500.0, 17_000.0)]);
+        world.run(10.0);
+        assert_eq!(world.changes[0].1.shed, [1]);
+        let mut longer = World::new(20_000, &[(1, 1_000.0, 17_000.0), (2, 500.0, 17_000.0)]);
+        longer.run(600.0);
+        assert!(longer.share() < 0.02, "{}", longer.share());
+    }
+
+    #[test]
+    fn thousands_of_warm_functions_together_are_cut_down_to_the_budget() {
+        let rates: Vec<(ProbeId, f64, f64)> =
+            (0..4_000).map(|id| (id, 1.0 + f64::from(id % 97), 17_000.0)).collect();
+        let mut world = World::new(20_000, &rates);
+        world.run(120.0);
+        assert!(world.share() < 0.0201, "{}", world.share());
+        // Those that are left are the ones called least.
+        let dearest_left = world.on.iter().map(|id| id % 97).max().unwrap_or(0);
+        assert!(world.on.len() > 200 && dearest_left < 8, "{} {dearest_left}", world.on.len());
+    }
+
+    /// Never flapping: a function that is hot for ever is tried again, but ever more rarely.
+    #[test]
+    fn what_is_always_hot_is_tried_ever_more_rarely() {
+        let mut world = World::new(20_000, &[(1, 50_000.0, 17_000.0)]);
+        world.run(3_600.0);
+        let back = world.changes.iter().filter(|(_, decision)| !decision.give_back.is_empty()).count();
+        assert!((1..=8).contains(&back), "{back} in an hour");
+        assert!(world.share() < 0.001, "{}", world.share());
+    }
+
+    #[test]
+    fn what_has_become_rare_comes_back() {
+        let mut world = World::new(20_000, &[(1, 5_000.0, 17_000.0), (2, 10.0, 17_000.0)]);
+        world.run(5.0);
+        assert!(!world.on.contains(&1));
+        world.rates.insert(1, (20.0, 17_000.0));
+        world.run(60.0);
+        assert!(world.on.contains(&1));
+        let changes = world.changes.len();
+        world.run(600.0);
+        assert_eq!(world.changes.len(), changes, "it stays");
+    }
+
+    #[test]
+    fn a_busy_scheduler_leaves_a_quarter_for_functions() {
+        // 1.7 % for functions, and more than the budget for what cannot be taken off.
+        let mut world = World::new(20_000, &[(1, 970.0, 17_000.0), (2, 10.0, 17_000.0), (3, 20.0, 17_000.0)]);
+        world.fixed = 0.03;
+        world.run(60.0);
+        assert!(world.on.contains(&2) && world.on.contains(&3) && !world.on.contains(&1));
+        assert!(world.share() < 0.02 * 0.3, "{}", world.share());
+    }
+
+    #[test]
+    fn processes_that_hardly_run_keep_some_probes() {
+        // 1 ms of own time a second, 30 calls in it: half of it again, but 0.05 % of a CPU.
+        let mut world = World::new(20_000, &[(1, 30_000.0, 17_000.0)]);
+        world.threads = 0.001;
+        world.run(600.0);
+        assert_eq!(world.changes, []);
+    }
+
+    #[test]
+    fn without_a_budget_nothing_is_taken_off() {
+        let mut world = World::new(20_000, &[(1, 1e6, 17_000.0)]);
+        world.budget = Budget::new(None);
+        world.run(10.0);
+        assert_eq!(world.changes, []);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_do_no_harm() {
+        let mut budget = Budget::new(Some(u32::MAX));
+        let mut state = 7u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state
+        };
+        for _ in 0..10_000 {
+            let probes = (0..next() % 5).map(|probe| (probe as u32, next())).collect();
+            let spent =
+                Spent { now_ns: next(), target_ns: next(), hits_ns: next(), fixed_ns: next(), probes };
+            let _ = budget.look(&spent);
+        }
+    }
+}

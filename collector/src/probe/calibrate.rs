@@ -1,0 +1,196 @@
+//! What a hit of a function probe costs on this machine, measured on three small functions of longpole's own before
+//! anything else is recorded.
+
+use std::arch::naked_asm;
+use std::path::Path;
+
+use aya::Ebpf;
+use engine::event::{HitCost, HitCosts};
+use probe_abi::Record;
+
+use super::{
+    capture::now_ns,
+    error::{ProbeError, ProbeErrorKind},
+    functions::Functions,
+    load::Shared,
+    options::ProbeFunction,
+    ring::Rings,
+};
+
+/// Hits of each kind: enough for a steady median, two milliseconds where a hit takes 10 µs. The records of a batch fit
+/// into the smallest ring.
+const BATCHES: usize = 4;
+const BATCH: usize = 50;
+/// Their function numbers are beyond all that have counters: no rate limit holds for them.
+const FIRST_NUMBER: u32 = u32::MAX - 3;
+
+/// Begins with an instruction that the kernel emulates.
+#[unsafe(naked)]
+extern "C" fn emulated() {
+    naked_asm!("push rbp", "pop rbp", "ret")
+}
+
+/// Begins with an instruction that the kernel steps over.
+#[unsafe(naked)]
+extern "C" fn stepped() {
+    naked_asm!("mov eax, 1", "ret")
+}
+
+/// Its exit is one byte behind its entry.
+#[unsafe(naked)]
+extern "C" fn returning() {
+    naked_asm!("nop", "ret")
+}
+
+/// Measures. The programs are loaded and attached nowhere; what they write and count meanwhile is taken away again, so
+/// that a recording can begin with them.
+pub(crate) fn measure(
+    ebpf: &mut Ebpf,
+    shared: &Shared,
+    functions: &mut Functions,
+    rings: &mut Rings,
+) -> Result<HitCosts, ProbeError> {
+    let kinds: [extern "C" fn(); 3] = [emulated, stepped, returning];
+    let failed = |what: &str| ProbeError::new(ProbeErrorKind::Failed, what, "run `longpole doctor`");
+    let mut probes = Vec::new();
+    for (kind, id) in kinds.into_iter().zip(FIRST_NUMBER..) {
+        let offset = own_offset(kind as *const () as usize)
+            .ok_or_else(|| failed("longpole cannot find its own code in memory"))?;
+        // The third has an entry probe on its `ret`: to the kernel they are alike, and to the programs nearly so.
+        let entry_offset = if id == FIRST_NUMBER + 2 { offset + 1 } else { offset };
+        let binary = "/proc/self/exe".into();
+        probes.push(ProbeFunction { id, binary, entry_offset, ..ProbeFunction::default() });
+    }
+    let plain = kinds.map(|kind| {
+        let calls = (0..BATCHES).flat_map(|_| time_calls(kind));
+        median(calls.map(|(from, until)| until - from).collect()).middle
+    });
+    let own = std::process::id();
+    functions.add(ebpf, own, probes)?;
+    shared.track(own);
+    let measured = kinds.map(|kind| {
+        let (mut calls, mut records) = (Vec::new(), Vec::new());
+        for batch in 0..=BATCHES {
+            let timed = time_calls(kind);
+            let mut times = Vec::new();
+            rings.drain(&mut |_, bytes| times.extend(Record::decode(bytes).map(|r| r.header().time_ns)));
+            // The first ones meet cold caches.
+            if batch > 0 {
+                calls.extend(timed);
+                records.append(&mut times);
+            }
+        }
+        (calls, records)
+    });
+    shared.untrack_all();
+    functions.remove_processes(&|_| true);
+    functions.take_refused();
+    functions.take_probed();
+    shared.forget_counts();
+    let mut costs = [HitCost::default(); 3];
+    for ((cost, (calls, mut records)), plain) in costs.iter_mut().zip(measured).zip(plain) {
+        *cost = cost_of(&calls, &mut records, plain)
+            .ok_or_else(|| failed("probes on longpole's own functions were not hit"))?;
+    }
+    let [entry, entry_stepped, exit] = costs;
+    Ok(HitCosts { entry, entry_stepped, exit })
+}
+
+fn time_calls(function: extern "C" fn()) -> Vec<(u64, u64)> {
+    let time = |_| {
+        let from = now_ns();
+        std::hint::black_box(function)();
+        (from, now_ns())
+    };
+    (0..BATCH).map(time).collect()
+}
+
+/// From when each call began and ended, and the times of the records, with `plain` nanoseconds for a call without a
+/// probe, half of which (reading the clock) lies on each side.
+fn cost_of(timed: &[(u64, u64)], times: &mut [u64], plain: u64) -> Option<HitCost> {
+    times.sort_unstable();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for &(from, until) in timed {
+        let at = times.partition_point(|time| *time < from);
+        if let Some(time) = times.get(at).filter(|time| **time <= until) {
+            before.push(time - from);
+            after.push(until - time);
+        }
+    }
+    if before.len() < timed.len() / 2 {
+        return None;
+    }
+    let (before, after) = (median(before), median(after));
+    let own = |side: u64| u32::try_from(side.saturating_sub(plain / 2)).unwrap_or(u32::MAX);
+    Some(HitCost {
+        before_ns: own(before.middle),
+        after_ns: own(after.middle),
+        spread_ns: u32::try_from(before.spread.saturating_add(after.spread)).unwrap_or(u32::MAX),
+    })
+}
+
+struct Median {
+    middle: u64,
+    /// From the lower to the upper quartile.
+    spread: u64,
+}
+
+fn median(mut values: Vec<u64>) -> Median {
+    values.sort_unstable();
+    let at = |part: usize| values.get(values.len() * part / 4).copied().unwrap_or(0);
+    Median { middle: at(2), spread: at(3) - at(1) }
+}
+
+/// Where an address of this process lies in its program file.
+fn own_offset(address: usize) -> Option<u64> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let own = std::fs::read_link("/proc/self/exe").ok()?;
+    maps.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let offset = words.nth(1)?;
+        let path = words.nth(2)?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        let offset = u64::from_str_radix(offset, 16).ok()?;
+        let ours = Path::new(path) == own && (start..end).contains(&address);
+        ours.then(|| offset + (address - start) as u64)
+    })
+}
+
+impl Shared {
+    /// As if nothing had been written or called.
+    fn forget_counts(&self) {
+        let mut index = 0;
+        while let Some(word) = self.cpus.word(index) {
+            word.store(0, std::sync::atomic::Ordering::SeqCst);
+            index += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hit_is_cut_at_its_record() {
+        let timed: Vec<(u64, u64)> = (0..100).map(|call| (call * 1_000, call * 1_000 + 600)).collect();
+        let mut times: Vec<u64> = timed.iter().map(|(from, _)| from + 400).collect();
+        let cost = cost_of(&timed, &mut times, 100).expect("hits");
+        assert_eq!((cost.before_ns, cost.after_ns, cost.spread_ns), (350, 150, 0));
+        // A few records are missing; too many are.
+        assert!(cost_of(&timed, &mut times[..60].to_vec(), 100).is_some());
+        assert_eq!(cost_of(&timed, &mut times[..40].to_vec(), 100), None);
+        assert_eq!(cost_of(&timed, &mut [], 100), None);
+    }
+
+    #[test]
+    fn own_code_is_found() {
+        let offset = own_offset(emulated as *const () as usize).expect("mapped");
+        let bytes = std::fs::read("/proc/self/exe").expect("program");
+        let at = usize::try_from(offset).expect("small");
+        assert_eq!(bytes[at..at + 3], [0x55, 0x5d, 0xc3]);
+        assert_eq!(own_offset(0), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! CPU time: of recorded processes, and of longpole's own threads that record them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// CPU-time clocks of longpole's threads whose work is part of recording.
+static OWN: Mutex<Vec<libc::clockid_t>> = Mutex::new(Vec::new());
+
+/// From now on this thread's CPU time counts as a cost of recording.
+pub fn count_this_thread() {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: has no arguments, and cannot fail.
+    let this = unsafe { libc::pthread_self() };
+    // SAFETY: the calling thread lives, and one clock id is written, which is there.
+    let failed = unsafe { libc::pthread_getcpuclockid(this, &raw mut clock) };
+    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if failed == 0 && !own.contains(&clock) {
+        own.push(clock);
+    }
+}
+
+/// CPU time of several clocks that may end: what each had last stays in the sum.
+#[derive(Debug, Default)]
+pub(crate) struct CpuTime {
+    /// Last reading and the first one, which does not count.
+    clocks: BTreeMap<libc::clockid_t, (u64, u64)>,
+}
+
+impl CpuTime {
+    /// Reads a clock; what it shows the first time was before, unless it began at 0 with the recording (`new`).
+    fn read(&mut self, clock: libc::clockid_t, new: bool) {
+        if let Some(now) = read(clock) {
+            let first = if new { 0 } else { now };
+            let (last, _) = self.clocks.entry(clock).or_insert((now, first));
+            // A number that is used again starts anew; too little is counted then.
+            *last = now.max(*last);
+        }
+    }
+
+    /// Since the first reading of each, nanoseconds.
+    pub(crate) fn total_ns(&self) -> u64 {
+        self.clocks.values().fold(0, |sum, (last, first)| sum.saturating_add(last.saturating_sub(*first)))
+    }
+
+    /// Reads the clocks of longpole's threads that count.
+    pub(crate) fn read_own_threads(&mut self) {
+        for clock in OWN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            self.read(*clock, false);
+        }
+    }
+
+    /// Reads the clocks of these processes; with `new`, of processes that were born while they were recorded.
+    pub(crate) fn read_processes(&mut self, pids: impl Iterator<Item = u32>, new: bool) {
+        for pid in pids {
+            if let Some(clock) = process_clock(pid) {
+                self.read(clock, new);
+            }
+        }
+    }
+}
+
+/// The kernel's number of a process's CPU-time clock: the complement of the PID and `CPUCLOCK_SCHED`
+/// (include/linux/posix-timers.h), as `clock_getcpuclockid` makes it.
+fn process_clock(pid: u32) -> Option<libc::clockid_t> {
+    const SCHED: libc::clockid_t = 2;
+    let pid = libc::clockid_t::try_from(pid).ok().filter(|pid| *pid < 1 << 28)?;
+    Some((!pid << 3) | SCHED)
+}
+
+fn read(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one `timespec`, which is there; an unknown clock is an error.
+    let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    let nanoseconds = u64::try_from(time.tv_nsec).ok()?;
+    (failed == 0).then(|| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn burn() {
+        let before = read(libc::CLOCK_THREAD_CPUTIME_ID).expect("own clock");
+        while read(libc::CLOCK_THREAD_CPUTIME_ID).expect("own clock") < before + 5_000_000 {}
+    }
+
+    #[test]
+    fn a_process_is_measured_from_its_first_reading_on() {
+        burn();
+        let mut time = CpuTime::default();
+        time.read_processes(std::iter::once(std::process::id()), false);
+        assert_eq!(time.total_ns(), 0);
+        burn();
+        time.read_processes(std::iter::once(std::process::id()), false);
+        assert!(time.total_ns() >= 5_000_000, "{}", time.total_ns());
+        // No such process: nothing changes.
+        time.read_processes([u32::MAX, 0x0FFF_FFFF].into_iter(), true);
+        assert!(time.total_ns() < 5_000_000_000);
+    }
+
+    #[test]
+    fn threads_that_have_ended_keep_what_they_used() {
+        let mut time = CpuTime::default();
+        std::thread::scope(|scope| {
+            let (told, wait) = std::sync::mpsc::channel::<()>();
+            let (done, end) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                count_this_thread();
+                told.send(()).expect("listening");
+                end.recv().expect("told");
+                burn();
+                told.send(()).expect("listening");
+                end.recv().expect("told");
+            });
+            wait.recv().expect("told");
+            time.read_own_threads();
+            done.send(()).expect("listening");
+            wait.recv().expect("told");
+            time.read_own_threads();
+            done.send(()).expect("listening");
+        });
+        time.read_own_threads();
+        assert!(time.total_ns() >= 5_000_000, "{}", time.total_ns());
+    }
+}

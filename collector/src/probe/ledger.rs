@@ -1,0 +1,261 @@
+//! What recording has cost so far, and for which functions: read from the programs' counters, the kernel's statistics
+//! of them, and the CPU-time clocks of everybody concerned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+use aya::Ebpf;
+use engine::event::{HitCosts, Overhead};
+use probe_abi::CpuCounters;
+
+use super::{budget::Spent, capture::now_ns, clocks::CpuTime, counters, functions::Functions, load::Shared};
+
+/// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
+/// us: of the order of what was measured on several machines.
+const ASSUMED_EVENT_NS: f64 = 500.0;
+/// The kernel's statistics cost two readings of the clock for each run of any program, so they are on for a moment
+/// only: this long, soon after the start and then this often.
+const SAMPLE_NS: u64 = 100_000_000;
+const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
+
+/// Books kept from the start of a recording.
+pub(crate) struct Ledger {
+    budget_ppm: Option<u32>,
+    hit_costs: Option<HitCosts>,
+    start_ns: u64,
+    /// The recorded processes'. Those of the start may have lived before; later ones are born in it.
+    first_pids: BTreeSet<u32>,
+    children: bool,
+    target: CpuTime,
+    own: CpuTime,
+    functions: Vec<Line>,
+    /// State of [`Functions`] that `functions` belongs to.
+    version: u64,
+    hits: u64,
+    hit_ns: u64,
+    last: Counted,
+    event_ns: f64,
+    /// Of the collector's time, what it spent on scheduler events.
+    fixed_collector_ns: f64,
+    each_event_ns: f64,
+    sample: Option<Sample>,
+    next_sample_ns: u64,
+}
+
+/// One function that has probes.
+struct Line {
+    number: u32,
+    /// Nanoseconds of its thread that a call costs: an entry and its exit.
+    call_ns: u64,
+    calls: u64,
+    /// So far, with what the collector spent on its records.
+    cost_ns: f64,
+}
+
+/// Totals at the last look.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    hits: u64,
+    function_records: u64,
+    events: u64,
+    collector_ns: u64,
+}
+
+impl Counted {
+    fn of(total: &CpuCounters, collector_ns: u64) -> Counted {
+        let hits = total.entries.saturating_add(total.exits);
+        // A folded or cut call has neither of its two records.
+        let silent = total.folded.saturating_add(total.cut).saturating_mul(2);
+        let function_records = hits.saturating_sub(silent).min(total.sequence);
+        let events = total.sequence.saturating_sub(function_records);
+        Counted { hits, function_records, events, collector_ns }
+    }
+}
+
+/// The kernel's statistics while they are on.
+struct Sample {
+    _on: OwnedFd,
+    until_ns: u64,
+    events: u64,
+    programs_ns: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(
+        budget_ppm: Option<u32>,
+        hit_costs: Option<HitCosts>,
+        first_pids: BTreeSet<u32>,
+        children: bool,
+    ) -> Ledger {
+        let mut ledger = Ledger {
+            budget_ppm,
+            hit_costs,
+            start_ns: now_ns(),
+            first_pids,
+            children,
+            target: CpuTime::default(),
+            own: CpuTime::default(),
+            functions: Vec::new(),
+            version: 0,
+            hits: 0,
+            hit_ns: 0,
+            last: Counted::default(),
+            event_ns: 0.0,
+            fixed_collector_ns: 0.0,
+            each_event_ns: ASSUMED_EVENT_NS,
+            sample: None,
+            next_sample_ns: 0,
+        };
+        ledger.target.read_processes(ledger.first_pids.iter().copied(), false);
+        ledger
+    }
+
+    /// Whether function probes were hit since the last look so often that the next one should not wait.
+    pub(crate) fn is_urgent(&self, shared: &Shared) -> bool {
+        const MANY_NS: u64 = 2_000_000;
+        let total = shared.cpu_totals();
+        let hits = total.entries.saturating_add(total.exits).saturating_sub(self.last.hits);
+        let each = self.hit_costs.map_or(1_000, |costs| costs.entry_stepped.total_ns());
+        hits.saturating_mul(each) > MANY_NS
+    }
+
+    /// Brings the books up to date.
+    pub(crate) fn look(&mut self, ebpf: &Ebpf, shared: &Shared, functions: &Functions) -> Spent {
+        let now_ns = now_ns();
+        self.target.read_processes(self.first_pids.iter().copied(), false);
+        if self.children {
+            let first = &self.first_pids;
+            self.target.read_processes(shared.tracked_pids().filter(|pid| !first.contains(pid)), true);
+        }
+        self.own.read_own_threads();
+        let counted = Counted::of(&shared.cpu_totals(), self.own.total_ns());
+        let last = std::mem::replace(&mut self.last, counted);
+        let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
+        let collector = since(counted.collector_ns, last.collector_ns);
+        let function_records = since(counted.function_records, last.function_records);
+        let events = since(counted.events, last.events);
+        self.event_ns += events * self.each_event_ns;
+        let of_functions = function_records / (function_records + events).max(1.0);
+        self.fixed_collector_ns += collector * (1.0 - of_functions);
+        self.hits = counted.hits;
+
+        if functions.version() != self.version {
+            self.version = functions.version();
+            self.renew(functions, shared);
+        }
+        let mut calls_since = 0u64;
+        for line in &mut self.functions {
+            let calls = shared.function(line.number).map_or(0, |counters| counters.calls);
+            let more = calls.saturating_sub(line.calls);
+            line.calls = calls;
+            calls_since = calls_since.saturating_add(more);
+            let cost = more.saturating_mul(line.call_ns);
+            self.hit_ns = self.hit_ns.saturating_add(cost);
+            line.cost_ns += cost as f64;
+            // Their share of the collector's time is known only behind the loop: shared out by calls.
+            line.cost_ns +=
+                collector * of_functions * more as f64 / since(counted.hits, last.hits).max(1.0) * 2.0;
+        }
+        self.sample(ebpf, now_ns, counted.events);
+        Spent {
+            now_ns,
+            target_ns: self.target.total_ns(),
+            hits_ns: self.hit_ns,
+            fixed_ns: (self.event_ns + self.fixed_collector_ns) as u64,
+            probes: self.functions.iter().map(|line| (line.number, line.cost_ns as u64)).collect(),
+        }
+    }
+
+    /// As of the last look.
+    pub(crate) fn overhead(&self) -> Overhead {
+        let event_ns = self.event_ns as u64;
+        Overhead {
+            budget_ppm: self.budget_ppm,
+            wall_ns: now_ns().saturating_sub(self.start_ns),
+            target_ns: self.target.total_ns().saturating_sub(self.hit_ns).saturating_sub(event_ns),
+            hits: self.hits,
+            hit_ns: self.hit_ns,
+            events: self.last.events,
+            event_ns,
+            collector_ns: self.last.collector_ns,
+        }
+    }
+
+    /// Which functions have probes has changed: those that still have keep their lines.
+    fn renew(&mut self, functions: &Functions, shared: &Shared) {
+        let costs = self.hit_costs.unwrap_or_default();
+        let mut old: BTreeMap<u32, Line> =
+            std::mem::take(&mut self.functions).into_iter().map(|line| (line.number, line)).collect();
+        let mut lines = BTreeMap::new();
+        for function in functions.functions() {
+            let entry = if function.entry_stepped { costs.entry_stepped } else { costs.entry };
+            let exit = match (function.exit_offsets.is_empty(), function.exits_stepped) {
+                (true, _) => 0,
+                (false, true) => costs.exit.total_ns(),
+                (false, false) => costs.entry.total_ns(),
+            };
+            lines.entry(function.id).or_insert_with(|| {
+                old.remove(&function.id).unwrap_or_else(|| Line {
+                    number: function.id,
+                    call_ns: entry.total_ns().saturating_add(exit),
+                    calls: shared.function(function.id).map_or(0, |counters| counters.calls),
+                    cost_ns: 0.0,
+                })
+            });
+        }
+        self.functions = lines.into_values().collect();
+        // What was still called since the last look, before the probes were gone.
+        for line in old.values() {
+            let calls = shared.function(line.number).map_or(0, |counters| counters.calls);
+            let cost = calls.saturating_sub(line.calls).saturating_mul(line.call_ns);
+            self.hit_ns = self.hit_ns.saturating_add(cost);
+        }
+    }
+
+    /// Begins or ends a sample of what the scheduler's programs take.
+    fn sample(&mut self, ebpf: &Ebpf, now_ns: u64, events: u64) {
+        match self.sample.take_if(|sample| now_ns >= sample.until_ns) {
+            Some(sample) => {
+                let programs_ns = kernel_programs_ns(ebpf).saturating_sub(sample.programs_ns);
+                let events = events.saturating_sub(sample.events);
+                // Of a few the cost is mostly that of events of others, which leave no record.
+                if events >= 50 {
+                    self.each_event_ns = programs_ns as f64 / events as f64;
+                }
+            }
+            None if self.sample.is_none() && now_ns >= self.next_sample_ns => {
+                self.next_sample_ns = now_ns.saturating_add(SAMPLE_EVERY_NS);
+                self.sample = statistics_on().map(|on| Sample {
+                    _on: on,
+                    until_ns: now_ns.saturating_add(SAMPLE_NS),
+                    events,
+                    programs_ns: kernel_programs_ns(ebpf),
+                });
+            }
+            None => {}
+        }
+    }
+}
+
+/// Time of all programs but those on functions, which are counted by their hits.
+fn kernel_programs_ns(ebpf: &Ebpf) -> u64 {
+    let costs = counters::program_costs(ebpf);
+    let costs = costs.iter().filter(|program| program.name != "function_probe");
+    costs.fold(0, |sum, program| sum.saturating_add(program.total_ns))
+}
+
+/// Makes the kernel count the time of BPF programs until this is dropped; `None` if it does not let us
+/// (CAP_SYS_ADMIN is needed).
+fn statistics_on() -> Option<OwnedFd> {
+    const ENABLE_STATS: libc::c_int = 32;
+    // `union bpf_attr` for `BPF_ENABLE_STATS`: a type, and `BPF_STATS_RUN_TIME` is 0.
+    let request = [0u32; 2];
+    // SAFETY: the kernel reads 8 bytes of `request`, which outlives the call.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_bpf, ENABLE_STATS, request.as_ptr(), size_of_val(&request)) };
+    let descriptor = i32::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0)?;
+    // SAFETY: a new descriptor that nobody else has.
+    let on = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    debug_assert_eq!(on.as_raw_fd(), descriptor);
+    Some(on)
+}

@@ -1,0 +1,112 @@
+//! What recording costs: one hit of a probe, and a recording as a whole.
+
+use serde::{Deserialize, Serialize};
+
+/// What one hit of a probe takes of its thread's CPU time, measured on the recorded machine when the recording began.
+///
+/// A hit is a trap into the kernel, the program that writes the record, and the way back; the record's time is taken
+/// on the way. So the hit begins `before_ns` before it and ends `after_ns` after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HitCost {
+    /// From the thread's own code to the record's time, nanoseconds.
+    pub before_ns: u32,
+    /// From the record's time to the thread's own code, nanoseconds.
+    pub after_ns: u32,
+    /// Half of the measured hits were within this of each other, nanoseconds.
+    pub spread_ns: u32,
+}
+
+impl HitCost {
+    /// The whole hit, nanoseconds.
+    pub fn total_ns(&self) -> u64 {
+        u64::from(self.before_ns) + u64::from(self.after_ns)
+    }
+}
+
+/// Hits by what the kernel has to do for the probed instruction. Measured on small functions of longpole's own, again
+/// and again, so with everything in the caches: a hit in a real program costs this much or more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HitCosts {
+    /// The entry of a function whose first instruction the kernel emulates.
+    pub entry: HitCost,
+    /// The entry of a function whose first instruction has to be stepped over, which takes a second trap.
+    pub entry_stepped: HitCost,
+    /// The exit of a function: a `ret`, which is stepped over, too.
+    pub exit: HitCost,
+}
+
+/// What a recording, or a part of it, cost. All of it is sums, so that the difference of two is the cost in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overhead {
+    /// What was allowed: millionths of the recorded processes' own CPU time; `None`: no limit.
+    pub budget_ppm: Option<u32>,
+    /// Length, nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time of the recorded processes, without what recording added to it, nanoseconds.
+    pub target_ns: u64,
+    /// Hits of function probes.
+    pub hits: u64,
+    /// Their cost as measured ([`HitCosts`]), nanoseconds of the recorded threads.
+    pub hit_ns: u64,
+    /// Scheduler and other kernel events written.
+    pub events: u64,
+    /// CPU time of the kernel programs behind them, as far as the kernel tells it, nanoseconds.
+    pub event_ns: u64,
+    /// CPU time of longpole's threads that empty the rings, write the file and govern, nanoseconds.
+    pub collector_ns: u64,
+}
+
+impl Overhead {
+    /// All of it, nanoseconds of CPU time.
+    pub fn spent_ns(&self) -> u64 {
+        self.hit_ns.saturating_add(self.event_ns).saturating_add(self.collector_ns)
+    }
+
+    /// What is there even without a single function probe, nanoseconds: the budget cannot change it.
+    pub fn fixed_ns(&self) -> u64 {
+        self.event_ns.saturating_add(self.collector_ns)
+    }
+
+    /// Cost ÷ the recorded processes' own CPU time; `None` if they used none.
+    pub fn share(&self) -> Option<f64> {
+        (self.target_ns > 0).then(|| self.spent_ns() as f64 / self.target_ns as f64)
+    }
+
+    /// What is allowed, as a share of the recorded processes' own CPU time.
+    pub fn budget(&self) -> Option<f64> {
+        self.budget_ppm.map(|ppm| f64::from(ppm) / 1e6)
+    }
+
+    /// The cost since an earlier look at the same recording.
+    pub fn since(&self, earlier: &Overhead) -> Overhead {
+        Overhead {
+            budget_ppm: self.budget_ppm,
+            wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
+            target_ns: self.target_ns.saturating_sub(earlier.target_ns),
+            hits: self.hits.saturating_sub(earlier.hits),
+            hit_ns: self.hit_ns.saturating_sub(earlier.hit_ns),
+            events: self.events.saturating_sub(earlier.events),
+            event_ns: self.event_ns.saturating_sub(earlier.event_ns),
+            collector_ns: self.collector_ns.saturating_sub(earlier.collector_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_of_the_targets_own_time() {
+        let cost =
+            Overhead { target_ns: 1_000, hit_ns: 10, event_ns: 5, collector_ns: 5, ..Overhead::default() };
+        assert_eq!(cost.share(), Some(0.02));
+        assert_eq!(Overhead::default().share(), None);
+        assert_eq!(cost.since(&cost).spent_ns(), 0);
+        let most = Overhead { hit_ns: u64::MAX, event_ns: 1, ..Overhead::default() };
+        assert_eq!(most.spent_ns(), u64::MAX);
+    }
+}

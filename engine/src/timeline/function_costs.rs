@@ -1,0 +1,37 @@
+//! What a hit costs, function by function.
+
+use crate::event::{Facts, FunctionId, HitCost, HitCosts};
+use rustc_hash::FxHashSet;
+
+/// From the facts of a recording.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FunctionCosts {
+    costs: Option<HitCosts>,
+    entry_stepped: FxHashSet<FunctionId>,
+    exits_stepped: FxHashSet<FunctionId>,
+}
+
+impl FunctionCosts {
+    pub(super) fn new(facts: &Facts) -> FunctionCosts {
+        let mut costs = FunctionCosts { costs: facts.hit_costs, ..FunctionCosts::default() };
+        if facts.hit_costs.is_some() {
+            let entry = facts.functions.iter().filter(|function| function.entry_stepped);
+            costs.entry_stepped = entry.map(|function| function.id).collect();
+            let exits = facts.functions.iter().filter(|function| function.exits_stepped);
+            costs.exits_stepped = exits.map(|function| function.id).collect();
+        }
+        costs
+    }
+
+    /// Of entering it; `None` if nothing is known.
+    pub(super) fn entry(&self, function: FunctionId) -> Option<HitCost> {
+        let stepped = self.entry_stepped.contains(&function);
+        self.costs.map(|costs| if stepped { costs.entry_stepped } else { costs.entry })
+    }
+
+    /// Of leaving it.
+    pub(super) fn exit(&self, function: FunctionId) -> Option<HitCost> {
+        let stepped = self.exits_stepped.contains(&function);
+        self.costs.map(|costs| if stepped { costs.exit } else { costs.entry })
+    }
+}

@@ -1,0 +1,91 @@
+//! What probe hits took of a thread's running time, so that a program can be told without it.
+//!
+//! A hit lies around its record's time: the trap before it, the rest of the program and the way back after it. Which
+//! part of a running stretch is the thread's own follows from the hits in it. Ours, and only as good as the cost of a
+//! hit is known: it was measured on longpole's own functions with everything in the caches, and a hit in the
+//! recorded program may cost more (what is then left stays in the compute time) or less (a stretch then becomes
+//! shorter than it was, but never shorter than nothing). Hits without a record (folded recursion, calls below the
+//! depth limit, functions that were being taken off) are not known one by one and stay in.
+
+use super::model::Hit;
+use crate::time::Timestamp;
+
+/// Goes along a thread's running stretches, in order of time.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeTime<'a> {
+    /// Those to come.
+    hits: &'a [Hit],
+    /// Of the hits at the end of the last stretch: when, and what they take after it.
+    rest: Option<(Timestamp, u64)>,
+}
+
+impl<'a> ProbeTime<'a> {
+    /// From the first of these hits on, which are in order of time.
+    pub fn new(hits: &'a [Hit]) -> ProbeTime<'a> {
+        ProbeTime { hits, rest: None }
+    }
+
+    /// Nanoseconds that hits took of the running stretch from `from` to `until`, at most its length. Stretches are
+    /// asked for in order of time.
+    pub fn within(&mut self, from: Timestamp, until: Timestamp) -> u64 {
+        let length = until.0.saturating_sub(from.0);
+        if length == 0 {
+            return 0;
+        }
+        let mut taken = match self.rest.take() {
+            Some((time, after)) if time >= from => after,
+            _ => 0,
+        };
+        while let Some((hit, later)) = self.hits.split_first().filter(|(hit, _)| hit.time <= until) {
+            self.hits = later;
+            if hit.time > from {
+                taken = taken.saturating_add(u64::from(hit.before_ns));
+            }
+            if hit.time == until {
+                let (_, after) = self.rest.get_or_insert((until, 0));
+                *after = after.saturating_add(u64::from(hit.after_ns));
+            } else if hit.time >= from {
+                taken = taken.saturating_add(u64::from(hit.after_ns));
+            }
+        }
+        taken.min(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(time: u64, before_ns: u32, after_ns: u32) -> Hit {
+        Hit { time: Timestamp(time), before_ns, after_ns }
+    }
+
+    fn taken(hits: &[Hit], stretches: &[(u64, u64)]) -> Vec<u64> {
+        let mut probes = ProbeTime::new(hits);
+        stretches.iter().map(|&(from, until)| probes.within(Timestamp(from), Timestamp(until))).collect()
+    }
+
+    #[test]
+    fn a_hit_is_taken_on_both_sides_of_its_record() {
+        let hits = [hit(100, 10, 20), hit(200, 1, 2)];
+        assert_eq!(taken(&hits, &[(0, 100), (100, 200), (200, 300)]), [10, 21, 2]);
+        assert_eq!(taken(&hits, &[(0, 150), (150, 300)]), [30, 3]);
+        assert_eq!(taken(&hits, &[(0, 300)]), [33]);
+        // Steps at one instant make stretches of no length.
+        assert_eq!(taken(&hits, &[(0, 100), (100, 100), (100, 300)]), [10, 0, 23]);
+    }
+
+    #[test]
+    fn nothing_is_taken_of_what_did_not_run() {
+        let hits = [hit(100, 10, 20), hit(500, 10, 20)];
+        // Off its CPU from 100 to 150, and at 500.
+        assert_eq!(taken(&hits, &[(0, 100), (150, 400), (600, 700)]), [10, 0, 0]);
+        assert_eq!(taken(&[], &[(0, 100)]), [0]);
+    }
+
+    #[test]
+    fn never_more_than_there_is() {
+        let hits = [hit(5, u32::MAX, u32::MAX), hit(6, u32::MAX, u32::MAX), hit(6, 1, 1)];
+        assert_eq!(taken(&hits, &[(0, 6), (6, 10), (10, 20)]), [6, 4, 0]);
+    }
+}
