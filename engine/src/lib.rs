@@ -10,6 +10,7 @@
 
 pub mod critical_path;
 pub mod event;
+pub mod graph;
 pub mod predict;
 pub mod program;
 pub mod report;

@@ -1,0 +1,413 @@
+//! From a program to its activity graph: the schedule on unlimited processors says in which order operations take effect,
+//! and thereby who lets whom get past.
+//!
+//! Calls, returns and the marks of recorded locks are no boundaries: they take no time and wait for nobody. An operation
+//! whose cause is an earlier one of the same thread (a lock that the thread itself freed last) gets no wake edge: the order
+//! of the thread says it already, and an edge around what the thread did in between would be no path of the program.
+
+use super::activity::{Activity, ActivityGraph, ActivityKind, VertexId};
+use super::objects::{Barrier, Condition, Counts, Edge, Exclusive, OnceCell, ReadWrite};
+use crate::program::{FunctionRef, ObjectId, Operation, Program, ProgramError, ThreadId};
+use crate::schedule::{PointId, RunBreaks, Schedule, Simulation, Step};
+use crate::time::Ticks;
+use rustc_hash::FxHashMap;
+
+/// Edges that an operation can have at most on average: its own and two wakes.
+const MOST_EDGES_PER_OPERATION: usize = 3;
+
+impl ActivityGraph {
+    /// The graph of a program's schedule on unlimited processors. Linear in the number of operations, beside the
+    /// scheduling. A deadlock is a finding, and the graph goes up to it.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`], or has more operations than a graph can hold (1.4 thousand million).
+    pub fn of(program: &Program) -> Result<ActivityGraph, ProgramError> {
+        let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
+        let most = operations
+            .saturating_mul(MOST_EDGES_PER_OPERATION)
+            .saturating_add(program.threads.len().saturating_mul(2));
+        if u32::try_from(most).is_err() {
+            return Err(ProgramError::new(
+                format!("{operations} operations are too many for an activity graph"),
+                "record a shorter window",
+            ));
+        }
+        let schedule = Simulation::new(program)?.traced().finish();
+        let mut builder = Builder::new(program, &schedule, operations);
+        for step in &schedule.trace {
+            builder.step(*step);
+        }
+        Ok(builder.finish())
+    }
+}
+
+type OfThread<'a> = Box<dyn Iterator<Item = Option<(PointId, Ticks)>> + 'a>;
+
+/// Where a thread stands.
+struct Walker<'a> {
+    /// Its last vertex; `None` before it starts.
+    at: Option<VertexId>,
+    /// Its next operation.
+    next: usize,
+    stack: Vec<FunctionRef>,
+    breaks: RunBreaks,
+    runs: OfThread<'a>,
+    /// Whether its present `once` is computed by itself.
+    computes: bool,
+    /// Who signalled the condition that it waits for.
+    signalled: Option<VertexId>,
+}
+
+struct Builder<'a> {
+    program: &'a Program,
+    schedule: &'a Schedule,
+    graph: ActivityGraph,
+    walkers: Vec<Walker<'a>>,
+    semaphores: FxHashMap<ObjectId, Counts>,
+    mutexes: FxHashMap<ObjectId, Exclusive>,
+    spins: FxHashMap<ObjectId, Exclusive>,
+    read_writes: FxHashMap<ObjectId, ReadWrite>,
+    conditions: FxHashMap<ObjectId, Condition>,
+    onces: FxHashMap<ObjectId, OnceCell>,
+    barriers: FxHashMap<ObjectId, Barrier>,
+    edges: FxHashMap<u32, Edge>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(program: &'a Program, schedule: &'a Schedule, operations: usize) -> Builder<'a> {
+        let walkers = (0..program.threads.len()).map(|thread| Walker {
+            at: None,
+            next: 0,
+            stack: Vec::new(),
+            breaks: RunBreaks::default(),
+            runs: Box::new(schedule.runs.of_thread(ThreadId(thread as u32))),
+            computes: false,
+            signalled: None,
+        });
+        let mut builder = Builder {
+            program,
+            schedule,
+            graph: ActivityGraph::with_capacity(operations),
+            walkers: walkers.collect(),
+            semaphores: FxHashMap::default(),
+            mutexes: FxHashMap::default(),
+            spins: FxHashMap::default(),
+            read_writes: FxHashMap::default(),
+            conditions: FxHashMap::default(),
+            onces: FxHashMap::default(),
+            barriers: FxHashMap::default(),
+            edges: FxHashMap::default(),
+        };
+        let source = builder.graph.close();
+        let mut created = vec![false; program.threads.len()];
+        for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
+            if let Operation::Create(other) = operation {
+                created[other.0 as usize] = true;
+            }
+        }
+        for (thread, created) in created.into_iter().enumerate() {
+            if !created {
+                builder.start(thread, source);
+            }
+        }
+        builder
+    }
+
+    fn start(&mut self, thread: usize, from: VertexId) {
+        self.edge(thread, from, ActivityKind::Start, Ticks(0), None);
+        self.walkers[thread].at = Some(self.graph.close());
+    }
+
+    /// An edge of the thread's next operation.
+    fn edge(
+        &mut self,
+        thread: usize,
+        tail: VertexId,
+        kind: ActivityKind,
+        length: Ticks,
+        function: Option<FunctionRef>,
+    ) {
+        let operation = self.walkers[thread].next as u32;
+        let thread = ThreadId(thread as u32);
+        // The head is the vertex that is closed next.
+        self.graph.edge_into(Activity { tail, head: tail, length, kind, thread, operation, function });
+    }
+
+    /// The thread's next operation ends in a new vertex, after these others.
+    fn pass(&mut self, thread: usize, causes: &[VertexId]) -> VertexId {
+        let top = self.walkers[thread].stack.last().copied();
+        let Some(at) = self.walkers[thread].at else {
+            // A thread acts only after its start.
+            return VertexId(0);
+        };
+        self.edge(thread, at, ActivityKind::Step, Ticks(0), top);
+        for cause in causes {
+            if self.graph.thread_at(*cause) != Some(ThreadId(thread as u32)) {
+                self.edge(thread, *cause, ActivityKind::Wake, Ticks(0), top);
+            }
+        }
+        self.arrive(thread)
+    }
+
+    /// The next vertex has all its edges: the thread is there.
+    fn arrive(&mut self, thread: usize) -> VertexId {
+        let vertex = self.graph.close();
+        let walker = &mut self.walkers[thread];
+        walker.at = Some(vertex);
+        walker.next += 1;
+        vertex
+    }
+
+    /// The thread's operations before this one, none of which can wait.
+    fn reach(&mut self, thread: usize, operation: usize) {
+        while self.walkers[thread].next < operation {
+            let Some(operation) =
+                self.program.threads[thread].operations.get(self.walkers[thread].next).copied()
+            else {
+                return;
+            };
+            self.look_for_run(thread, &operation);
+            self.alone(thread, operation);
+        }
+    }
+
+    fn look_for_run(&mut self, thread: usize, operation: &Operation) {
+        let walker = &mut self.walkers[thread];
+        if walker.breaks.starts_run(operation) {
+            walker.computes = walker.runs.next().flatten().is_some();
+        }
+    }
+
+    /// An operation that concerns no other thread.
+    fn alone(&mut self, thread: usize, operation: Operation) {
+        let top = self.walkers[thread].stack.last().copied();
+        let (kind, length, function) = match operation {
+            Operation::Call(function) => {
+                self.walkers[thread].stack.push(function);
+                self.walkers[thread].next += 1;
+                return;
+            }
+            Operation::Return => {
+                self.walkers[thread].stack.pop();
+                self.walkers[thread].next += 1;
+                return;
+            }
+            Operation::Held(..) | Operation::Freed(..) => {
+                self.walkers[thread].next += 1;
+                return;
+            }
+            Operation::Exec(length) => (ActivityKind::Compute, length, top),
+            Operation::ExecIn(function, length) => (ActivityKind::Compute, length, Some(function)),
+            Operation::Io(_, length) => (ActivityKind::Io, length, top),
+            Operation::Sleep(length) => (ActivityKind::Sleep, length, top),
+            Operation::SleepUntil(end) => {
+                if let Some(at) = self.walkers[thread].at {
+                    self.edge(thread, at, ActivityKind::Step, Ticks(0), top);
+                    self.edge(thread, VertexId(0), ActivityKind::Sleep, end, top);
+                    self.arrive(thread);
+                }
+                return;
+            }
+            _ => (ActivityKind::Step, Ticks(0), top),
+        };
+        if let Some(at) = self.walkers[thread].at {
+            self.edge(thread, at, kind, length, function);
+            self.arrive(thread);
+        }
+    }
+
+    /// An operation takes effect.
+    fn step(&mut self, step: Step) {
+        let (thread, number) = (step.thread.0 as usize, step.operation as usize);
+        self.reach(thread, number);
+        let Some(operation) = self.program.threads[thread].operations.get(number).copied() else { return };
+        if step.begins {
+            return self.begin_to_wait(thread, operation);
+        }
+        self.look_for_run(thread, &operation);
+        match operation {
+            Operation::Signal(object) | Operation::SemPost(object) => self.give(thread, object, 1),
+            Operation::SemInit(object, count) => {
+                self.semaphores.entry(object).or_default().clear();
+                self.give(thread, object, count);
+            }
+            Operation::Wait(object) | Operation::SemWait(object) => {
+                if let Some(cause) = self.semaphores.entry(object).or_default().take(thread) {
+                    self.pass(thread, &[cause]);
+                }
+            }
+            Operation::Lock(object) => {
+                let freed = self.mutexes.entry(object).or_default().take(thread);
+                self.pass(thread, freed.as_slice());
+            }
+            Operation::Unlock(object) => {
+                let vertex = self.pass(thread, &[]);
+                self.mutexes.entry(object).or_default().give_back(thread, vertex);
+            }
+            Operation::SpinLock(object) => {
+                let freed = self.spins.entry(object).or_default().take(thread);
+                self.pass(thread, freed.as_slice());
+            }
+            Operation::SpinUnlock(object) => {
+                let vertex = self.pass(thread, &[]);
+                self.spins.entry(object).or_default().give_back(thread, vertex);
+            }
+            Operation::ReadLock(object) => {
+                let written = self.read_writes.entry(object).or_default().read();
+                self.pass(thread, written.as_slice());
+            }
+            Operation::WriteLock(object) => {
+                let left = self.read_writes.entry(object).or_default().write(thread);
+                self.pass(thread, &left);
+            }
+            Operation::ReadWriteUnlock(object) => {
+                let vertex = self.pass(thread, &[]);
+                self.read_writes.entry(object).or_default().leave(thread, vertex);
+            }
+            Operation::Barrier(object, count) => self.meet(thread, object, count),
+            Operation::CondWait(_, mutex) => {
+                let signalled = self.walkers[thread].signalled.take();
+                let freed = self.mutexes.entry(mutex).or_default().take(thread);
+                let causes: Vec<VertexId> = signalled.into_iter().chain(freed).collect();
+                self.pass(thread, &causes);
+            }
+            Operation::CondSignal(object) => {
+                let vertex = self.pass(thread, &[]);
+                if let Some(waiter) = self.conditions.entry(object).or_default().waiting.pop_front() {
+                    self.walkers[waiter].signalled = Some(vertex);
+                }
+            }
+            Operation::CondBroadcast(object) => {
+                let vertex = self.pass(thread, &[]);
+                let waiting = std::mem::take(&mut self.conditions.entry(object).or_default().waiting);
+                for waiter in waiting {
+                    self.walkers[waiter].signalled = Some(vertex);
+                }
+            }
+            Operation::Once(object, length) => self.once(thread, object, length),
+            Operation::Create(other) => {
+                let vertex = self.pass(thread, &[]);
+                if self.walkers[other.0 as usize].at.is_none() {
+                    self.start(other.0 as usize, vertex);
+                }
+            }
+            Operation::Join(other) => {
+                // It has ended, or nobody would get past.
+                let joined = other.0 as usize;
+                self.reach(joined, self.schedule.done[joined]);
+                let end = self.walkers[joined].at;
+                self.pass(thread, end.as_slice());
+            }
+            Operation::Release(edge) => {
+                let vertex = self.pass(thread, &[]);
+                let edge = self.edges.entry(edge.0).or_default();
+                edge.released.get_or_insert(vertex);
+                for waiter in std::mem::take(&mut edge.early) {
+                    self.pass(waiter, &[vertex]);
+                }
+            }
+            Operation::Await(edge) => {
+                let edge = self.edges.entry(edge.0).or_default();
+                match edge.released {
+                    Some(released) => {
+                        self.pass(thread, &[released]);
+                    }
+                    None => edge.early.push(thread),
+                }
+            }
+            Operation::Exec(_)
+            | Operation::ExecIn(..)
+            | Operation::Call(_)
+            | Operation::Return
+            | Operation::Io(..)
+            | Operation::Sleep(_)
+            | Operation::SleepUntil(_)
+            | Operation::Held(..)
+            | Operation::Freed(..) => self.alone(thread, operation),
+        }
+    }
+
+    /// A wait for a condition begins: it frees the mutex.
+    fn begin_to_wait(&mut self, thread: usize, operation: Operation) {
+        if let Operation::CondWait(condition, mutex) = operation
+            && let Some(at) = self.walkers[thread].at
+        {
+            self.mutexes.entry(mutex).or_default().give_back(thread, at);
+            self.conditions.entry(condition).or_default().waiting.push_back(thread);
+        }
+    }
+
+    fn give(&mut self, thread: usize, object: ObjectId, count: u32) {
+        let vertex = self.pass(thread, &[]);
+        for waiter in self.semaphores.entry(object).or_default().give(vertex, count) {
+            self.pass(waiter, &[vertex]);
+        }
+    }
+
+    /// Those that meet get past one after the other, the last to come last: it is the first whose number is reached.
+    fn meet(&mut self, thread: usize, object: ObjectId, count: u32) {
+        let met = &mut self.barriers.entry(object).or_default().met;
+        met.push(thread);
+        if met.len() < count as usize {
+            return;
+        }
+        let met = std::mem::take(met);
+        if let [only] = met[..] {
+            self.pass(only, &[]);
+            return;
+        }
+        // Each must wait for each: one vertex in the middle instead of an edge for every pair.
+        for thread in &met {
+            let top = self.walkers[*thread].stack.last().copied();
+            if let Some(at) = self.walkers[*thread].at {
+                self.edge(*thread, at, ActivityKind::Step, Ticks(0), top);
+            }
+        }
+        let middle = self.graph.close();
+        for thread in met {
+            let top = self.walkers[thread].stack.last().copied();
+            self.edge(thread, middle, ActivityKind::Wake, Ticks(0), top);
+            self.arrive(thread);
+        }
+    }
+
+    fn once(&mut self, thread: usize, object: ObjectId, length: Ticks) {
+        if !self.walkers[thread].computes {
+            let cell = self.onces.entry(object).or_default();
+            match cell.done {
+                Some(done) => {
+                    self.pass(thread, &[done]);
+                }
+                None => cell.early.push(thread),
+            }
+            return;
+        }
+        let top = self.walkers[thread].stack.last().copied();
+        let Some(at) = self.walkers[thread].at else { return };
+        self.edge(thread, at, ActivityKind::Compute, length, top);
+        let done = self.arrive(thread);
+        let cell = self.onces.entry(object).or_default();
+        cell.done = Some(done);
+        for waiter in std::mem::take(&mut cell.early) {
+            self.pass(waiter, &[done]);
+        }
+    }
+
+    fn finish(mut self) -> ActivityGraph {
+        for thread in 0..self.walkers.len() {
+            self.reach(thread, self.schedule.done[thread]);
+        }
+        for thread in 0..self.walkers.len() {
+            if let Some(at) = self.walkers[thread].at {
+                self.edge(thread, at, ActivityKind::End, Ticks(0), None);
+            }
+        }
+        // Without any thread the source is the sink.
+        if self.graph.vertices() > 1 {
+            self.graph.close();
+        }
+        self.graph.findings = self.schedule.findings.clone();
+        self.graph.scheduled = Some(self.schedule.length);
+        self.graph
+    }
+}

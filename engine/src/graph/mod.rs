@@ -1,0 +1,33 @@
+//! The program activity graph (1994, near-critical paths; Hollingsworth and Miller 1994) and what stands on it: early and
+//! late times and slack, the longest paths in order, and what a function, a thread or a lock can gain at most and at
+//! least. Everything here is about the schedule on unlimited processors.
+
+mod activity;
+mod benefit;
+mod build;
+mod count;
+mod detours;
+mod objects;
+mod paths;
+mod paths_report;
+mod route;
+mod slack;
+mod slack_report;
+mod subjects;
+mod timing;
+mod words;
+mod zeroing;
+
+pub use activity::{Activity, ActivityGraph, ActivityId, ActivityKind, GraphError, VertexId};
+pub use benefit::{Benefit, benefits};
+pub use count::{PathCounts, Through};
+pub use paths::{NearPath, NearPaths};
+pub use paths_report::{
+    BenefitRow, PathRow, PathsReport, PathsWanted, SegmentPaths, ShownEdge, ShownPath, paths_report,
+};
+pub use route::{Doing, Part, Stay};
+pub use slack::{FunctionSlack, SlackSegment, function_slacks, slack_segments};
+pub use slack_report::{SegmentTimes, SlackReport, SlackRow, slack_report};
+pub use subjects::{Class, Subject, Subjects};
+pub use timing::{ActivityTimes, Timing};
+pub use zeroing::zeroing;

@@ -1,0 +1,211 @@
+//! The longest paths in nonincreasing order, each found only when it is asked for (1994, near-critical paths, III: the same
+//! answers as its four algorithms, which live in the tests).
+//!
+//! Ours: a path is stored as the path that it shares its end with, and the one detour by which it leaves it (see
+//! [`super::detours`]); its edges are listed only for who wants to see them. The first path and k more take
+//! O(edges + k log k), and memory for k of these pairs.
+
+use super::activity::{ActivityGraph, ActivityId};
+use super::detours::Detours;
+use super::timing::Timing;
+use crate::time::Ticks;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A path that was found: its number, in order of length, and what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NearPath {
+    /// 0 for the critical path.
+    pub number: usize,
+    /// How long it is.
+    pub length: Ticks,
+    /// How much shorter than the critical path.
+    pub shorter: Ticks,
+}
+
+/// The paths from source to sink, longest first. Paths of equal length come in an order that does not depend on how many
+/// are asked for.
+#[derive(Debug)]
+pub struct NearPaths<'g> {
+    graph: &'g ActivityGraph,
+    timing: &'g Timing,
+    pub(super) detours: Detours,
+    /// How many detours were asked for.
+    wanted: usize,
+    candidates: BinaryHeap<Candidate>,
+    pushed: u64,
+    pub(super) found: Vec<Found>,
+}
+
+/// A path: another one, left by a detour.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// The path that it follows from the sink up to the detour's head; its own number for the critical path.
+    pub(super) parent: u32,
+    /// Number of the detour; nothing for the critical path.
+    pub(super) detour: u32,
+    pub(super) cost: u64,
+}
+
+/// A path that comes at the earliest when all cheaper ones have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Candidate {
+    cost: u64,
+    /// Of equal ones the first.
+    order: u64,
+    parent: u32,
+    junction: u32,
+    rank: u32,
+    /// The stretch in which its junction is the cheapest: from this junction up to that depth.
+    start: u32,
+    stop: u32,
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        (other.cost, other.order).cmp(&(self.cost, self.order))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<'g> NearPaths<'g> {
+    /// Ready to give the first path. `expected` is about how many paths will be asked for: more are found, too, but with a
+    /// walk over the graph each time that their number has doubled.
+    pub fn new(graph: &'g ActivityGraph, timing: &'g Timing, expected: usize) -> NearPaths<'g> {
+        let mut paths = NearPaths {
+            graph,
+            timing,
+            detours: Detours::default(),
+            wanted: 0,
+            candidates: BinaryHeap::new(),
+            pushed: 0,
+            found: Vec::new(),
+        };
+        paths.begin(expected.max(1));
+        paths
+    }
+
+    /// How many have been given.
+    pub fn found(&self) -> usize {
+        self.found.len()
+    }
+
+    /// One of those that have been given, edge by edge from source to sink. As many steps as it has edges.
+    pub fn edges(&self, number: usize) -> Vec<ActivityId> {
+        let mut detours = Vec::new();
+        let mut at = number;
+        while at > 0 && at < self.found.len() {
+            detours.push(self.detours.detours[self.found[at].detour as usize].edge);
+            at = self.found[at].parent as usize;
+        }
+        let mut path = Vec::new();
+        if number >= self.found.len() {
+            return path;
+        }
+        let mut vertex = self.graph.sink().0 as usize;
+        while vertex > 0 {
+            let detour =
+                detours.last().copied().filter(|edge| self.graph.range(vertex).contains(&(*edge as usize)));
+            let edge = detour.unwrap_or(self.timing.best[vertex]);
+            if detour.is_some() {
+                detours.pop();
+            }
+            path.push(ActivityId(edge));
+            vertex = self.graph.tail(edge as usize);
+        }
+        path.reverse();
+        path
+    }
+
+    /// The length of the next path, without finding it yet.
+    pub fn peek(&mut self) -> Option<Ticks> {
+        if !self.ready() {
+            return None;
+        }
+        let cost = if self.found.is_empty() { 0 } else { self.candidates.peek()?.cost };
+        Some(Ticks(self.timing.length().0.saturating_sub(cost)))
+    }
+
+    /// Whether there is a next path; looks for more detours if need be.
+    fn ready(&mut self) -> bool {
+        // Vertices, and so paths, are numbered with 32 bits.
+        if self.found.len() == u32::MAX as usize {
+            return false;
+        }
+        while !self.found.is_empty() && self.candidates.is_empty() {
+            if self.detours.complete {
+                return false;
+            }
+            // All paths that the present detours make have been given: the next need more, and the first come again.
+            let given = self.found.len();
+            self.begin(self.wanted.max(given).saturating_mul(2));
+            for _ in 0..given {
+                self.advance();
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self, wanted: usize) {
+        self.wanted = wanted;
+        self.detours = Detours::of(self.graph, self.timing, wanted);
+        self.candidates.clear();
+        self.found.clear();
+        self.pushed = 0;
+    }
+
+    fn advance(&mut self) {
+        if self.found.is_empty() {
+            self.found.push(Found { parent: 0, detour: 0, cost: 0 });
+            self.stretch(0, self.detours.last, 0);
+            return;
+        }
+        let Some(candidate) = self.candidates.pop() else { return };
+        let Some((number, detour)) = self.detours.at(candidate.junction, candidate.rank) else { return };
+        let own = self.found.len() as u32;
+        self.found.push(Found { parent: candidate.parent, detour: number, cost: candidate.cost });
+        if candidate.rank == 0 {
+            let junction = self.detours.junctions[candidate.junction as usize];
+            self.stretch(candidate.parent, candidate.start, junction.depth);
+            self.stretch(candidate.parent, junction.above, candidate.stop);
+        }
+        self.push(Candidate { rank: candidate.rank + 1, ..candidate });
+        self.stretch(own, detour.beyond, 0);
+    }
+
+    /// The cheapest detour that leaves the path `parent` on this stretch is a candidate.
+    fn stretch(&mut self, parent: u32, start: u32, stop: u32) {
+        if let Some(junction) = self.detours.cheapest(start, stop) {
+            self.push(Candidate { cost: 0, order: 0, parent, junction, rank: 0, start, stop });
+        }
+    }
+
+    fn push(&mut self, candidate: Candidate) {
+        if let Some((_, detour)) = self.detours.at(candidate.junction, candidate.rank) {
+            let cost = self.found[candidate.parent as usize].cost.saturating_add(detour.cost);
+            if cost <= self.detours.most {
+                self.candidates.push(Candidate { cost, order: self.pushed, ..candidate });
+                self.pushed += 1;
+            }
+        }
+    }
+}
+
+impl Iterator for NearPaths<'_> {
+    type Item = NearPath;
+
+    fn next(&mut self) -> Option<NearPath> {
+        if !self.ready() {
+            return None;
+        }
+        self.advance();
+        let number = self.found.len().checked_sub(1)?;
+        let shorter = Ticks(self.found[number].cost);
+        Some(NearPath { number, length: Ticks(self.timing.length().0.saturating_sub(shorter.0)), shorter })
+    }
+}

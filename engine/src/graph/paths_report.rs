@@ -1,0 +1,255 @@
+//! The answer of `longpole paths`: the longest paths, and what can be gained at most, seen from them.
+
+use super::benefit::benefits;
+use super::route::{Stay, route};
+use super::slack_report::{findings, timed};
+use super::subjects::Subjects;
+use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPaths, PathCounts, Timing, words};
+use crate::program::{Program, ProgramError};
+use crate::report::{Finding, Trust};
+use crate::time::Ticks;
+
+/// Which paths to list, and what to say of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathsWanted {
+    /// At most this many.
+    pub most: usize,
+    /// Only paths that lack at most this share of the critical path.
+    pub within: Option<f64>,
+    /// Give the way of this many.
+    pub routes: usize,
+    /// Show the path with this rank, from 1, edge by edge.
+    pub shown: Option<usize>,
+    /// Say of every operation how many of the paths go through it.
+    pub segments: bool,
+}
+
+/// The longest paths of a program on unlimited processors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PathsReport {
+    /// Length of the critical path, nanoseconds.
+    pub length_ns: f64,
+    /// How many paths there are.
+    pub counts: PathCounts,
+    /// The paths, longest first.
+    pub paths: Vec<PathRow>,
+    /// There are more paths like those asked for, but no more were to be listed.
+    pub more: bool,
+    /// Functions, threads, locks and classes with time on the critical path, the largest benefit first.
+    pub benefit: Vec<BenefitRow>,
+    /// The path to be shown edge by edge; `None` if there is none with that rank, or none was asked for.
+    pub shown: Option<ShownPath>,
+    /// Every operation that takes time; empty unless asked for.
+    pub segments: Vec<SegmentPaths>,
+    /// How far the recording can be trusted.
+    pub trust: Trust,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// A path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathRow {
+    /// 1 for the critical path.
+    pub rank: usize,
+    /// Its length, nanoseconds.
+    pub length_ns: f64,
+    /// Its length as a share of that of the critical path.
+    pub nearness: f64,
+    /// Its way through the threads; `None` beyond [`PathsWanted::routes`].
+    pub route: Option<Vec<Stay>>,
+}
+
+/// What can be gained at most (1994, section VI).
+#[derive(Clone, Debug, PartialEq)]
+pub struct BenefitRow {
+    /// `function`, `thread`, `lock` or `class` (compute, io, wait).
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// `file:line` of a function, if known.
+    pub location: Option<String>,
+    /// Its time on the critical path: the Critical Path Metric, nanoseconds.
+    pub critical_path_ns: f64,
+    /// The Maximum Benefit Metric over the listed paths, nanoseconds.
+    pub maximum_benefit_ns: f64,
+    /// More paths would not change it.
+    pub settled: bool,
+    /// Critical paths among those listed that have any of it.
+    pub critical_paths: usize,
+    /// Shorter ones.
+    pub near_paths: usize,
+}
+
+/// A path, edge by edge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownPath {
+    /// 1 for the critical path.
+    pub rank: usize,
+    /// Its length, nanoseconds.
+    pub length_ns: f64,
+    /// Its edges from start to end.
+    pub edges: Vec<ShownEdge>,
+}
+
+/// An edge of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownEdge {
+    /// Thread name; of a wake-up, who is woken.
+    pub thread: String,
+    /// Index in the thread's list of operations.
+    pub operation: usize,
+    /// What takes time; `None` for what takes none.
+    pub what: Option<Doing>,
+    /// By what the path comes to this thread, if it does here.
+    pub by: Option<String>,
+    /// Length of the path before it, nanoseconds.
+    pub start_ns: f64,
+    /// How long it takes, nanoseconds.
+    pub length_ns: f64,
+}
+
+/// How many paths go through an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentPaths {
+    /// Thread name.
+    pub thread: String,
+    /// Index in the thread's list of operations.
+    pub operation: usize,
+    /// What it does.
+    pub what: Doing,
+    /// How long it takes, nanoseconds.
+    pub length_ns: f64,
+    /// Critical paths among those listed.
+    pub critical_paths: u32,
+    /// Shorter ones.
+    pub near_paths: u32,
+}
+
+/// The longest paths of a program.
+///
+/// # Errors
+/// The program fails [`Program::check`].
+pub fn paths_report(program: &Program, wanted: &PathsWanted) -> Result<PathsReport, ProgramError> {
+    let graph = ActivityGraph::of(program)?;
+    let timing = Timing::of(&graph);
+    let length = timing.length();
+    let mut found = NearPaths::new(&graph, &timing, wanted.most.max(wanted.shown.unwrap_or(0)).min(EXPECTED));
+    let least = wanted.within.map(|share| least_length(length, share));
+    let mut paths = Vec::new();
+    let mut more = false;
+    while let Some(next) = found.peek() {
+        if least.is_some_and(|least| next < least) {
+            break;
+        }
+        if paths.len() == wanted.most {
+            more = true;
+            break;
+        }
+        let Some(path) = found.next() else { break };
+        paths.push(PathRow {
+            rank: path.number + 1,
+            length_ns: path.length.as_ns_f64(),
+            nearness: if length > Ticks(0) { path.length.0 as f64 / length.0 as f64 } else { 1.0 },
+            route: (path.number < wanted.routes).then(|| route(program, &graph, &found.edges(path.number))),
+        });
+    }
+    let subjects = Subjects::of(program, &graph);
+    let benefit = benefits(&graph, &timing, &found, &subjects).into_iter().map(|benefit| BenefitRow {
+        kind: words::kind(benefit.subject),
+        name: words::name(program, benefit.subject),
+        location: match benefit.subject {
+            super::Subject::Function(function) => {
+                program.functions.get(function.0 as usize).and_then(|function| function.location.clone())
+            }
+            _ => None,
+        },
+        critical_path_ns: benefit.critical.as_ns_f64(),
+        maximum_benefit_ns: benefit.maximum.as_ns_f64(),
+        settled: benefit.settled(),
+        critical_paths: benefit.critical_paths,
+        near_paths: benefit.near_paths,
+    });
+    Ok(PathsReport {
+        length_ns: length.as_ns_f64(),
+        counts: PathCounts::of(&graph, &timing),
+        benefit: benefit.collect(),
+        segments: if wanted.segments { segments(program, &graph, &timing, &found) } else { Vec::new() },
+        shown: wanted.shown.and_then(|rank| shown(program, &graph, &timing, &mut found, rank)),
+        paths,
+        more,
+        trust: program.trust,
+        findings: findings(program, &graph),
+    })
+}
+
+/// Detours looked for at first.
+const EXPECTED: usize = 1 << 20;
+
+/// The shortest path that lacks at most this share.
+fn least_length(length: Ticks, share: f64) -> Ticks {
+    let lacking = length.0 as f64 * share.clamp(0.0, 1.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; the cast saturates"
+    )]
+    let lacking = lacking.floor() as u64;
+    Ticks(length.0.saturating_sub(lacking))
+}
+
+fn shown(
+    program: &Program,
+    graph: &ActivityGraph,
+    timing: &Timing,
+    found: &mut NearPaths<'_>,
+    rank: usize,
+) -> Option<ShownPath> {
+    let number = rank.checked_sub(1)?;
+    // Those before it may not have been asked for.
+    while found.found() <= number {
+        found.next()?;
+    }
+    let mut edges = Vec::new();
+    let mut start = Ticks(0);
+    let mut thread = None;
+    for edge in found.edges(number) {
+        let activity = graph.activity(edge);
+        let comes = thread.replace(activity.thread) != Some(activity.thread);
+        let takes_time = activity.length > Ticks(0);
+        if activity.kind != ActivityKind::End && (takes_time || comes) {
+            edges.push(ShownEdge {
+                thread: words::thread_name(program, activity.thread),
+                operation: activity.operation as usize,
+                what: takes_time.then(|| super::route::doing(program, &activity)),
+                by: comes.then(|| words::by(program, graph, &activity)),
+                start_ns: start.as_ns_f64(),
+                length_ns: activity.length.as_ns_f64(),
+            });
+        }
+        start = Ticks(start.0.saturating_add(activity.length.0));
+    }
+    debug_assert!(start <= timing.length(), "a path is not longer than the longest");
+    Some(ShownPath { rank, length_ns: start.as_ns_f64(), edges })
+}
+
+fn segments(
+    program: &Program,
+    graph: &ActivityGraph,
+    timing: &Timing,
+    found: &NearPaths<'_>,
+) -> Vec<SegmentPaths> {
+    let through = found.through(graph, timing);
+    let row = |edge: ActivityId| {
+        let (activity, through) = (graph.activity(edge), through[edge.0 as usize]);
+        SegmentPaths {
+            thread: words::thread_name(program, activity.thread),
+            operation: activity.operation as usize,
+            what: super::route::doing(program, &activity),
+            length_ns: activity.length.as_ns_f64(),
+            critical_paths: through.critical,
+            near_paths: through.near,
+        }
+    };
+    timed(graph).into_iter().map(row).collect()
+}

@@ -1,0 +1,99 @@
+//! A path as a way through the program: thread by thread, what is done there, and by what it goes on to the next.
+
+use super::activity::{ActivityGraph, ActivityId, ActivityKind};
+use super::words;
+use crate::program::Program;
+use crate::time::Ticks;
+
+/// A stay of a path in one thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stay {
+    /// The thread.
+    pub thread: String,
+    /// By what the path came here: `start`, `create`, `lock m`, `barrier b`, `end of T2` …
+    pub by: String,
+    /// What takes time here, in order; what follows itself is one part.
+    pub parts: Vec<Part>,
+}
+
+/// Something that takes time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What it is.
+    pub what: Doing,
+    /// How long, nanoseconds.
+    pub length_ns: f64,
+    /// How many operations were put together.
+    pub times: u64,
+}
+
+/// What a thread does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Computes in this function; in none if `None`.
+    Compute(Option<String>),
+    /// Waits for this device.
+    Io(String),
+    /// Waits for time to pass.
+    Sleep,
+}
+
+impl Stay {
+    /// Time in this stay, nanoseconds.
+    pub fn length_ns(&self) -> f64 {
+        self.parts.iter().map(|part| part.length_ns).sum()
+    }
+}
+
+/// The way of a path. Stays in which no time passes are left out, but for the last.
+pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId]) -> Vec<Stay> {
+    let mut stays: Vec<(u32, Stay)> = Vec::new();
+    for edge in path {
+        let activity = graph.activity(*edge);
+        if matches!(activity.kind, ActivityKind::End) {
+            continue;
+        }
+        let thread = activity.thread.0;
+        if stays.last().is_none_or(|(last, _)| *last != thread) {
+            if stays.last().is_some_and(|(_, stay)| stay.parts.is_empty()) {
+                stays.pop();
+            }
+            let stay = Stay {
+                thread: words::thread_name(program, activity.thread),
+                by: words::by(program, graph, &activity),
+                parts: Vec::new(),
+            };
+            // What was left out may have been a stay somewhere else on the way back here.
+            if stays.last().is_none_or(|(last, _)| *last != thread) {
+                stays.push((thread, stay));
+            }
+        }
+        if let Some((_, stay)) = stays.last_mut()
+            && activity.length > Ticks(0)
+        {
+            add(&mut stay.parts, program, &activity);
+        }
+    }
+    stays.into_iter().map(|(_, stay)| stay).collect()
+}
+
+/// What an edge that takes time does.
+pub(super) fn doing(program: &Program, activity: &super::Activity) -> Doing {
+    match activity.kind {
+        ActivityKind::Io => Doing::Io(words::device(program, activity).unwrap_or_default()),
+        ActivityKind::Sleep => Doing::Sleep,
+        _ => Doing::Compute(activity.function.map(|function| words::function_name(program, function))),
+    }
+}
+
+fn add(parts: &mut Vec<Part>, program: &Program, activity: &super::Activity) {
+    let what = doing(program, activity);
+    let length_ns = activity.length.as_ns_f64();
+    match parts.last_mut() {
+        Some(part) if part.what == what => {
+            part.length_ns += length_ns;
+            part.times += 1;
+        }
+        _ => parts.push(Part { what, length_ns, times: 1 }),
+    }
+}

@@ -1,0 +1,149 @@
+//! The slack metric (Hollingsworth and Miller 1994, section 3): a lower bound on what improving a function gains, beside
+//! the critical path's upper bound.
+//!
+//! The paper sends messages along the graph; what arrives can be said in one sentence. Let the *split* of a vertex be
+//! the last vertex of the critical path on the longest way to it. Every edge that is not the longest way into its vertex
+//! makes a *slack segment*: the critical path between the splits of its two ends, as long as the former comes first, and
+//! the segment's slack is the edge's free slack (the paper's S messages, from critical vertices and from merges off the
+//! critical path alike). While the calls on the critical path get shorter by no more than every segment's slack in sum, no
+//! other path becomes the longest: an excursion from the critical path lacks at least what the segments that it crosses
+//! add up to.
+
+use super::activity::ActivityGraph;
+use super::subjects::function;
+use super::timing::Timing;
+use crate::program::FunctionRef;
+use crate::time::Ticks;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A stretch of the critical path that another path goes around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlackSegment {
+    /// The other path leaves the critical path after this many of its edges.
+    pub from: u32,
+    /// And is back after this many.
+    pub to: u32,
+    /// How much shorter than the critical path in between.
+    pub slack: Ticks,
+}
+
+/// What the critical path has of a function, and how much of that can surely be saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionSlack {
+    /// The function.
+    pub function: FunctionRef,
+    /// Its own time on the critical path: an upper bound on what improving it can gain.
+    pub critical: Ticks,
+    /// The slack metric: a lower bound on what leaving it out gains.
+    pub slack: Ticks,
+}
+
+/// The slack segments of the critical path that [`Timing::critical_path`] chooses, in order of their beginnings.
+/// O(edges), and sorting them.
+pub fn slack_segments(graph: &ActivityGraph, timing: &Timing) -> Vec<SlackSegment> {
+    let path = timing.critical_path(graph);
+    let vertices = graph.vertices();
+    /// Not on the critical path.
+    const OFF: u32 = u32::MAX;
+    let mut split = vec![OFF; vertices];
+    if let Some(source) = split.first_mut() {
+        *source = 0;
+    }
+    // When the critical path is where.
+    let mut times = vec![0_u64];
+    for (place, edge) in path.iter().enumerate() {
+        let vertex = graph.activity(*edge).head.0 as usize;
+        split[vertex] = place as u32 + 1;
+        times.push(timing.early[vertex]);
+    }
+    let mut segments = Vec::new();
+    for vertex in 1..vertices {
+        let best = timing.best[vertex] as usize;
+        if split[vertex] == OFF {
+            split[vertex] = split[graph.tail(best)];
+        }
+        let to = split[vertex];
+        for edge in graph.range(vertex).filter(|edge| *edge != best) {
+            let (from, slack) = (split[graph.tail(edge)], timing.free(graph, edge, vertex));
+            // What is as long as the segment itself limits nothing.
+            if from < to && slack < times[to as usize] - times[from as usize] {
+                segments.push(SlackSegment { from, to, slack: Ticks(slack) });
+            }
+        }
+    }
+    segments.sort_unstable_by_key(|segment| (segment.from, Reverse(segment.to), segment.slack));
+    segments
+}
+
+/// Leaves out segments inside another with at most their slack: those say nothing more. They are in order.
+fn without_implied(mut segments: Vec<SlackSegment>, places: usize) -> Vec<SlackSegment> {
+    // The least slack of a segment so far that ends at a place or behind it: a Fenwick tree from the end.
+    let mut least = vec![u64::MAX; places + 2];
+    segments.retain(|segment| {
+        let mut at = places + 1 - segment.to as usize;
+        let (mut place, mut known) = (at, u64::MAX);
+        while place > 0 {
+            known = known.min(least[place]);
+            place &= place - 1;
+        }
+        if known <= segment.slack.0 {
+            return false;
+        }
+        while at < least.len() {
+            least[at] = least[at].min(segment.slack.0);
+            at += at.isolate_lowest_one();
+        }
+        true
+    });
+    segments
+}
+
+/// Critical path and slack of every function with own time on the critical path, in order of their numbers.
+///
+/// As in the paper's third phase, each call on the critical path gets what the tightest segment around it has left for its
+/// function. What a function has used up of a segment is what its calls got since the segment's beginning, so that nothing
+/// needs to be counted down.
+pub fn function_slacks(graph: &ActivityGraph, timing: &Timing) -> Vec<FunctionSlack> {
+    let mut calls: FxHashMap<FunctionRef, Vec<(u32, u64)>> = FxHashMap::default();
+    let path = timing.critical_path(graph);
+    for (place, edge) in path.iter().enumerate() {
+        let edge = edge.0 as usize;
+        if let Some(function) = function(graph, edge)
+            && graph.length(edge) > 0
+        {
+            calls.entry(function).or_default().push((place as u32, graph.length(edge)));
+        }
+    }
+    let segments = without_implied(slack_segments(graph, timing), path.len());
+    let slacks = calls.into_iter().map(|(function, calls)| {
+        let critical = calls.iter().map(|(_, length)| length).sum();
+        FunctionSlack { function, critical: Ticks(critical), slack: Ticks(granted(&calls, &segments)) }
+    });
+    let mut slacks: Vec<FunctionSlack> = slacks.collect();
+    slacks.sort_by_key(|slack| slack.function);
+    slacks
+}
+
+/// What all calls of one function together get.
+fn granted(calls: &[(u32, u64)], segments: &[SlackSegment]) -> u64 {
+    // Segments around the present place, the one that allows least in all first, with their ends.
+    let mut around: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
+    let mut coming = segments.iter().peekable();
+    let mut total = 0_u64;
+    for (place, length) in calls {
+        while let Some(segment) = coming.next_if(|segment| segment.from <= *place) {
+            // Those that end before the call can be left out; the others start with nothing used.
+            if segment.to > *place {
+                around.push(Reverse((segment.slack.0.saturating_add(total), segment.to)));
+            }
+        }
+        while around.peek().is_some_and(|Reverse((_, to))| *to <= *place) {
+            around.pop();
+        }
+        let most = around.peek().map_or(u64::MAX, |Reverse((most, _))| *most);
+        total += (*length).min(most.saturating_sub(total));
+    }
+    total
+}

@@ -1,0 +1,131 @@
+//! The answer of `longpole slack`: what improving each function gains at least, really, and at most.
+
+use super::slack::function_slacks;
+use super::subjects::{Subject, Subjects};
+use super::{ActivityGraph, ActivityId, ActivityKind, Timing, words, zeroing};
+use crate::program::{Program, ProgramError};
+use crate::report::{Finding, Trust};
+
+/// Slack of a program's functions on unlimited processors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlackReport {
+    /// Length of the critical path, nanoseconds.
+    pub length_ns: f64,
+    /// Functions with own time on the critical path, the largest gain first.
+    pub functions: Vec<SlackRow>,
+    /// Everything that takes time, in order of threads and operations; empty unless asked for.
+    pub segments: Vec<SegmentTimes>,
+    /// How far the recording can be trusted.
+    pub trust: Trust,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// The three columns of Hollingsworth and Miller's Fig. 5: `slack ≤ zeroing ≤ critical_path`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlackRow {
+    /// Unique name.
+    pub function: String,
+    /// `file:line`, if known.
+    pub location: Option<String>,
+    /// Own time on the critical path, nanoseconds: what improving the function gains at most.
+    pub critical_path_ns: f64,
+    /// The slack metric, nanoseconds: what leaving the function out gains at least.
+    pub slack_ns: f64,
+    /// Logical zeroing, nanoseconds: what leaving the function out gains.
+    pub zeroing_ns: f64,
+}
+
+/// Times of one operation (1994, near-critical paths, II.C), nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentTimes {
+    /// Thread name.
+    pub thread: String,
+    /// Index in the thread's list of operations.
+    pub operation: usize,
+    /// What it does.
+    pub what: super::Doing,
+    /// How long it takes.
+    pub length_ns: f64,
+    /// The earliest it can start.
+    pub early_start_ns: f64,
+    /// The earliest it can finish.
+    pub early_finish_ns: f64,
+    /// The latest it may start without making the whole longer.
+    pub late_start_ns: f64,
+    /// The latest it may finish without making the whole longer.
+    pub late_finish_ns: f64,
+    /// How long it may be delayed without making the whole longer.
+    pub total_slack_ns: f64,
+    /// How long it may be delayed without delaying anything else.
+    pub free_slack_ns: f64,
+}
+
+/// Slack of all functions, and with `segments` the times of every operation.
+///
+/// # Errors
+/// The program fails [`Program::check`].
+pub fn slack_report(program: &Program, segments: bool) -> Result<SlackReport, ProgramError> {
+    let graph = ActivityGraph::of(program)?;
+    let timing = Timing::of(&graph);
+    let slacks = function_slacks(&graph, &timing);
+    let which: Vec<Subject> = slacks.iter().map(|slack| Subject::Function(slack.function)).collect();
+    let zeroed = zeroing(&graph, &timing, &Subjects::of(program, &graph), &which);
+    let mut rows: Vec<_> = slacks.into_iter().zip(zeroed).collect();
+    let name = |row: &(super::FunctionSlack, _)| words::function_name(program, row.0.function);
+    rows.sort_by(|a, b| {
+        let key = |row: &(super::FunctionSlack, crate::time::Ticks)| (row.1, row.0.critical);
+        key(b).cmp(&key(a)).then_with(|| name(a).cmp(&name(b)))
+    });
+    let functions = rows.into_iter().map(|(slack, zeroing)| SlackRow {
+        function: words::function_name(program, slack.function),
+        location: program
+            .functions
+            .get(slack.function.0 as usize)
+            .and_then(|function| function.location.clone()),
+        critical_path_ns: slack.critical.as_ns_f64(),
+        slack_ns: slack.slack.as_ns_f64(),
+        zeroing_ns: zeroing.as_ns_f64(),
+    });
+    Ok(SlackReport {
+        length_ns: timing.length().as_ns_f64(),
+        functions: functions.collect(),
+        segments: if segments { times(program, &graph, &timing) } else { Vec::new() },
+        trust: program.trust,
+        findings: findings(program, &graph),
+    })
+}
+
+/// What was noticed while the program was built and while it was scheduled.
+pub(super) fn findings(program: &Program, graph: &ActivityGraph) -> Vec<Finding> {
+    program.findings.iter().chain(graph.findings()).cloned().collect()
+}
+
+/// Edges that are operations which take time, in order of threads and operations.
+pub(super) fn timed(graph: &ActivityGraph) -> Vec<ActivityId> {
+    let is_timed = |edge: &usize| {
+        matches!(graph.kind(*edge), ActivityKind::Compute | ActivityKind::Io | ActivityKind::Sleep)
+    };
+    let mut edges: Vec<usize> = (0..graph.edges()).filter(is_timed).collect();
+    edges.sort_by_key(|edge| (graph.thread(*edge), graph.operation(*edge)));
+    edges.into_iter().map(|edge| ActivityId(edge as u32)).collect()
+}
+
+fn times(program: &Program, graph: &ActivityGraph, timing: &Timing) -> Vec<SegmentTimes> {
+    let rows = timed(graph).into_iter().map(|edge| {
+        let (activity, times) = (graph.activity(edge), timing.activity(graph, edge));
+        SegmentTimes {
+            thread: words::thread_name(program, activity.thread),
+            operation: activity.operation as usize,
+            what: super::route::doing(program, &activity),
+            length_ns: activity.length.as_ns_f64(),
+            early_start_ns: times.early_start.as_ns_f64(),
+            early_finish_ns: times.early_finish.as_ns_f64(),
+            late_start_ns: times.late_start.as_ns_f64(),
+            late_finish_ns: times.late_finish.as_ns_f64(),
+            total_slack_ns: times.total_slack.as_ns_f64(),
+            free_slack_ns: times.free_slack.as_ns_f64(),
+        }
+    });
+    rows.collect()
+}

@@ -1,0 +1,117 @@
+//! The critical path method (1994, near-critical paths, II.C): early and late times and slack of every edge, in one walk
+//! forward and one back over the edges. O(edges).
+
+use super::activity::{ActivityGraph, ActivityId, VertexId};
+use crate::time::Ticks;
+
+/// Early and late times of all vertices, and from them those of all edges.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// The earliest time of each vertex: the longest way to it.
+    pub(super) early: Vec<u64>,
+    /// The latest time of each vertex that does not make the whole longer.
+    pub(super) late: Vec<u64>,
+    /// The edge on the longest way into each vertex; of equal ones the first. Nothing for the source.
+    pub(super) best: Vec<u32>,
+}
+
+impl Timing {
+    /// The graph has been checked, or was made from a program.
+    pub fn of(graph: &ActivityGraph) -> Timing {
+        let vertices = graph.vertices();
+        let mut early = vec![0_u64; vertices];
+        let mut best = vec![0_u32; vertices];
+        for vertex in 1..vertices {
+            let range = graph.range(vertex);
+            let (mut longest, mut chosen) = (0, range.start);
+            for (edge, (tail, length)) in range.clone().zip(graph.steps(range)) {
+                // Cannot overflow: `ActivityGraph::check`, and for programs `Program::check`, bound the sum.
+                let finish = early[tail as usize].wrapping_add(length);
+                if finish > longest {
+                    (longest, chosen) = (finish, edge);
+                }
+            }
+            early[vertex] = longest;
+            best[vertex] = chosen as u32;
+        }
+        let length = early.last().copied().unwrap_or(0);
+        let mut late = vec![length; vertices];
+        for vertex in (1..vertices).rev() {
+            let finish = late[vertex];
+            for (tail, length) in graph.steps(graph.range(vertex)) {
+                let start = finish.wrapping_sub(length);
+                let late = &mut late[tail as usize];
+                *late = start.min(*late);
+            }
+        }
+        Timing { early, late, best }
+    }
+
+    /// Length of the critical path.
+    pub fn length(&self) -> Ticks {
+        Ticks(self.early.last().copied().unwrap_or(0))
+    }
+
+    /// The earliest time at which a vertex is reached.
+    pub fn early(&self, vertex: VertexId) -> Ticks {
+        Ticks(self.early.get(vertex.0 as usize).copied().unwrap_or(0))
+    }
+
+    /// The latest time at which it may be reached.
+    pub fn late(&self, vertex: VertexId) -> Ticks {
+        Ticks(self.late.get(vertex.0 as usize).copied().unwrap_or(0))
+    }
+
+    /// Early start, early finish, late start, late finish, total slack and free slack of an edge.
+    pub fn activity(&self, graph: &ActivityGraph, edge: ActivityId) -> ActivityTimes {
+        let activity = graph.activity(edge);
+        let early_start = self.early(activity.tail);
+        let early_finish = Ticks(early_start.0.saturating_add(activity.length.0));
+        let late_finish = self.late(activity.head);
+        let late_start = Ticks(late_finish.0.saturating_sub(activity.length.0));
+        ActivityTimes {
+            early_start,
+            early_finish,
+            late_start,
+            late_finish,
+            total_slack: Ticks(late_start.0.saturating_sub(early_start.0)),
+            free_slack: Ticks(self.early(activity.head).0.saturating_sub(early_finish.0)),
+        }
+    }
+
+    /// The chosen critical path, from source to sink.
+    pub fn critical_path(&self, graph: &ActivityGraph) -> Vec<ActivityId> {
+        let mut path = Vec::new();
+        let mut vertex = graph.sink().0 as usize;
+        while vertex > 0 {
+            let edge = self.best[vertex];
+            path.push(ActivityId(edge));
+            vertex = graph.tail(edge as usize);
+        }
+        path.reverse();
+        path
+    }
+
+    /// How much later an edge into this vertex may arrive without making the vertex later: its free slack.
+    #[inline]
+    pub(super) fn free(&self, graph: &ActivityGraph, edge: usize, head: usize) -> u64 {
+        self.early[head].wrapping_sub(self.early[graph.tail(edge)].wrapping_add(graph.length(edge)))
+    }
+}
+
+/// The critical path method's times of one edge (1994, II.C).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActivityTimes {
+    /// The earliest it can start.
+    pub early_start: Ticks,
+    /// The earliest it can finish.
+    pub early_finish: Ticks,
+    /// The latest it may start without making the whole longer.
+    pub late_start: Ticks,
+    /// The latest it may finish without making the whole longer.
+    pub late_finish: Ticks,
+    /// How long it may be delayed without making the whole longer.
+    pub total_slack: Ticks,
+    /// How long it may be delayed without delaying anything else.
+    pub free_slack: Ticks,
+}

@@ -1,0 +1,47 @@
+//! Random graphs: small multigraphs with ties or without.
+
+use engine::graph::{Activity, ActivityGraph, ActivityKind, VertexId};
+use engine::program::{FunctionRef, ThreadId};
+use engine::synth::Numbers;
+use engine::time::Ticks;
+
+/// Functions in a random graph.
+pub const FUNCTIONS: u32 = 4;
+
+/// Up to 14 vertices and some 30 edges. Lengths up to `longest`, some of them 0.
+pub fn random_graph(seed: u64, longest: u64) -> ActivityGraph {
+    let mut numbers = Numbers::new(seed);
+    let vertices = 1 + numbers.below(14) as u32;
+    let mut edges = Vec::new();
+    let mut add = |numbers: &mut Numbers, tail: u32, head: u32| {
+        let function = numbers.chance(4, 5).then(|| FunctionRef(numbers.below(u64::from(FUNCTIONS)) as u32));
+        edges.push(Activity {
+            tail: VertexId(tail),
+            head: VertexId(head),
+            length: Ticks(numbers.below(longest + 1)),
+            kind: ActivityKind::Compute,
+            thread: ThreadId(numbers.below(3) as u32),
+            operation: 0,
+            function,
+        });
+    };
+    for vertex in 1..vertices {
+        let tail = numbers.below(u64::from(vertex)) as u32;
+        add(&mut numbers, tail, vertex);
+        if vertex + 1 < vertices {
+            let head = vertex + 1 + numbers.below(u64::from(vertices - 1 - vertex)) as u32;
+            add(&mut numbers, vertex, head);
+        }
+    }
+    if vertices > 1 {
+        for _ in 0..numbers.below(10) {
+            let head = 1 + numbers.below(u64::from(vertices - 1)) as u32;
+            let tail = numbers.below(u64::from(head)) as u32;
+            for _ in 0..1 + numbers.below(2) {
+                add(&mut numbers, tail, head);
+            }
+        }
+    }
+    // The source leads on, even if no vertex was drawn behind it.
+    ActivityGraph::of_edges(vertices, &edges).expect("a graph")
+}
