@@ -9,8 +9,9 @@ use crate::live::record_silently;
 use crate::present::style::{self, Style};
 use crate::present::validate as present;
 use crate::target::CpuList;
+use engine::predict::Model;
 use engine::program::{ComputeFactors, Program};
-use engine::report::{Cpus, Detail, Finding};
+use engine::report::{Cpus, Finding};
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -244,8 +245,8 @@ fn predictions<'p>(
 
 fn time(program: &Program, cpus: u32) -> f64 {
     let Some(cpus) = Cpus::count(cpus) else { return 0.0 };
-    let report = engine::report::report(program, &[cpus], Detail::Functions);
-    report.results.first().map_or(0.0, |result| result.time_ns)
+    let prediction = engine::predict::predict(program, &[cpus], &Model::default());
+    prediction.results.first().map_or(0.0, |result| result.time_ns)
 }
 
 /// How much more CPU time each function of the one program takes in the other, by name.

@@ -2,10 +2,12 @@
 
 mod effects;
 mod shapes;
+mod splash;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::bench::recorder;
 use crate::page::{self, Page};
@@ -20,6 +22,9 @@ pub struct Options {
     /// Runs of each program on each number of CPUs
     #[arg(long, default_value_t = 7)]
     runs: usize,
+    /// A clone of https://github.com/OdnetninI/Splash-4, for `splash`; without it that is left out
+    #[arg(long)]
+    sources: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -28,6 +33,8 @@ enum Which {
     Shapes,
     /// What optimizing a function by a fifth gains, for the three programs of the 2001 paper
     Effects,
+    /// The SPLASH programs of the 1999 paper
+    Splash,
 }
 
 /// Compares, prints, and updates the sections of VALIDATION.md.
@@ -44,6 +51,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Effects) {
         page.put("effects", &effects::compare(&workspace, &longpole, options.runs)?)?;
+    }
+    match &options.sources {
+        Some(sources) if wanted(Which::Splash) => {
+            page.put("splash", &splash::compare(&longpole, sources, options.runs)?)?;
+        }
+        None if options.only == Some(Which::Splash) => {
+            bail!("splash needs --sources DIR, a clone of https://github.com/OdnetninI/Splash-4");
+        }
+        _ => {}
     }
     Ok(ExitCode::SUCCESS)
 }

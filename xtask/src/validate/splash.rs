@@ -1,0 +1,188 @@
+//! The ten programs of the 1999 paper's Tables 1 and 2, from the sources of Splash-4, beside the paper's own figures.
+//!
+//! The sources are not part of longpole: `git clone https://github.com/OdnetninI/Splash-4`, then
+//! `./x validate splash --sources Splash-4`. They are built with barriers of a mutex and a condition variable, as
+//! SPLASH-2 had them, instead of ones that spin on an atomic counter.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use longpole_tests::run;
+use serde_json::Value;
+
+use crate::command;
+use crate::sample::Sample;
+
+const C_FLAGS: &str =
+    "CFLAGS=-O2 -pthread -D_XOPEN_SOURCE=500 -D_POSIX_C_SOURCE=200112 -std=c11 -g -fno-strict-aliasing";
+const M4_FLAGS: &str = "M4FLAGS=-Ulen -Uindex -P";
+
+struct Program {
+    name: &'static str,
+    folder: &'static str,
+    /// A line of shell, run in its folder; `{cpus}` is the number of threads.
+    script: &'static str,
+    /// Data set, where it is another one than the paper's.
+    data: &'static str,
+    /// Predicted and real speed-ups on 2, 4 and 8 processors in the paper; where it has two rows, that with spinning.
+    paper: [(f64, f64); 3],
+}
+
+const PROGRAMS: [Program; 10] = [
+    Program {
+        name: "Ocean",
+        folder: "ocean-contiguous_partitions",
+        script: "exec ./OCEAN-CONT -p{cpus} -n514",
+        data: "",
+        paper: [(1.95, 1.97), (3.75, 3.87), (6.47, 6.65)],
+    },
+    Program {
+        name: "Water-spatial",
+        folder: "water-spatial",
+        script: "printf '1.5e-18 8000 3 6\\n-1 3000 3 0\\n{cpus} 6.212752\\n' | exec ./WATER-SPATIAL",
+        data: "8000 molecules, 3 steps",
+        paper: [(1.97, 1.99), (3.86, 3.95), (7.27, 7.67)],
+    },
+    Program {
+        name: "FFT",
+        folder: "fft",
+        script: "exec ./FFT -p{cpus} -m22",
+        data: "",
+        paper: [(1.52, 1.55), (2.06, 2.14), (2.57, 2.62)],
+    },
+    Program {
+        name: "Radix",
+        folder: "radix",
+        script: "exec ./RADIX -p{cpus} -n16777216 -r1024",
+        data: "",
+        paper: [(1.99, 2.00), (3.98, 3.99), (7.91, 7.79)],
+    },
+    Program {
+        name: "LU",
+        folder: "lu-contiguous_blocks",
+        script: "exec ./LU-CONT -p{cpus} -n1536 -b16",
+        data: "1536 x 1536",
+        paper: [(1.82, 1.79), (3.08, 3.15), (4.72, 4.82)],
+    },
+    Program {
+        name: "Raytrace",
+        folder: "raytrace",
+        script: "exec ./RAYTRACE -p{cpus} -a16 -m64 inputs/teapot.env",
+        data: "teapot, 16 rays a pixel",
+        paper: [(1.67, 1.73), (2.19, 2.69), (3.38, 3.73)],
+    },
+    Program {
+        name: "Radiosity",
+        folder: "radiosity",
+        script: "exec ./RADIOSITY -p {cpus} -batch -en 0.5",
+        data: "-en 0.5",
+        paper: [(1.74, 1.91), (3.09, 3.72), (5.25, 6.20)],
+    },
+    Program {
+        name: "Barnes",
+        folder: "barnes",
+        script: "exec ./BARNES < inputs/n16384-p{cpus}",
+        data: "16384 bodies",
+        paper: [(1.72, 1.95), (2.85, 3.34), (4.28, 5.77)],
+    },
+    Program {
+        name: "Cholesky",
+        folder: "cholesky",
+        script: "exec ./CHOLESKY -p{cpus} inputs/tk29.O",
+        data: "",
+        paper: [(1.37, 1.62), (1.98, 2.31), (2.42, 2.89)],
+    },
+    Program {
+        name: "FMM",
+        folder: "fmm",
+        script: "exec ./FMM < inputs/input.{cpus}.16384",
+        data: "16384 bodies",
+        paper: [(1.58, 1.90), (1.99, 3.50), (1.98, 5.19)],
+    },
+];
+
+/// Builds and compares all ten.
+///
+/// # Errors
+/// The sources are not there or do not compile, or longpole cannot be run.
+pub fn compare(longpole: &Path, sources: &Path, runs: usize) -> Result<String> {
+    let suite = sources.join("Splash-4");
+    if !suite.is_dir() {
+        bail!(
+            "no Splash-4 in {}: git clone https://github.com/OdnetninI/Splash-4 and give its folder with --sources",
+            sources.display()
+        );
+    }
+    let mut text = format!(
+        "## SPLASH\n\nThe ten programs of the 1999 paper's Tables 1 and 2, from the Splash-4 sources with barriers that \
+         block. As in the paper\neach number of threads has its own recording, made on one CPU; {runs} runs each. The last \
+         columns are the paper's (for\nprograms with two rows that with spinning locks), on its machine with its data \
+         sets; *data* says where ours differ.\n\n\
+         | program | data | CPUs | measured | predicted | error | CPU time | simulation's error | 1999: real | predicted | \
+         error |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
+    );
+    let mut errors = Sample::default();
+    let mut left_out = Vec::new();
+    for program in &PROGRAMS {
+        eprintln!("{}", program.name);
+        let folder = suite.join(program.folder);
+        build(&folder)?;
+        match validation(longpole, &folder, program.script, runs) {
+            Ok(document) => rows(&mut text, program, &document, &mut errors)?,
+            Err(error) => left_out.push(format!("{}: {error:#}", program.name)),
+        }
+    }
+    write!(text, "\nErrors in percent, middle (smallest–largest) of the {} rows: {errors}.", errors.len())?;
+    for reason in left_out {
+        write!(text, "\nLeft out: {reason}")?;
+    }
+    Ok(text)
+}
+
+fn build(folder: &Path) -> Result<()> {
+    let mut make = Command::new("make");
+    make.arg("-C").arg(folder).args([C_FLAGS, M4_FLAGS]);
+    command::must(&mut make, "building a program of Splash-4 (it needs make, m4 and a C compiler)")
+}
+
+fn rows(text: &mut String, program: &Program, document: &Value, errors: &mut Sample) -> Result<()> {
+    for row in document["results"].as_array().into_iter().flatten().skip(1) {
+        let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+        errors.push(number("error") * 100.0);
+        let place = [2, 4, 8].iter().position(|&cpus| row["cpus"] == cpus);
+        let paper = place.map_or_else(
+            || "– | – | –".to_owned(),
+            |place| {
+                let (predicted, real) = program.paper[place];
+                format!("{real:.2} | {predicted:.2} | {:.1} %", (real - predicted).abs() / real * 100.0)
+            },
+        );
+        writeln!(
+            text,
+            "| {} | {} | {} | {:.2} | {:.2} | {:.1} % | {:.2}× | {:.1} % | {paper} |",
+            program.name,
+            program.data,
+            row["cpus"],
+            number("measured_speedup"),
+            number("predicted_speedup"),
+            number("error") * 100.0,
+            number("inflation"),
+            number("scheduling_error") * 100.0
+        )?;
+    }
+    Ok(())
+}
+
+fn validation(longpole: &Path, folder: &Path, script: &str, runs: usize) -> Result<Value> {
+    let mut command = Command::new(longpole);
+    command.current_dir(folder);
+    command.args(["validate", "--json", "--runs", &runs.to_string(), "--", "sh", "-c", script]);
+    let ended = run(&mut command, Duration::from_secs(1800)).context("longpole validate")?;
+    if ended.code != Some(0) {
+        bail!("longpole validate ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
+    }
+    Ok(serde_json::from_str(&ended.stdout)?)
+}
