@@ -71,3 +71,19 @@ fn a_watchdog_counts_on_one_cpu_only() {
     assert_eq!(own(&two, "Watch"), 0.0);
     within(own(&two, "Work") / own(&one, "Work"), 0.99, 1.01, "the work's weight");
 }
+
+/// 2001, section 4.3, Fig. 18: Writer is worth most on one and two CPUs, Sorter on three and more; Reader is worth more
+/// than Writer from four on. On one CPU hardly a semaphore makes anyone wait, so this is right only if who waits for whom
+/// is decided anew for a CPU each.
+#[test]
+fn of_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("billing.c"));
+    let report = recorded(&program, &[], "1-8");
+    for cpus in 1..=8 {
+        let answer = report.at(cpus);
+        let [reader, sorter, writer] = ["Reader", "Sorter", "Writer"].map(|name| own(&answer, name));
+        assert_eq!(writer > sorter, cpus <= 2, "on {cpus} CPUs Writer has {writer} and Sorter {sorter}");
+        assert_eq!(writer > reader, cpus <= 3, "on {cpus} CPUs Writer has {writer} and Reader {reader}");
+    }
+}
