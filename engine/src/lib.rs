@@ -1,13 +1,16 @@
 //! longpole's pure analysis. Read top to bottom, the modules are the data flow: recorded [`event`]s become a
 //! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed), its
 //! [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and a
-//! [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). [`synth`] makes programs and recordings whose answer is known.
+//! [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). On the same program stand the
+//! activity [`graph`] (slack, the longest paths), [`what_if`] and [`compare`]. [`synth`] makes programs and recordings
+//! whose answer is known.
 //!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
 //! and findings, never a panic.
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod critical_path;
 pub mod event;
 pub mod graph;
@@ -18,3 +21,4 @@ pub mod schedule;
 pub mod synth;
 pub mod time;
 pub mod timeline;
+pub mod what_if;

@@ -1,0 +1,7 @@
+//! Two programs side by side: two recordings of the same program, before and after a change.
+
+mod noise;
+mod result;
+
+pub use noise::{Noise, noise};
+pub use result::{Change, Comparison, CurveRow, ItemRow, compare};

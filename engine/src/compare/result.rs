@@ -1,0 +1,146 @@
+//! What differs: predicted times, functions and locks, each with the noise that such a number has.
+
+use super::noise::{Noise, noise};
+use crate::program::{Program, ProgramError};
+use crate::report::{Cpus, Detail, Finding, Report, report};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// A number before and after, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Change {
+    /// In the first program.
+    pub before_ns: f64,
+    /// In the second.
+    pub after_ns: f64,
+    /// A difference of up to this may be chance ([`super::noise`]); `None` where nothing is known of it.
+    pub noise_ns: Option<f64>,
+}
+
+impl Change {
+    /// After less before.
+    pub fn by_ns(&self) -> f64 {
+        self.after_ns - self.before_ns
+    }
+
+    /// Growth as a share of what it was; `None` if it was nothing.
+    pub fn growth(&self) -> Option<f64> {
+        (self.before_ns > 0.0).then(|| self.by_ns() / self.before_ns)
+    }
+
+    /// More than chance.
+    pub fn is_clear(&self) -> bool {
+        self.by_ns() != 0.0 && self.noise_ns.is_none_or(|noise| self.by_ns().abs() > noise)
+    }
+}
+
+/// Two programs side by side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// Predicted time on each CPU count, in the order asked.
+    pub curve: Vec<CurveRow>,
+    /// Functions of either, by the largest change of their own time on the extended critical path on any CPU count.
+    pub functions: Vec<ItemRow>,
+    /// Locks of either, by the largest change of what is computed on the extended critical path while they are held.
+    pub locks: Vec<ItemRow>,
+    /// What was noticed in the first, and in the second.
+    pub findings: [Vec<Finding>; 2],
+}
+
+/// The predicted time on one CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurveRow {
+    /// The CPU count.
+    pub cpus: Cpus,
+    /// Predicted time.
+    pub time: Change,
+    /// Speed-up against one CPU, before and after.
+    pub speedup: [f64; 2],
+}
+
+/// A function or a lock on every CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ItemRow {
+    /// Unique name.
+    pub name: String,
+    /// Whether the first program has it, and the second.
+    pub there: [bool; 2],
+    /// In the order of the CPU counts.
+    pub changes: Vec<Change>,
+}
+
+/// Compares two programs.
+///
+/// # Errors
+/// One of them fails [`Program::check`].
+pub fn compare(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Comparison, ProgramError> {
+    let reports = [report(before, cpus, Detail::Functions), report(after, cpus, Detail::Functions)];
+    let noises = [noise(before, cpus)?, noise(after, cpus)?];
+    let both = |before: f64, after: f64| before.hypot(after);
+    let curve = (0..cpus.len()).filter_map(|place| {
+        let (a, b) = (reports[0].results.get(place)?, reports[1].results.get(place)?);
+        let of = |noise: &Noise| noise.time_ns.get(place).copied().unwrap_or(0.0);
+        let noise_ns = Some(both(of(&noises[0]), of(&noises[1])));
+        let time = Change { before_ns: a.time_ns, after_ns: b.time_ns, noise_ns };
+        Some(CurveRow { cpus: a.cpus, time, speedup: [a.speedup, b.speedup] })
+    });
+    let numbers = [before, after].map(|program| {
+        let names = program.functions.iter().map(|function| function.name.as_str());
+        names.zip(0..).collect::<FxHashMap<&str, usize>>()
+    });
+    let function_noise = |which: usize, place: usize, name: &str| {
+        let number = *numbers[which].get(name)?;
+        noises[which].functions_ns.get(place)?.get(number).copied()
+    };
+    let mut functions = items(&reports, cpus.len(), |report| {
+        let rows = |place: usize| {
+            report.results[place].functions.iter().map(|row| (row.function.clone(), row.tet_ns))
+        };
+        (0..report.results.len()).map(|place| rows(place).collect()).collect()
+    });
+    for row in &mut functions {
+        for place in 0..row.changes.len() {
+            let of = |which| function_noise(which, place, &row.name).unwrap_or(0.0);
+            row.changes[place].noise_ns = Some(both(of(0), of(1)));
+        }
+    }
+    let locks = items(&reports, cpus.len(), |report| {
+        let names = || report.locks.iter().map(|lock| lock.lock.clone());
+        report
+            .results
+            .iter()
+            .map(|result| names().zip(result.locks_held_ns.iter().copied()).collect())
+            .collect()
+    });
+    let curve = curve.collect();
+    let [first, second] = reports;
+    Ok(Comparison { curve, functions, locks, findings: [first.findings, second.findings] })
+}
+
+/// By name what both reports say, the largest change first. `of` gives names and numbers for every CPU count.
+fn items(
+    reports: &[Report; 2],
+    count: usize,
+    of: impl Fn(&Report) -> Vec<Vec<(String, f64)>>,
+) -> Vec<ItemRow> {
+    let mut rows: BTreeMap<String, ItemRow> = BTreeMap::new();
+    for (which, report) in reports.iter().enumerate() {
+        for (place, numbers) in of(report).into_iter().enumerate() {
+            for (name, value) in numbers {
+                let row = rows.entry(name.clone()).or_insert_with(|| ItemRow {
+                    name,
+                    there: [false; 2],
+                    changes: vec![Change::default(); count],
+                });
+                row.there[which] = true;
+                if let Some(change) = row.changes.get_mut(place) {
+                    *(if which == 0 { &mut change.before_ns } else { &mut change.after_ns }) = value;
+                }
+            }
+        }
+    }
+    let largest = |row: &ItemRow| row.changes.iter().map(|change| change.by_ns().abs()).fold(0.0, f64::max);
+    let mut rows: Vec<ItemRow> = rows.into_values().collect();
+    rows.sort_by(|a, b| largest(b).total_cmp(&largest(a)).then_with(|| a.name.cmp(&b.name)));
+    rows
+}

@@ -1,0 +1,121 @@
+//! How far a function can be made faster before another one takes its place (named as future work in the 2001 paper,
+//! section 7): a curve, not a point.
+
+use super::edit::{Edit, edited};
+use super::trial::trial;
+use crate::predict::Model;
+use crate::program::{FunctionRef, Program, ProgramError};
+use crate::report::Cpus;
+
+/// Points of a curve.
+const POINTS: u32 = 11;
+/// Halvings of the stretch between two points in which another function takes over: to a thousandth.
+const HALVINGS: u32 = 7;
+
+/// A function's headroom on one CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// The CPU count.
+    pub cpus: Cpus,
+    /// From the function as it is down to nothing of it.
+    pub points: Vec<CurvePoint>,
+    /// Where another function has the largest share of the extended critical path from, in the same order.
+    pub takeovers: Vec<Takeover>,
+}
+
+/// A point of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// What is left of the function's own computing: 1 is all.
+    pub scale: f64,
+    /// Predicted time, nanoseconds.
+    pub time_ns: f64,
+    /// The function with the largest share of the extended critical path, and its share.
+    pub first: Option<(String, f64)>,
+}
+
+/// Another function comes first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Takeover {
+    /// From this scale on downwards, to a thousandth.
+    pub scale: f64,
+    /// Predicted time there, nanoseconds.
+    pub time_ns: f64,
+    /// Who came first until here.
+    pub over: String,
+    /// Who comes first from here.
+    pub function: String,
+}
+
+/// The curves of a function, one for each CPU count.
+///
+/// # Errors
+/// The program fails [`Program::check`].
+pub fn headroom(
+    program: &Program,
+    function: FunctionRef,
+    cpus: &[Cpus],
+    model: &Model,
+) -> Result<Vec<Curve>, ProgramError> {
+    let mut curves: Vec<Curve> =
+        cpus.iter().map(|cpus| Curve { cpus: *cpus, points: Vec::new(), takeovers: Vec::new() }).collect();
+    for point in 0..POINTS {
+        let scale = 1.0 - f64::from(point) / f64::from(POINTS - 1);
+        for (curve, point) in curves.iter_mut().zip(at(program, function, scale, cpus, model)?) {
+            curve.points.push(point);
+        }
+    }
+    for curve in &mut curves {
+        for pair in 1..curve.points.len() {
+            let (above, below) = (curve.points[pair - 1].clone(), curve.points[pair].clone());
+            if let Some(takeover) = between(program, function, curve.cpus, model, above, below)? {
+                curve.takeovers.push(takeover);
+            }
+        }
+    }
+    Ok(curves)
+}
+
+fn at(
+    program: &Program,
+    function: FunctionRef,
+    scale: f64,
+    cpus: &[Cpus],
+    model: &Model,
+) -> Result<Vec<CurvePoint>, ProgramError> {
+    // A scale from 0 to 1 can always be applied.
+    let scaled = edited(program, &[Edit::Scale(vec![function], scale)]);
+    let results = match &scaled {
+        Ok(scaled) => trial(scaled, cpus, model)?.results,
+        Err(_) => Vec::new(),
+    };
+    let points =
+        results.into_iter().map(|result| CurvePoint { scale, time_ns: result.time_ns, first: result.leader });
+    Ok(points.collect())
+}
+
+fn between(
+    program: &Program,
+    function: FunctionRef,
+    cpus: Cpus,
+    model: &Model,
+    mut above: CurvePoint,
+    mut below: CurvePoint,
+) -> Result<Option<Takeover>, ProgramError> {
+    let name = |point: &CurvePoint| point.first.as_ref().map(|(name, _)| name.clone());
+    let (Some(over), Some(_)) = (name(&above), name(&below)) else { return Ok(None) };
+    if Some(&over) == name(&below).as_ref() {
+        return Ok(None);
+    }
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(above.scale, below.scale);
+        let Some(point) = at(program, function, middle, &[cpus], model)?.pop() else { break };
+        if name(&point).as_ref() == Some(&over) {
+            above = point;
+        } else {
+            below = point;
+        }
+    }
+    let function = name(&below).unwrap_or_default();
+    Ok(Some(Takeover { scale: below.scale, time_ns: below.time_ns, over, function }))
+}

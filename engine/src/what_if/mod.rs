@@ -1,0 +1,14 @@
+//! What if: a program with some of it made faster, run again on every CPU count (1994, near-critical paths, section VI; the
+//! 2001 paper's future work). Beside the predicted times: what the extended critical path promised, how far a function can
+//! be made faster before another one takes its place, and what every function would bring.
+
+mod edit;
+mod headroom;
+mod rank;
+mod result;
+mod trial;
+
+pub use edit::{Edit, EditError, edited};
+pub use headroom::{Curve, CurvePoint, Takeover, headroom};
+pub use rank::{FACTORS, RankRow, Ranking, rank};
+pub use result::{WhatIf, WhatIfRow, what_if};

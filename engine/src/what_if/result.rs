@@ -1,0 +1,98 @@
+//! Before and after.
+
+use super::edit::Edit;
+use super::trial::trial;
+use crate::predict::Model;
+use crate::program::{Program, ProgramError};
+use crate::report::{Cpus, Detail, Finding, Trust, report};
+
+/// A program before and after changes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhatIf {
+    /// One for each CPU count asked for, in the order asked.
+    pub results: Vec<WhatIfRow>,
+    /// How far the recording can be trusted.
+    pub trust: Trust,
+    /// What was noticed, before and after.
+    pub findings: Vec<Finding>,
+    /// CPUs of the machine that was recorded, if known.
+    pub recorded_cpus: Option<u32>,
+}
+
+/// On one CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhatIfRow {
+    /// The CPU count.
+    pub cpus: Cpus,
+    /// Predicted time of the program as it is, nanoseconds.
+    pub before_ns: f64,
+    /// Predicted time with the changes, nanoseconds.
+    pub after_ns: f64,
+    /// What the extended critical path promised: Σ (1 − factor) · own time on it, nanoseconds; `None` if a change is none
+    /// of a function.
+    pub promised_ns: Option<f64>,
+    /// The function with the largest share of the extended critical path before, and its share.
+    pub first_before: Option<(String, f64)>,
+    /// The same after.
+    pub first_after: Option<(String, f64)>,
+}
+
+/// Runs `program`, and `after`, which is the same with `edits` made, on every CPU count.
+///
+/// # Errors
+/// One of them fails [`Program::check`].
+pub fn what_if(
+    program: &Program,
+    after: &Program,
+    edits: &[Edit],
+    cpus: &[Cpus],
+    model: &Model,
+) -> Result<WhatIf, ProgramError> {
+    let before_trial = trial(program, cpus, model)?;
+    let after_trial = trial(after, cpus, model)?;
+    let promised = promised(program, edits, cpus);
+    let mut findings = before_trial.findings;
+    for finding in after_trial.findings {
+        if !findings.contains(&finding) {
+            let text = format!("with the changes: {}", finding.text);
+            findings.push(Finding { kind: finding.kind, text });
+        }
+    }
+    let pairs = before_trial.results.into_iter().zip(after_trial.results).zip(promised);
+    let results = pairs.map(|((before, after), promised_ns)| WhatIfRow {
+        cpus: before.cpus,
+        before_ns: before.time_ns,
+        after_ns: after.time_ns,
+        promised_ns,
+        first_before: before.leader,
+        first_after: after.leader,
+    });
+    Ok(WhatIf {
+        results: results.collect(),
+        trust: program.trust,
+        findings,
+        recorded_cpus: program.recorded_cpus,
+    })
+}
+
+/// For each CPU count, what the weights of the extended critical path say.
+fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus]) -> Vec<Option<f64>> {
+    let mut factors = vec![1.0; program.functions.len()];
+    for edit in edits {
+        let Edit::Scale(functions, factor) = edit else { return vec![None; cpus.len()] };
+        for function in functions {
+            if let Some(all) = factors.get_mut(function.0 as usize) {
+                *all *= factor;
+            }
+        }
+    }
+    let by_name: rustc_hash::FxHashMap<&str, f64> =
+        program.functions.iter().map(|function| function.name.as_str()).zip(factors).collect();
+    let report = report(program, cpus, Detail::Functions);
+    let results = report.results.iter().map(|result| {
+        let rows = result.functions.iter();
+        let factor = |name: &str| by_name.get(name).copied().unwrap_or(1.0);
+        Some(rows.map(|row| (1.0 - factor(&row.function)) * row.tet_ns).sum())
+    });
+    results.collect()
+}

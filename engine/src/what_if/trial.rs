@@ -1,0 +1,23 @@
+//! A program's times on several CPU counts, and who comes first there.
+
+use crate::predict::{CpuPrediction, Forecast, Model};
+use crate::program::{Program, ProgramError};
+use crate::report::{Cpus, Finding};
+
+/// What came of running a program.
+pub(super) struct Trial {
+    /// In the order of the CPU counts.
+    pub(super) results: Vec<CpuPrediction>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Runs a program on these CPU counts and no others.
+///
+/// # Errors
+/// The program fails [`Program::check`].
+pub(super) fn trial(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Trial, ProgramError> {
+    let forecast = Forecast::new(program, cpus, model)?;
+    let runs = cpus.iter().map(|cpus| forecast.at(*cpus)).collect();
+    let prediction = forecast.conclude(runs);
+    Ok(Trial { results: prediction.results, findings: prediction.findings })
+}
