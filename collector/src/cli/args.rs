@@ -20,6 +20,8 @@ pub enum Command {
     Top(TopArguments),
     /// Show the critical functions for each CPU count
     Report(ReportArguments),
+    /// Predict how the program runs on other numbers of CPUs, and what limits it there
+    Predict(PredictArguments),
     /// Write a recording in another format
     Export(ExportArguments),
     /// Show what a recording holds
@@ -147,6 +149,53 @@ pub struct ReportArguments {
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
+}
+
+/// What has to be known about `predict`.
+const PREDICT_HELP: &str = "\
+Times such as 3ms, 1.5us or 0; a bare number is seconds. What is not given comes from the recording; a program written by \
+hand has no costs. Several FILEs are recordings of the same command: the prediction is their middle, the band their \
+spread. A deadlock that the program did not have in reality is a finding, and exit code 0.";
+
+#[derive(Debug, Args)]
+#[command(after_help = PREDICT_HELP)]
+pub struct PredictArguments {
+    /// Sessions or program JSONs of the same command; - reads a program from standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// CPU counts to predict for, for example 1-64
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,32,64")]
+    pub cpus: String,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// How threads share CPUs: eevdf (as Linux), or ideal (infinitely small slices at no cost)
+    #[arg(long, value_name = "MODEL", default_value = "eevdf")]
+    pub model: String,
+    /// How long a thread may go on while another wants its CPU [default: as recorded, else Linux's]
+    #[arg(long, value_name = "TIME")]
+    pub slice: Option<String>,
+    /// What putting another thread on a CPU costs [default: as recorded]
+    #[arg(long, value_name = "TIME")]
+    pub switch_cost: Option<String>,
+    /// From waking a thread to its first instruction on an idle CPU [default: as recorded]
+    #[arg(long, value_name = "TIME")]
+    pub wake_latency: Option<String>,
+    /// CPU time that the program may use, as a cgroup's quota, for example 250%
+    #[arg(long, value_name = "PERCENT")]
+    pub quota: Option<String>,
+    /// How many waits a device serves at once, for example disk=4 (may be repeated)
+    #[arg(long, value_name = "NAME=N")]
+    pub devices: Vec<String>,
+    /// The same for devices that are not named: recorded, serial or unlimited
+    #[arg(long, value_name = "HOW", default_value = "recorded")]
+    pub io: String,
+    /// Where the numbers begin that decide what the model leaves open
+    #[arg(long, value_name = "N", default_value = "0")]
+    pub seed: String,
+    /// How many times each CPU count is run, with other decisions each time
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub runs: String,
 }
 
 #[derive(Debug, Args)]

@@ -4,13 +4,14 @@ use super::UserError;
 use super::args::{self, Command};
 use super::plan::{
     CapturePlan, DoctorPlan, ExportFormat, ExportPlan, GatePlan, InfoPlan, InputPlan, OutputPlan, Plan,
-    RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan, ValidatePlan,
+    PredictPlan, RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan, ValidatePlan,
 };
 use super::value;
 use crate::interpose::Wish;
 use crate::present::text::By;
 use crate::target::CpuList;
 use crate::validate::{depends_on_cpus, doubling};
+use engine::predict::{Io, Model, Scheduler};
 use std::path::PathBuf;
 
 /// Checks a command line; every error is a usage error.
@@ -32,6 +33,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             segments: args.segments,
             raw: args.raw,
         }),
+        Command::Predict(args) => Plan::Predict(predict(args)?),
         Command::Export(args) => Plan::Export(ExportPlan {
             format: format(&args.format)?,
             raw: args.raw,
@@ -183,6 +185,50 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
         depth: args.depth.map(|text| value::count("--depth", &text)).transpose()?,
         ring_bytes: args.ring_size.map(|text| value::ring_bytes("--ring-size", &text)).transpose()?,
     })
+}
+
+fn predict(args: args::PredictArguments) -> Result<PredictPlan, UserError> {
+    if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        return Err(UserError::usage("standard input is asked for twice", "give - once"));
+    }
+    let time =
+        |option: &str, text: Option<String>| text.map(|text| value::time_ns(option, &text)).transpose();
+    Ok(PredictPlan {
+        inputs: args.files.into_iter().map(input).collect(),
+        cpus: value::cpu_list(&args.cpus)?,
+        json: args.json,
+        model: Model {
+            scheduler: scheduler(&args.model)?,
+            slice_ns: args.slice.map(|text| value::duration("--slice", &text)).transpose()?.map(value::ns),
+            switch_cost_ns: time("--switch-cost", args.switch_cost)?,
+            wake_latency_ns: time("--wake-latency", args.wake_latency)?,
+            quota: args.quota.map(|text| value::percent("--quota", &text)).transpose()?,
+            devices: args.devices.iter().map(|text| value::device(text)).collect::<Result<_, _>>()?,
+            io: io(&args.io)?,
+            seed: value::number("--seed", &args.seed)?,
+            runs: value::count("--runs", &args.runs)?,
+        },
+    })
+}
+
+fn scheduler(text: &str) -> Result<Scheduler, UserError> {
+    match text {
+        "eevdf" => Ok(Scheduler::Eevdf),
+        "ideal" => Ok(Scheduler::Ideal),
+        other => Err(UserError::usage(format!("no model '{other}'"), "models are eevdf and ideal")),
+    }
+}
+
+fn io(text: &str) -> Result<Io, UserError> {
+    match text {
+        "recorded" => Ok(Io::AsRecorded),
+        "serial" => Ok(Io::Serial),
+        "unlimited" => Ok(Io::Unlimited),
+        other => Err(UserError::usage(
+            format!("--io cannot be '{other}'"),
+            "it can be recorded (the default), serial or unlimited",
+        )),
+    }
 }
 
 fn interpose(text: &str) -> Result<Wish, UserError> {

@@ -2,6 +2,7 @@
 
 use crate::interpose::Wish;
 use crate::target::CpuList;
+use engine::predict::Model;
 use engine::report::Cpus;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ pub enum Plan {
     Top(TopPlan),
     /// `longpole report`
     Report(ReportPlan),
+    /// `longpole predict`
+    Predict(PredictPlan),
     /// `longpole export`
     Export(ExportPlan),
     /// `longpole info`
@@ -174,6 +177,19 @@ pub struct ReportPlan {
     pub segments: bool,
     /// Rows in the table; `None`: the default of [`crate::present::text`].
     pub top: Option<usize>,
+}
+
+/// `longpole predict`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PredictPlan {
+    /// What to read: recordings of one command; not empty.
+    pub inputs: Vec<InputPlan>,
+    /// CPU counts, in the order asked; not empty.
+    pub cpus: Vec<Cpus>,
+    /// The machine to predict for.
+    pub model: Model,
+    /// JSON instead of a table.
+    pub json: bool,
 }
 
 /// `longpole export`.

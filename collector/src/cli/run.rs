@@ -29,6 +29,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
         Plan::Top(plan) => crate::live::top(&plan),
         Plan::Gate(plan) => Ok(Outcome::Code(crate::target::gate::run(plan.fd, &plan.command))),
         Plan::Report(plan) => command::report::run(&plan),
+        Plan::Predict(plan) => command::predict::run(&plan),
         Plan::Export(plan) => command::export::run(&plan),
         Plan::Info(plan) => command::info::run(&plan),
         Plan::Validate(plan) => crate::validate::validate(&plan),

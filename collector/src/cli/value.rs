@@ -30,6 +30,53 @@ pub fn duration(option: &str, text: &str) -> Result<Duration, UserError> {
     }
 }
 
+/// As [`duration`], but 0 is allowed; in nanoseconds.
+pub fn time_ns(option: &str, text: &str) -> Result<u64, UserError> {
+    match text.trim() {
+        "0" | "0s" | "0ms" | "0us" | "0ns" => Ok(0),
+        _ => duration(option, text).map(ns),
+    }
+}
+
+/// Whole nanoseconds.
+pub fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// `250%` or `250`: hundredths, at least 1.
+pub fn percent(option: &str, text: &str) -> Result<u32, UserError> {
+    let digits = text.trim().trim_end_matches('%').trim_end();
+    match digits.parse::<u32>() {
+        Ok(percent) if percent > 0 => Ok(percent),
+        _ => Err(UserError::usage(
+            format!("{option} '{text}' is not a share of a CPU"),
+            format!("give percent of one CPU, such as {option} 250%"),
+        )),
+    }
+}
+
+/// `disk=4`: a device and how many waits it serves at once.
+pub fn device(text: &str) -> Result<(String, u32), UserError> {
+    let parts = text.rsplit_once('=').filter(|(name, _)| !name.trim().is_empty());
+    match parts.map(|(name, count)| (name, count.trim().parse::<u32>())) {
+        Some((name, Ok(count))) if count > 0 => Ok((name.to_owned(), count)),
+        _ => Err(UserError::usage(
+            format!("--devices '{text}' is not a device and a count"),
+            "give the device's name and how many waits it serves at once, such as --devices disk=4",
+        )),
+    }
+}
+
+/// A whole number.
+pub fn number(option: &str, text: &str) -> Result<u64, UserError> {
+    text.trim().parse().map_err(|_| {
+        UserError::usage(
+            format!("{option} '{text}' is not a whole number"),
+            format!("give a number such as {option} 1"),
+        )
+    })
+}
+
 /// A count of at least 1.
 pub fn count<T: FromStr + PartialEq + Default>(option: &str, text: &str) -> Result<T, UserError> {
     match text.trim().parse::<T>() {

@@ -197,7 +197,7 @@ impl<'a, T, J: Serialize, F: Fn(&'a T) -> J> Serialize for Each<'a, T, J, F> {
 }
 
 /// The number, or `"inf"`.
-fn cpus<S: Serializer>(cpus: &Cpus, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn cpus<S: Serializer>(cpus: &Cpus, serializer: S) -> Result<S::Ok, S::Error> {
     match cpus {
         Cpus::Count(count) => serializer.serialize_u32(count.get()),
         Cpus::Infinite => serializer.serialize_str("inf"),
@@ -206,7 +206,7 @@ fn cpus<S: Serializer>(cpus: &Cpus, serializer: S) -> Result<S::Ok, S::Error> {
 
 /// Whole numbers that a double holds exactly go out as integers, the others with all their digits. What is no
 /// number is `null`.
-fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
         serializer.serialize_i64(*value as i64)

@@ -4,4 +4,5 @@ pub mod doctor;
 pub mod export;
 pub mod info;
 mod output;
+pub mod predict;
 pub mod report;
