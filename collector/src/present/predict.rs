@@ -4,7 +4,9 @@ use super::cell::{duration, grouped, width};
 use super::plot::{self, Point};
 use super::style::{Paint, Style};
 use super::table;
-use engine::predict::{Assumptions, CpuPrediction, Known, Prediction, Scheduler, limit_text, sentences};
+use engine::predict::{
+    Assumptions, CpuPrediction, Known, Limit, Prediction, Scheduler, limit_text, sentences,
+};
 use engine::report::Cpus;
 use std::io::{self, Write};
 
@@ -56,17 +58,14 @@ fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Res
         } else {
             "-".to_owned()
         };
-        let mut limit = limit_text(&result.limit);
-        if !result.complete {
-            limit = format!("does not end: {limit}");
-        }
+        let or_none = |text: String| if result.complete { text } else { "-".to_owned() };
         let cells = [
             cpus(result.cpus, style),
             style.text(&duration(result.time_ns)),
             style.text(&band),
-            format!("{:.2}{times}", result.speedup),
-            format!("{:.0} %", result.efficiency * 100.0),
-            limit,
+            or_none(format!("{:.2}{times}", result.speedup)),
+            or_none(format!("{:.0} %", result.efficiency * 100.0)),
+            limit(&result.limit),
         ];
         line(out, style, &cells, Paint::Plain)?;
     }
@@ -75,6 +74,16 @@ fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Res
         writeln!(out, "({} more CPU counts: --json has them all)", grouped(rest as u64))?;
     }
     Ok(())
+}
+
+/// What limits, in a column's width; the sentences on top say more.
+fn limit(limit: &Limit) -> String {
+    match limit {
+        Limit::Lock(name, _) | Limit::Device(name, _) | Limit::Function(name, _) => name.clone(),
+        Limit::Threads(threads) => format!("threads ({threads} at once)"),
+        Limit::Waiting(_) => "waiting".to_owned(),
+        other => limit_text(other),
+    }
 }
 
 /// All, or those that tell most: powers of two, the first and the last, where more CPUs stop helping and where another
@@ -117,7 +126,8 @@ fn cpus(cpus: Cpus, style: &Style) -> String {
 }
 
 fn curve(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Result<()> {
-    let mut results: Vec<&CpuPrediction> = prediction.results.iter().collect();
+    let mut results: Vec<&CpuPrediction> =
+        prediction.results.iter().filter(|result| result.complete).collect();
     results.sort_by_key(|result| result.cpus);
     let points: Vec<Point> = results
         .iter()

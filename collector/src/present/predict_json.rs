@@ -151,6 +151,7 @@ impl<'a> LimitJson<'a> {
             Limit::Function(name, share) => ("function", Some(name.as_str()), Some(*share)),
             Limit::Threads(_) => ("threads", None, None),
             Limit::Waiting(share) => ("waiting", None, Some(*share)),
+            Limit::Deadlock => ("deadlock", None, None),
             Limit::Nothing => ("nothing", None, None),
         };
         LimitJson { kind, name, share, text: limit_text(limit) }

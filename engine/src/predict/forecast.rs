@@ -148,9 +148,9 @@ impl<'a> Forecast<'a> {
         let result = |run: &Run| self.result(run, one, best);
         let results: Vec<CpuPrediction> =
             self.asked.iter().filter_map(|cpus| find(*cpus).map(result)).collect();
-        let unlimited = find(Cpus::Infinite).map(result);
+        let unlimited = find(Cpus::Infinite).map(result).filter(|unlimited| unlimited.complete);
         let saturation = unlimited.and_then(|unlimited| {
-            let enough = results.iter().filter(|result| result.time_ns <= best * AS_GOOD);
+            let enough = results.iter().filter(|result| result.complete && result.time_ns <= best * AS_GOOD);
             let first = enough.min_by_key(|result| result.cpus)?;
             Some(Saturation { cpus: first.cpus, most_speedup: unlimited.speedup, limit: unlimited.limit })
         });
@@ -188,7 +188,12 @@ impl<'a> Forecast<'a> {
         let (time_ns, low_ns, high_ns) = self.time(run);
         let outcome = &run.middle;
         let ns = |ticks: u64| Ticks(ticks).as_ns_f64();
-        let speedup = if time_ns > 0.0 { one_ns / time_ns } else { 1.0 };
+        let complete = self.is_complete(run);
+        let speedup = match time_ns {
+            _ if !complete => 0.0,
+            time_ns if time_ns > 0.0 => one_ns / time_ns,
+            _ => 1.0,
+        };
         let count = match run.cpus {
             Cpus::Count(count) => f64::from(count.get()),
             Cpus::Infinite => self.shape.most_computing.max(1) as f64,
@@ -224,9 +229,12 @@ impl<'a> Forecast<'a> {
             locks: self.locks(outcome),
             devices: self.devices(outcome),
             threads,
-            complete: self.is_complete(run),
+            complete,
         };
-        result.limit = limit(&result, best_ns, outcome.counts.throttled > 0, &self.shape);
+        result.limit = match complete {
+            true => limit(&result, best_ns, outcome.counts.throttled > 0, &self.shape),
+            false => Limit::Deadlock,
+        };
         result
     }
 
@@ -281,9 +289,9 @@ impl<'a> Forecast<'a> {
                 if finding.kind == "deadlock" && !deadlocks {
                     let text = format!("{} (this did not happen in the recording)", finding.text);
                     let kind = "deadlock_in_simulation".to_owned();
-                    let cpus = run.cpus;
                     if !findings.iter().any(|finding| finding.kind == kind) {
-                        findings.push(Finding { kind, text: format!("on {cpus} CPUs {text}") });
+                        let on = super::words::cpus_text(run.cpus);
+                        findings.push(Finding { kind, text: format!("on {on} {text}") });
                     }
                 } else if !findings.iter().any(known) {
                     findings.push(finding.clone());

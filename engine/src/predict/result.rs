@@ -33,13 +33,13 @@ pub struct Prediction {
 pub struct CpuPrediction {
     /// The CPU count.
     pub cpus: Cpus,
-    /// Predicted time from start to end, ns: the middle of all runs.
+    /// Predicted time from start to end, or to a deadlock, ns: the middle of all runs.
     pub time_ns: f64,
     /// The shortest of all runs, ns.
     pub low_ns: f64,
     /// The longest of all runs, ns.
     pub high_ns: f64,
-    /// Predicted time on one CPU ÷ `time_ns`.
+    /// Predicted time on one CPU ÷ `time_ns`; 0 if it does not come to its end.
     pub speedup: f64,
     /// `speedup` ÷ CPUs; on unlimited ones ÷ the most threads that compute at once.
     pub efficiency: f64,
@@ -93,6 +93,8 @@ pub enum Limit {
     Threads(usize),
     /// Waiting, which no CPU makes shorter, takes this share of the critical path.
     Waiting(f64),
+    /// A deadlock: it does not come to its end.
+    Deadlock,
     /// Nothing takes any time.
     Nothing,
 }

@@ -16,6 +16,7 @@ pub fn limit_text(limit: &Limit) -> String {
         Limit::Threads(threads) if *threads == 1 => "only one thread computes at a time".to_owned(),
         Limit::Threads(threads) => format!("only {threads} threads compute at once"),
         Limit::Waiting(share) => format!("waiting, {} of the critical path", percent(*share)),
+        Limit::Deadlock => "deadlock".to_owned(),
         Limit::Nothing => "nothing takes any time".to_owned(),
     }
 }
@@ -33,8 +34,9 @@ pub fn sentences(prediction: &Prediction) -> Vec<String> {
                 "No thread computes anything here: there is nothing that CPUs could make faster.".to_owned()
             }
             _ => format!(
-                "More than {} hardly help: the speed-up stays below {most:.2} on any number ({limit}).",
+                "More than {} hardly {}: the speed-up stays below {most:.2} on any number ({limit}).",
                 cpus_text(saturation.cpus),
+                if saturation.cpus == Cpus::ONE { "helps" } else { "help" },
             ),
         });
         if let Limit::Threads(threads) = saturation.limit {
@@ -69,7 +71,7 @@ pub fn sentences(prediction: &Prediction) -> Vec<String> {
 }
 
 /// `1 CPU`, `4 CPUs`, `unlimited CPUs`.
-fn cpus_text(cpus: Cpus) -> String {
+pub(super) fn cpus_text(cpus: Cpus) -> String {
     match cpus {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
         Cpus::Count(count) => format!("{count} CPUs"),

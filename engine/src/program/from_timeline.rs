@@ -19,6 +19,7 @@
 //! one release and one await: a wake-up ends at most one wait, and a thread is created at most once. Nothing in
 //! this needs the recording to be complete, so it holds for lossy ones too.
 
+use super::machine_of;
 use super::names;
 use super::relive::{self, Begin, Culprits, Plan};
 use super::{FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
@@ -32,6 +33,11 @@ use std::ops::Range;
 /// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
 /// part of that one, whether the kernel recorded them or not.
 pub fn from_timeline(timeline: &Timeline) -> Program {
+    Program { machine: Some(machine_of::machine(timeline)), ..decided(timeline) }
+}
+
+/// The program without what is known about its machine.
+fn decided(timeline: &Timeline) -> Program {
     let mut culprits = Culprits::default();
     let mut deadlock = None;
     for _ in 0..MOST_ATTEMPTS {

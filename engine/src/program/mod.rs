@@ -8,6 +8,7 @@ mod from_timeline;
 mod identity;
 pub mod json;
 mod machine;
+mod machine_of;
 mod names;
 mod operation;
 mod relive;

@@ -18,7 +18,13 @@ use probe_abi::Record;
 use proptest::prelude::*;
 
 fn bare(program: &Program) -> Program {
-    Program { edges: Vec::new(), trust: Default::default(), findings: Vec::new(), ..program.clone() }
+    Program {
+        edges: Vec::new(),
+        trust: Default::default(),
+        findings: Vec::new(),
+        machine: None,
+        ..program.clone()
+    }
 }
 
 /// The answer's threads as (state, from, until), empty and equal neighbours joined.

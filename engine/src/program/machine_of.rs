@@ -1,0 +1,136 @@
+//! From a timeline to what it tells about the machine.
+
+use std::collections::BTreeMap;
+
+use super::machine::{DeviceFact, MachineFacts};
+use super::names;
+use crate::event::CallKind;
+use crate::timeline::{External, State, Timeline, Wait, Wake};
+use rustc_hash::FxHashMap;
+
+/// Fewer cases than this tell nothing.
+const FEWEST: usize = 10;
+/// As many cases as this tell enough.
+const MOST: usize = 1 << 20;
+
+/// Stretches of time in which a CPU ran recorded threads, by CPU, ascending.
+type Occupied = FxHashMap<u16, Vec<(u64, u64)>>;
+
+/// What the recording tells about its machine.
+pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
+    let occupied = occupied(timeline);
+    let mut cases = Cases::default();
+    for thread in &timeline.threads {
+        // The state before, since when, and the one before that.
+        let mut before: Option<(u64, State)> = None;
+        let mut earlier: Option<State> = None;
+        for (start, _, state) in thread.spans() {
+            if let (Some((woken, State::Runnable)), State::Running { cpu: Some(cpu) }) = (before, state)
+                && let Some(State::Blocked(wait)) = earlier
+                && let Some(wait) = thread.waits.get(wait as usize)
+                && !wait.cut_at_start
+                && is_idle(&occupied, cpu, woken, start.0)
+            {
+                let latency = start.0.saturating_sub(woken);
+                match wait.wake {
+                    Wake::By(_) => cases.by_threads.push(latency),
+                    Wake::External(_) => cases.by_others.push(latency),
+                    Wake::CutAtEnd | Wake::CutByUnknown => {}
+                }
+            }
+            // Taken off its CPU for another thread of the recording, which had been waiting for it.
+            if let (Some((began, State::Running { cpu: Some(cpu) })), State::Runnable) = (before, state)
+                && !is_idle(&occupied, cpu, start.0, start.0.saturating_add(1))
+            {
+                cases.slices.push(start.0.saturating_sub(began));
+            }
+            earlier = before.map(|(_, state)| state);
+            before = Some((start.0, state));
+        }
+        if cases.by_threads.len().max(cases.by_others.len()).max(cases.slices.len()) > MOST {
+            break;
+        }
+    }
+    MachineFacts {
+        wake_latency_ns: median(cases.by_threads).or_else(|| median(cases.by_others)),
+        // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.
+        switch_cost_ns: (!occupied.is_empty()).then_some(0),
+        slice_ns: median(cases.slices),
+        cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
+        devices: devices(timeline),
+    }
+}
+
+#[derive(Default)]
+struct Cases {
+    /// Latencies of wake-ups by threads of the recording.
+    by_threads: Vec<u64>,
+    /// Latencies of wake-ups by anything else.
+    by_others: Vec<u64>,
+    slices: Vec<u64>,
+}
+
+fn occupied(timeline: &Timeline) -> Occupied {
+    let mut occupied = Occupied::default();
+    for (start, end, state) in timeline.threads.iter().flat_map(|thread| thread.spans()) {
+        if let State::Running { cpu: Some(cpu) } = state
+            && end > start
+        {
+            occupied.entry(cpu).or_default().push((start.0, end.0));
+        }
+    }
+    occupied.values_mut().for_each(|stretches| stretches.sort_unstable());
+    occupied
+}
+
+/// Whether the CPU ran no recorded thread from `from` up to `to`.
+fn is_idle(occupied: &Occupied, cpu: u16, from: u64, to: u64) -> bool {
+    let Some(stretches) = occupied.get(&cpu) else { return true };
+    // A CPU runs one thread at a time, so ends ascend as starts do.
+    let next = stretches.partition_point(|(_, end)| *end <= from);
+    stretches.get(next).is_none_or(|(start, _)| *start >= to)
+}
+
+fn median(mut values: Vec<u64>) -> Option<u64> {
+    if values.len() < FEWEST {
+        return None;
+    }
+    let middle = values.len() / 2;
+    Some(*values.select_nth_unstable(middle).1)
+}
+
+/// Whether the wait is for something that serves a limited number at once. How many answers the other end of a network
+/// or another process can work on is not in the recording.
+fn is_device(wait: &Wait) -> bool {
+    match wait.wake {
+        Wake::External(External::Block | External::Device) => !wait.is_idle(),
+        Wake::External(External::Task | External::Idle) => wait.kind() == CallKind::Sync,
+        _ => false,
+    }
+}
+
+/// The most threads that waited for each device at once.
+fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
+    let mut changes: BTreeMap<&'static str, Vec<(u64, i32)>> = BTreeMap::new();
+    for thread in &timeline.threads {
+        for (start, end, state) in thread.spans() {
+            if let State::Blocked(wait) = state
+                && end > start
+                && let Some(wait) = thread.waits.get(wait as usize).filter(|wait| is_device(wait))
+            {
+                // Who stops waiting at an instant makes room for who begins to.
+                changes.entry(names::device(wait)).or_default().extend([(start.0, 1), (end.0, -1)]);
+            }
+        }
+    }
+    let facts = changes.into_iter().map(|(name, mut changes)| {
+        changes.sort_unstable();
+        let mut now = 0_i32;
+        let most = changes.into_iter().map(|(_, change)| {
+            now = now.saturating_add(change);
+            now
+        });
+        DeviceFact { name: name.to_owned(), most_at_once: most.max().unwrap_or(0).unsigned_abs().max(1) }
+    });
+    facts.collect()
+}

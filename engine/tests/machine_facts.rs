@@ -1,0 +1,97 @@
+//! What a recording tells about the machine that it was made on.
+
+use engine::program::{DeviceFact, MachineFacts, from_timeline};
+use engine::time::Timestamp;
+use engine::timeline::{External, Interval, State, Thread, Timeline, Wait, WaitReason, Wake};
+use probe_abi::Call;
+
+fn on(cpu: u16) -> State {
+    State::Running { cpu: Some(cpu) }
+}
+
+/// A thread that lives through these states, each from its time on, until `end`. All its waits end in this way.
+fn thread(tid: u32, wake: Wake, states: &[(u64, State)], end: u64) -> Thread {
+    let wait =
+        Wait { reason: WaitReason::Kernel { task_state: 2, call: Call::NONE }, wake, cut_at_start: false };
+    let mut waits = 0;
+    let intervals = states.iter().map(|&(start, state)| {
+        let state = match state {
+            State::Blocked(_) => {
+                waits += 1;
+                State::Blocked(waits - 1)
+            }
+            other => other,
+        };
+        Interval { start: Timestamp(start), state, first_step: 0 }
+    });
+    let intervals = intervals.collect();
+    Thread {
+        pid: 1,
+        tid,
+        comm: "work".to_owned(),
+        start: Timestamp(states[0].0),
+        end: Timestamp(end),
+        intervals,
+        waits: vec![wait; waits as usize],
+        ..Thread::default()
+    }
+}
+
+fn facts(threads: Vec<Thread>) -> MachineFacts {
+    let end = threads.iter().map(|thread| thread.end).max().expect("threads");
+    from_timeline(&Timeline { end, threads, ..Timeline::default() }).machine.expect("facts")
+}
+
+const DISK: Wake = Wake::External(External::Block);
+
+/// Twelve rounds: computes, waits, is woken at 50, gets its CPU `latency` later, the round's number added.
+fn sleeper(tid: u32, cpu: u16, latency: u64) -> Thread {
+    let round = |n: u64| {
+        let at = n * 1000;
+        [(at, State::Blocked(0)), (at + 500, State::Runnable), (at + 500 + latency + n, on(cpu))]
+    };
+    let states: Vec<(u64, State)> = std::iter::once((0, on(cpu))).chain((1..13).flat_map(round)).collect();
+    thread(tid, DISK, &states, 14_000)
+}
+
+#[test]
+fn latency_is_that_of_idle_cpus() {
+    let alone = facts(vec![sleeper(1, 0, 30)]);
+    assert_eq!(alone.wake_latency_ns, Some(37));
+    assert_eq!((alone.cpus_used, alone.switch_cost_ns, alone.slice_ns), (Some(1), Some(0), None));
+    // While another thread has the CPU, what is waited for is that thread.
+    let states = (1..13_u64).flat_map(|n| [(n * 1000, on(0)), (n * 1000 + 530 + n, State::Blocked(0))]);
+    let other = thread(2, DISK, &states.collect::<Vec<_>>(), 14_000);
+    assert_eq!(facts(vec![sleeper(1, 0, 30), other]).wake_latency_ns, None);
+}
+
+#[test]
+fn slices_end_when_another_thread_takes_over() {
+    // Two threads take turns of 3 ms.
+    let turns = |tid: u32, first: bool| {
+        let states: Vec<(u64, State)> = (0..12_u64)
+            .map(|turn| {
+                let runs = (turn % 2 == 0) == first;
+                (turn * 3_000_000, if runs { on(0) } else { State::Runnable })
+            })
+            .collect();
+        thread(tid, DISK, &states, 36_000_000)
+    };
+    assert_eq!(facts(vec![turns(1, true), turns(2, false)]).slice_ns, Some(3_000_000));
+    // Alone it lost its CPU to something else.
+    assert_eq!(facts(vec![turns(1, true)]).slice_ns, None);
+}
+
+#[test]
+fn devices_served_as_many_at_once_as_waited_at_once() {
+    let two = facts(vec![sleeper(1, 0, 30), sleeper(2, 1, 30)]);
+    assert_eq!(two.devices, [DeviceFact { name: "disk".to_owned(), most_at_once: 2 }]);
+    // One after the other.
+    let mut late = sleeper(2, 1, 30);
+    late.intervals.iter_mut().for_each(|interval| interval.start.0 += 500);
+    late.end.0 += 500;
+    assert_eq!(facts(vec![sleeper(1, 0, 30), late]).devices[0].most_at_once, 1);
+    // Who waits for the network waits for another machine.
+    let remote = thread(1, Wake::External(External::Network), &[(0, State::Blocked(0)), (5, on(0))], 9);
+    assert_eq!(facts(vec![remote]).devices, []);
+}
