@@ -1,10 +1,11 @@
 //! What must hold for every program on every machine with a number of processors.
 
 use engine::critical_path::CriticalPath;
-use engine::program::{Operation, Program, json};
+use engine::program::{ObjectId, Operation, Program, ThreadId, json};
 use engine::report::Cpus;
-use engine::schedule::{Outcome, Rules, Setup, Sharing, Simulation, run};
-use engine::synth::{Lengths, random_program};
+use engine::schedule::{Outcome, Pieces, Rules, Setup, Sharing, Simulation, run, run_stream};
+use engine::synth::{Lengths, Numbers, large_program, random_program};
+use engine::time::Ticks;
 
 fn on(program: &Program, processors: Sharing) -> Outcome {
     run(program, &Setup { processors, servers: Vec::new() }).expect("a program")
@@ -97,4 +98,196 @@ fn ideal_sharing_takes_as_long_as_the_extended_critical_path_where_the_order_sta
             assert_eq!(i128::from(on(&program, ideal(cpus)).length.0), expected, "{name} on {cpus}");
         }
     }
+}
+
+/// Whether the order in which threads get on decides nothing: who waits waits for one thing that one thread does.
+fn order_decides_nothing(program: &Program) -> bool {
+    let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
+    steps.all(|step| {
+        matches!(
+            step,
+            Operation::Exec(_)
+                | Operation::ExecIn(..)
+                | Operation::Call(_)
+                | Operation::Return
+                | Operation::Io(..)
+                | Operation::Sleep(_)
+                | Operation::Barrier(..)
+                | Operation::Create(_)
+                | Operation::Join(_)
+                | Operation::Release(_)
+                | Operation::Await(_)
+        )
+    })
+}
+
+#[test]
+fn nothing_is_faster_than_the_critical_path_and_ideal_sharing_is_as_the_papers_have_it() {
+    let checked = std::cell::Cell::new(0);
+    each(|seed, program| {
+        if !order_decides_nothing(program) {
+            return;
+        }
+        let unlimited = Simulation::new(program).expect("a program").finish();
+        for cpus in 1..=4 {
+            for machine in [ideal(cpus), free(cpus as u32)] {
+                let outcome = on(program, machine);
+                assert!(outcome.length >= unlimited.length, "seed {seed} {machine:?}");
+                assert_eq!(outcome.done, unlimited.done, "seed {seed} {machine:?}");
+            }
+        }
+        // Without waits there is one phase of sharing, and the paper's stretching of the unlimited schedule is exact.
+        let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
+        if steps.all(|step| {
+            matches!(
+                step,
+                Operation::Exec(_) | Operation::ExecIn(..) | Operation::Call(_) | Operation::Return
+            )
+        }) {
+            let path = CriticalPath::of(program).expect("a program");
+            for cpus in 1..=4 {
+                let time = path.time(Cpus::count(cpus as u32).expect("a count"));
+                let expected = time.value / i128::from(time.scale);
+                assert_eq!(i128::from(on(program, ideal(cpus)).length.0), expected, "seed {seed} on {cpus}");
+            }
+        }
+        checked.set(checked.get() + 1);
+    });
+    assert!(checked.get() > 100, "{} programs are too few to mean anything", checked.get());
+}
+
+/// A machine with everything that a machine can have.
+fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
+    let mut up_to = |most: u64| Ticks::from_ns(numbers.below(most + 1));
+    let (slice, switch_cost, wake_latency) = (up_to(most_ns), up_to(most_ns / 4), up_to(most_ns / 2));
+    let rules = Rules {
+        cpus: 1 + numbers.below(4) as u32,
+        slice,
+        switch_cost,
+        wake_latency,
+        quota: numbers.chance(1, 3).then(|| 1 + numbers.below(250) as u32),
+        seed: numbers.below(3),
+    };
+    let processors = match numbers.chance(1, 5) {
+        true => Sharing::Ideal { hundredths: 1 + numbers.below(400) },
+        false => Sharing::Scheduled(rules),
+    };
+    Setup { processors, servers: (0..11).map(|_| numbers.below(3) as u32).collect() }
+}
+
+fn any_threads(numbers: &mut Numbers, program: &mut Program) {
+    for thread in &mut program.threads {
+        if numbers.chance(1, 3) {
+            thread.nice = numbers.below(40) as i8 - 20;
+        }
+        if numbers.chance(1, 3) {
+            thread.cpus = (0..1 + numbers.below(2)).map(|_| numbers.below(5) as u32).collect();
+        }
+    }
+    if numbers.chance(1, 2) {
+        // The read-write lock of random programs.
+        program.writers_first = vec![ObjectId(5)];
+    }
+}
+
+#[test]
+fn any_program_on_any_machine_comes_to_an_end_and_adds_up() {
+    for seed in 0..6000 {
+        let mut numbers = Numbers::new(seed);
+        let lengths = if numbers.chance(1, 2) { Lengths::Tied } else { Lengths::Spread };
+        let mut program = random_program(seed, lengths);
+        any_threads(&mut numbers, &mut program);
+        let setup = any_machine(&mut numbers, if lengths == Lengths::Tied { 8 } else { 1_000_000_000 });
+        let outcome = run(&program, &setup).expect("a program");
+        assert_eq!(outcome, run(&program, &setup).expect("a program"), "seed {seed}: once more is the same");
+        let complete =
+            outcome.done.iter().zip(&program.threads).all(|(done, thread)| *done == thread.operations.len());
+        let deadlock = outcome.findings.iter().any(|finding| finding.kind == "deadlock");
+        assert_eq!(complete, !deadlock, "seed {seed}: {:?}", outcome.findings);
+        assert_eq!(outcome.busy.iter().sum::<u64>(), outcome.length.0, "seed {seed}");
+        for used in &outcome.threads {
+            let life = used.busy + used.spinning + used.ready + used.blocked;
+            assert!(life <= outcome.length.0, "seed {seed}");
+        }
+        for object in &outcome.objects {
+            assert!(object.held <= outcome.length.0, "seed {seed}");
+        }
+        if let Sharing::Scheduled(rules) = setup.processors {
+            assert!(outcome.busy.len() <= rules.cpus as usize + 1, "seed {seed}");
+        }
+    }
+}
+
+fn streamed(program: &Program, piece: usize, setup: &Setup) -> Outcome {
+    let created = (0..program.threads.len()).map(|thread| {
+        let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
+        steps.any(|step| *step == Operation::Create(ThreadId(thread as u32)))
+    });
+    let mut names = program.clone();
+    names.threads.iter_mut().for_each(|thread| thread.operations.clear());
+    let mut given = vec![0; program.threads.len()];
+    let source = Pieces::new(created.collect::<Vec<_>>(), |thread: ThreadId, to: &mut Vec<Operation>| {
+        let (all, from) = (&program.threads[thread.0 as usize].operations, &mut given[thread.0 as usize]);
+        let more = &all[*from..all.len().min(*from + piece)];
+        to.extend(more);
+        *from += more.len();
+    });
+    run_stream(&names, source, setup)
+}
+
+#[test]
+fn a_stream_gives_the_same_as_the_whole_to_the_bit() {
+    for seed in 0..1500 {
+        let mut numbers = Numbers::new(seed);
+        let mut program = random_program(seed, Lengths::Tied);
+        any_threads(&mut numbers, &mut program);
+        let setup = any_machine(&mut numbers, 8);
+        let whole = run(&program, &setup).expect("a program");
+        for piece in [1, 3] {
+            assert_eq!(streamed(&program, piece, &setup), whole, "seed {seed}");
+        }
+    }
+    let program = large_program(100_000, 9, 1);
+    let rules = Rules { wake_latency: Ticks::from_ns(50), switch_cost: Ticks::from_ns(20), ..Rules::free(4) };
+    let setup = Setup { processors: Sharing::Scheduled(rules), servers: Vec::new() };
+    assert_eq!(streamed(&program, 64, &setup), run(&program, &setup).expect("a program"));
+}
+
+#[test]
+fn an_operation_of_a_stream_that_refers_to_nothing_ends_its_thread() {
+    let names = random_program(1, Lengths::Tied);
+    let mut names = Program { threads: names.threads.into_iter().take(1).collect(), ..names };
+    names.threads[0].operations.clear();
+    let operations = [Operation::Exec(Ticks(5)), Operation::Lock(ObjectId(99)), Operation::Exec(Ticks(7))];
+    let mut given = Some(operations);
+    let source =
+        Pieces::new([false], |_, to: &mut Vec<Operation>| to.extend(given.take().into_iter().flatten()));
+    let outcome = run_stream(&names, source, &Setup { processors: free(1), servers: Vec::new() });
+    assert_eq!((outcome.length, outcome.done), (Ticks(5), vec![1]));
+    assert_eq!(outcome.findings[0].kind, "invalid_operation");
+    assert!(outcome.findings[0].text.starts_with("operation 1 of T1"), "{:?}", outcome.findings);
+}
+
+#[test]
+fn a_stream_of_many_edges_that_nobody_has_counted_comes_to_its_end() {
+    // Two threads that hand wake-ups to each other, each edge used once.
+    let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[]},{"name":"B","ops":[]}]}"#;
+    let names = json::read(text).expect("a program");
+    let rounds = 100_000_u32;
+    let mut round = [0_u32; 2];
+    let source = Pieces::new([false, false], |thread: ThreadId, to: &mut Vec<Operation>| {
+        let own = thread.0;
+        let round = &mut round[own as usize];
+        if *round == rounds {
+            return;
+        }
+        let edge = |of: u32| engine::program::EdgeId(*round * 2 + of);
+        let (give, take) = (Operation::Release(edge(own)), Operation::Await(edge(1 - own)));
+        let compute = Operation::Exec(Ticks::from_ns(10));
+        to.extend(if own == 0 { [compute, give, take] } else { [take, compute, give] });
+        *round += 1;
+    });
+    let outcome = run_stream(&names, source, &Setup { processors: free(2), servers: Vec::new() });
+    assert_eq!(outcome.findings, []);
+    assert_eq!(outcome.length, Ticks::from_ns(20 * u64::from(rounds)));
 }

@@ -3,6 +3,7 @@
 mod attach;
 mod handover;
 mod interpose;
+mod simulate;
 mod weights;
 
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub struct Options {
 enum Which {
     /// Weights of a generated program of 10 million operations
     Weights,
+    /// A generated program of 10 million operations on simulated processors
+    Simulate,
     /// Attaching to and detaching from 5,000 functions
     Attach,
     /// Two threads handing a lock to and fro
@@ -47,6 +50,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut page = Page::read(&workspace, &page::BENCHMARKS)?;
     if wanted(Which::Weights) {
         page.put("weights", &weights::measure(&workspace)?)?;
+    }
+    if wanted(Which::Simulate) {
+        page.put("simulate", &simulate::measure(&workspace)?)?;
     }
     if [Which::Attach, Which::Handover, Which::Interpose].into_iter().any(wanted) {
         let longpole = recorder(&workspace)?;
