@@ -139,6 +139,29 @@ fn whole_reports_stay_as_they_are() {
     }
 }
 
+/// Text and JSON of every scenario's prediction, as a whole.
+#[test]
+fn whole_predictions_stay_as_they_are() {
+    for scenario in ["figure-1", "figure-4", "quicksort"] {
+        let call = |extra: &[&str]| {
+            let mut call = Longpole::with(["predict", "--cpus", "1-8,16,inf"]).and(program(scenario));
+            call.command().args(extra).env("LC_ALL", "C.UTF-8").env("COLUMNS", "80");
+            call.ok().stdout
+        };
+        check_golden(&format!("{scenario}/predict.txt"), &call(&[]));
+        check_golden(&format!("{scenario}/predict.json"), &call(&["--json"]));
+        check_golden(&format!("{scenario}/predict-ideal.txt"), &call(&["--model", "ideal"]));
+    }
+}
+
+/// 2001, section 4.1: the crossover between five and six processors is said.
+#[test]
+fn the_paper_s_crossover_is_a_sentence() {
+    let ended = Longpole::with(["predict", "--cpus", "1-8"]).and(program("quicksort")).ok();
+    let said = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("From 6 CPUs on, ParallelQuickSort outweighs RecursiveQuickSort."), "{said}");
+}
+
 /// The same bytes out, however often.
 #[test]
 fn a_report_is_deterministic() {

@@ -1,0 +1,144 @@
+//! `longpole predict`: what it says, on programs that need no recording.
+
+use crate::{FIGURE_4, longpole, longpole_with};
+
+/// Two threads that compute a microsecond each under one lock, and one that computes for itself.
+const LOCKED: &str = r#"{"format":"longpole-program","version":1,"threads":[
+    {"name":"A","ops":[["lock","m"],["exec","under",90000],["unlock","m"]]},
+    {"name":"B","ops":[["lock","m"],["exec","under",90000],["unlock","m"]]},
+    {"name":"C","ops":[["lock","m"],["exec","under",90000],["unlock","m"],["exec","alone",10000]]}]}"#;
+
+fn predicted(arguments: &[&str], program: &str) -> serde_json::Value {
+    let run = longpole_with(&[&["predict", "-", "--json"], arguments].concat(), program.as_bytes());
+    serde_json::from_str(run.works()).expect("JSON")
+}
+
+#[test]
+fn json_has_the_schema_and_one_result_for_each_cpu_count_asked_for() {
+    let json = predicted(&["--cpus", "1-3,8"], LOCKED);
+    assert_eq!(json["schema"], "longpole-predict/1");
+    let results = json["results"].as_array().expect("a list");
+    let cpus: Vec<u64> = results.iter().map(|result| result["cpus"].as_u64().expect("a count")).collect();
+    assert_eq!(cpus, [1, 2, 3, 8]);
+    assert_eq!(results[0]["time_ns"], 280_000);
+    assert_eq!(results[3]["time_ns"], 280_000);
+    assert_eq!(results[3]["speedup"], 1);
+    for result in results {
+        let number = |name: &str| result[name].as_f64().expect("a number");
+        assert!(number("low_ns") <= number("time_ns") && number("time_ns") <= number("high_ns"), "{result}");
+    }
+    assert_eq!(json["saturation"]["limit"]["kind"], "lock");
+    assert_eq!(json["saturation"]["limit"]["name"], "m");
+    assert_eq!(json["inflation"], "not modelled");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let call = |seed: &str| predicted(&["--cpus", "1-4", "--seed", seed], FIGURE_4).to_string();
+    assert_eq!(call("7"), call("7"));
+}
+
+#[test]
+fn text_says_what_limits_and_fits_into_80_columns() {
+    for (locale, dot) in [("C.UTF-8", '●'), ("C", '*')] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_longpole"));
+        command.args(["predict", "-", "--cpus", "1-40"]);
+        command.env("LC_ALL", locale).env_remove("COLUMNS").env_remove("CLICOLOR_FORCE");
+        let text = {
+            use std::io::Write;
+            use std::process::Stdio;
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("longpole starts");
+            child.stdin.take().expect("a pipe").write_all(LOCKED.as_bytes()).expect("written");
+            String::from_utf8(child.wait_with_output().expect("longpole ends").stdout).expect("UTF-8")
+        };
+        assert!(text.starts_with("More than 1 CPU hardly helps: the speed-up stays below 1.00"), "{text}");
+        assert!(text.contains("(m, held 9"), "{text}");
+        assert!(text.contains("is not modelled"), "{text}");
+        assert!(text.contains(dot), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.is_ascii() == (locale == "C"), "{text}");
+    }
+}
+
+#[test]
+fn options_change_the_machine() {
+    let time = |arguments: &[&str], program: &str| {
+        predicted(&[&["--cpus", "1"], arguments].concat(), program)["results"][0]["time_ns"].clone()
+    };
+    assert_eq!(time(&[], LOCKED), 280_000);
+    assert_eq!(time(&["--wake-latency", "1us", "--runs", "1"], LOCKED), 281_000);
+    assert_eq!(time(&["--switch-cost", "1us"], LOCKED), 282_000);
+    assert_eq!(time(&["--model", "ideal", "--quota", "50%"], LOCKED), 560_000);
+    let devices = r#"{"format":"longpole-program","version":1,"threads":[
+        {"name":"A","ops":[["io",1000,"disk"]]},{"name":"B","ops":[["io",1000,"disk"]]}]}"#;
+    assert_eq!(time(&[], devices), 1_000);
+    assert_eq!(time(&["--io", "serial"], devices), 2_000);
+    assert_eq!(time(&["--devices", "disk=1"], devices), 2_000);
+    assert_eq!(time(&["--io", "serial", "--devices", "disk=2"], devices), 1_000);
+}
+
+#[test]
+fn several_recordings_are_one_prediction_with_their_spread() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files: Vec<String> = [900, 1000, 1300]
+        .iter()
+        .map(|length| {
+            let path = folder.path().join(format!("{length}.json"));
+            let text = format!(
+                r#"{{"format":"longpole-program","version":1,"threads":[{{"name":"A","ops":[["exec",{length}]]}}]}}"#
+            );
+            std::fs::write(&path, text).expect("written");
+            path.display().to_string()
+        })
+        .collect();
+    let arguments = ["predict", "--json", "--cpus", "1", &files[2], &files[0], &files[1]];
+    let json: serde_json::Value = serde_json::from_str(longpole(&arguments).works()).expect("JSON");
+    let result = &json["results"][0];
+    assert_eq!(
+        (&result["time_ns"], &result["low_ns"], &result["high_ns"]),
+        (&1000.into(), &900.into(), &1300.into())
+    );
+    assert_eq!(json["recordings"], 3);
+}
+
+/// Figure 4 as the paper has it needs three processors at once: on one, the first thread takes the signal that another
+/// one waits for.
+#[test]
+fn a_deadlock_in_simulation_only_is_a_finding_with_who_waits() {
+    let json = predicted(&["--cpus", "1,3"], FIGURE_4);
+    assert_eq!(json["results"][0]["complete"], false);
+    assert_eq!(json["results"][0]["speedup"], 0);
+    assert_eq!(json["results"][0]["limit"]["kind"], "deadlock");
+    assert_eq!(json["results"][1]["complete"], true);
+    let finding = &json["findings"][0];
+    assert_eq!(finding["kind"], "deadlock_in_simulation");
+    let text = finding["text"].as_str().expect("text");
+    assert!(text.starts_with("on 1 CPU ") && text.contains("T2 waits for a signal \"X\""), "{text}");
+    assert!(text.ends_with("(this did not happen in the recording)"), "{text}");
+}
+
+#[test]
+fn values_that_are_none() {
+    for (arguments, message, hint) in [
+        (&["--cpus", "0"][..], "CPU count of 0", "1,2,4-8,inf"),
+        (&["--model", "cfs"], "no model 'cfs'", "eevdf and ideal"),
+        (&["--slice", "0"], "--slice needs a time", "--slice 10s"),
+        (&["--switch-cost", "soon"], "'soon' is not a time", "--switch-cost"),
+        (&["--quota", "0%"], "not a share of a CPU", "250%"),
+        (&["--quota", "much"], "not a share of a CPU", "250%"),
+        (&["--devices", "disk"], "not a device and a count", "disk=4"),
+        (&["--devices", "disk=0"], "not a device and a count", "disk=4"),
+        (&["--io", "parallel"], "--io cannot be 'parallel'", "serial"),
+        (&["--seed", "-1"], "'-1' is not a whole number", "--seed 1"),
+        (&["--runs", "0"], "--runs '0' is not a count", "at least 1"),
+    ] {
+        let joined: Vec<String> = vec![format!("{}={}", arguments[0], arguments[1])];
+        let all: Vec<&str> = ["predict", "x"].into_iter().chain(joined.iter().map(String::as_str)).collect();
+        longpole(&all).fails(2, message, hint);
+    }
+    longpole(&["predict"]).fails(2, "FILE", "longpole predict");
+    longpole(&["predict", "-", "-"]).fails(2, "twice", "once");
+    longpole(&["predict", "/no/such/file"]).fails(1, "no file /no/such/file", "record");
+    longpole_with(&["predict", "-"], b"{}").fails(1, "no longpole program", "\"format\"");
+}
