@@ -10,11 +10,11 @@ use super::Numbers;
 use super::expected::{Doing, Ledger};
 use super::recording::Execution;
 use super::scribe::{Left, Place, Scribe};
-use super::sync::{Inside, Shared};
-use crate::program::{Operation, Program, ProgramError};
+use super::sync::{Inside, Shared, Way, hand_made};
+use crate::program::{ObjectId, Operation, Program, ProgramError};
 use probe_abi::{Call, Context};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Lengths are rounded up to whole grains; at most this many CPUs.
 pub(super) const GRAIN_NS: u64 = 64;
@@ -78,6 +78,9 @@ pub(super) struct Actor {
     pub(super) joiners: Vec<usize>,
     /// The recorded operation that it is in.
     pub(super) inside: Option<Inside>,
+    /// The semaphore that it takes by way of a condition variable, and how far it has come.
+    pub(super) consumes: Option<ObjectId>,
+    pub(super) way: Option<Way>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +109,8 @@ pub(super) struct Machine<'a> {
     pub(super) queue: VecDeque<usize>,
     pub(super) semaphores: Vec<Semaphore>,
     pub(super) shared: Vec<Shared>,
+    /// Semaphores that are made of a condition variable, with their mutexes.
+    pub(super) hand_made: BTreeMap<ObjectId, ObjectId>,
     /// Threads that others create.
     pub(super) created: Vec<bool>,
     /// Released, and the threads that await it.
@@ -148,6 +153,8 @@ impl<'a> Machine<'a> {
                 returns: false,
                 joiners: Vec::new(),
                 inside: None,
+                consumes: None,
+                way: None,
             })
             .collect();
         let edge_count = program
@@ -177,6 +184,7 @@ impl<'a> Machine<'a> {
             actors,
             queue: VecDeque::new(),
             semaphores: vec![Semaphore::default(); program.objects.len()],
+            hand_made: if execution.hand_made { hand_made(program) } else { BTreeMap::new() },
             shared: vec![Shared::default(); program.objects.len()],
             created: (0..program.threads.len()).map(|index| created.contains(&index)).collect(),
             edges: vec![(false, Vec::new()); edge_count],

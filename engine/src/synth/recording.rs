@@ -37,6 +37,9 @@ pub struct Execution {
     /// Synchronization operations are recorded, as by the interposed library; each takes 64 ns of CPU time, which is
     /// work of the thread where it did not have to wait and woke nobody.
     pub operations: bool,
+    /// With `operations`: a semaphore that is taken right before a mutex is locked is made of a condition variable under
+    /// that mutex, as programs make queues.
+    pub hand_made: bool,
 }
 
 impl Default for Execution {
@@ -54,6 +57,7 @@ impl Default for Execution {
             second_wakings: false,
             fold_recursion: false,
             operations: false,
+            hand_made: false,
         }
     }
 }

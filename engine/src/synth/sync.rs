@@ -3,9 +3,10 @@
 
 use super::machine::{ActorState, FUTEX_WAIT, FUTEX_WAIT_BITSET, GRAIN_NS, GenerateError, Machine, Outcome};
 use super::operations::{grains, word};
-use crate::program::{ObjectId, Operation, ThreadId};
+use crate::program::{ObjectId, Operation, Program, ThreadId};
 use crate::time::Ticks;
 use probe_abi::{OperationFlags, SyncOperation as S};
+use std::collections::BTreeMap;
 
 /// An operation that a thread is in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +30,21 @@ pub(super) struct Shared {
     waiters: Vec<usize>,
     came: Vec<usize>,
     ran: Option<bool>,
+    /// Threads that wait for it as a condition.
+    waiting: Vec<usize>,
+}
+
+/// Where a thread is on its way through a condition variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It has the mutex and looks whether it must wait, which takes a grain.
+    Looks,
+    /// It has looked.
+    Looked,
+    /// It waits to be signalled.
+    Waits,
+    /// It has been signalled and wants the mutex again.
+    Returns,
 }
 
 /// What is recorded of an operation.
@@ -58,7 +74,20 @@ impl Machine<'_> {
         thread: usize,
         operation: Operation,
     ) -> Option<Result<Outcome, GenerateError>> {
+        if let Operation::SemWait(condition) = operation
+            && let Some(mutex) = self.mutex_of(condition)
+        {
+            return Some(self.consume(cpu, thread, condition, mutex));
+        }
         Some(match operation {
+            Operation::SemPost(condition) if self.mutex_of(condition).is_some() => {
+                self.give(cpu, thread, condition, S::ConditionSignal, operation)
+            }
+            Operation::SemInit(condition, count) if self.mutex_of(condition).is_some() => {
+                self.semaphores[condition.0 as usize].count = u64::from(count);
+                self.ledger.first.push(operation);
+                Ok(Outcome::GoesOn)
+            }
             Operation::Lock(object) => self.take(cpu, thread, object, S::MutexLock, operation),
             Operation::ReadLock(object) => self.take(cpu, thread, object, S::RwLockRead, operation),
             Operation::WriteLock(object) => self.take(cpu, thread, object, S::RwLockWrite, operation),
@@ -169,8 +198,13 @@ impl Machine<'_> {
         if !held_up {
             self.ledger.work(thread, call.spent_ns);
         }
-        self.ledger.operation(thread, operation);
         let mut finished = Finished::of(kind, word(object.0));
+        finished.caller = 0x20_000 + u64::from(object.0);
+        if let Some(condition) = self.actors[thread].consumes {
+            self.ledger.operation(thread, Operation::SemWait(condition));
+            finished.caller = 0x10_000 + u64::from(condition.0);
+        }
+        self.ledger.operation(thread, operation);
         if call.special {
             finished.outcome = -1;
         }
@@ -229,8 +263,22 @@ impl Machine<'_> {
         }
         let shared = &mut self.shared[place];
         let mut woken = Vec::new();
+        // A condition signals whoever waits, asleep or not.
         match kind {
             S::SemaphoreInit => {}
+            S::ConditionSignal => {
+                self.semaphores[place].count += 1;
+                if !shared.waiting.is_empty() {
+                    let waiter = shared.waiting.remove(0);
+                    if let Some(call) = &mut self.actors[waiter].inside {
+                        call.granted = true;
+                    }
+                    // One that is not asleep yet will not sleep.
+                    if self.actors[waiter].state == ActorState::Asleep {
+                        woken.push(waiter);
+                    }
+                }
+            }
             S::SemaphorePost => match self.semaphores[place].waiters.pop_front() {
                 None => self.semaphores[place].count += 1,
                 Some(waiter) => {
@@ -262,6 +310,82 @@ impl Machine<'_> {
         let outcome = self.enter(cpu, thread, held_up);
         woken.into_iter().for_each(|waiter| self.wake_without_edge(cpu, waiter));
         outcome
+    }
+
+    /// The mutex under which a semaphore of the program is made with a condition variable: that which is locked after it
+    /// is taken.
+    fn mutex_of(&self, semaphore: ObjectId) -> Option<ObjectId> {
+        self.hand_made.get(&semaphore).copied()
+    }
+
+    /// Takes one under the mutex, and waits while there is none, as programs do.
+    fn consume(
+        &mut self,
+        cpu: usize,
+        thread: usize,
+        condition: ObjectId,
+        mutex: ObjectId,
+    ) -> Result<Outcome, GenerateError> {
+        let place = mutex.0 as usize;
+        loop {
+            match self.actors[thread].way {
+                None => {
+                    self.actors[thread].consumes = Some(condition);
+                    let outcome = self.take(cpu, thread, mutex, S::MutexLock, Operation::Lock(mutex))?;
+                    if !matches!(outcome, Outcome::GoesOn) {
+                        return Ok(outcome);
+                    }
+                    self.actors[thread].consumes = None;
+                    self.actors[thread].way = Some(Way::Looks);
+                }
+                Some(Way::Looks) => {
+                    self.actors[thread].way = Some(Way::Looked);
+                    self.actors[thread].left_ns = GRAIN_NS;
+                    self.actors[thread].next -= 1;
+                    return Ok(Outcome::Computes);
+                }
+                Some(Way::Looked) => {
+                    let semaphore = &mut self.semaphores[condition.0 as usize];
+                    if semaphore.count > 0 {
+                        semaphore.count -= 1;
+                        self.actors[thread].way = None;
+                        // Past the lock behind it.
+                        self.actors[thread].next += 1;
+                        return Ok(Outcome::GoesOn);
+                    }
+                    self.actors[thread].way = Some(Way::Waits);
+                    let shared = &mut self.shared[place];
+                    shared.owner = None;
+                    let woken = (!shared.waiters.is_empty()).then(|| shared.waiters.remove(0));
+                    self.shared[condition.0 as usize].waiting.push(thread);
+                    let outcome = self.enter(cpu, thread, true);
+                    woken.into_iter().for_each(|waiter| self.wake_without_edge(cpu, waiter));
+                    return outcome;
+                }
+                Some(Way::Waits) => {
+                    if !self.actors[thread].inside.is_some_and(|call| call.granted) {
+                        self.actors[thread].next -= 1;
+                        self.wait_for_futex(cpu, thread, word(condition.0), FUTEX_WAIT)?;
+                        return Ok(Outcome::Left);
+                    }
+                    self.actors[thread].way = Some(Way::Returns);
+                }
+                Some(Way::Returns) => {
+                    if self.shared[place].owner.is_some() {
+                        self.shared[place].waiters.push(thread);
+                        self.actors[thread].next -= 1;
+                        self.wait_for_futex(cpu, thread, word(mutex.0), FUTEX_WAIT)?;
+                        return Ok(Outcome::Left);
+                    }
+                    self.shared[place].owner = Some(thread);
+                    let mut finished = Finished::of(S::ConditionWait, word(condition.0));
+                    finished.second = word(mutex.0);
+                    finished.caller = 0x50_000 + u64::from(condition.0);
+                    self.leave(cpu, thread, finished);
+                    self.actors[thread].way = Some(Way::Looks);
+                }
+            }
+        }
     }
 
     fn join(&mut self, cpu: usize, thread: usize, other: ThreadId) -> Result<Outcome, GenerateError> {
@@ -353,6 +477,16 @@ impl Machine<'_> {
         }
         self.wake_without_edge(cpu, joiner);
     }
+}
+
+/// Semaphores that are taken right before a mutex is locked, with it.
+pub(super) fn hand_made(program: &Program) -> BTreeMap<ObjectId, ObjectId> {
+    let lists = program.threads.iter().map(|thread| thread.operations.windows(2));
+    let pairs = lists.flatten().filter_map(|pair| match pair {
+        [Operation::SemWait(semaphore), Operation::Lock(mutex)] => Some((*semaphore, *mutex)),
+        _ => None,
+    });
+    pairs.collect()
 }
 
 fn pthread(thread: ThreadId) -> u64 {

@@ -134,3 +134,55 @@ impl Maker<'_> {
         self.exec(list);
     }
 }
+
+/// Stages with bounded buffers between them, several threads to a stage. Each buffer is a mutex, what is in it and what
+/// room it has left; the last two are taken right before the mutex is locked.
+pub fn pipeline(seed: u64) -> Program {
+    let mut numbers = Numbers::new(seed);
+    let stages = 2 + numbers.below(2) as usize;
+    let threads_of: Vec<u64> = (0..stages).map(|_| 1 + numbers.below(2)).collect();
+    let items = 12 + 12 * numbers.below(3);
+    let mut objects = Vec::new();
+    let mut queues = Vec::new();
+    for queue in 0..stages - 1 {
+        let first = objects.len() as u32;
+        queues.push((ObjectId(first), ObjectId(first + 1), ObjectId(first + 2)));
+        objects.extend(["mutex", "filled", "room"].map(|name| format!("{name} {queue}")));
+    }
+    let mut length = |most: u64| Operation::Exec(Ticks::from_ns(64 * (1 + numbers.below(most))));
+    let mut main = Vec::new();
+    let mut threads = Vec::new();
+    for (stage, count) in threads_of.iter().enumerate() {
+        let slow = 20 * (1 + stage as u64 % 2 * 9);
+        for _ in 0..*count {
+            let mut operations = vec![length(50)];
+            for _ in 0..items / count {
+                if stage > 0 {
+                    let (mutex, filled, room) = queues[stage - 1];
+                    operations.extend([Operation::SemWait(filled), Operation::Lock(mutex), length(3)]);
+                    operations.extend([Operation::SemPost(room), length(3), Operation::Unlock(mutex)]);
+                }
+                operations.push(length(slow));
+                if stage + 1 < stages {
+                    let (mutex, filled, room) = queues[stage];
+                    operations.extend([Operation::SemWait(room), Operation::Lock(mutex), length(3)]);
+                    operations.extend([Operation::SemPost(filled), length(3), Operation::Unlock(mutex)]);
+                }
+            }
+            operations.push(length(5));
+            threads.push(Thread { name: format!("stage-{stage}"), operations, ..Thread::default() });
+        }
+    }
+    for (_, _, room) in &queues {
+        main.push(Operation::SemInit(*room, 1 + (seed % 4) as u32));
+    }
+    for thread in 0..threads.len() as u32 {
+        main.extend([length(20), Operation::Create(ThreadId(thread + 1))]);
+    }
+    for thread in 0..threads.len() as u32 {
+        main.extend([length(20), Operation::Join(ThreadId(thread + 1))]);
+    }
+    main.push(length(20));
+    threads.insert(0, Thread { name: "main".to_owned(), operations: main, ..Thread::default() });
+    Program { objects, threads, ..Program::default() }
+}

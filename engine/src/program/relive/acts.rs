@@ -104,7 +104,7 @@ impl Known<'_> {
         let simulated = self.verdicts.is_simulated(awaited);
         match used.operation {
             S::ConditionWait | S::ConditionTimedWait if awaited == used.object => {
-                self.conditions.decides(number) && !wait.timed_out()
+                self.conditions.decides(number)
             }
             S::ConditionWait | S::ConditionTimedWait => simulated,
             S::ConditionSignal | S::ConditionBroadcast => true,
@@ -141,7 +141,7 @@ impl Known<'_> {
         let has_mutex = given != NONE;
         if !(has_mutex && self.conditions.keeps_mutex(number)) {
             self.lock(number, act);
-            self.conditions.meets(number, &mut act.begin);
+            self.conditions.gives(number, &mut act.begin);
         }
         act.muted = self.verdicts.is_simulated(used.second);
     }

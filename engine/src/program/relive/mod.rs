@@ -36,6 +36,7 @@ use crate::report::Finding;
 use crate::time::Ticks;
 use crate::timeline::{self, Timeline};
 use acts::Known;
+use conditions::Conditions;
 use contention::Contention;
 use held::Sections;
 use inside::Inside;
@@ -96,7 +97,7 @@ impl Plan {
         verdicts.check_wakers(timeline, &inside, &joined);
         let meetings = Meetings::of(timeline, &inside, &mut verdicts);
         let joined = if culprits.is_all() { Threads::default() } else { joined };
-        let conditions = conditions::Conditions::default();
+        let conditions = Conditions::of(timeline, &sections, &verdicts);
         let mut known = Known {
             timeline,
             inside,
@@ -182,6 +183,7 @@ impl Plan {
         let held =
             held.into_iter().filter(|(object, count)| *count > 0 && known.verdicts.is_simulated(*object));
         self.first.extend(held.map(|(object, count)| Operation::SemInit(ObjectId(object), count)));
+        self.first.extend(&known.conditions.first);
         let marks = |operation: &Operation| matches!(operation, Operation::Held(..) | Operation::Freed(..));
         self.simulates = self.operations.iter().any(|operation| !marks(operation));
     }
@@ -240,29 +242,44 @@ const NAMED: usize = 5;
 fn findings(known: &Known<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let names = super::identity::names(&known.timeline.locks, known.timeline);
+    let name = |object: u32| names.get(object as usize).map_or("?", String::as_str);
+    let mut say = |kind: &str, what: &dyn Fn(&str) -> String, all: Vec<String>| {
+        if all.is_empty() {
+            return;
+        }
+        let more = all.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let count = all.len();
+        let text = what(&if count == 1 { "1".to_owned() } else { count.to_string() });
+        findings.push(Finding { kind: kind.to_owned(), text: format!("{text}: {named}{more}") });
+    };
     let mut replayed: Vec<(Reason, u32)> =
         known.verdicts.replayed().map(|(object, reason)| (reason, object)).collect();
     replayed.sort_unstable();
-    if !replayed.is_empty() {
-        let named: Vec<String> = replayed
-            .iter()
-            .take(NAMED)
-            .map(|(reason, object)| {
-                let name = names.get(*object as usize).map_or("?", String::as_str);
-                format!("{name} ({})", reason.text())
-            })
-            .collect();
-        let more = replayed.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let objects = if replayed.len() == 1 { "object is" } else { "objects are" };
-        findings.push(Finding {
-            kind: "replayed".to_owned(),
-            text: format!(
-                "{} synchronization {objects} replayed as recorded, not decided anew: {}{more}",
-                replayed.len(),
-                named.join(", ")
-            ),
-        });
-    }
+    say(
+        "replayed",
+        &|count| format!("synchronization objects that are replayed as recorded, not decided anew ({count})"),
+        replayed.iter().map(|(reason, object)| format!("{} ({})", name(*object), reason.text())).collect(),
+    );
+    let own = |object: &&u32| known.verdicts.is_simulated(**object);
+    say(
+        "conditions_replayed",
+        &|count| {
+            format!(
+                "condition variables of which the recording does not tell what they count, so that who wakes whom is replayed as recorded ({count})"
+            )
+        },
+        known.conditions.replayed.iter().filter(own).map(|object| name(*object).to_owned()).collect(),
+    );
+    say(
+        "never_awaited",
+        &|count| {
+            format!(
+                "condition variables that were signalled and for which nobody waited in the recording: with more CPUs somebody may have to ({count})"
+            )
+        },
+        known.conditions.unawaited.iter().map(|object| name(*object).to_owned()).collect(),
+    );
     findings
 }

@@ -1,0 +1,277 @@
+//! What condition variables stand for, shape by shape.
+
+use engine::event::{Facts, Recording, WindowEnd};
+use engine::program::{ObjectId, Operation, Program, from_timeline};
+use engine::timeline::build;
+use probe_abi::{Context, Header, Kind, Record, SyncOperation as S};
+use std::collections::HashMap;
+
+const MUTEX: u64 = 0x40;
+const CONDITION: u64 = 0x200;
+const OTHER: u64 = 0x300;
+
+/// Operations one after the other, each of 2 ns.
+#[derive(Default)]
+struct Script {
+    now: u64,
+    records: Vec<Record>,
+    numbers: HashMap<u32, u32>,
+    waiting: HashMap<u32, (u64, u64)>,
+}
+
+impl Script {
+    fn record(&mut self, tid: u32, operation: S, object: u64, began_ns: u64, caller: u64, outcome: i32) {
+        let number = self.numbers.entry(tid).or_insert(0);
+        let header = Header {
+            time_ns: self.now,
+            sequence: *number,
+            cpu: Header::NO_CPU,
+            kind: Kind::Operation as u8,
+            context: Context::Task as u8,
+            tid,
+            pid: 7,
+        };
+        *number += 1;
+        let second = if matches!(operation, S::ConditionWait | S::ConditionTimedWait) { MUTEX } else { 0 };
+        self.records.push(Record::Operation(probe_abi::Operation {
+            header,
+            began_ns,
+            object,
+            second,
+            caller,
+            operation: operation as u16,
+            flags: 0,
+            outcome,
+        }));
+    }
+
+    fn op(&mut self, tid: u32, operation: S, object: u64, caller: u64) -> &mut Script {
+        let began_ns = self.now + 10;
+        self.now += 12;
+        self.record(tid, operation, object, began_ns, caller, 0);
+        self
+    }
+
+    fn lock(&mut self, tid: u32, place: u64) -> &mut Script {
+        self.op(tid, S::MutexLock, MUTEX, place)
+    }
+
+    fn unlock(&mut self, tid: u32) -> &mut Script {
+        self.op(tid, S::MutexUnlock, MUTEX, 99)
+    }
+
+    fn signal(&mut self, tid: u32) -> &mut Script {
+        self.op(tid, S::ConditionSignal, CONDITION, 98)
+    }
+
+    fn broadcast(&mut self, tid: u32) -> &mut Script {
+        self.op(tid, S::ConditionBroadcast, CONDITION, 97)
+    }
+
+    fn waits(&mut self, tid: u32) -> &mut Script {
+        self.now += 10;
+        self.waiting.insert(tid, (self.now, CONDITION));
+        self
+    }
+
+    fn returns(&mut self, tid: u32) -> &mut Script {
+        self.ends(tid, S::ConditionWait, 0)
+    }
+
+    fn ends(&mut self, tid: u32, operation: S, outcome: i32) -> &mut Script {
+        let (began_ns, object) = self.waiting.remove(&tid).expect("it waits");
+        self.now += 10;
+        self.record(tid, operation, object, began_ns, 96, outcome);
+        self
+    }
+
+    fn program(&self) -> Program {
+        let mut events = self.records.clone();
+        events.sort_by_key(|event| event.header().time_ns);
+        let end = Some(WindowEnd { end_ns: self.now + 10, ..WindowEnd::default() });
+        let recording =
+            Recording { facts: Facts { end, ..Facts::default() }, events, ..Recording::default() };
+        from_timeline(&build(&recording))
+    }
+}
+
+/// What a thread does to objects, in words.
+fn does(program: &Program, tid: u32) -> String {
+    let name = |object: ObjectId| match program.objects[object.0 as usize].split(' ').next() {
+        Some("mutex") => "m",
+        _ => "c",
+    };
+    let thread = program.threads.iter().find(|thread| thread.name.ends_with(&format!("/{tid}"))).expect("it");
+    let words = thread.operations.iter().filter_map(|operation| {
+        Some(match *operation {
+            Operation::Lock(object) => format!("lock {}", name(object)),
+            Operation::Unlock(object) => format!("unlock {}", name(object)),
+            Operation::SemInit(object, count) => format!("init {} {count}", name(object)),
+            Operation::SemWait(object) => format!("take {}", name(object)),
+            Operation::SemPost(object) => format!("give {}", name(object)),
+            Operation::Barrier(object, count) => format!("meet {} {count}", name(object)),
+            Operation::Exec(_) | Operation::Io(..) => return None,
+            other => format!("{other:?}"),
+        })
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn kinds(program: &Program) -> Vec<&str> {
+    program.findings.iter().map(|finding| finding.kind.as_str()).collect()
+}
+
+#[test]
+fn a_queue_is_a_count() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
+    // Two are put in, and taken without waiting.
+    script.lock(2, 20).signal(2).unlock(2).lock(2, 20).signal(2).unlock(2);
+    script.lock(1, 10).unlock(1).lock(1, 10).unlock(1);
+    let program = script.program();
+    let visit = "take c, lock m, unlock m";
+    assert_eq!(does(&program, 1), [visit; 3].join(", "));
+    assert_eq!(does(&program, 2), ["lock m, give c, unlock m"; 3].join(", "));
+    assert!(kinds(&program).is_empty(), "{:?}", program.findings);
+}
+
+#[test]
+fn what_was_there_at_first_is_found_where_somebody_waited_in_the_end() {
+    let mut script = Script::default();
+    script.lock(1, 10).unlock(1).lock(1, 10).unlock(1).lock(1, 10).waits(1);
+    script.lock(2, 20).unlock(2).signal(2).returns(1).unlock(1);
+    let program = script.program();
+    assert_eq!(does(&program, 1), format!("init c 2, {}", ["take c, lock m, unlock m"; 3].join(", ")));
+    assert_eq!(does(&program, 2), "lock m, unlock m, give c", "also a signal after the mutex");
+}
+
+/// Who signals only if the queue was empty gives one each time.
+#[test]
+fn a_signal_only_when_it_was_empty() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2).lock(2, 20).unlock(2).lock(2, 20).unlock(2);
+    script.returns(1).unlock(1).lock(1, 10).unlock(1).lock(1, 10).unlock(1).lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
+    let program = script.program();
+    assert_eq!(does(&program, 2), ["lock m, give c, unlock m"; 4].join(", "));
+    assert_eq!(does(&program, 1), ["take c, lock m, unlock m"; 4].join(", "));
+}
+
+/// The last of three workers tells who waits for all of them.
+#[test]
+fn a_countdown_is_waited_for_as_a_whole() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1);
+    for worker in 2..5 {
+        script.lock(worker, 20);
+        if worker == 4 {
+            script.signal(worker);
+        }
+        script.unlock(worker);
+    }
+    script.returns(1).unlock(1);
+    let program = script.program();
+    assert_eq!(does(&program, 1), "take c, take c, take c, lock m, unlock m");
+    for worker in 2..5 {
+        assert_eq!(does(&program, worker), "lock m, give c, unlock m");
+    }
+}
+
+#[test]
+fn a_barrier_made_by_hand_is_a_barrier() {
+    let mut script = Script::default();
+    // Another one comes last each time.
+    for [first, second, last] in [[1, 2, 3], [3, 1, 2]] {
+        script.lock(first, 10).waits(first).lock(second, 10).waits(second);
+        script.lock(last, 10).broadcast(last).unlock(last);
+        script.returns(second).unlock(second).returns(first).unlock(first);
+    }
+    let program = script.program();
+    let visit = "lock m, unlock m, meet c 3, lock m, unlock m";
+    for tid in 1..4 {
+        assert_eq!(does(&program, tid), [visit; 2].join(", "));
+    }
+    assert!(kinds(&program).is_empty(), "{:?}", program.findings);
+}
+
+#[test]
+fn a_gate_opens_once_for_all() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1).lock(2, 10).waits(2);
+    script.lock(4, 40).broadcast(4).unlock(4);
+    script.returns(1).unlock(1).returns(2).unlock(2);
+    script.lock(3, 10).unlock(3);
+    let program = script.program();
+    for tid in 1..4 {
+        assert_eq!(does(&program, tid), "take c, lock m, unlock m");
+    }
+    assert_eq!(does(&program, 4), "lock m, give c, give c, give c, unlock m");
+}
+
+/// Nothing is waited for that nobody gave: the time limit ended it.
+#[test]
+fn a_wait_that_timed_out_takes_nothing() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
+    script.lock(1, 10).waits(1).ends(1, S::ConditionTimedWait, 110).unlock(1);
+    let program = script.program();
+    assert_eq!(does(&program, 1), "take c, lock m, unlock m, lock m, unlock m, lock m, unlock m");
+}
+
+/// Threads that take from two queues, and give to one of them only at times: nobody knows what that counts.
+#[test]
+fn what_is_not_understood_stays_as_it_was_and_is_said() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2);
+    script.returns(1).unlock(1);
+    // Goes on without anything having been given.
+    script.lock(1, 10).unlock(1);
+    script.lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2);
+    script.returns(1).unlock(1);
+    let program = script.program();
+    assert_eq!(
+        does(&program, 1),
+        "lock m, unlock m, lock m, unlock m, lock m, unlock m, lock m, unlock m, lock m, unlock m"
+    );
+    assert_eq!(does(&program, 2), ["lock m, unlock m"; 2].join(", "), "no signal to be lost");
+    assert_eq!(kinds(&program), ["conditions_replayed"]);
+}
+
+#[test]
+fn a_signal_that_nobody_ever_waited_for_is_said() {
+    let mut script = Script::default();
+    script.lock(2, 20).op(2, S::ConditionSignal, OTHER, 98).unlock(2);
+    assert_eq!(kinds(&script.program()), ["never_awaited"]);
+}
+
+/// Threads that wait at the end have no record of that.
+#[test]
+fn who_waits_to_the_end_takes_nothing() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
+    script.lock(1, 10);
+    let program = script.program();
+    assert_eq!(does(&program, 1), "take c, lock m, unlock m, lock m, unlock m");
+}
+
+/// Two queues of one type: what was seen of one holds for the other, in which nobody ever had to wait.
+#[test]
+fn what_one_queue_shows_holds_for_another_of_its_kind() {
+    let mut script = Script::default();
+    script.lock(1, 10).waits(1);
+    script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
+    let far = 0x1000;
+    script.op(2, S::MutexLock, MUTEX + far, 20).op(2, S::ConditionSignal, CONDITION + far, 98);
+    script.op(2, S::MutexUnlock, MUTEX + far, 99);
+    script.op(1, S::MutexLock, MUTEX + far, 10).op(1, S::MutexUnlock, MUTEX + far, 99);
+    let program = script.program();
+    assert_eq!(does(&program, 1), ["take c, lock m, unlock m"; 2].join(", "));
+    assert_eq!(does(&program, 2), ["lock m, give c, unlock m"; 2].join(", "));
+    assert!(kinds(&program).is_empty(), "{:?}", program.findings);
+}
