@@ -94,6 +94,7 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
 }
 
 fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
+    let _hurry = super::parts::Hurry::now();
     let mut subjects = Vec::new();
     for &pid in asked {
         let process = Process::open(pid)?;

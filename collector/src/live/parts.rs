@@ -35,11 +35,33 @@ pub fn spawn<T: Send + 'static>(
 /// The other threads, the analysis above all, wait like everyone else.
 pub fn before_others() {
     crate::probe::count_this_thread();
-    const NICE: i32 = -10;
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!("no higher priority: {error}");
     }
 }
+
+/// The calling thread comes before others until this is dropped: while it looks at thousands of threads of a program
+/// that has probes already.
+pub struct Hurry(i32);
+
+impl Hurry {
+    /// From now on, if that is allowed.
+    pub fn now() -> Option<Hurry> {
+        let before = rustix::process::getpriority_process(None).ok()?;
+        rustix::process::setpriority_process(None, NICE).ok()?;
+        Some(Hurry(before))
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        if let Err(error) = rustix::process::setpriority_process(None, self.0) {
+            tracing::debug!("priority stays: {error}");
+        }
+    }
+}
+
+const NICE: i32 = -10;
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

@@ -175,8 +175,8 @@ impl Budget {
         let mut before = self.costs.iter().copied().peekable();
         for &(probe, cost) in &spent.probes {
             while before.next_if(|&(other, _)| other < probe).is_some() {}
-            // One that came since begins with nothing; whatever it had cost is in its own count from then on.
-            let known = before.next_if(|&(other, _)| other == probe).map_or(cost, |(_, known)| known);
+            // All that one which came since has cost is new.
+            let known = before.next_if(|&(other, _)| other == probe).map_or(0, |(_, known)| known);
             let more = cost.saturating_sub(known);
             if more > 0 {
                 probes.push((probe, more));

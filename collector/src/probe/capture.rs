@@ -83,7 +83,8 @@ impl Capture {
         check_namespace()?;
         let highest = options.functions.iter().map(|function| function.id).max();
         let mut functions = highest.map_or(0, |id| id.saturating_add(1)).min(MORE_FUNCTIONS * 16);
-        if options.children {
+        // More may come: of children, and of whatever program a process becomes.
+        if options.uprobes {
             functions = functions.max(MORE_FUNCTIONS);
         }
         let loaded = load(&LoadOptions {

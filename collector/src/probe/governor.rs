@@ -32,6 +32,9 @@ use super::{
 /// with this and the time of a new link it is free again within 200 ms.
 const TICK: Duration = Duration::from_millis(20);
 
+/// As for the threads that empty the rings.
+const NICE: i32 = -10;
+
 /// Looks at the books at least this often, in ticks: reading the counters of thousands of functions takes a while, too.
 const LOOK_EVERY: u32 = 5;
 
@@ -90,6 +93,10 @@ impl Common {
 /// Runs until `stop` is closed.
 pub(crate) fn run(common: &Common, mut budget: Budget, stop: &Receiver<()>) {
     clocks::count_this_thread();
+    // A program that probes have slowed to a crawl has all its threads waiting for a CPU: this one must come before them.
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        log::debug!("no higher priority: {error}");
+    }
     let mut ticks = 0u32;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(TICK) {
         let mut probes = common.lock();

@@ -29,6 +29,8 @@ pub(crate) struct Ledger {
     target: CpuTime,
     own: CpuTime,
     functions: Vec<Line>,
+    /// Calls, as far as they are in the books, of functions that have no probes any more.
+    gone: BTreeMap<u32, u64>,
     /// State of [`Functions`] that `functions` belongs to.
     version: u64,
     hits: u64,
@@ -96,6 +98,7 @@ impl Ledger {
             target: CpuTime::default(),
             own: CpuTime::default(),
             functions: Vec::new(),
+            gone: BTreeMap::new(),
             version: 0,
             hits: 0,
             hit_ns: 0,
@@ -198,7 +201,7 @@ impl Ledger {
                 old.remove(&function.id).unwrap_or_else(|| Line {
                     number: function.id,
                     call_ns: entry.total_ns().saturating_add(exit),
-                    calls: shared.function(function.id).map_or(0, |counters| counters.calls),
+                    calls: self.gone.get(&function.id).copied().unwrap_or(0),
                     cost_ns: 0.0,
                 })
             });
@@ -209,6 +212,7 @@ impl Ledger {
             let calls = shared.function(line.number).map_or(0, |counters| counters.calls);
             let cost = calls.saturating_sub(line.calls).saturating_mul(line.call_ns);
             self.hit_ns = self.hit_ns.saturating_add(cost);
+            self.gone.insert(line.number, calls.max(line.calls));
         }
     }
 

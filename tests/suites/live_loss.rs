@@ -1,0 +1,76 @@
+//! What does not fit is counted, to the last record, and said.
+
+use std::process::Command;
+use std::time::Duration;
+
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use serde_json::Value;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn info(file: &std::path::Path) -> Value {
+    let said = Longpole::with(["info", "--json"]).and(file).ok().stdout;
+    serde_json::from_str::<Value>(&said).unwrap()["session"].clone()
+}
+
+/// Rings of one page, and a program that makes exactly so many function calls: what is in the file and what is
+/// reported lost is together what was caused, counted by the program itself.
+#[test]
+fn a_flood_of_calls_is_lost_to_the_last_record() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("exact.c"));
+    const CALLS: u64 = 300_007;
+    let options =
+        ["--ring-size", "4K", "--overhead", "none", "--max-rate", "1000000000", "--functions", "Counted"];
+    let recorded = Recorded::good(&options, &program, &[&CALLS.to_string()]);
+    assert_eq!(recorded.ended.stdout, format!("{CALLS} calls\n"));
+    let session = info(&recorded.file);
+    let lost = session["loss"]["dropped"].as_u64().unwrap();
+    assert!(lost > 1_000, "nothing was lost, so nothing is tested: {session}");
+    for (reason, count) in session["loss"].as_object().unwrap() {
+        // Switches that the kernel never told of are not lost: there is no record of them.
+        if reason != "dropped" && reason != "unseen_switches" {
+            assert_eq!(count.as_u64(), Some(0), "{reason}: {session}");
+        }
+    }
+    // The holes in the numbers say the same as the kernel's counter.
+    let report = recorded.report("1");
+    assert_eq!(report.trust("lost"), lost as f64, "{}", report.0);
+    assert!(session["gaps"].as_u64().unwrap() > 0, "{session}");
+    // An entry and an exit for each call, and what the scheduler did with one thread meanwhile.
+    let events = session["events"].as_u64().unwrap();
+    let others = (events + lost).checked_sub(2 * CALLS);
+    assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {CALLS} calls");
+    let summary = &recorded.ended.stderr;
+    assert!(summary.contains("did not fit into the rings"), "{summary}");
+}
+
+/// Nobody empties the rings while longpole is stopped: all that does not fit meanwhile is counted.
+#[test]
+fn a_reader_that_is_stopped_loses_what_it_says() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("exact.c"));
+    let mut target = Background::must_start(Command::new(&program).args(["50021", "wait"]));
+    assert_eq!(target.line(LIMIT).unwrap(), "ready");
+    let options =
+        ["--ring-size", "64K", "--overhead", "none", "--max-rate", "1000000000", "--functions", "Counted"];
+    let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
+    record.wait_for_stderr("recording ", LIMIT).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    record.signal("STOP").unwrap();
+    target.say("go").unwrap();
+    assert_eq!(target.line(LIMIT).unwrap(), "50021 calls");
+    record.signal("CONT").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    target.close_stdin();
+    assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let session = info(&file);
+    let lost = session["loss"]["dropped"].as_u64().unwrap();
+    let events = session["events"].as_u64().unwrap();
+    assert!(lost > 50_000, "{session}");
+    assert_eq!(Longpole::report(&file, "1").trust("lost"), lost as f64, "{session}");
+    let others = (events + lost).checked_sub(2 * 50_021).unwrap();
+    assert!(others < 5_000, "{others} events beside the calls: {session}");
+}

@@ -1,0 +1,115 @@
+//! What recording costs: it is kept to the budget, told, and taken out of what is reported.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use longpole_tests::{
+    Background, Longpole, Recorded, Report, must_run, skip_unless_built, skip_unless_live, workload,
+};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Calls per second of CPU time in so many lines of 100 ms each.
+fn speed(target: &mut Background, lines: usize) -> f64 {
+    let (mut calls, mut cpu_ns) = (0.0, 0.0);
+    for _ in 0..lines {
+        let line = target.line(LIMIT).unwrap();
+        let (more, time) = line.split_once(' ').unwrap();
+        calls += more.parse::<f64>().unwrap();
+        cpu_ns += time.parse::<f64>().unwrap();
+    }
+    calls / cpu_ns * 1e9
+}
+
+/// A small function that is called all the time would take many times as long with probes on it: they are gone within
+/// a moment, and the program runs as fast as before while it is recorded. Compared with itself, by its own CPU time.
+#[test]
+fn a_hot_function_is_let_go_to_keep_to_the_budget() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("dear.c"));
+    let mut target = Background::must_start(&mut Command::new(program));
+    let before = speed(&mut target, 10);
+    // The rate limit is out of the way: only the budget is at work.
+    let options = ["-d", "6s", "--max-rate", "1000000000", "--overhead", "2%"];
+    let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
+    record.wait_for_stderr("recording", LIMIT).unwrap();
+    let first = speed(&mut target, 20);
+    let later = speed(&mut target, 20);
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    // Without the governor it is a tenth or less.
+    assert!(later > 0.8 * before, "{before} calls a second before, {first} at first and {later} later");
+    assert!(
+        ended.stderr.contains("1 off (called too often, counted for their callers: SmallAndHot)"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("\noverhead "), "{}", ended.stderr);
+    let report = Longpole::report(&file, "1");
+    assert_eq!(report.findings("folded").len(), 1, "{}", report.0);
+    let cost = &report.0["overhead"];
+    assert_eq!(cost["budget"], 0.02, "{cost}");
+    // The one excess up to which nothing is done, and the time to take the probes away; far from what it would be.
+    assert!(cost["share"].as_f64().unwrap() < 0.2, "{cost}");
+    assert!(cost["hits"].as_u64().unwrap() > 100, "{cost}");
+    // The function around it keeps its probes.
+    assert!(report.at(1).function("Seldom", "calls").unwrap_or(0.0) > 10.0, "{}", report.0);
+    let text = Longpole::with(["report"]).and(&file).ok().stdout;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Cost: overhead ") && words.contains("(budget 2 %)"), "{text}");
+    let info = Longpole::with(["info"]).and(&file).ok().stdout;
+    assert!(info.contains("overhead ") && info.contains("probe hits"), "{info}");
+    target.close_stdin();
+    assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
+}
+
+#[test]
+fn without_a_budget_every_call_is_kept() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("known.c"));
+    let options = ["--overhead", "none", "--max-rate", "1000000000"];
+    let recorded = Recorded::good(&options, &program, &["50"]);
+    assert_eq!(recorded.program().entries("Small"), 50 * 60);
+    assert!(recorded.ended.stderr.contains("(no budget)"), "{}", recorded.ended.stderr);
+}
+
+/// Time of the function in many calls ÷ time of the one in one call, which computes the same.
+fn ratio(report: &Report) -> f64 {
+    let time = |name| report.at(1).function(name, "tetid_ns").unwrap();
+    time("InManyCalls") / time("InOneCall")
+}
+
+fn report_of(file: &Path, options: &[&str]) -> Report {
+    let mut call = Longpole::with(["report", "--json", "--cpus", "1"]).and(file);
+    call.command().args(options);
+    Report::parse(&call.ok().stdout)
+}
+
+/// Probes make a function of many small calls look dearer than it is. What they cost is known and taken out, so that
+/// the report is nearer to the program without probes; `--raw` leaves it in.
+#[test]
+fn what_probes_cost_is_not_the_programs() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("known.c"));
+    let alone = must_run(&mut Command::new(&program), LIMIT).stdout;
+    let times: Vec<f64> = alone.split_whitespace().map(|time| time.parse().unwrap()).collect();
+    let [many, one] = times[..] else { panic!("{alone}") };
+    let options = ["--overhead", "none", "--max-rate", "1000000000", "--interpose", "never"];
+    let recorded = Recorded::good(&options, &program, &[]);
+    let (net, raw) = (report_of(&recorded.file, &[]), report_of(&recorded.file, &["--raw"]));
+    let (true_ratio, net_ratio, raw_ratio) = (many / one, ratio(&net), ratio(&raw));
+    assert!(raw_ratio > 1.1 * true_ratio, "{raw_ratio} with probes, {true_ratio} without");
+    assert!(
+        (net_ratio - true_ratio).abs() < 0.5 * (raw_ratio - true_ratio),
+        "{net_ratio} of {raw_ratio} is left, {true_ratio} is true"
+    );
+    assert_eq!(net.findings("probe_cost").len(), 1, "{}", net.0);
+    assert_eq!(raw.findings("probe_cost").len(), 0, "{}", raw.0);
+    for report in [&net, &raw] {
+        for name in report.at(1).functions() {
+            let time = report.at(1).function(&name, "tet_ns");
+            assert!(time.is_some_and(|time| time >= 0.0), "{name}: {time:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Attaching and detaching again and again, to programs in seven languages that work meanwhile and check their own
+//! results. `LONGPOLE_SOAK_ROUNDS` says how often; `./x soak` sets it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use longpole_tests::{Background, Longpole, run, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(180);
+/// Unless asked otherwise: enough to find a program that cannot bear it at all.
+const ROUNDS: u32 = 3;
+
+/// Under heavy load one after the other means something; all at once mostly measures the machine.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn rounds() -> u32 {
+    std::env::var("LONGPOLE_SOAK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
+}
+
+/// Attaches so many times for a short while each, in all the ways a recording can end.
+fn soak(name: &str, command: &mut Command) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut target = Background::must_start(command);
+    assert_eq!(target.line(LIMIT).unwrap(), "ready", "{name}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("soak.lp");
+    let pid = target.pid().to_string();
+    for round in 0..rounds() {
+        let milliseconds = 30 + 37 * (round % 7);
+        let mut call = Longpole::with(["record", "--force", "-p", &pid, "-o"]).and(&file);
+        match round % 5 {
+            1 => drop(call.command().arg("--no-uprobes")),
+            2 => drop(call.command().args(["--overhead", "none", "--max-functions", "300"])),
+            _ => {}
+        }
+        if round % 5 == 4 {
+            // In the middle of things, without a chance to clean up.
+            let record = call.start();
+            std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
+            record.signal("KILL").unwrap();
+            record.wait(LIMIT).unwrap();
+        } else {
+            call.command().args(["-d", &format!("{milliseconds}ms")]);
+            let ended = call.run();
+            assert_eq!(ended.code, Some(0), "{name}, round {round}: {}", ended.stderr);
+        }
+        assert!(target.is_running().unwrap(), "{name} is gone after round {round}");
+    }
+    target.close_stdin();
+    let ended = target.wait(LIMIT).unwrap();
+    assert_eq!((ended.code, ended.signal), (Some(0), None), "{name}: {}{}", ended.stdout, ended.stderr);
+    let said = ended.stdout.lines().last().unwrap_or_default().to_owned();
+    assert!(said.ends_with(" rounds, 0 wrong") && !said.starts_with("0 "), "{name}: {said}");
+    println!("{name}: attached {} times; {said}", rounds());
+}
+
+fn source(name: &str) -> PathBuf {
+    workload::source("soak").join(name)
+}
+
+/// Whether there is such a program here, and why not.
+fn missing(program: &str, question: &str) -> Option<String> {
+    match run(Command::new(program).arg(question), LIMIT) {
+        Ok(ended) if ended.code == Some(0) => None,
+        Ok(ended) => Some(format!("{program} {question} ends with {:?}", ended.code)),
+        Err(error) => Some(format!("no {program} here: {error}")),
+    }
+}
+
+#[test]
+fn c() {
+    skip_unless_live!();
+    soak("C", &mut Command::new(skip_unless_built!(workload::build("soak/soak.c"))));
+}
+
+#[test]
+fn cpp() {
+    skip_unless_live!();
+    soak("C++", &mut Command::new(skip_unless_built!(workload::build("soak/soak.cpp"))));
+}
+
+#[test]
+fn rust() {
+    skip_unless_live!();
+    soak("Rust", &mut Command::new(skip_unless_built!(workload::build("soak/soak.rs"))));
+}
+
+#[test]
+fn go() {
+    skip_unless_live!();
+    if let Some(reason) = missing("go", "version") {
+        println!("SKIP go: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program: &Path = &folder.path().join("soak");
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(program).arg(source("soak.go")).current_dir(folder.path());
+    build.env("GOCACHE", folder.path().join("cache")).env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
+    let built = run(&mut build, LIMIT).unwrap();
+    assert_eq!(built.code, Some(0), "{}", built.stderr);
+    soak("Go", &mut Command::new(program));
+}
+
+#[test]
+fn java() {
+    skip_unless_live!();
+    if let Some(reason) = missing("java", "-version").or_else(|| missing("javac", "-version")) {
+        println!("SKIP java: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let built =
+        run(Command::new("javac").arg("-d").arg(folder.path()).arg(source("Soak.java")), LIMIT).unwrap();
+    assert_eq!(built.code, Some(0), "{}", built.stderr);
+    soak("Java", Command::new("java").arg("-cp").arg(folder.path()).arg("Soak"));
+}
+
+#[test]
+fn node() {
+    skip_unless_live!();
+    if let Some(reason) = missing("node", "--version") {
+        println!("SKIP node: {reason}");
+        return;
+    }
+    soak("Node", Command::new("node").arg(source("soak.js")));
+}
+
+#[test]
+fn python() {
+    skip_unless_live!();
+    if let Some(reason) = missing("python3", "--version") {
+        println!("SKIP python: {reason}");
+        return;
+    }
+    // A launcher script would stand between: the interpreter itself.
+    let which = "import sys; print(sys.executable)";
+    let found = run(Command::new("python3").args(["-c", which]), LIMIT).unwrap();
+    soak("Python", Command::new(found.stdout.trim()).arg(source("soak.py")));
+}

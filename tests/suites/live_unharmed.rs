@@ -1,0 +1,302 @@
+//! Things that happen to programs while they are recorded. Each ends with a clear word and a readable file, and the
+//! program, which checks its own results, is none the worse for it. Issue 3, "Bad input".
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use longpole_tests::{Background, Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Starts the workload, and gives the PID of the one that works.
+fn start(program: &Path, words: &[&str]) -> (Background, u32) {
+    let mut target = Background::must_start(Command::new(program).args(words));
+    let ready = target.line(LIMIT).unwrap();
+    let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok());
+    (target, pid.unwrap_or_else(|| panic!("{ready}")))
+}
+
+/// Lets it end, which it must do well.
+fn finish(mut target: Background) {
+    target.close_stdin();
+    let ended = target.wait(LIMIT).unwrap();
+    let said = ended.stdout.lines().last().unwrap_or_default();
+    assert_eq!((ended.code, ended.signal), (Some(0), None), "{}{}", ended.stdout, ended.stderr);
+    assert!(said.ends_with(" rounds, 0 wrong"), "{said}");
+}
+
+fn wait_for_recording(record: &mut Background) {
+    record.wait_for_stderr("recording ", LIMIT).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+}
+
+/// The file is whole, and the workload's functions are in it.
+fn has_functions(file: &Path) {
+    let report = Longpole::report(file, "1");
+    let names = report.at(1).functions();
+    for name in ["Outer", "Inner"] {
+        // Where two programs have such a function, its place stands behind the name.
+        let mine = names.iter().filter(|known| known.split(' ').next() == Some(name));
+        let calls = mine.filter_map(|name| report.at(1).function(name, "calls")).sum::<f64>();
+        assert!(calls > 0.0, "{name}: {}", report.0);
+    }
+}
+
+#[test]
+fn a_program_that_crashes() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let (mut target, pid) = start(&program, &["crash"]);
+    let (mut record, _folder, file) = Recorded::attach_in_background(&[], pid);
+    wait_for_recording(&mut record);
+    target.say("now").unwrap();
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert_eq!(target.wait(LIMIT).unwrap().signal, Some(11), "its own end, not another one");
+    has_functions(&file);
+    // One that longpole has started: its end is longpole's.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("crash.lp");
+    let call = Longpole::with(["record", "-o"]).and(&file).and("--").and(&program).and("crash");
+    let mut call = call.start();
+    assert!(call.line(LIMIT).unwrap().starts_with("ready "));
+    std::thread::sleep(Duration::from_millis(300));
+    call.say("now").unwrap();
+    let ended = call.wait(LIMIT).unwrap();
+    assert_eq!(ended.signal.or(ended.code.map(|code| code - 128)), Some(11), "{}", ended.stderr);
+    has_functions(&file);
+}
+
+#[test]
+fn a_program_that_is_stopped() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let (target, pid) = start(&program, &["work"]);
+    // Stopped before longpole comes, and still when it goes.
+    target.signal("STOP").unwrap();
+    let recorded = Recorded::attach(&["-d", "500ms"], pid);
+    assert!(recorded.ended.stderr.contains("nothing   was recorded"), "{}", recorded.ended.stderr);
+    assert!(recorded.ended.stderr.contains("hint: "), "{}", recorded.ended.stderr);
+    Longpole::with(["info"]).and(&recorded.file).ok();
+    target.signal("CONT").unwrap();
+    // Stopped and set going in the middle.
+    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "2s"], pid);
+    wait_for_recording(&mut record);
+    target.signal("STOP").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    target.signal("CONT").unwrap();
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    has_functions(&file);
+    finish(target);
+}
+
+#[test]
+fn a_program_under_a_debugger() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let (tracer, pid) = start(&program, &["traced", "1"]);
+    for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"]] {
+        let recorded = Recorded::attach(options, pid);
+        has_functions(&recorded.file);
+    }
+    finish(tracer);
+}
+
+#[test]
+fn a_program_under_gdb() {
+    skip_unless_live!();
+    if run(Command::new("gdb").arg("--version"), LIMIT).is_err() {
+        println!("SKIP a_program_under_gdb: no gdb here");
+        return;
+    }
+    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let (target, pid) = start(&program, &["work"]);
+    // A breakpoint of gdb's is passed some hundred times, then taken off. Not on a function that longpole probes: there
+    // the kernel keeps one breakpoint only, and it is longpole's.
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-p", &pid.to_string(), "-ex", "break Outer", "-ex", "ignore 1 100"]);
+    gdb.args(["-ex", "continue", "-ex", "delete", "-ex", "detach"]);
+    let mut gdb = Background::must_start(&mut gdb);
+    std::thread::sleep(Duration::from_millis(500));
+    let recorded = Recorded::attach(&["-d", "1s", "--exclude", "Outer"], pid);
+    let calls = recorded.report("1").at(1).function("Inner", "calls");
+    assert!(calls.unwrap_or(0.0) > 0.0, "{}", recorded.ended.stderr);
+    gdb.close_stdin();
+    let ended = gdb.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let recorded = Recorded::attach(&["-d", "1s"], pid);
+    has_functions(&recorded.file);
+    finish(target);
+}
+
+#[test]
+fn a_program_that_drops_its_privileges() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let (mut target, pid) = start(&program, &["drop"]);
+    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "2s"], pid);
+    wait_for_recording(&mut record);
+    target.say("now").unwrap();
+    assert_eq!(target.line(LIMIT).unwrap(), "nobody");
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    has_functions(&file);
+    // And one that has dropped them already.
+    let recorded = Recorded::attach(&["-d", "500ms"], pid);
+    has_functions(&recorded.file);
+    finish(target);
+}
+
+#[test]
+fn a_program_whose_file_is_replaced() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let other = skip_unless_built!(workload::build("known.c"));
+    let folder = tempfile::tempdir().unwrap();
+    let place: PathBuf = folder.path().join("program");
+    std::fs::copy(&program, &place).unwrap();
+    let (target, pid) = start(&place, &["work"]);
+    // Another program lies where it came from: what runs is looked at, not what lies there.
+    let new = folder.path().join("new");
+    std::fs::copy(&other, &new).unwrap();
+    std::fs::rename(&new, &place).unwrap();
+    let recorded = Recorded::attach(&["-d", "700ms"], pid);
+    has_functions(&recorded.file);
+    let report = recorded.report("1");
+    assert!(report.at(1).function("InManyCalls", "calls").is_none(), "{}", report.0);
+    finish(target);
+    // Replaced while it is recorded, and then it starts itself anew: the new file's functions are found.
+    std::fs::remove_file(&place).unwrap();
+    std::fs::copy(&other, &place).unwrap();
+    std::fs::copy(&program, &new).unwrap();
+    std::fs::rename(&new, &place).unwrap();
+    let (mut target, pid) = start(&place, &["replace"]);
+    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "2s"], pid);
+    wait_for_recording(&mut record);
+    std::fs::copy(&program, &new).unwrap();
+    std::fs::rename(&new, &place).unwrap();
+    target.say("now").unwrap();
+    assert!(target.line(LIMIT).unwrap().starts_with("ready "));
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    has_functions(&file);
+    assert_eq!(Longpole::report(&file, "1").findings("probes_late").len(), 1);
+    finish(target);
+}
+
+/// Nothing to go by but system calls: no libc to look into, no names.
+#[test]
+fn a_static_program_without_any_symbol() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("static");
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-static", "-pthread", "-w", "-s", "-o"])
+        .arg(&program)
+        .arg(workload::source("unharmed.c"));
+    match run(&mut cc, LIMIT) {
+        Ok(ended) if ended.code == Some(0) => {}
+        Ok(ended) => {
+            println!(
+                "SKIP a_static_program_without_any_symbol: cannot be linked here: {}",
+                ended.stderr.trim()
+            );
+            return;
+        }
+        Err(error) => {
+            println!("SKIP a_static_program_without_any_symbol: no C compiler here: {error}");
+            return;
+        }
+    }
+    let (target, pid) = start(&program, &["work"]);
+    let recorded = Recorded::attach(&["-d", "500ms"], pid);
+    let said = &recorded.ended.stderr;
+    assert!(said.contains("symbol") && said.contains("hint: "), "{said}");
+    assert!(recorded.report("1").at(1).time_ns() > 0.0);
+    finish(target);
+}
+
+#[test]
+fn ten_thousand_threads() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let mut target = Background::must_start(Command::new(&program).args(["threads", "10000"]));
+    let ready = match target.line(LIMIT) {
+        Ok(ready) => ready,
+        Err(error) => {
+            let why = target.wait(LIMIT).map_or_else(|error| error.to_string(), |ended| ended.stderr);
+            assert!(why.contains("pthread_create"), "{error}: {why}");
+            println!("SKIP ten_thousand_threads: not allowed here: {}", why.trim());
+            return;
+        }
+    };
+    let pid: u32 = ready.strip_prefix("ready ").unwrap().parse().unwrap();
+    let recorded = Recorded::attach(&["-d", "2s"], pid);
+    let said = &recorded.ended.stderr;
+    // Should thousands of threads have wanted a CPU while longpole was still reading their names.
+    assert!(said.contains("\nlost      0\n") || said.contains("did not fit into the rings"), "{said}");
+    let report = recorded.report("1,inf");
+    assert!(report.at("inf").time_ns() > 0.0, "{}", report.0);
+    assert!(Longpole::export(&recorded.file).threads() >= 10_000);
+    finish(target);
+}
+
+/// A small file system of its own, gone with this.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mounted(kilobytes: u32) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={kilobytes}k"), "nodev"]).arg(folder.path());
+        match run(&mut mount, LIMIT) {
+            Ok(ended) if ended.code == Some(0) => Ok(Self(folder)),
+            Ok(ended) => Err(ended.stderr.trim().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: whatever is still open goes when it is closed.
+        drop(run(Command::new("umount").arg("-l").arg(self.0.path()), LIMIT));
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("flood.c"));
+    let disk = match SmallDisk::mounted(128) {
+        Ok(disk) => disk,
+        Err(why) => {
+            println!("SKIP a_full_disk: cannot mount a small one: {why}");
+            return;
+        }
+    };
+    let file = disk.0.path().join("full.lp");
+    let mut target = Background::must_start(Command::new(&program).args(["50000", "6000"]));
+    let mut call = Longpole::with(["record", "-d", "60s", "-p", &target.pid().to_string(), "-o"]).and(&file);
+    call.command().arg("--force");
+    let started = Instant::now();
+    let ended = call.fails(1, "full.lp");
+    assert!(
+        started.elapsed() < Duration::from_secs(50),
+        "it ends when the disk is full, not when time is over"
+    );
+    assert!(ended.stderr.contains("No space left"), "{}", ended.stderr);
+    // What was written before is there.
+    let info = Longpole::with(["info"]).and(&file).ok().stdout;
+    assert!(info.contains("events"), "{info}");
+    assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0);
+    let ended = {
+        target.close_stdin();
+        target.wait(LIMIT).unwrap()
+    };
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.ends_with(" hand-overs\n"), "{}", ended.stdout);
+}
