@@ -10,7 +10,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 fn info(file: &std::path::Path) -> Value {
     let said = Longpole::with(["info", "--json"]).and(file).ok().stdout;
-    serde_json::from_str::<Value>(&said).unwrap()["session"].clone()
+    serde_json::from_str::<Value>(&said).expect("JSON")["session"].clone()
 }
 
 /// Rings of one page, and a program that makes exactly so many function calls: what is in the file and what is

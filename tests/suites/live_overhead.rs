@@ -14,10 +14,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 fn speed(target: &mut Background, lines: usize) -> f64 {
     let (mut calls, mut cpu_ns) = (0.0, 0.0);
     for _ in 0..lines {
-        let line = target.line(LIMIT).unwrap();
-        let (more, time) = line.split_once(' ').unwrap();
-        calls += more.parse::<f64>().unwrap();
-        cpu_ns += time.parse::<f64>().unwrap();
+        let line = target.line(LIMIT).expect("a line of two numbers");
+        let (more, time) = line.split_once(' ').expect("a line of two numbers");
+        calls += more.parse::<f64>().expect("a line of two numbers");
+        cpu_ns += time.parse::<f64>().expect("a line of two numbers");
     }
     calls / cpu_ns * 1e9
 }
@@ -76,7 +76,7 @@ fn without_a_budget_every_call_is_kept() {
 
 /// Time of the function in many calls ÷ time of the one in one call, which computes the same.
 fn ratio(report: &Report) -> f64 {
-    let time = |name| report.at(1).function(name, "tetid_ns").unwrap();
+    let time = |name| report.at(1).function(name, "tetid_ns").expect("both functions");
     time("InManyCalls") / time("InOneCall")
 }
 

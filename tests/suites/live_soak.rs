@@ -23,8 +23,8 @@ fn rounds() -> u32 {
 fn soak(name: &str, command: &mut Command) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut target = Background::must_start(command);
-    assert_eq!(target.line(LIMIT).unwrap(), "ready", "{name}");
-    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(target.line(LIMIT).expect("a program that runs"), "ready", "{name}");
+    let folder = tempfile::tempdir().expect("a program that runs");
     let file = folder.path().join("soak.lp");
     let pid = target.pid().to_string();
     for round in 0..rounds() {
@@ -39,17 +39,17 @@ fn soak(name: &str, command: &mut Command) {
             // In the middle of things, without a chance to clean up.
             let record = call.start();
             std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
-            record.signal("KILL").unwrap();
-            record.wait(LIMIT).unwrap();
+            record.signal("KILL").expect("a program that runs");
+            record.wait(LIMIT).expect("a program that runs");
         } else {
             call.command().args(["-d", &format!("{milliseconds}ms")]);
             let ended = call.run();
             assert_eq!(ended.code, Some(0), "{name}, round {round}: {}", ended.stderr);
         }
-        assert!(target.is_running().unwrap(), "{name} is gone after round {round}");
+        assert!(target.is_running().expect("a program that runs"), "{name} is gone after round {round}");
     }
     target.close_stdin();
-    let ended = target.wait(LIMIT).unwrap();
+    let ended = target.wait(LIMIT).expect("a program that runs");
     assert_eq!((ended.code, ended.signal), (Some(0), None), "{name}: {}{}", ended.stdout, ended.stderr);
     let said = ended.stdout.lines().last().unwrap_or_default().to_owned();
     assert!(said.ends_with(" rounds, 0 wrong") && !said.starts_with("0 "), "{name}: {said}");

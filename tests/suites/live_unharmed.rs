@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// Starts the workload, and gives the PID of the one that works.
 fn start(program: &Path, words: &[&str]) -> (Background, u32) {
     let mut target = Background::must_start(Command::new(program).args(words));
-    let ready = target.line(LIMIT).unwrap();
+    let ready = target.line(LIMIT).expect("a program that runs");
     let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok());
     (target, pid.unwrap_or_else(|| panic!("{ready}")))
 }
@@ -20,14 +20,14 @@ fn start(program: &Path, words: &[&str]) -> (Background, u32) {
 /// Lets it end, which it must do well.
 fn finish(mut target: Background) {
     target.close_stdin();
-    let ended = target.wait(LIMIT).unwrap();
+    let ended = target.wait(LIMIT).expect("an end");
     let said = ended.stdout.lines().last().unwrap_or_default();
     assert_eq!((ended.code, ended.signal), (Some(0), None), "{}{}", ended.stdout, ended.stderr);
     assert!(said.ends_with(" rounds, 0 wrong"), "{said}");
 }
 
 fn wait_for_recording(record: &mut Background) {
-    record.wait_for_stderr("recording ", LIMIT).unwrap();
+    record.wait_for_stderr("recording ", LIMIT).expect("a recording");
     std::thread::sleep(Duration::from_millis(300));
 }
 

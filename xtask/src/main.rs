@@ -10,6 +10,7 @@ mod linker;
 mod page;
 mod preload;
 mod sample;
+mod soak;
 mod test;
 mod tidy;
 mod toolchain;
@@ -44,6 +45,8 @@ enum Task {
     Demo,
     /// Measures speed and overhead, updates BENCHMARKS.md
     Bench(bench::Options),
+    /// Attaches to programs in seven languages and detaches again, 200 times each
+    Soak(soak::Options),
     /// Compares predictions with real runs, updates VALIDATION.md
     Validate(validate::Options),
     /// The rules for source files that no lint knows
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Task::LiveTest => test::run(&test::Options::live()),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Soak(options) => soak::run(&options),
         Task::Validate(options) => validate::run(&options),
         Task::Tidy => tidy::run(),
     };

@@ -1,6 +1,8 @@
 //! `./x bench`: measures what the README claims and keeps the results, with machine and date, in BENCHMARKS.md.
 
+mod apps;
 mod attach;
+mod flood;
 mod handover;
 mod interpose;
 mod simulate;
@@ -38,6 +40,10 @@ enum Which {
     Handover,
     /// A mutex's lock and unlock, recorded from inside the program
     Interpose,
+    /// Real programs under their own load, and the size of their recordings
+    Apps,
+    /// Half a million events a second for a minute
+    Flood,
 }
 
 /// Measures, prints, and updates the sections of BENCHMARKS.md.
@@ -54,7 +60,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if wanted(Which::Simulate) {
         page.put("simulate", &simulate::measure(&workspace)?)?;
     }
-    if [Which::Attach, Which::Handover, Which::Interpose].into_iter().any(wanted) {
+    if [Which::Attach, Which::Handover, Which::Interpose, Which::Apps, Which::Flood].into_iter().any(wanted) {
         let longpole = recorder(&workspace)?;
         if wanted(Which::Attach) {
             page.put("attach", &attach::measure(&workspace, &longpole)?)?;
@@ -64,6 +70,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
         if wanted(Which::Interpose) {
             page.put("interpose", &interpose::measure(&workspace, &longpole)?)?;
+        }
+        if wanted(Which::Apps) {
+            page.put("apps", &apps::measure(&workspace, &longpole)?)?;
+        }
+        if wanted(Which::Flood) {
+            page.put("flood", &flood::measure(&workspace, &longpole)?)?;
         }
     }
     Ok(ExitCode::SUCCESS)

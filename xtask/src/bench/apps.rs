@@ -1,0 +1,494 @@
+//! Real programs under their own load, alone and under `longpole record` with default settings, in turns; and how many
+//! bytes of recording an event of theirs takes.
+
+use std::fmt::Write;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use longpole_tests::{Background, run, shell};
+
+use super::Scratch;
+use super::handover::lost_percent;
+use crate::sample::{Sample, digits};
+use crate::workspace::Workspace;
+
+/// Of each way; `LONGPOLE_BENCH_RUNS` changes it.
+const RUNS: usize = 7;
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A program, what to install for it, and what it does.
+struct App {
+    name: &'static str,
+    /// Programs it takes and the Debian packages they come in.
+    needs: &'static [(&'static str, &'static str)],
+    load: Load,
+}
+
+enum Load {
+    /// A line of shell that ends by itself, started by longpole; `DATA` is a file of some ten megabytes, `WORK` a folder.
+    Command(&'static str),
+    /// A server that longpole is attached to, and what drives it.
+    Server(&'static str, Drive),
+}
+
+/// Drives a server with so much work, and waits until it is done.
+type Drive = fn(&Path) -> Result<()>;
+
+const APPS: [App; 11] = [
+    App { name: "pigz", needs: &[("pigz", "pigz")], load: Load::Command("exec pigz -p2 -7 -c DATA") },
+    App { name: "pbzip2", needs: &[("pbzip2", "pbzip2")], load: Load::Command("exec pbzip2 -p2 -c DATA") },
+    App {
+        name: "xz -T2",
+        needs: &[("xz", "xz-utils")],
+        load: Load::Command("exec xz -T2 -1 --block-size=4MiB -c DATA"),
+    },
+    App { name: "zstd -T2", needs: &[("zstd", "zstd")], load: Load::Command("exec zstd -T2 -12 -q -c DATA") },
+    App {
+        name: "x264",
+        needs: &[("x264", "x264")],
+        load: Load::Command(
+            "exec x264 --quiet --no-progress --threads 2 --preset fast --demuxer raw --input-res 640x360 -o /dev/null DATA",
+        ),
+    },
+    App {
+        name: "sqlite3",
+        needs: &[("sqlite3", "sqlite3")],
+        load: Load::Command("rm -f WORK/bench.db; exec sqlite3 WORK/bench.db < WORK/bench.sql"),
+    },
+    App {
+        name: "ripgrep",
+        needs: &[("rg", "ripgrep")],
+        load: Load::Command("exec rg -j2 -c '[a-z]+_[a-z]+[0-9]x' WORK/tree"),
+    },
+    App {
+        name: "sort",
+        needs: &[("sort", "coreutils")],
+        load: Load::Command("LC_ALL=C exec sort --parallel=2 -S 64M -o /dev/null WORK/lines"),
+    },
+    App {
+        name: "python3",
+        needs: &[("python3", "python3")],
+        load: Load::Command("exec $(python3 -c 'import sys; print(sys.executable)') WORK/threads.py"),
+    },
+    App {
+        name: "redis",
+        needs: &[("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")],
+        load: Load::Server(
+            "exec redis-server --port 0 --unixsocket WORK/redis.sock --save '' --appendonly no --io-threads 2",
+            drive_redis,
+        ),
+    },
+    App {
+        name: "nginx",
+        needs: &[("nginx", "nginx-light")],
+        load: Load::Server("exec nginx -p WORK -c WORK/nginx.conf -e WORK/nginx.log", drive_nginx),
+    },
+];
+
+/// What the runs of one program gave.
+struct Measured {
+    name: &'static str,
+    alone: Sample,
+    recorded: Sample,
+    events: f64,
+    bytes: f64,
+    lost: Sample,
+    overhead: String,
+}
+
+/// Runs all programs that are here.
+///
+/// # Errors
+/// None is, or one that is fails.
+pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
+    let scratch = Scratch::new(workspace, "apps")?;
+    prepare(&scratch.0)?;
+    let runs = std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
+    let only = std::env::var("LONGPOLE_BENCH_APPS").ok();
+    let (mut measured, mut missing) = (Vec::new(), Vec::new());
+    for app in &APPS {
+        if only.as_ref().is_some_and(|only| !only.split(',').any(|name| app.name.starts_with(name))) {
+            continue;
+        }
+        match app.needs.iter().find(|(program, _)| !is_here(program)) {
+            Some((program, package)) => {
+                missing.push(format!("{} ({program} is missing: `apt-get install {package}`)", app.name));
+                eprintln!("xtask: not measured: {}", missing.last().map_or("", String::as_str));
+            }
+            None => {
+                let one = app.measure(longpole, &scratch.0, runs).with_context(|| app.name)?;
+                eprintln!("xtask: {} {}", one.name, digits(one.slower()));
+                measured.push(one);
+            }
+        }
+    }
+    if measured.is_empty() {
+        bail!("none of the programs is here: {}", missing.join(", "));
+    }
+    text(&measured, &missing, runs)
+}
+
+impl Measured {
+    fn slower(&self) -> f64 {
+        self.recorded.median() / self.alone.median()
+    }
+}
+
+fn text(measured: &[Measured], missing: &[String], runs: usize) -> Result<String> {
+    let mut text = format!(
+        "## Real programs under their own load\n\nTime of the work alone and under `longpole record` with default \
+         settings, {runs} runs of each in alternation. The\ntargets: median slow-down at most 1 %, worst at most 5 %, at \
+         most 8 bytes of recording for each event.\n\n\
+         | program | s alone | s recorded | slow-down | events | bytes per event | lost, % | overhead as longpole tells it |\n\
+         |---|---|---|---|---|---|---|---|\n"
+    );
+    let (mut slower, mut events, mut bytes) = (Sample::default(), 0.0, 0.0);
+    for one in measured {
+        slower.push(one.slower());
+        events += one.events;
+        bytes += one.bytes;
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {:.0} | {} | {} | {} |",
+            one.name,
+            one.alone,
+            one.recorded,
+            digits(one.slower()),
+            one.events,
+            digits(one.bytes / one.events.max(1.0)),
+            one.lost,
+            one.overhead
+        )?;
+    }
+    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    let worst = measured.iter().map(Measured::slower).fold(0.0, f64::max);
+    write!(
+        text,
+        "\nMedian of the slow-downs {}, worst {}; {} bytes per event over all of them.",
+        percent(slower.median()),
+        percent(worst),
+        digits(bytes / events.max(1.0))
+    )?;
+    if !missing.is_empty() {
+        write!(text, "\nNot measured: {}.", missing.join(", "))?;
+    }
+    Ok(text)
+}
+
+fn is_here(program: &str) -> bool {
+    run(&mut shell(&format!("command -v {program} || test -x /usr/sbin/{program}")), LIMIT)
+        .is_ok_and(|ended| ended.code == Some(0))
+}
+
+impl App {
+    fn measure(&self, longpole: &Path, work: &Path, runs: usize) -> Result<Measured> {
+        let mut measured = Measured {
+            name: self.name,
+            alone: Sample::default(),
+            recorded: Sample::default(),
+            events: 0.0,
+            bytes: 0.0,
+            lost: Sample::default(),
+            overhead: String::new(),
+        };
+        let file = work.join("app.lp");
+        // One more of each in front: files get into memory, processors wake up.
+        for turn in 0..=runs {
+            for place in 0..2 {
+                let recorded = (turn + place) % 2 == 1;
+                let (seconds, said) = match &self.load {
+                    Load::Command(line) => {
+                        command(&in_folder(line, work), recorded.then_some((longpole, file.as_path())))?
+                    }
+                    Load::Server(line, drive) => {
+                        let record = recorded.then_some((longpole, file.as_path()));
+                        server(&in_folder(line, work), *drive, work, record)?
+                    }
+                };
+                if turn == 0 {
+                    continue;
+                }
+                if recorded {
+                    measured.recorded.push(seconds);
+                    measured.take_summary(&said, &file)?;
+                } else {
+                    measured.alone.push(seconds);
+                }
+            }
+        }
+        Ok(measured)
+    }
+}
+
+impl Measured {
+    fn take_summary(&mut self, said: &str, file: &Path) -> Result<()> {
+        let line = |label: &str| said.lines().find_map(|line| line.strip_prefix(label)).map(str::trim);
+        let events = line("events ").map(leading_number);
+        self.events = events.with_context(|| format!("no number of events in: {said}"))?;
+        self.bytes = std::fs::metadata(file).context("no recording")?.len() as f64;
+        self.lost.push(lost_percent(said)?);
+        let overhead = line("overhead ").context("no overhead")?;
+        self.overhead = overhead.split(" (").next().unwrap_or_default().to_owned();
+        Ok(())
+    }
+}
+
+/// `1,234,567, 89 a second` begins with 1234567.
+fn leading_number(text: &str) -> f64 {
+    let number = text.split(", ").next().unwrap_or_default();
+    number.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0.0)
+}
+
+fn in_folder(line: &str, work: &Path) -> String {
+    line.replace("DATA", &work.join("data").display().to_string())
+        .replace("WORK", &work.display().to_string())
+}
+
+/// How long the command takes: from when it is let go to the end of its process, without what longpole does before
+/// and after.
+fn command(line: &str, record: Option<(&Path, &Path)>) -> Result<(f64, String)> {
+    let quiet = format!("exec >/dev/null; {line}");
+    let Some((longpole, file)) = record else {
+        let start = Instant::now();
+        let mut alone = Background::start(&mut shell(&quiet)).context("sh")?;
+        let pid = alone.pid();
+        wait_for_end(pid)?;
+        let seconds = start.elapsed().as_secs_f64();
+        alone.close_stdin();
+        let ended = alone.wait(LIMIT)?;
+        if ended.code != Some(0) {
+            bail!("{line} ended with {:?}: {}", ended.code, ended.stderr);
+        }
+        return Ok((seconds, String::new()));
+    };
+    let mut call = Command::new(longpole);
+    call.args(["record", "--force", "-o"]).arg(file).args(["--", "sh", "-c", &quiet]);
+    let mut record = Background::start(&mut call).context("longpole")?;
+    let said = record.wait_for_stderr("recording ", LIMIT)?;
+    let start = Instant::now();
+    let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
+    wait_for_end(pid.with_context(|| said.clone())?)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let ended = record.wait(LIMIT)?;
+    if ended.code != Some(0) {
+        bail!("{line} ended with {:?}: {}", ended.code, ended.stderr);
+    }
+    Ok((seconds, ended.stderr))
+}
+
+/// Until the process has ended, whoever waits for it.
+fn wait_for_end(pid: u32) -> Result<()> {
+    let end = Instant::now() + LIMIT;
+    let path = format!("/proc/{pid}/stat");
+    loop {
+        let stat = std::fs::read_to_string(&path).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        if matches!(state, None | Some('Z' | 'X')) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            bail!("process {pid} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// How long a server's work takes, attached to from before it until after it.
+fn server(line: &str, drive: Drive, work: &Path, record: Option<(&Path, &Path)>) -> Result<(f64, String)> {
+    let mut server = Background::start(&mut shell(line)).context("sh")?;
+    let mut warm = Err(anyhow::anyhow!("never tried"));
+    for _ in 0..200 {
+        std::thread::sleep(Duration::from_millis(25));
+        warm = ready(work);
+        if warm.is_ok() {
+            break;
+        }
+    }
+    warm.with_context(|| format!("{line} does not answer"))?;
+    let recorder = match record {
+        None => None,
+        Some((longpole, file)) => {
+            let mut call = Command::new(longpole);
+            call.args(["record", "--force", "--children", "-p", &server.pid().to_string(), "-o"]).arg(file);
+            let mut recorder = Background::start(&mut call).context("longpole")?;
+            recorder.wait_for_stderr("recording ", LIMIT)?;
+            Some(recorder)
+        }
+    };
+    let start = Instant::now();
+    drive(work)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let said = match recorder {
+        None => String::new(),
+        Some(recorder) => {
+            recorder.signal("INT")?;
+            let ended = recorder.wait(LIMIT)?;
+            if ended.code != Some(0) {
+                bail!("longpole ended with {:?}: {}", ended.code, ended.stderr);
+            }
+            ended.stderr
+        }
+    };
+    if !server.is_running()? {
+        bail!("{line} did not survive");
+    }
+    server.signal("TERM")?;
+    server.wait(LIMIT)?;
+    Ok((seconds, said))
+}
+
+/// Whether one of the servers answers.
+fn ready(work: &Path) -> Result<()> {
+    if work.join("redis.sock").exists() {
+        let mut ping = Command::new("redis-cli");
+        ping.arg("-s").arg(work.join("redis.sock")).arg("ping");
+        return match run(&mut ping, LIMIT)?.stdout.trim() {
+            "PONG" => Ok(()),
+            other => bail!("{other}"),
+        };
+    }
+    TcpStream::connect(NGINX).map(drop).context("no connection")
+}
+
+fn drive_redis(work: &Path) -> Result<()> {
+    let mut load = Command::new("redis-benchmark");
+    load.arg("-s").arg(work.join("redis.sock"));
+    load.args(["-q", "-c", "20", "-n", "250000", "-P", "4", "-t", "set,get,lpush"]);
+    let ended = run(&mut load, LIMIT)?;
+    if ended.code != Some(0) {
+        bail!("redis-benchmark ended with {:?}: {}", ended.code, ended.stderr);
+    }
+    Ok(())
+}
+
+const NGINX: &str = "127.0.0.1:18745";
+
+/// Two connections that ask again and again, as a browser does.
+fn drive_nginx(_: &Path) -> Result<()> {
+    let client = || -> Result<()> {
+        let stream = TcpStream::connect(NGINX)?;
+        stream.set_nodelay(true)?;
+        let mut to = stream.try_clone()?;
+        let mut from = BufReader::new(stream);
+        let (mut line, mut body) = (String::new(), Vec::new());
+        for _ in 0..40_000 {
+            to.write_all(b"GET /page HTTP/1.1\r\nHost: bench\r\n\r\n")?;
+            let mut length = 0;
+            loop {
+                line.clear();
+                from.read_line(&mut line)?;
+                if let Some(value) = line.strip_prefix("Content-Length: ") {
+                    length = value.trim().parse()?;
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            body.resize(length, 0);
+            from.read_exact(&mut body)?;
+        }
+        Ok(())
+    };
+    let other = std::thread::spawn(client);
+    client()?;
+    match other.join() {
+        Ok(result) => result,
+        Err(_) => bail!("a client broke"),
+    }
+}
+
+/// Files for the programs to work on: the same each time.
+fn prepare(work: &Path) -> Result<()> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    // Words from a small language, so that there is something to compress; for x264 it is noise with a pattern.
+    let words: Vec<String> = (0..3_000).map(|n| format!("w{}_{}", next() % 977, n % 89)).collect();
+    let mut data = String::with_capacity(48 << 20);
+    while data.len() < 36 << 20 {
+        let at = (next() % 3_000).min(next() % 3_000) as usize;
+        data.push_str(&words[at]);
+        data.push(if next() % 11 == 0 { '\n' } else { ' ' });
+    }
+    std::fs::write(work.join("data"), &data)?;
+    let mut lines = std::fs::File::create(work.join("lines")).map(std::io::BufWriter::new)?;
+    for _ in 0..1_500_000 {
+        writeln!(lines, "{:016x} {}", next(), words[(next() % 3_000) as usize])?;
+    }
+    lines.flush()?;
+    let mut sql = std::fs::File::create(work.join("bench.sql")).map(std::io::BufWriter::new)?;
+    writeln!(
+        sql,
+        "PRAGMA journal_mode=WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT); BEGIN;"
+    )?;
+    for row in 0..150_000 {
+        writeln!(
+            sql,
+            "INSERT INTO t VALUES({row}, {}, '{}');",
+            next() % 100_000,
+            words[(next() % 3_000) as usize]
+        )?;
+    }
+    writeln!(sql, "COMMIT; CREATE INDEX i ON t(b);")?;
+    for _ in 0..40 {
+        writeln!(
+            sql,
+            "SELECT c, count(*), sum(b) FROM t WHERE b > {} GROUP BY c ORDER BY 2 LIMIT 3;",
+            next() % 1_000
+        )?;
+    }
+    sql.flush()?;
+    let tree = work.join("tree");
+    for folder in 0..40 {
+        let folder = tree.join(format!("d{folder}"));
+        std::fs::create_dir_all(&folder)?;
+        for file in 0..60 {
+            let from = (next() % (30 << 20)) as usize;
+            std::fs::write(folder.join(format!("f{file}.txt")), &data.as_bytes()[from..from + 100_000])?;
+        }
+    }
+    std::fs::write(
+        work.join("threads.py"),
+        "import hashlib, threading, zlib\n\
+         def work(seed):\n    data = bytes(seed) * 1000\n    for i in range(1500):\n        data = zlib.decompress(zlib.compress(data + bytes(str(i), 'ascii'), 1))\n        hashlib.sha256(data).digest()\n\
+         threads = [threading.Thread(target=work, args=(40 + n,)) for n in range(2)]\n\
+         [t.start() for t in threads]\n[t.join() for t in threads]\n",
+    )?;
+    std::fs::create_dir_all(work.join("html"))?;
+    std::fs::write(work.join("html/page"), vec![b'x'; 4_000])?;
+    let root: PathBuf = work.join("html");
+    std::fs::write(
+        work.join("nginx.conf"),
+        format!(
+            "daemon off; worker_processes 2; pid {0}/nginx.pid;\nevents {{ worker_connections 64; }}\n\
+             http {{ access_log off; keepalive_requests 1000000; client_body_temp_path {0}/t1; proxy_temp_path {0}/t2;\n\
+             fastcgi_temp_path {0}/t3; uwsgi_temp_path {0}/t4; scgi_temp_path {0}/t5;\n\
+             server {{ listen {NGINX}; root {1}; }} }}\n",
+            work.display(),
+            root.display()
+        ),
+    )?;
+    // nginx's workers are nobody: they have to come in.
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(work, std::fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leading_number;
+
+    #[test]
+    fn events_are_read_from_the_summary() {
+        assert_eq!(leading_number("1,234,567, 89 a second, 7.9 bytes each"), 1_234_567.0);
+        assert_eq!(leading_number("0"), 0.0);
+    }
+}

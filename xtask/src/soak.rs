@@ -1,0 +1,33 @@
+//! `./x soak`: attaches to programs in seven languages and detaches again, as often as asked for. The test suite does the
+//! same a few times.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::bench;
+use crate::command;
+use crate::workspace::Workspace;
+
+/// How often.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Times that each program is attached to
+    #[arg(long, value_name = "N", default_value = "200")]
+    rounds: u32,
+}
+
+/// Runs the soak tests; they say for each language how it went, or why it was left out.
+///
+/// # Errors
+/// longpole cannot be built or cannot record here.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    let longpole = bench::recorder(&workspace)?;
+    let mut test = command::cargo(&workspace);
+    test.args(["test", "--quiet", "--locked", "--package", "longpole-tests", "--test", "live_soak"]);
+    test.args(["--", "--nocapture", "--test-threads", "1"]);
+    test.env("LONGPOLE_BIN", longpole).env("LONGPOLE_SOAK_ROUNDS", options.rounds.to_string());
+    let status = test.status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
