@@ -7,7 +7,7 @@ use engine::timeline::{
     BaseStack, Birth, Counts, External, Hit, Interval, State, Step, StepKind, Thread, Timeline,
     UnknownReason, Wait, WaitReason, Wake, Wakeup,
 };
-use probe_abi::Call;
+use probe_abi::{Call, Descriptor};
 
 const RUNNING: State = State::Running { cpu: Some(0) };
 
@@ -33,8 +33,8 @@ fn timeline(threads: Vec<Thread>) -> Timeline {
 }
 
 fn external(external: External) -> Wait {
-    let reason = WaitReason::Kernel { task_state: 1, call: Call::NONE };
-    Wait { reason, wake: Wake::External(external), cut_at_start: false }
+    let reason = WaitReason::Kernel { task_state: 1, call: Call::NONE, descriptor: Descriptor::Unknown };
+    Wait { reason, wake: Wake::External(external), cut_at_start: false, moved_to: None }
 }
 
 /// The first thread's operations, devices by name.
@@ -76,17 +76,25 @@ fn a_wait_cut_by_the_end_of_the_window_is_not_guessed() {
 fn waits_are_called_by_what_is_known_of_their_end() {
     let call = |number| Call { number, argument1: 0, argument0: 5 };
     let inside = |number, by| Wait { reason: WaitReason::of(1, call(number)), ..external(by) };
-    let (read, poll, clock_nanosleep, futex) = (0, 7, 230, 202);
+    let of = |number, descriptor, by| Wait {
+        reason: WaitReason::Kernel { task_state: 1, call: call(number), descriptor },
+        ..external(by)
+    };
+    let (read, fsync, poll, clock_nanosleep, futex, major_fault) = (0, 74, 7, 230, 202, u32::MAX);
     let cases = [
         (external(External::HardIrq), "io 10 interrupt"),
         (external(External::SoftIrq), "io 10 deferred interrupt"),
         (external(External::Task), "io 10 another process"),
         (external(External::NotSeen), "io 10 wake-up not seen"),
-        (inside(read, External::Device), "io 10 device"),
-        (inside(read, External::Block), "io 10 disk"),
-        (inside(read, External::Network), "io 10 network"),
-        (inside(read, External::Task), "io 10 data from another process"),
-        (inside(read, External::Timer), "io 10 timer"),
+        (inside(major_fault, External::Block), "io 10 disk"),
+        (inside(read, External::Device), "io 10 read"),
+        (of(read, Descriptor::File, External::Block), "io 10 file read"),
+        (of(read, Descriptor::Socket, External::Network), "io 10 socket receive"),
+        (of(read, Descriptor::Pipe, External::Task), "io 10 pipe read"),
+        (of(read, Descriptor::Pipe, External::Signal), "io 10 signal"),
+        (of(read, Descriptor::Timer, External::Timer), "io 10 timerfd read"),
+        (of(read, Descriptor::Event, External::Task), "io 10 idle"),
+        (of(fsync, Descriptor::File, External::Task), "io 10 file sync"),
         (inside(poll, External::Network), "io 10 idle"),
         (inside(poll, External::Timer), "io 10 idle"),
         (inside(clock_nanosleep, External::Timer), "sleep 10"),
@@ -108,7 +116,7 @@ fn edges_carry_word_or_number() {
     waker.steps = vec![step(20, 0), step(30, 1), step(40, 2)];
     let mut wakee =
         thread(2, &[(0, State::Blocked(0)), (20, RUNNING), (25, State::Blocked(1)), (40, RUNNING)]);
-    let futex = WaitReason::Futex(FutexFact { word: 0x7f40, operation: 128 });
+    let futex = WaitReason::Futex(FutexFact { word: 0x7f40, operation: 128, words: 0 });
     wakee.waits = vec![
         Wait { reason: futex, wake: Wake::By(0), ..external(External::Task) },
         Wait { wake: Wake::By(2), ..external(External::Task) },

@@ -27,6 +27,13 @@ impl Default for Call {
     }
 }
 
+/// `futex(2)` on x86-64, the one architecture that is recorded.
+pub const FUTEX_CALL: u32 = 202;
+/// `futex_waitv(2)` (Linux 5.16).
+pub const FUTEX_WAITV_CALL: u32 = 449;
+/// `futex_wake(2)` (Linux 6.7).
+pub const FUTEX_WAKE_CALL: u32 = 454;
+
 /// The command of a futex `op` argument without its flag bits (`FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`).
 pub const fn futex_operation(operation: u32) -> u32 {
     operation & 0x7f

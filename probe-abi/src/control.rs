@@ -76,6 +76,36 @@ pub struct Settings {
     pub task_cfs_rq: u32,
     /// `task_struct.thread_info.status`
     pub task_status: u32,
+    /// `task_struct.mm`
+    pub task_mm: u32,
+    /// `mm_struct.start_code`
+    pub mm_start_code: u32,
+    /// The next ones are known: the kinds of descriptors can be told.
+    pub descriptors_known: u32,
+    /// `task_struct.files`
+    pub task_files: u32,
+    /// `files_struct.fdt`
+    pub files_fdt: u32,
+    /// `fdtable.max_fds`
+    pub fdt_max_fds: u32,
+    /// `fdtable.fd`
+    pub fdt_fd: u32,
+    /// `file.f_inode`
+    pub file_inode: u32,
+    /// `file.f_path.dentry`
+    pub file_dentry: u32,
+    /// `inode.i_mode`
+    pub inode_mode: u32,
+    /// `inode.i_rdev`
+    pub inode_rdev: u32,
+    /// `inode.i_sb`
+    pub inode_sb: u32,
+    /// `super_block.s_magic`
+    pub sb_magic: u32,
+    /// `dentry.d_name.name`
+    pub dentry_name: u32,
+    /// `net_device.type`
+    pub net_device_type: u32,
     /// `cfs_rq.rq`
     pub cfs_rq_rq: u32,
     /// `pt_regs.sp`
@@ -119,8 +149,11 @@ pub struct CpuCounters {
     pub entries: u64,
     /// Hits of exit probes, whatever became of them.
     pub exits: u64,
-    /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 2],
+    /// Address of the packet that the thread on this CPU sent last over the loopback device, 0 if it has been taken in
+    /// or the thread has changed.
+    pub sent_packet: u64,
+    /// The thread whose own packet this CPU is taking in right now, 0 if it is nobody's.
+    pub own_packet_of: u64,
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.
@@ -171,7 +204,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 104);
+const _: () = assert!(size_of::<Settings>() == 164);
 const _: () = assert!(size_of::<CpuCounters>() == 128);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

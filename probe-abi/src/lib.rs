@@ -12,6 +12,7 @@
 
 mod call;
 mod control;
+mod descriptor;
 mod function;
 mod header;
 pub mod interpose;
@@ -21,11 +22,12 @@ mod record;
 mod sched;
 mod stamp;
 
-pub use call::{Call, futex_operation};
+pub use call::{Call, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, futex_operation};
 pub use control::{
     CROWDED_CALLS, CROWDED_SHIFT, Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES,
     MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT, Settings,
 };
+pub use descriptor::Descriptor;
 pub use function::{FunctionEnter, FunctionExit};
 pub use header::{Context, Header, Kind};
 pub use life::{Exec, Exit, Fork, Rename};

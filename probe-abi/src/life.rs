@@ -28,8 +28,9 @@ pub struct Exec {
     pub header: Header,
     /// `tid` before the exec: differs if another thread than the leader called it.
     pub old_tid: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Number of the page at which the program's instructions begin in memory (`mm_struct.start_code` >> 12, low 32
+    /// bits), 0 if not known. Of a process that ends soon it is all that tells where its program lay.
+    pub first_page: u32,
     /// The new name, NUL padded.
     pub comm: [u8; 16],
 }

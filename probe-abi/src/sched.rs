@@ -1,6 +1,6 @@
 //! Scheduler records: who runs, and who woke whom.
 
-use crate::{Call, Header};
+use crate::{Call, Descriptor, Header};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `sched_switch`: the header's thread left the CPU, `next_tid` takes it.
@@ -32,6 +32,16 @@ impl SwitchFlags {
     pub const PREV_TRACKED: u32 = 2;
     /// The thread that takes the CPU belongs to a tracked process.
     pub const NEXT_TRACKED: u32 = 4;
+    /// It sleeps in `futex_waitv(2)`, and the first argument in `prev_call` is not that of the call but the address of
+    /// the first of its words.
+    pub const FIRST_WORD: u32 = 8;
+    /// Four bits from this one on: the [`Descriptor`](crate::Descriptor) that the system call was given, as a number.
+    pub const DESCRIPTOR_SHIFT: u32 = 8;
+
+    /// The descriptor in these flags.
+    pub const fn descriptor(flags: u32) -> Descriptor {
+        Descriptor::from_number(flags >> Self::DESCRIPTOR_SHIFT & 0xf)
+    }
 }
 
 /// `sched_waking` or `sched_wakeup_new`: the header's thread, in the header's context, makes `wakee_tid`
@@ -111,6 +121,12 @@ impl WakingFlags {
     pub const WAKER_TRACKED: u32 = 2;
     /// A signal is pending that the wakee does not block: that is what wakes it.
     pub const SIGNAL: u32 = 4;
+    /// The wakee waits in a futex call and was woken by another word than the one that it was called with (requeued, or
+    /// one of several), and the first argument in `wakee_call` is the address of that one.
+    pub const OTHER_WORD: u32 = 8;
+    /// A soft interrupt does it that takes in a packet which the current thread itself has just sent, in its own system
+    /// call, over the loopback device: the current thread is the waker, and `waker_call` its call.
+    pub const OWN_PACKET: u32 = 16;
 }
 
 const _: () = assert!(size_of::<Switch>() == 64);

@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{Cause, Context, CpuCounters};
 
-use crate::{memory, ring};
+use crate::{memory, network, ring};
 
 /// A device's handler starts. Arguments: `int irq`, `irqaction`.
 #[btf_tracepoint(function = "irq_handler_entry")]
@@ -39,6 +39,7 @@ pub fn hrtimer_expire_exit(_: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "softirq_entry")]
 pub fn softirq_entry(arguments: BtfTracePointContext) -> i32 {
     let number = arguments.arg::<u64>(0) as u32;
+    network::no_packet();
     note(offset_of!(CpuCounters, soft_cause), Cause::of_soft_interrupt(number));
     0
 }

@@ -1,7 +1,7 @@
 //! Reading the kernel's structs at offsets that the user side looked up.
 
 use aya_ebpf::helpers::{
-    bpf_probe_read_kernel,
+    bpf_probe_read_kernel, bpf_probe_read_user,
     generated::{bpf_get_current_task_btf, bpf_probe_read_kernel_str, bpf_task_pt_regs},
 };
 
@@ -117,6 +117,27 @@ impl Task {
         unsafe { bpf_probe_read_kernel(counter.cast::<u32>()) }.ok()
     }
 
+    /// Where its open files are, for the helper that reads kernel memory.
+    #[inline(always)]
+    pub fn files(self) -> u64 {
+        // SAFETY: a task and an offset of `task_struct`.
+        let files: *const u8 = unsafe { field(self.0, setting!(task_files)) };
+        files as usize as u64
+    }
+
+    /// Number of the page at which its program's instructions begin, low 32 bits; 0 if that is not known.
+    #[inline(always)]
+    pub fn first_page(self) -> u32 {
+        if setting!(mm_start_code) == 0 {
+            return 0;
+        }
+        // SAFETY: a task and an offset of `task_struct`.
+        let memory: *const u8 = unsafe { field(self.0, setting!(task_mm)) };
+        // SAFETY: the `mm_struct` of that task and an offset in it.
+        let start: u64 = unsafe { field(memory, setting!(mm_start_code)) };
+        (start >> 12) as u32
+    }
+
     /// The registers with which it last entered the kernel from user space.
     #[inline(always)]
     pub fn registers(self) -> Registers {
@@ -136,12 +157,34 @@ impl Task {
         Call { number, argument1: registers.argument::<1>() as u32, argument0: registers.argument::<0>() }
     }
 
+    /// The first argument of the system call that it is in.
+    #[inline(always)]
+    pub fn first_argument(self) -> u64 {
+        self.registers().argument::<0>()
+    }
+
+    /// Low half of the second argument of the system call that it is in.
+    #[inline(always)]
+    pub fn second_argument(self) -> u32 {
+        self.registers().argument::<1>() as u32
+    }
+
     /// The number of the system call that it is in, or [`Call::NONE`]'s.
     #[inline(always)]
     pub fn call_number(self) -> u32 {
         let number = self.registers().call_number();
         if (number as i32) < 0 || self.in_32_bit_call() { Call::NONE.number } else { number }
     }
+}
+
+/// The address of the first of the words that the current thread waits for in `futex_waitv(2)`, whose list is at `list`. Read
+/// without causing a page fault: the call has just read it, so it mostly is there.
+#[inline(always)]
+pub fn first_word(list: u64) -> Option<u64> {
+    /// `struct futex_waitv` begins with the expected value; the address follows.
+    const ADDRESS: u64 = 8;
+    // SAFETY: the helper checks the address itself.
+    unsafe { bpf_probe_read_user(list.wrapping_add(ADDRESS) as usize as *const u64) }.ok()
 }
 
 impl Registers {

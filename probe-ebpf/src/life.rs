@@ -50,10 +50,11 @@ pub fn sched_process_exec(arguments: BtfTracePointContext) -> i32 {
     function::forget_thread(tid);
     sched::current_is(tid);
     let comm = read_name(task.name());
+    let first_page = task.first_page();
     ring::write(Kind::Exec, Context::Task, time_ns, tid, pid, |header| Exec {
         header,
         old_tid,
-        reserved: 0,
+        first_page,
         comm,
     });
     0

@@ -7,12 +7,14 @@
 #![expect(internal_features, reason = "the target's atomic instructions are reachable only as intrinsics")]
 
 mod context;
+mod descriptor;
 mod filter;
 mod function;
 mod interrupt;
 mod kernel;
 mod life;
 mod memory;
+mod network;
 mod ring;
 mod sched;
 mod settings;

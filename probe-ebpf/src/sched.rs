@@ -3,9 +3,18 @@
 use core::mem::offset_of;
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
-use probe_abi::{Call, Context, CpuCounters, Kind, Switch, SwitchFlags, Waking, WakingFlags};
+use probe_abi::{
+    Call, Context, CpuCounters, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, Kind, Switch,  SwitchFlags, Waking,
+    WakingFlags, futex_operation,
+};
 
-use crate::{context::context, filter, interrupt, kernel::Task, memory, ring};
+use crate::{
+    context::context,
+    descriptor::descriptor,
+    filter, interrupt,
+    kernel::{Task, first_word},
+    memory, network, ring,
+};
 
 /// A CPU goes from one thread to another. Arguments: `bool preempt`, `prev`, `next`, `unsigned prev_state`.
 #[btf_tracepoint(function = "sched_switch")]
@@ -34,8 +43,19 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
         flags |= SwitchFlags::NEXT_TRACKED;
     }
     let blocks = previous_tracked && !preempted && state != 0;
-    let (prev_user_sp, prev_call) =
-        if blocks { (previous.registers().stack_pointer(), previous.call()) } else { (0, Call::NONE) };
+    let (mut prev_user_sp, mut prev_call) = (0, Call::NONE);
+    if blocks {
+        prev_user_sp = previous.registers().stack_pointer();
+        prev_call = previous.call();
+        if prev_call.number == FUTEX_WAITV_CALL {
+            if let Some(word) = first_word(prev_call.argument0) {
+                prev_call.argument0 = word;
+                flags |= SwitchFlags::FIRST_WORD;
+            }
+        } else {
+            flags |= (descriptor(previous, prev_call) as u32) << SwitchFlags::DESCRIPTOR_SHIFT;
+        }
+    }
     let on_behalf_of = if tid == 0 { Context::Idle } else { Context::Task };
     ring::write(Kind::Switch, on_behalf_of, time_ns, tid, previous_pid, |header| Switch {
         header,
@@ -63,6 +83,9 @@ fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: b
     }
     // SAFETY: as above.
     unsafe { memory::store(current, current_word(next, next_tracked)) };
+    // What the thread that leaves has sent is not the next one's.
+    // SAFETY: as above.
+    unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, sent_packet)), 0) };
 }
 
 /// The current thread has another id from here on.
@@ -105,6 +128,24 @@ pub fn sched_wakeup_new(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
+/// Whether this call of the waker wakes waiters of the word in its first argument, and of no other.
+#[inline(always)]
+fn wakes_its_word(waker: Task, number: u32) -> bool {
+    // Wake, requeue, compare and requeue, unlock PI, wake bitset, compare and requeue PI; not "wake op", which has two words.
+    const COMMANDS: u32 = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 7 | 1 << 10 | 1 << 12;
+    match number {
+        FUTEX_CALL => COMMANDS >> (futex_operation(waker.second_argument()) & 31) & 1 != 0,
+        FUTEX_WAKE_CALL => true,
+        _ => false,
+    }
+}
+
+/// Whether the first argument of this call is a word, or a list of words, that it waits for.
+#[inline(always)]
+fn waits_for_futex(number: u32) -> bool {
+    number == FUTEX_CALL || number == FUTEX_WAITV_CALL
+}
+
 #[inline(always)]
 fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
     let time_ns = ring::now_ns();
@@ -121,8 +162,20 @@ fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
         }
     }
     let context = context(waker, tid);
-    let waker_call =
-        if context as u8 == Context::Task as u8 { waker.call_number() } else { Call::NONE.number };
+    let mut waker_call = Call::NONE.number;
+    if context as u8 == Context::Task as u8 {
+        waker_call = waker.call_number();
+        if pid == wakee_pid && wakes_its_word(waker, waker_call) && waits_for_futex(wakee_call.number) {
+            let word = waker.first_argument();
+            if word != wakee_call.argument0 {
+                wakee_call.argument0 = word;
+                flags |= WakingFlags::OTHER_WORD;
+            }
+        }
+    } else if context as u8 == Context::SoftIrq as u8 && network::takes_in_own_packet(tid) {
+        waker_call = waker.call_number();
+        flags |= WakingFlags::OWN_PACKET;
+    }
     ring::write(Kind::Waking, context, time_ns, tid, pid, |header| Waking {
         header,
         wakee_tid: wakee.tid(),

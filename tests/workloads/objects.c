@@ -44,7 +44,6 @@ int main(int argc, char **argv)
         use(&table[3].lock);
         pthread_mutex_destroy(&table[3].lock);
     }
-    usleep(100000);
     printf("%ld rounds\n", rounds);
     return 0;
 }

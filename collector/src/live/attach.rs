@@ -172,7 +172,7 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
         subject: subject(&subjects, 1),
         name,
         pids: vec![pid],
-        source: Kernel::new(capture, interposed),
+        source: Kernel::new(capture, interposed).launching(pid, child.command_binary().map(PathBuf::from)),
         facts,
         functions,
         child: Some(child),

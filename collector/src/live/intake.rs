@@ -159,7 +159,7 @@ mod tests {
         let exec = |time_ns: u64, sequence: u32, old_tid: u32| {
             let kind = Kind::Exec as u8;
             let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
-            Record::Exec(Exec { header, old_tid, reserved: 0, comm: [0; 16] })
+            Record::Exec(Exec { header, old_tid, first_page: 0, comm: [0; 16] })
         };
         // Swapped, as an interrupt may.
         let events = vec![exec(2_000_000, 1, 9), exec(1_999_999, 0, 7)];

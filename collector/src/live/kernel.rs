@@ -6,6 +6,7 @@ use crate::probe::{Capture, ProbeErrorKind, ProbeFunction, now_ns};
 use engine::event::{LossCounts, Note, Overhead, PendingOperation};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A capture that is running.
@@ -13,12 +14,18 @@ pub struct Kernel {
     capture: Capture,
     /// A launched command's own records; its rings are numbered behind the kernel's.
     interposed: Option<Interposed>,
+    launched: Option<(u32, PathBuf)>,
 }
 
 impl Kernel {
     /// Takes over a capture.
     pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
-        Kernel { capture, interposed }
+        Kernel { capture, interposed, launched: None }
+    }
+
+    /// The process at the gate, and the program that it will run.
+    pub fn launching(self, pid: u32, program: Option<PathBuf>) -> Kernel {
+        Kernel { launched: program.map(|program| (pid, program)), ..self }
     }
 
     /// Whether the target writes records itself.
@@ -36,6 +43,10 @@ impl EventSource for Kernel {
         true
     }
 
+    fn launched(&self) -> Option<(u32, PathBuf)> {
+        self.launched.clone()
+    }
+
     fn first_number(&self) -> Option<u32> {
         // The counters are made with the capture.
         Some(0)
@@ -48,7 +59,7 @@ impl EventSource for Kernel {
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
         // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
         let before_ns = now_ns();
-        let Kernel { capture, interposed } = self;
+        let Kernel { capture, interposed, .. } = self;
         let mut records = capture.drain(&mut |ring, bytes| {
             if let Some(interposed) = interposed.as_mut()
                 && bytes.get(offset_of!(Header, kind)) == Some(&(Kind::Exit as u8))

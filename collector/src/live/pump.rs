@@ -215,7 +215,7 @@ impl Pump {
 }
 
 fn namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Option<Namer> {
-    let started = source.is_live().then(|| Namer::start(news.clone()))?;
+    let started = source.is_live().then(|| Namer::start(news.clone(), source.launched()))?;
     started.inspect_err(|error| tracing::warn!("locks are called by their addresses: {error}")).ok()
 }
 

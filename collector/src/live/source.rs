@@ -3,6 +3,7 @@
 use super::message::Unprobed;
 use crate::probe::ProbeFunction;
 use engine::event::{LossCounts, Note, Overhead, PendingOperation};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A source of kernel records.
@@ -13,6 +14,11 @@ pub trait EventSource: Send {
     /// Whether the processes in the records live on this machine now: they can be asked what lies at their addresses.
     fn is_live(&self) -> bool {
         false
+    }
+
+    /// The process that longpole has started, and the program that it will run, if that is known.
+    fn launched(&self) -> Option<(u32, PathBuf)> {
+        None
     }
 
     /// The number that every CPU's records start with, if that is known.

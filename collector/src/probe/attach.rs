@@ -26,9 +26,23 @@ const TRACEPOINTS: [&str; 13] = [
     "sched_switch",
 ];
 
+/// Where packets are told apart: what ends the taking in of one comes first.
+const NETWORK: [&str; 3] = ["napi_poll", "netif_receive_skb", "net_dev_start_xmit"];
+
 /// Attaches everything that is not a function of the target.
 pub(crate) fn attach_kernel(ebpf: &mut Ebpf, btf: &aya::Btf) -> Result<Vec<Link>, ProbeError> {
     let mut links = Vec::new();
+    // Without them a packet over the loopback device comes from the network.
+    for name in NETWORK {
+        match attach_tracepoint(ebpf, btf, name) {
+            Ok(link) => links.push(link),
+            Err(error) => {
+                log::debug!("no edges by packets over the loopback device: {error}");
+                links.clear();
+                break;
+            }
+        }
+    }
     for name in TRACEPOINTS {
         links.push(attach_tracepoint(ebpf, btf, name)?);
     }

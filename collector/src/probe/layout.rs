@@ -63,11 +63,33 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
         ..Settings::default()
     };
     registers(&mut settings, &member)?;
+    settings.net_device_type = btf.member("net_device", "type").unwrap_or(0);
+    if let (Some(mm), Some(start)) = (btf.member("task_struct", "mm"), btf.member("mm_struct", "start_code"))
+    {
+        (settings.task_mm, settings.mm_start_code) = (mm, start);
+    }
+    settings.descriptors_known = u32::from(descriptors(&mut settings, btf).is_some());
     if let Some(context) = context(btf) {
         (settings.task_cfs_rq, settings.cfs_rq_rq, settings.preempt_count_distance) = context;
         settings.preempt_count_known = 1;
     }
     Ok(settings)
+}
+
+/// How to get from a thread to what its descriptors stand for. Where something is missing their kinds are unknown.
+fn descriptors(settings: &mut Settings, btf: &Btf) -> Option<()> {
+    settings.task_files = btf.member("task_struct", "files")?;
+    settings.files_fdt = btf.member("files_struct", "fdt")?;
+    settings.fdt_max_fds = btf.member("fdtable", "max_fds")?;
+    settings.fdt_fd = btf.member("fdtable", "fd")?;
+    settings.file_inode = btf.member("file", "f_inode")?;
+    settings.file_dentry = btf.member("file", "f_path.dentry")?;
+    settings.inode_mode = btf.member("inode", "i_mode")?;
+    settings.inode_rdev = btf.member("inode", "i_rdev")?;
+    settings.inode_sb = btf.member("inode", "i_sb")?;
+    settings.sb_magic = btf.member("super_block", "s_magic")?;
+    settings.dentry_name = btf.member("dentry", "d_name.name")?;
+    Some(())
 }
 
 /// How to get from a running thread to its CPU's pre-emption counter: two members to follow, and the distance of the
@@ -131,6 +153,8 @@ mod tests {
         assert!(settings.task_comm > 0);
         assert_eq!(settings.regs_sp, 152, "part of the kernel's ABI on x86-64");
         assert_eq!(settings.preempt_count_known, 1);
+        assert_eq!(settings.descriptors_known, 1);
+        assert!(settings.mm_start_code > 0 && settings.net_device_type > 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A binary at the place where a process has it: what lies at addresses of that process.
 
-use super::elf_file::ElfFile;
+use super::elf_file::{ElfFile, Segment};
 use super::error::SymbolError;
 use super::functions::ModuleFunctions;
 use super::resolve::{Frame, Location, Place, locate};
@@ -33,7 +33,7 @@ impl Placed {
     /// instructions are. Wraps around.
     pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         const PAGE: u64 = 4096;
-        let segment = self.elf.segments.iter().filter(|segment| segment.executable).find(|segment| {
+        let segment = self.segments_with_code().find(|segment| {
             let first = segment.offset - segment.offset % PAGE;
             let end = segment.offset.saturating_add(segment.file_size);
             (first..end.max(first.saturating_add(1))).contains(&file_offset)
@@ -41,6 +41,24 @@ impl Placed {
         // Modulo the page both are the same: the kernel maps nothing else.
         let linked = segment.address.wrapping_add(file_offset.wrapping_sub(segment.offset));
         Some(start.wrapping_sub(linked))
+    }
+
+    /// The linked address of an address in a process of which only the page is known where its instructions begin, and
+    /// of that only the low 32 bits; `None` if it does not lie in this binary.
+    pub fn linked_at(&self, first_page: u32, address: u64) -> Option<u64> {
+        const PAGE_BITS: u32 = 12;
+        let first = self.segments_with_code().map(|segment| segment.address).min()?;
+        // User space has 47 bits of address: three are missing.
+        (0..8u64).find_map(|top| {
+            let page = top << 32 | u64::from(first_page);
+            let bias = (page << PAGE_BITS).wrapping_sub(first >> PAGE_BITS << PAGE_BITS);
+            let linked = address.wrapping_sub(bias);
+            self.holds(linked).then_some(linked)
+        })
+    }
+
+    fn segments_with_code(&self) -> impl Iterator<Item = &Segment> {
+        self.elf.segments.iter().filter(|segment| segment.executable)
     }
 
     /// Whether a linked address lies in what the binary has in memory.
@@ -143,6 +161,11 @@ mod tests {
         let bias = placed.bias(number(start), number(offset)).expect("a segment");
         let linked = here.wrapping_sub(bias);
         assert!(placed.holds(linked));
+        // As the kernel says it of a new program.
+        let first = placed.segments_with_code().map(|segment| segment.address).min().expect("code");
+        let first_page = (first.wrapping_add(bias) >> 12) as u32;
+        assert_eq!(placed.linked_at(first_page, here), Some(linked));
+        assert_eq!(placed.linked_at(first_page, 0x7fff_ffff_f000), None);
         let calls = placed.calls(&[linked + 1]);
         let name = calls[0].function.as_deref().unwrap_or_default();
         assert!(name.contains("this_test_is_placed_where_it_runs"), "{calls:?}");

@@ -57,6 +57,11 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_none_of_several(words: &u32) -> bool {
+    *words == 0
+}
+
 /// One process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -153,6 +158,9 @@ pub struct FutexFact {
     pub word: u64,
     /// The `op` argument with its flag bits.
     pub operation: u32,
+    /// If the thread waits for one of several words: how many, `word` being the first of them. 0 if `word` is the one.
+    #[serde(default, skip_serializing_if = "is_none_of_several")]
+    pub words: u32,
 }
 
 /// One stack of a thread.

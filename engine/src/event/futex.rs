@@ -2,10 +2,10 @@
 //! `include/uapi/linux/futex.h`, `arch/x86/entry/syscalls/syscall_64.tbl`).
 
 use super::FutexFact;
-use probe_abi::{Call, futex_operation};
+use probe_abi::{Call, FUTEX_WAITV_CALL, Switch, SwitchFlags, Waking, WakingFlags, futex_operation};
 
-/// `futex(2)` on x86-64, the one architecture that is recorded.
-pub const FUTEX_CALL: u32 = 202;
+pub use probe_abi::FUTEX_CALL;
+
 /// `futex_wait(2)` (Linux 6.7): the word is its first argument too, and it has no `op`.
 const FUTEX_WAIT_CALL: u32 = 455;
 
@@ -16,7 +16,29 @@ pub fn awaited_futex(call: Call) -> Option<FutexFact> {
         FUTEX_WAIT_CALL => 0,
         _ => return None,
     };
-    futex_waits(operation).then_some(FutexFact { word: call.argument0, operation })
+    futex_waits(operation).then_some(FutexFact { word: call.argument0, operation, words: 0 })
+}
+
+/// The futex that the thread that leaves its CPU waits for; of several words the first one.
+pub fn futex_of_sleeper(switch: &Switch) -> Option<FutexFact> {
+    let call = switch.prev_call;
+    if call.number == FUTEX_WAITV_CALL {
+        // A call without words does not sleep.
+        let fact = FutexFact { word: call.argument0, operation: 0, words: call.argument1.max(1) };
+        return (switch.flags & SwitchFlags::FIRST_WORD != 0).then_some(fact);
+    }
+    awaited_futex(call)
+}
+
+/// The futex that the woken thread waited for, as far as its waking tells: of several words the one that it was woken
+/// by.
+pub fn futex_of_wakee(waking: &Waking) -> Option<FutexFact> {
+    let call = waking.wakee_call;
+    if call.number == FUTEX_WAITV_CALL {
+        let fact = FutexFact { word: call.argument0, operation: 0, words: 0 };
+        return (waking.flags & WakingFlags::OTHER_WORD != 0).then_some(fact);
+    }
+    awaited_futex(call)
 }
 
 /// Names of the commands by number; those that wait end in `true`.
@@ -50,6 +72,47 @@ pub fn futex_name(operation: u32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of several words a sleeper tells the first one, and its waking the one that it was woken by; an old recording, or
+    /// memory that could not be read, tells none.
+    #[test]
+    fn one_of_several_words() {
+        use probe_abi::{Header, Kind};
+        let header = |kind: Kind| Header {
+            time_ns: 1,
+            sequence: 0,
+            cpu: 0,
+            kind: kind as u8,
+            context: 0,
+            tid: 1,
+            pid: 1,
+        };
+        let call = Call { number: FUTEX_WAITV_CALL, argument1: 2, argument0: 0x40 };
+        let switch = |flags| Switch {
+            header: header(Kind::Switch),
+            next_tid: 0,
+            next_pid: 0,
+            prev_state: 1,
+            flags,
+            prev_user_sp: 0,
+            prev_call: call,
+        };
+        let waking = |flags| Waking {
+            header: header(Kind::Waking),
+            wakee_tid: 2,
+            wakee_pid: 1,
+            flags,
+            wakee_state: 1,
+            waker_call: FUTEX_CALL,
+            cause: 0,
+            wakee_call: call,
+        };
+        let fact = |words| Some(FutexFact { word: 0x40, operation: 0, words });
+        assert_eq!(futex_of_sleeper(&switch(SwitchFlags::FIRST_WORD)), fact(2));
+        assert_eq!(futex_of_sleeper(&switch(0)), None);
+        assert_eq!(futex_of_wakee(&waking(WakingFlags::OTHER_WORD)), fact(0));
+        assert_eq!(futex_of_wakee(&waking(0)), None);
+    }
 
     #[test]
     fn only_waiting_calls_wait_for_a_futex() {

@@ -8,6 +8,7 @@ mod futex;
 pub mod order;
 mod overhead;
 mod sequence;
+mod waiting;
 mod window;
 
 pub use facts::{
@@ -17,9 +18,10 @@ pub use facts::{
 };
 
 pub use call::{CallKind, call_kind};
-pub use futex::{FUTEX_CALL, awaited_futex, futex_name};
+pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use overhead::{HitCost, HitCosts, Overhead};
+pub use waiting::io_name;
 pub use window::Window;
 
 use probe_abi::Record;

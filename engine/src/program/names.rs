@@ -1,6 +1,6 @@
 //! Names of threads, functions, devices and edges of a recorded program: unique, and saying what is known.
 
-use crate::event::{CallKind, FunctionFact, FunctionId, futex_name};
+use crate::event::{CallKind, FunctionFact, FunctionId, futex_name, io_name};
 use crate::program::Function;
 use crate::timeline::{External, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
@@ -90,15 +90,19 @@ pub(super) fn unique(name: String, taken: &mut FxHashMap<String, u64>) -> String
     free
 }
 
-/// Name of a wake edge: the futex word if the wait was for one, and the edge's number.
+/// Name of a wake edge: what was waited for, and the edge's number.
 pub(super) fn edge(number: u32, wait: Option<&Wait>) -> String {
     use std::fmt::Write;
     let mut name = String::with_capacity(32);
+    let io = wait.and_then(|wait| io_name(wait.kind(), wait.descriptor()));
     let written = match wait.map(|wait| wait.reason) {
+        Some(WaitReason::Futex(futex)) if futex.words > 1 => {
+            write!(name, "one of {} futexes from {:#x} #{number}", futex.words, futex.word)
+        }
         Some(WaitReason::Futex(futex)) => {
             write!(name, "{} {:#x} #{number}", futex_name(futex.operation), futex.word)
         }
-        _ => write!(name, "wake #{number}"),
+        _ => write!(name, "{} #{number}", io.unwrap_or("wake")),
     };
     debug_assert!(written.is_ok(), "writing to a String cannot fail");
     name
@@ -110,30 +114,25 @@ pub(super) fn device(wait: &Wait) -> &'static str {
     if wait.is_idle() {
         return IDLE;
     }
-    match external {
-        External::Timer => "timer",
-        External::Network => "network",
-        External::Block => "disk",
-        External::Device => "device",
-        External::HardIrq => "interrupt",
-        External::SoftIrq => "deferred interrupt",
-        External::Nmi => "non-maskable interrupt",
-        External::Signal => "signal",
-        // Kernel threads finish what the disk began.
-        External::Task | External::Idle => match wait.kind() {
-            CallKind::Read | CallKind::Receive => "data from another process",
-            CallKind::Write | CallKind::Send => "room for data",
-            CallKind::Sync => "disk",
-            CallKind::Connect => "connection",
-            CallKind::Completion => "completion",
+    match (external, io_name(wait.kind(), wait.descriptor())) {
+        (External::Signal, _) => "signal",
+        (External::UnknownContext, _) => "unknown waker",
+        (External::BeforeWindow, _) => "woken before the window",
+        (External::NotSeen, _) => "wake-up not seen",
+        // What it waited for says more than which interrupt told of it.
+        (_, Some(name)) => name,
+        (External::Timer, _) => "timer",
+        (External::Network, _) => "network",
+        (External::Block, _) => "disk",
+        (External::Device, _) => "device",
+        (External::HardIrq, _) => "interrupt",
+        (External::SoftIrq, _) => "deferred interrupt",
+        (External::Nmi, _) => "non-maskable interrupt",
+        (External::Task | External::Idle, None) => match wait.kind() {
             CallKind::Child => "child process",
-            CallKind::FileLock => "file lock",
             CallKind::Sleep | CallKind::Signal => "signal",
-            CallKind::Futex | CallKind::Poll | CallKind::Accept | CallKind::Other => "another process",
+            _ => "another process",
         },
-        External::UnknownContext => "unknown waker",
-        External::BeforeWindow => "woken before the window",
-        External::NotSeen => "wake-up not seen",
     }
 }
 

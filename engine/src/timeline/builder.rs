@@ -7,7 +7,7 @@ use super::locks::Locks;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::stack::{ExitOutcome, StepLog};
-use crate::event::{Facts, HitCost, Note, ThreadState};
+use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
 use probe_abi::{Cause, Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
@@ -131,7 +131,7 @@ impl Builder {
                     _ if switch.flags & SwitchFlags::PREEMPTED != 0 => Leaving::Runnable,
                     0 => Leaving::Runnable,
                     state if state & DEAD_STATES != 0 => Leaving::Dead,
-                    task_state => Leaving::Blocked(WaitReason::of(task_state, switch.prev_call)),
+                    _ => Leaving::Blocked(WaitReason::of_sleeper(switch)),
                 };
                 let Builder { threads, tally, gaps, .. } = self;
                 if let Some(thread) = threads.get_mut(index as usize) {
@@ -167,7 +167,9 @@ impl Builder {
         let header = &waking.header;
         let time_ns = header.time_ns;
         let tracked = waking.flags & WakingFlags::WAKER_TRACKED != 0;
-        let in_task = Context::from_byte(header.context) == Context::Task;
+        // A soft interrupt that takes in the thread's own packet, in its own system call, is the thread's doing.
+        let own_packet = waking.flags & WakingFlags::OWN_PACKET != 0;
+        let in_task = Context::from_byte(header.context) == Context::Task || own_packet;
         // Interrupted or not, it is the CPU's current thread; the waker only if it was not interrupted.
         let current = self.find(header.pid, header.tid, tracked);
         if let Some(current) = current {
@@ -200,7 +202,15 @@ impl Builder {
         };
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(wakee as usize) {
-            thread.woken_by(Woken { time_ns, wake, call: waking.wakee_call }, tally);
+            let woken = Woken {
+                time_ns,
+                wake,
+                call: waking.wakee_call,
+                futex: futex_of_wakee(waking),
+                other_word: (waking.flags & WakingFlags::OTHER_WORD != 0)
+                    .then_some(waking.wakee_call.argument0),
+            };
+            thread.woken_by(woken, tally);
             gaps.hold(time_ns, thread, tally);
         }
     }

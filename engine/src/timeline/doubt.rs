@@ -99,7 +99,7 @@ impl Machine {
                 }
                 Some(woken) => {
                     if !self.cut_at_start {
-                        self.wait(self.since_ns, reason.or_in(woken.call), woken.wake, tally);
+                        self.wait(self.since_ns, reason.or_in(&woken), woken.wake, tally);
                     }
                     self.close(time_ns, State::Runnable);
                 }
@@ -119,7 +119,8 @@ impl Machine {
         tally: &mut Tally,
     ) {
         let woken = self.woken;
-        let reason = woken.map_or(WaitReason::of(0, Call::NONE), |woken| WaitReason::of(0, woken.call));
+        let nothing = WaitReason::of(0, Call::NONE);
+        let reason = woken.map_or(nothing, |woken| nothing.or_in(&woken));
         let unknown = match why {
             Unseen::Listed { .. } => UnknownReason::NoEvidence,
             Unseen::NotListed => UnknownReason::NotListed,

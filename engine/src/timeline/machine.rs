@@ -3,7 +3,7 @@
 
 use super::model::{Birth, External, Interval, State, Thread, UnknownReason, WaitReason, Wake, Wakeup};
 use super::stack::Stacks;
-use crate::event::{ThreadState, awaited_futex};
+use crate::event::{FutexFact, ThreadState};
 use crate::time::Timestamp;
 use probe_abi::Call;
 
@@ -47,6 +47,10 @@ pub(super) struct Woken {
     pub(super) wake: Wake,
     /// The system call in which the thread slept or was about to.
     pub(super) call: Call,
+    /// The futex of that call.
+    pub(super) futex: Option<FutexFact>,
+    /// Another word than the one that the thread had gone to sleep for is what woke it.
+    pub(super) other_word: Option<u64>,
 }
 
 /// How a thread left its CPU.
@@ -144,7 +148,7 @@ impl Machine {
         let Some(woken) = self.woken.take() else { return };
         let Now::Running { cpu } = self.now else { return };
         // Woken inside a waiting futex call before it could sleep: a dependency that took no time.
-        if let (Some(futex), Wake::By(_)) = (awaited_futex(woken.call), woken.wake) {
+        if let (Some(futex), Wake::By(_)) = (woken.futex, woken.wake) {
             self.close(woken.time_ns.min(time_ns), State::Running { cpu: Some(cpu) });
             self.wait(self.since_ns, WaitReason::Futex(futex), woken.wake, tally);
         } else {
@@ -165,7 +169,8 @@ impl Machine {
                 // Woken before the switch that took it off its CPU was recorded.
                 Some(woken) => {
                     if !self.cut_at_start {
-                        self.wait(self.since_ns, reason.or_in(woken.call), woken.wake, tally);
+                        self.wait(self.since_ns, reason.or_in(&woken), woken.wake, tally);
+                        self.moved(&woken);
                     }
                     self.close(time_ns, State::Runnable);
                 }
@@ -197,7 +202,8 @@ impl Machine {
                 self.close(woken.time_ns, state);
             }
             Some(woken) => {
-                self.wait(woken.time_ns, WaitReason::of(0, woken.call), woken.wake, tally);
+                let reason = WaitReason::of(0, Call::NONE).or_in(&woken);
+                self.wait(woken.time_ns, reason, woken.wake, tally);
             }
             None if self.listed_asleep(why, time_ns) => {
                 let state = self.contradicted(tally);
@@ -235,7 +241,8 @@ impl Machine {
                 if let Some(earlier) = self.woken.take() {
                     self.did_not_sleep(earlier, tally);
                 }
-                self.wait(woken.time_ns, reason.or_in(woken.call), woken.wake, tally);
+                self.wait(woken.time_ns, reason.or_in(&woken), woken.wake, tally);
+                self.moved(&woken);
                 self.now = Now::Runnable;
                 self.last_ns = woken.time_ns;
             }
@@ -246,12 +253,21 @@ impl Machine {
             }
             Now::Unseen(_) if self.woken.is_none() => self.woken = Some(woken),
             // Pre-empted in a futex call with its sleeping state set, and not asleep yet: it will not sleep.
-            Now::Runnable
-                if self.preempted && awaited_futex(woken.call).is_some() && self.woken.is_none() =>
-            {
+            Now::Runnable if self.preempted && woken.futex.is_some() && self.woken.is_none() => {
                 self.woken = Some(woken);
             }
             _ => tally.spurious += 1,
+        }
+    }
+
+    /// The wait just written ended on another word than it began with.
+    fn moved(&mut self, woken: &Woken) {
+        if let Some(word) = woken.other_word
+            && let Some(wait) = self.out.waits.last_mut()
+            && let WaitReason::Futex(FutexFact { words: 0, word: first, .. }) = wait.reason
+            && first != word
+        {
+            wait.moved_to = Some(word);
         }
     }
 
@@ -274,7 +290,7 @@ impl Machine {
     pub(super) fn did_not_sleep(&mut self, woken: Woken, tally: &mut Tally) {
         let before = self.out.intervals.last().copied();
         let (Some(futex), Wake::By(wakeup), Some(Interval { start, state: State::Running { cpu }, .. })) =
-            (awaited_futex(woken.call), woken.wake, before)
+            (woken.futex, woken.wake, before)
         else {
             tally.spurious += 1;
             return;

@@ -1,11 +1,13 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
+use super::machine::Woken;
 use crate::event::{
     AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, Overhead, awaited_futex, call_kind,
+    futex_of_sleeper,
 };
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
-use probe_abi::{Call, SyncOperation};
+use probe_abi::{Call, Descriptor, Switch, SwitchFlags, SyncOperation};
 
 /// What happened between the start and the end of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -145,6 +147,9 @@ pub struct Wait {
     pub wake: Wake,
     /// It began before the window or before something unknown: its length is not known.
     pub cut_at_start: bool,
+    /// It was for a futex, and another word than the one that it began with was what woke it: its waiters had been
+    /// moved there (requeued).
+    pub moved_to: Option<u64>,
 }
 
 impl Wait {
@@ -156,10 +161,27 @@ impl Wait {
         }
     }
 
+    /// What the descriptor stands for that the system call was given in which it happened.
+    pub fn descriptor(&self) -> Descriptor {
+        match self.reason {
+            WaitReason::Futex(_) => Descriptor::Unknown,
+            WaitReason::Kernel { descriptor, .. } => descriptor,
+        }
+    }
+
     /// Whether the thread had nothing to do: it asked for the next thing to do, and nobody of the recording had
     /// any.
     pub fn is_idle(&self) -> bool {
-        matches!(self.wake, Wake::External(_)) && matches!(self.kind(), CallKind::Poll | CallKind::Accept)
+        let by_nobody = matches!(self.wake, Wake::External(_));
+        let for_anything = match self.kind() {
+            CallKind::Poll | CallKind::Accept | CallKind::Signal => true,
+            CallKind::Read => matches!(
+                self.descriptor(),
+                Descriptor::Event | Descriptor::Signal | Descriptor::Notify | Descriptor::Terminal
+            ),
+            _ => false,
+        };
+        by_nobody && for_anything
     }
 
     /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a wait,
@@ -180,20 +202,35 @@ pub enum WaitReason {
         task_state: u32,
         /// The system call, [`Call::NONE`] if it is in none or none is known.
         call: Call,
+        /// What the descriptor stands for that the call was given.
+        descriptor: Descriptor,
     },
 }
 
 impl WaitReason {
     /// What a thread waits for that sleeps with these `TASK_*` bits in this system call.
     pub fn of(task_state: u32, call: Call) -> WaitReason {
-        awaited_futex(call).map_or(WaitReason::Kernel { task_state, call }, WaitReason::Futex)
+        let descriptor = Descriptor::Unknown;
+        awaited_futex(call).map_or(WaitReason::Kernel { task_state, call, descriptor }, WaitReason::Futex)
     }
 
-    /// With the system call that its waking tells, if none was known.
-    pub(super) fn or_in(self, woken_in: Call) -> WaitReason {
-        match self {
-            WaitReason::Kernel { task_state, call: Call::NONE } => WaitReason::of(task_state, woken_in),
-            known => known,
+    /// What the thread waits for that leaves its CPU to sleep.
+    pub(super) fn of_sleeper(switch: &Switch) -> WaitReason {
+        let (task_state, call) = (switch.prev_state, switch.prev_call);
+        let descriptor = SwitchFlags::descriptor(switch.flags);
+        futex_of_sleeper(switch)
+            .map_or(WaitReason::Kernel { task_state, call, descriptor }, WaitReason::Futex)
+    }
+
+    /// With the system call that its waking tells, if none was known, and of several words the one that it was woken by.
+    pub(super) fn or_in(self, woken: &Woken) -> WaitReason {
+        match (self, woken.futex) {
+            (WaitReason::Kernel { call: Call::NONE, .. }, Some(futex)) => WaitReason::Futex(futex),
+            (WaitReason::Kernel { task_state, call: Call::NONE, .. }, None) => {
+                WaitReason::of(task_state, woken.call)
+            }
+            (WaitReason::Futex(FutexFact { words: 1.., .. }), Some(futex)) => WaitReason::Futex(futex),
+            (known, _) => known,
         }
     }
 }

@@ -4,9 +4,7 @@ use super::builder::Builder;
 use super::machine::{Machine, Now, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, State, Thread, WaitReason, Wake};
 use super::stack::{Stacks, StepLog};
-use crate::event::{
-    Condition, FUTEX_CALL, Facts, FutexFact, ThreadBefore, ThreadFact, ThreadState, awaited_futex,
-};
+use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
 use crate::time::Timestamp;
 use probe_abi::Call;
 
@@ -28,14 +26,15 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
     let mut machine = Machine::new(out, listed, true);
     machine.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
     let Some(before) = &fact.before else { return machine };
-    let call = before.futex.map_or(Call::NONE, futex_call);
     machine.preempted = before.preempted;
     machine.exiting = before.exiting;
     machine.functions_lost = before.functions_lost;
     machine.woken = before.woken.then_some(Woken {
         time_ns: start_ns,
         wake: Wake::External(External::BeforeWindow),
-        call,
+        call: Call::NONE,
+        futex: before.futex,
+        other_word: None,
     });
     machine.now = match before.condition {
         Condition::Unseen => listed,
@@ -45,7 +44,9 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
         Condition::Forked => Now::Forked { parent: None },
         Condition::Running { cpu } => Now::Running { cpu },
         Condition::Runnable => Now::Runnable,
-        Condition::Blocked { task_state } => Now::Blocked { reason: WaitReason::of(task_state, call) },
+        Condition::Blocked { task_state } => Now::Blocked {
+            reason: before.futex.map_or(WaitReason::of(task_state, Call::NONE), WaitReason::Futex),
+        },
         Condition::Gap => Now::Gap,
     };
     let mut steps = Vec::new();
@@ -97,7 +98,7 @@ fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
             woken: thread.woken.is_some(),
             futex: match (thread.now, thread.woken) {
                 (Now::Blocked { reason: WaitReason::Futex(futex) }, _) => Some(futex),
-                (_, Some(woken)) => awaited_futex(woken.call),
+                (_, Some(woken)) => woken.futex,
                 _ => None,
             },
             preempted: thread.preempted,
@@ -156,9 +157,4 @@ fn condition(now: Now) -> Condition {
         Now::Blocked { reason: WaitReason::Futex(_) } => Condition::Blocked { task_state: 1 },
         Now::Gap => Condition::Gap,
     }
-}
-
-/// The call that waits for this futex.
-fn futex_call(futex: FutexFact) -> Call {
-    Call { number: FUTEX_CALL, argument1: futex.operation, argument0: futex.word }
 }

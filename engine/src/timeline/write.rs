@@ -23,7 +23,7 @@ impl Machine {
         } else {
             let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
             self.close(until_ns, State::Blocked(index));
-            self.out.waits.push(Wait { reason, wake, cut_at_start });
+            self.out.waits.push(Wait { reason, wake, cut_at_start, moved_to: None });
             index
         };
         match wake {
@@ -48,7 +48,7 @@ impl Machine {
         let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
         let state = State::Blocked(index);
         self.out.intervals.push(Interval { start: at, state, first_step: self.since_step });
-        self.out.waits.push(Wait { reason, wake, cut_at_start });
+        self.out.waits.push(Wait { reason, wake, cut_at_start, moved_to: None });
         index
     }
 

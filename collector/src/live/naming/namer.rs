@@ -7,6 +7,7 @@ use crate::live::message::Message;
 use crate::live::parts;
 use engine::event::AddressFact;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -30,11 +31,12 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// Starts the thread.
-    pub fn start(news: UnboundedSender<Message>) -> io::Result<Namer> {
+    /// Starts the thread. `launched` is the process that will run a certain program first: that one is opened now, since
+    /// the process may end before anybody has looked at it.
+    pub fn start(news: UnboundedSender<Message>, launched: Option<(u32, PathBuf)>) -> io::Result<Namer> {
         let (asks, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("names", news, (), move || run(&inbox, &outbox))?;
+        parts::spawn("names", news, (), move || run(launched, &inbox, &outbox))?;
         Ok(Namer { asks: Some(asks), names })
     }
 
@@ -80,8 +82,8 @@ struct Open {
     spot: Spot,
 }
 
-fn run(inbox: &Receiver<Vec<Ask>>, outbox: &Sender<Vec<AddressFact>>) {
-    let mut spaces = Spaces::default();
+fn run(launched: Option<(u32, PathBuf)>, inbox: &Receiver<Vec<Ask>>, outbox: &Sender<Vec<AddressFact>>) {
+    let mut spaces = Spaces::expecting(launched);
     let mut open: Vec<Open> = Vec::new();
     let mut not_before = Instant::now();
     loop {
@@ -113,8 +115,8 @@ fn run(inbox: &Receiver<Vec<Ask>>, outbox: &Sender<Vec<AddressFact>>) {
 
 fn place(spaces: &mut Spaces, ask: Ask) -> Option<Open> {
     match ask {
-        Ask::Program { pid, since_ns, like } => {
-            spaces.begin(pid, since_ns, like);
+        Ask::Program { pid, since_ns, like, first_page } => {
+            spaces.begin(pid, since_ns, like, first_page);
             None
         }
         Ask::Address { pid, since_ns, address, place } => {

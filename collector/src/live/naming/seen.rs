@@ -20,6 +20,8 @@ pub enum Ask {
         since_ns: u64,
         /// It was forked from this process and has what that one had.
         like: Option<u32>,
+        /// What the record of its exec says of where it lies ([`probe_abi::Exec::first_page`]); 0 if nothing.
+        first_page: u32,
     },
     /// What lies at an address.
     Address {
@@ -84,9 +86,11 @@ impl Seen {
             Record::Switch(switch) => self.call(switch.header.pid, switch.header.time_ns, switch.prev_call),
             Record::Waking(waking) => self.call(waking.wakee_pid, waking.header.time_ns, waking.wakee_call),
             Record::Fork(fork) if fork.child_pid != fork.header.pid => {
-                self.program(fork.child_pid, fork.header.time_ns, Some(fork.header.pid));
+                self.program(fork.child_pid, fork.header.time_ns, Some(fork.header.pid), 0);
             }
-            Record::Exec(exec) => self.program(exec.header.pid, exec.header.time_ns, None),
+            Record::Exec(exec) => {
+                self.program(exec.header.pid, exec.header.time_ns, None, exec.first_page);
+            }
             _ => {}
         }
     }
@@ -97,12 +101,12 @@ impl Seen {
         }
     }
 
-    fn program(&mut self, pid: u32, since_ns: u64, like: Option<u32>) {
+    fn program(&mut self, pid: u32, since_ns: u64, like: Option<u32>, first_page: u32) {
         self.since.insert(pid, since_ns);
         self.front.fill((0, 0));
         // Of what ran there before nothing can be found out any more.
         self.asks.retain(|ask| !matches!(ask, Ask::Address { pid: other, .. } if *other == pid));
-        self.asks.push(Ask::Program { pid, since_ns, like });
+        self.asks.push(Ask::Program { pid, since_ns, like, first_page });
     }
 
     fn address(&mut self, pid: u32, time_ns: u64, address: u64, place: Place) {
@@ -154,7 +158,7 @@ mod tests {
     }
 
     fn exec(time_ns: u64) -> Record {
-        Record::Exec(Exec { header: header(Kind::Exec, time_ns), old_tid: 7, reserved: 0, comm: [0; 16] })
+        Record::Exec(Exec { header: header(Kind::Exec, time_ns), old_tid: 7, first_page: 0, comm: [0; 16] })
     }
 
     #[test]
@@ -178,7 +182,10 @@ mod tests {
         seen.record(&lock(21, 0x40, 0));
         assert_eq!(
             seen.take(),
-            [Ask::Program { pid: 7, since_ns: 20, like: None }, address(20, 0x40, Place::Object)],
+            [
+                Ask::Program { pid: 7, since_ns: 20, like: None, first_page: 0 },
+                address(20, 0x40, Place::Object)
+            ],
             "what the program before used cannot be found out any more"
         );
     }

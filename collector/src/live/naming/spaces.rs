@@ -1,10 +1,11 @@
 //! What each process has mapped, and where in which binary an address lies.
 
-use crate::symbols::Placed;
+use crate::symbols::{Placed, safe};
 use crate::target::{Module, Process, mapped};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ pub struct Spot {
 pub struct Spaces {
     binaries: HashMap<FileKey, Option<Binary>>,
     processes: HashMap<u32, Space>,
+    /// The process that will run this program.
+    expected: Option<(u32, Binary, String)>,
 }
 
 /// What one process has mapped.
@@ -46,19 +49,41 @@ struct Space {
     /// Binaries by the modules' order, once they were needed.
     opened: HashMap<usize, Option<Binary>>,
     read: Option<Instant>,
+    /// Its main binary, if that was known beforehand, its name and where its instructions begin.
+    expected: Option<(Binary, String, u32)>,
 }
 
 impl Spaces {
-    /// A process runs a program from now on; `like` another one, if it was forked.
-    pub fn begin(&mut self, pid: u32, since_ns: u64, like: Option<u32>) {
+    /// Knows beforehand which program a process will run.
+    pub fn expecting(launched: Option<(u32, PathBuf)>) -> Spaces {
+        let mut spaces = Spaces::default();
+        spaces.expected = launched.and_then(|(pid, path)| {
+            let binary = open(&mut spaces.binaries, &path)?;
+            let name = path.file_name().map(|name| safe(&name.to_string_lossy())).unwrap_or_default();
+            Some((pid, binary, name))
+        });
+        spaces
+    }
+
+    /// A process runs a program from now on; `like` another one, if it was forked. `first_page` is where its
+    /// instructions begin, as far as the kernel's record tells.
+    pub fn begin(&mut self, pid: u32, since_ns: u64, like: Option<u32>, first_page: u32) {
         if self.processes.len() >= MOST_PROCESSES {
             self.processes.clear();
         }
         let space = match like.and_then(|parent| self.processes.get(&parent)) {
             Some(parent) => Space { since_ns, ..parent.clone() },
-            None => {
-                Space { since_ns, modules: modules(pid), opened: HashMap::new(), read: Some(Instant::now()) }
-            }
+            None => Space {
+                since_ns,
+                modules: modules(pid),
+                opened: HashMap::new(),
+                read: Some(Instant::now()),
+                // Only its first program is known.
+                expected: self
+                    .expected
+                    .take_if(|(expected, ..)| *expected == pid && first_page != 0)
+                    .map(|(_, binary, name)| (binary, name, first_page)),
+            },
         };
         self.processes.insert(pid, space);
     }
@@ -67,7 +92,7 @@ impl Spaces {
     /// often: it may have loaded a library.
     pub fn find(&mut self, pid: u32, since_ns: u64, address: u64, again_after: Duration) -> Option<Spot> {
         if self.processes.get(&pid).is_none_or(|space| space.since_ns != since_ns) {
-            self.begin(pid, since_ns, None);
+            self.begin(pid, since_ns, None, 0);
         }
         if let Some(spot) = self.look(pid, address) {
             return Some(spot);
@@ -91,8 +116,13 @@ impl Spaces {
     }
 
     fn look(&mut self, pid: u32, address: u64) -> Option<Spot> {
-        let Spaces { binaries, processes } = self;
+        let Spaces { binaries, processes, .. } = self;
         let space = processes.get_mut(&pid)?;
+        if let Some((binary, name, first_page)) = &space.expected
+            && let Some(linked) = binary.borrow().linked_at(*first_page, address)
+        {
+            return Some(Spot { binary: Rc::clone(binary), module: name.clone(), linked });
+        }
         let modules = Rc::clone(&space.modules);
         // Data lies behind the code of its binary: the nearest one below is most likely.
         let mut near: Vec<usize> = (0..modules.len()).collect();
@@ -105,7 +135,7 @@ impl Spaces {
         });
         near.into_iter().take(8).find_map(|index| {
             let module = modules.get(index)?;
-            let opened = space.opened.entry(index).or_insert_with(|| open(binaries, module));
+            let opened = space.opened.entry(index).or_insert_with(|| open(binaries, &module.open_path));
             let binary = opened.as_ref()?;
             let range = module.ranges.first()?;
             let placed = binary.borrow();
@@ -123,8 +153,8 @@ fn modules(pid: u32) -> Rc<[Module]> {
     Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default().into()
 }
 
-fn open(binaries: &mut HashMap<FileKey, Option<Binary>>, module: &Module) -> Option<Binary> {
-    let found = std::fs::metadata(&module.open_path).ok()?;
+fn open(binaries: &mut HashMap<FileKey, Option<Binary>>, path: &Path) -> Option<Binary> {
+    let found = std::fs::metadata(path).ok()?;
     let key = (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec());
     if let Some(binary) = binaries.get(&key) {
         return binary.clone();
@@ -132,7 +162,7 @@ fn open(binaries: &mut HashMap<FileKey, Option<Binary>>, module: &Module) -> Opt
     if binaries.len() >= MOST_BINARIES {
         return None;
     }
-    let binary = Placed::open(&module.open_path).ok().map(|placed| Rc::new(RefCell::new(placed)));
+    let binary = Placed::open(path).ok().map(|placed| Rc::new(RefCell::new(placed)));
     binaries.insert(key, binary.clone());
     binary
 }
@@ -163,7 +193,7 @@ mod tests {
         let found = spaces.find(pid, 0, code, Duration::ZERO);
         let stack = spaces.find(pid, 0, 0x7fff_ffff_f000, Duration::ZERO);
         let forked = {
-            spaces.begin(1, 50, Some(pid));
+            spaces.begin(1, 50, Some(pid), 0);
             spaces.find(1, 50, code, Duration::from_secs(100))
         };
         child.kill().expect("killed");

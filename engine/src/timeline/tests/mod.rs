@@ -151,7 +151,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
         ["execs", comm] => Record::Exec(Exec {
             header: header(Kind::Exec),
             old_tid: current,
-            reserved: 0,
+            first_page: 0,
             comm: crate::synth::comm(comm),
         }),
         ["exits"] => Record::Exit(Exit { header: header(Kind::Exit), last_of_process: 0, reserved: 0 }),

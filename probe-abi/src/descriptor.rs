@@ -1,0 +1,107 @@
+//! What kind of thing a descriptor stands for.
+
+/// Behind the descriptor that a system call was given as its first argument.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Descriptor {
+    /// No descriptor, or nobody looked.
+    #[default]
+    Unknown = 0,
+    /// A regular file or a directory.
+    File = 1,
+    /// A pipe, named or not.
+    Pipe = 2,
+    /// A socket of any family.
+    Socket = 3,
+    /// `eventfd`
+    Event = 4,
+    /// A terminal, real or pseudo.
+    Terminal = 5,
+    /// `timerfd`
+    Timer = 6,
+    /// `signalfd`
+    Signal = 7,
+    /// `epoll`
+    Epoll = 8,
+    /// Another device, character or block.
+    Device = 9,
+    /// `io_uring`
+    Ring = 10,
+    /// `inotify` or `fanotify`
+    Notify = 11,
+    /// `pidfd`
+    Process = 12,
+    /// Something else that the kernel made without a file system.
+    Other = 13,
+}
+
+impl Descriptor {
+    /// The kind of a number; one from a newer writer is `Unknown`.
+    pub const fn from_number(number: u32) -> Descriptor {
+        match number {
+            1 => Descriptor::File,
+            2 => Descriptor::Pipe,
+            3 => Descriptor::Socket,
+            4 => Descriptor::Event,
+            5 => Descriptor::Terminal,
+            6 => Descriptor::Timer,
+            7 => Descriptor::Signal,
+            8 => Descriptor::Epoll,
+            9 => Descriptor::Device,
+            10 => Descriptor::Ring,
+            11 => Descriptor::Notify,
+            12 => Descriptor::Process,
+            13 => Descriptor::Other,
+            _ => Descriptor::Unknown,
+        }
+    }
+
+    /// Whether the first argument of this system call is a descriptor that the call may wait for (Linux
+    /// `arch/x86/entry/syscalls/syscall_64.tbl`).
+    pub const fn is_first_argument_of(call: u32) -> bool {
+        matches!(
+            call,
+            0 | 1
+                | 16..=20
+                | 40
+                | 42..=47
+                | 72..=75
+                | 78
+                | 217
+                | 232
+                | 275..=278
+                | 281
+                | 285
+                | 288
+                | 295
+                | 296
+                | 299
+                | 306
+                | 307
+                | 326..=328
+                | 426
+                | 441
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_kinds_match_both_ways() {
+        for number in 0..=13 {
+            assert_eq!(Descriptor::from_number(number) as u32, number);
+        }
+        assert_eq!(Descriptor::from_number(14), Descriptor::Unknown);
+    }
+
+    #[test]
+    fn calls_with_a_descriptor() {
+        // read, fsync, recvmsg, epoll_wait, io_uring_enter.
+        assert!([0, 74, 47, 232, 426].into_iter().all(Descriptor::is_first_argument_of));
+        // open, poll, select, futex, nanosleep, and no call.
+        assert!(![2, 7, 23, 202, 35, u32::MAX].into_iter().any(Descriptor::is_first_argument_of));
+    }
+}

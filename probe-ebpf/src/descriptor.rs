@@ -1,0 +1,101 @@
+//! What kind of thing a sleeping thread's descriptor stands for. Read when the thread goes to sleep in a call with one,
+//! so that no other call pays for it.
+
+use aya_ebpf::helpers::bpf_probe_read_kernel;
+use probe_abi::{Call, Descriptor};
+
+use crate::{kernel::Task, settings::setting};
+
+/// `S_IFMT` and its values (`include/uapi/linux/stat.h`).
+const TYPE: u16 = 0o170_000;
+const PIPE: u16 = 0o010_000;
+const CHARACTER_DEVICE: u16 = 0o020_000;
+const DIRECTORY: u16 = 0o040_000;
+const BLOCK_DEVICE: u16 = 0o060_000;
+const SOCKET: u16 = 0o140_000;
+
+/// `ANON_INODE_FS_MAGIC` and `PID_FS_MAGIC` (`include/uapi/linux/magic.h`).
+const ANONYMOUS: u64 = 0x0904_1934;
+const PROCESSES: u64 = 0x5049_4446;
+
+/// What the descriptor in this call's first argument stands for.
+#[inline(always)]
+pub fn descriptor(task: Task, call: Call) -> Descriptor {
+    if setting!(descriptors_known) == 0 || !Descriptor::is_first_argument_of(call.number) {
+        return Descriptor::Unknown;
+    }
+    look(task, call.argument0 as u32).unwrap_or(Descriptor::Unknown)
+}
+
+#[inline(always)]
+fn look(task: Task, number: u32) -> Option<Descriptor> {
+    let table: u64 = read(task.files(), setting!(files_fdt))?;
+    let count: u32 = read(table, setting!(fdt_max_fds))?;
+    if number >= count {
+        return None;
+    }
+    let files: u64 = read(table, setting!(fdt_fd))?;
+    let file: u64 = read(files.wrapping_add(u64::from(number) * 8), 0)?;
+    let inode: u64 = read(file, setting!(file_inode))?;
+    let mode: u16 = read(inode, setting!(inode_mode))?;
+    Some(match mode & TYPE {
+        PIPE => Descriptor::Pipe,
+        SOCKET => Descriptor::Socket,
+        DIRECTORY => Descriptor::File,
+        BLOCK_DEVICE => Descriptor::Device,
+        CHARACTER_DEVICE => {
+            let device: u32 = read(inode, setting!(inode_rdev))?;
+            // Terminals: 4 real and serial ones, 5 the controlling one and the console, 136 to 143 pseudo ones, 166 and
+            // 188 those on USB, 204 further serial ones (Documentation/admin-guide/devices.txt).
+            match device >> 20 {
+                4 | 5 | 136..=143 | 166 | 188 | 204 => Descriptor::Terminal,
+                _ => Descriptor::Device,
+            }
+        }
+        // Some kernels call files without a file system regular ones.
+        _ => {
+            let super_block: u64 = read(inode, setting!(inode_sb))?;
+            match read(super_block, setting!(sb_magic))? {
+                ANONYMOUS => anonymous(file)?,
+                PROCESSES => Descriptor::Process,
+                _ => Descriptor::File,
+            }
+        }
+    })
+}
+
+/// The kernel gives these files a name each, of which seven letters are enough.
+#[inline(always)]
+fn anonymous(file: u64) -> Option<Descriptor> {
+    let entry: u64 = read(file, setting!(file_dentry))?;
+    let name: u64 = read(entry, setting!(dentry_name))?;
+    let start: u64 = read(name, 0)?;
+    const fn word(text: &[u8; 8]) -> u64 {
+        u64::from_le_bytes(*text)
+    }
+    Some(if start == word(b"[eventfd") {
+        Descriptor::Event
+    } else if start == word(b"[timerfd") {
+        Descriptor::Timer
+    } else if start == word(b"[signalf") {
+        Descriptor::Signal
+    } else if start == word(b"[eventpo") {
+        Descriptor::Epoll
+    } else if start == word(b"[io_urin") {
+        Descriptor::Ring
+    } else if start == word(b"inotify\0") || start == word(b"[fanotif") {
+        Descriptor::Notify
+    } else if start == word(b"[pidfd]\0") {
+        Descriptor::Process
+    } else {
+        Descriptor::Other
+    })
+}
+
+/// A member of a struct of the kernel.
+#[inline(always)]
+fn read<T>(base: u64, offset: u32) -> Option<T> {
+    let from = base.wrapping_add(u64::from(offset)) as usize as *const T;
+    // SAFETY: the helper checks the address itself.
+    unsafe { bpf_probe_read_kernel(from) }.ok()
+}
