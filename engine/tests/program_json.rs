@@ -257,7 +257,7 @@ proptest! {
         }
         program.trust = Trust {
             events: u64::from(trust[0]), wakes: u64::from(trust[1]), lost: u64::from(trust[2]),
-            unmatched: u64::from(trust[3]), unknown_ns: u64::from(trust[4]), censored: u64::from(trust[5]),
+            unmatched: u64::from(trust[3]), unknown_ns: u64::from(trust[4]), censored: u64::from(trust[5]), spurious: u64::from(trust[0]),
         };
         if located & 2 != 0 {
             program.findings.push(Finding { kind: "k".to_owned(), text: "t\n\u{1b}".to_owned() });

@@ -143,7 +143,7 @@ pub struct ReportArguments {
     /// Show at most this many rows [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// What a row of the table is: function or lock
+    /// What a row of the table is: function, lock or wait
     #[arg(long, value_name = "WHAT", default_value = "function")]
     pub by: String,
     /// Leave the cost of probe hits in the compute time, as it was measured

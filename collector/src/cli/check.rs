@@ -263,9 +263,10 @@ fn rows(by: &str) -> Result<By, UserError> {
     match by {
         "function" => Ok(By::Function),
         "lock" => Ok(By::Lock),
+        "wait" => Ok(By::Wait),
         other => Err(UserError::usage(
             format!("no report by '{other}'"),
-            "reports exist --by function and --by lock",
+            "reports exist --by function, --by lock and --by wait",
         )),
     }
 }

@@ -4,6 +4,7 @@
 //! fraction.
 
 use engine::event::Overhead;
+use engine::program::{RecordedObject, RecordedWait};
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SegmentRow, Trust};
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
@@ -24,6 +25,8 @@ pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Resu
         schema: SCHEMA,
         results: Each(&report.results, |result| ResultJson::new(result, &report.locks, options)),
         locks: Each(&report.locks, LockJson::new),
+        objects: &report.recorded.objects,
+        waits: &report.recorded.waits,
         trust: report.trust,
         overhead: report.overhead.map(OverheadJson::new),
         findings: &report.findings,
@@ -38,6 +41,12 @@ struct ReportJson<'a, F> {
     results: F,
     #[serde(skip_serializing_if = "Each::is_empty")]
     locks: Each<'a, LockRow, LockJson<'a>>,
+    /// Who synchronization objects are and who waited for them, as recorded.
+    #[serde(skip_serializing_if = "<[RecordedObject]>::is_empty")]
+    objects: &'a [RecordedObject],
+    /// What threads slept for, as recorded.
+    #[serde(skip_serializing_if = "<[RecordedWait]>::is_empty")]
+    waits: &'a [RecordedWait],
     trust: Trust,
     #[serde(skip_serializing_if = "Option::is_none")]
     overhead: Option<OverheadJson>,
@@ -252,6 +261,7 @@ mod tests {
                 hold_ns: None,
                 holder: None,
             }],
+            recorded: engine::program::Recorded::default(),
             trust: Trust { events: 7, ..Trust::default() },
             findings: vec![Finding { kind: "deadlock".into(), text: "T1 waits for m".into() }],
             recorded_cpus: None,

@@ -4,6 +4,7 @@ pub mod cell;
 pub mod doctor;
 pub mod info;
 pub mod json;
+mod lock_rows;
 mod locks;
 mod overhead;
 mod plot;
@@ -14,5 +15,6 @@ pub mod style;
 mod table;
 pub mod text;
 pub mod validate;
+mod waits;
 
 pub use overhead::overhead;

@@ -5,6 +5,7 @@ use super::locks;
 use super::segments;
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
+use super::waits;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -28,6 +29,8 @@ pub enum By {
     Function,
     /// A lock.
     Lock,
+    /// A kind of wait.
+    Wait,
 }
 
 /// Rows shown unless asked otherwise.
@@ -50,6 +53,7 @@ pub fn write(
     match options.by {
         By::Function => functions(out, report, options, style)?,
         By::Lock => locks::write(out, report, options.top.unwrap_or(FUNCTIONS), style)?,
+        By::Wait => waits::write(out, report, options.top.unwrap_or(FUNCTIONS), style)?,
     }
     if options.segments {
         segments::write(out, report, style)?;
@@ -261,8 +265,12 @@ fn trust(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()>
     let count = |count: u64, one: &str, many: &str| {
         format!("{} {}", grouped(count), if count == 1 { one } else { many })
     };
+    let spurious = match trust.spurious {
+        0 => String::new(),
+        spurious => format!(", spurious {}", grouped(spurious)),
+    };
     let text = format!(
-        "Trust: {}, {}; lost {}, unmatched {}, unknown {}, censored {}.",
+        "Trust: {}, {}; lost {}, unmatched {}, unknown {}, censored {}{spurious}.",
         count(trust.events, "event", "events"),
         count(trust.wakes, "wake", "wakes"),
         grouped(trust.lost),

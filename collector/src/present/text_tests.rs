@@ -46,6 +46,7 @@ fn report() -> Report {
     Report {
         results,
         locks: Vec::new(),
+        recorded: engine::program::Recorded::default(),
         trust: Trust {
             events: 7_654_321,
             wakes: 123_456,
@@ -53,6 +54,7 @@ fn report() -> Report {
             unmatched: 1,
             unknown_ns: 1_500_000,
             censored: 4,
+            spurious: 0,
         },
         findings: vec![Finding {
             kind: "deadlock".into(),

@@ -62,8 +62,15 @@ pub(crate) fn report() -> Report {
             CpuResult { cpus, time_ns, speedup, locks_held_ns: vec![], functions, segments: vec![] }
         })
         .collect();
-    let trust =
-        Trust { events: 812_345, wakes: 5_120, lost: 0, unmatched: 2, unknown_ns: 1_200_000, censored: 7 };
+    let trust = Trust {
+        events: 812_345,
+        wakes: 5_120,
+        lost: 0,
+        unmatched: 2,
+        unknown_ns: 1_200_000,
+        censored: 7,
+        spurious: 0,
+    };
     Report { results, trust, ..Report::default() }
 }
 

@@ -45,7 +45,7 @@ fn decided(timeline: &Timeline) -> Program {
         let stuck = if simulates { relive::verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(simulated_deadlock));
-            return program;
+            return with_recorded(program, timeline);
         };
         if !culprits.add(&stuck.objects) {
             culprits = Culprits::everything();
@@ -54,7 +54,20 @@ fn decided(timeline: &Timeline) -> Program {
     }
     let (mut program, _) = translate(timeline, &Culprits::everything());
     program.findings.extend(deadlock.map(simulated_deadlock));
+    with_recorded(program, timeline)
+}
+
+/// With what the timeline shows of objects and waits, and what it cannot show.
+fn with_recorded(mut program: Program, timeline: &Timeline) -> Program {
+    let threads: FxHashMap<u32, ThreadId> =
+        lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
+    program.recorded = super::recorded::of(timeline, &program, &functions_used(timeline), &threads);
+    program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
     program
+}
+
+fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> {
+    (0u32..).zip(&timeline.threads).filter(|(_, thread)| has_lived(thread))
 }
 
 /// After so many deadlocks nothing is decided anew.
@@ -72,7 +85,7 @@ fn simulated_deadlock(text: String) -> Finding {
 
 /// The program with all operations simulated that can be, but for the culprits, and whether there are any.
 fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
-    let lived = || (0u32..).zip(&timeline.threads).filter(|(_, thread)| has_lived(thread));
+    let lived = || lived(timeline);
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     let plan = Plan::of(timeline, &threads, culprits);
@@ -143,6 +156,7 @@ fn trust(timeline: &Timeline) -> Trust {
         unmatched: counts.unmatched,
         unknown_ns: counts.unknown.0,
         censored: counts.censored,
+        spurious: counts.spurious,
     }
 }
 
@@ -469,12 +483,6 @@ fn findings(timeline: &Timeline, translator: &Translator<'_>) -> Vec<Finding> {
     }
     if translator.shortened {
         say("too_long", "lengths add up to more than 106 days and were cut there".to_owned());
-    }
-    if counts.events > 0 && timeline.uses.is_empty() {
-        say(
-            "uncontended",
-            "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),
-        );
     }
     findings.extend(translator.plan.findings.iter().cloned());
     findings

@@ -75,6 +75,14 @@ impl Base {
     }
 }
 
+/// What a lock shares with all that were first used on the same line, whether there are others or not: `at hash.c:12`.
+pub(super) fn group(lock: &Lock, addresses: &Addresses<'_>) -> Option<String> {
+    match Base::of(lock, addresses) {
+        Base::Line(name) => name.strip_prefix(lock.kind).map(|group| group.trim_start().to_owned()),
+        Base::Variable(_) | Base::Address(_) => None,
+    }
+}
+
 /// Names of the recorded locks, each its own: with the process if there are several, and a number if several are called
 /// the same. Of those that lived at one place in turn the first one is just called by it; those that were first used on
 /// one line live side by side, and all have numbers.

@@ -11,6 +11,7 @@ mod machine;
 mod machine_of;
 mod names;
 mod operation;
+mod recorded;
 mod relive;
 
 pub use compute::{ComputeFactors, ComputeTimes};
@@ -19,6 +20,7 @@ pub(crate) use error::quoted;
 pub use from_timeline::from_timeline;
 pub use machine::{DeviceFact, MachineFacts};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
+pub use recorded::{Queue, Recorded, RecordedObject, RecordedWait, Share};
 
 use crate::event::Overhead;
 use crate::report::{Finding, Trust};
@@ -44,6 +46,8 @@ pub struct Program {
     pub findings: Vec<Finding>,
     /// What was recorded of its locks; empty for a hand-written program.
     pub locks: Vec<LockFact>,
+    /// What the recording shows of synchronization objects and waits; empty for a hand-written program.
+    pub recorded: Recorded,
     /// CPUs of the machine that it was recorded on; `None` if that is not known, as for a hand-written one.
     pub recorded_cpus: Option<u32>,
     /// What the recording tells about that machine; `None` for a hand-written program.

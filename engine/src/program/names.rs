@@ -136,6 +136,25 @@ pub(super) fn device(wait: &Wait) -> &'static str {
     }
 }
 
+/// Who ended a wait that no thread of the recording did.
+pub(super) fn waker(external: External) -> &'static str {
+    match external {
+        External::Task => "another process",
+        External::Timer => "timer",
+        External::Network => "network",
+        External::Block => "disk",
+        External::Device => "device",
+        External::HardIrq => "interrupt",
+        External::SoftIrq => "deferred interrupt",
+        External::Nmi => "non-maskable interrupt",
+        External::Idle => "idle CPU",
+        External::Signal => "signal",
+        External::UnknownContext => "unknown waker",
+        External::BeforeWindow => "before the recording",
+        External::NotSeen => "not seen",
+    }
+}
+
 /// Device name of the wait of a thread that has nothing to do.
 pub(super) const IDLE: &str = "idle";
 

@@ -11,6 +11,7 @@ pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
     let mut report = Report {
         results: Vec::new(),
         locks: Vec::new(),
+        recorded: program.recorded.clone(),
         trust: program.trust,
         findings: program.findings.clone(),
         overhead: program.overhead,

@@ -12,6 +12,7 @@ pub use headline::headline;
 pub use trust::{Finding, Trust};
 
 use crate::event::Overhead;
+use crate::program::Recorded;
 
 /// How much a report is to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Report {
     pub results: Vec<CpuResult>,
     /// The program's locks, the one with the largest share of the predicted time at any CPU count first.
     pub locks: Vec<LockRow>,
+    /// What the recording shows of synchronization objects and waits, whatever the number of CPUs.
+    pub recorded: Recorded,
     /// How far the recording can be trusted.
     pub trust: Trust,
     /// What the recording cost, if that is known.

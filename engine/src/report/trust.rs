@@ -18,6 +18,14 @@ pub struct Trust {
     pub unknown_ns: u64,
     /// Waits cut by the window's edges.
     pub censored: u64,
+    /// Wakings that ended no wait: of threads that were awake, or woken a second time. The first one of a sleep counts.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub spurious: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// Something noticed: one sentence for one case.

@@ -172,16 +172,19 @@ impl Wait {
     /// Whether the thread had nothing to do: it asked for the next thing to do, and nobody of the recording had
     /// any.
     pub fn is_idle(&self) -> bool {
-        let by_nobody = matches!(self.wake, Wake::External(_));
-        let for_anything = match self.kind() {
+        matches!(self.wake, Wake::External(_)) && self.is_for_anything()
+    }
+
+    /// Whether it was for whatever comes next, not for something of its own.
+    pub fn is_for_anything(&self) -> bool {
+        match self.kind() {
             CallKind::Poll | CallKind::Accept | CallKind::Signal => true,
             CallKind::Read => matches!(
                 self.descriptor(),
                 Descriptor::Event | Descriptor::Signal | Descriptor::Notify | Descriptor::Terminal
             ),
             _ => false,
-        };
-        by_nobody && for_anything
+        }
     }
 
     /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a wait,

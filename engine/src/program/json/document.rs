@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::operation::{AllNames, OperationSeed};
 use super::{FORMAT, VERSION};
 use crate::event::Overhead;
-use crate::program::{MachineFacts, Operation, ProgramError, Thread, quoted};
+use crate::program::{MachineFacts, Operation, ProgramError, Recorded, Thread, quoted};
 use crate::report::{Finding, Trust};
 
 /// What has been read so far.
@@ -22,6 +22,7 @@ pub(super) struct Document {
     pub(super) locks: Vec<LockEntry>,
     pub(super) trust: Trust,
     pub(super) findings: Vec<Finding>,
+    pub(super) recorded: Recorded,
     pub(super) overhead: Option<Overhead>,
     pub(super) recorded_cpus: Option<u32>,
     pub(super) machine: Option<MachineFacts>,
@@ -120,6 +121,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                 Field::Locks => document.locks = fields.next_value()?,
                 Field::Trust => document.trust = fields.next_value()?,
                 Field::Findings => document.findings = fields.next_value()?,
+                Field::Recorded => document.recorded = fields.next_value()?,
                 Field::Overhead => document.overhead = fields.next_value()?,
                 Field::RecordedCpus => document.recorded_cpus = fields.next_value()?,
                 Field::Machine => document.machine = fields.next_value()?,
@@ -143,6 +145,7 @@ enum Field {
     Locks,
     Trust,
     Findings,
+    Recorded,
     Overhead,
     RecordedCpus,
     Machine,

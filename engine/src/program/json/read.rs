@@ -95,6 +95,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
         trust: document.trust,
         findings: document.findings,
         locks,
+        recorded: document.recorded,
         overhead: document.overhead,
         recorded_cpus: document.recorded_cpus,
         machine: document.machine,

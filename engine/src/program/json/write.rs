@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use super::text::escaped;
 use super::{FORMAT, VERSION};
-use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, Program, ThreadId};
+use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, Program, Recorded, ThreadId};
 use crate::report::Trust;
 use crate::time::Ticks;
 
@@ -31,6 +31,9 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     if !program.writers_first.is_empty() {
         let locks = program.writers_first.iter().map(|lock| names.objects[lock.0 as usize].as_str());
         write!(out, ",\n\"writers_first\":[{}]", locks.collect::<Vec<_>>().join(","))?;
+    }
+    if program.recorded != Recorded::default() {
+        write!(out, ",\n\"recorded\":{}", escaped(serde_json::to_string(&program.recorded)?))?;
     }
     if let Some(overhead) = &program.overhead {
         write!(out, ",\n\"overhead\":{}", serde_json::to_string(overhead)?)?;

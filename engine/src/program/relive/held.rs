@@ -11,19 +11,19 @@ pub(super) const EOWNERDEAD: i32 = 130;
 
 /// A thread has a lock. Taking it again does not make another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Section {
+pub(in crate::program) struct Section {
     /// Index of the lock.
-    pub(super) object: u32,
-    pub(super) thread: u32,
+    pub(in crate::program) object: u32,
+    pub(in crate::program) thread: u32,
     /// Index of the operation that took it.
     pub(super) taken_by: u32,
     /// Index of the operation that gave it back; [`NONE`]: nothing is known of that.
     pub(super) given_by: u32,
     /// When it was taken, and when it was given back: as long as the recording shows it.
-    pub(super) from: u64,
-    pub(super) to: u64,
+    pub(in crate::program) from: u64,
+    pub(in crate::program) to: u64,
     /// How long the thread waited for it, 0 if it was free.
-    pub(super) waited: u64,
+    pub(in crate::program) waited: u64,
     pub(super) reads: bool,
     /// Taken by a call that would not have waited, by a thread that had another lock.
     pub(super) tried_under_another: bool,
@@ -62,9 +62,9 @@ pub(super) fn deed(used: &Use) -> Option<Deed> {
 
 /// All sections, and which operation begins or ends which.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sections {
+pub(in crate::program) struct Sections {
     /// By thread, in the order in which each took them.
-    pub(super) all: Vec<Section>,
+    pub(in crate::program) all: Vec<Section>,
     /// By operation: the section that it begins.
     pub(super) taken: Vec<u32>,
     /// By operation: the section that it ends.

@@ -8,7 +8,7 @@ use probe_abi::Call;
 const UNINTERRUPTIBLE: u32 = 2;
 
 /// No operation.
-pub(super) const NONE: u32 = u32::MAX;
+pub(in crate::program) const NONE: u32 = u32::MAX;
 
 /// Operations inside operations are followed this far up: a recording may be made to nest without end.
 const DEEPEST: usize = 64;
@@ -26,7 +26,7 @@ pub(in crate::program) struct Begin {
 
 /// See above. Everything by number of operation is as long as [`Timeline::uses`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Inside {
+pub(in crate::program) struct Inside {
     /// The operation that each operation is in, or [`NONE`].
     pub(super) parent: Vec<u32>,
     /// Whether the thread slept for a futex inside the operation itself.
@@ -40,7 +40,7 @@ pub(super) struct Inside {
     /// By number of the wake-up: the innermost operation in which it was given.
     pub(super) wake_in: Vec<u32>,
     /// By thread and number of the wait.
-    pub(super) wait_in: Vec<Vec<u32>>,
+    pub(in crate::program) wait_in: Vec<Vec<u32>>,
     /// By thread: its operations in order of their ends.
     pub(super) by_thread: Vec<Vec<u32>>,
     /// By thread: where operations begin, in that order, the outer one first.
@@ -56,7 +56,7 @@ struct Own {
 }
 
 impl Inside {
-    pub(super) fn of(timeline: &Timeline) -> Inside {
+    pub(in crate::program) fn of(timeline: &Timeline) -> Inside {
         let count = timeline.uses.len();
         let mut inside = Inside {
             parent: vec![NONE; count],

@@ -27,7 +27,8 @@ mod threads;
 mod verdict;
 mod verify;
 
-pub(super) use inside::Begin;
+pub(super) use held::Sections;
+pub(super) use inside::{Begin, Inside, NONE};
 pub(super) use verdict::Reason;
 pub(super) use verify::{Culprits, verify};
 
@@ -38,13 +39,17 @@ use crate::timeline::{self, Timeline};
 use acts::Known;
 use conditions::Conditions;
 use contention::Contention;
-use held::Sections;
-use inside::Inside;
 use meetings::Meetings;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use threads::Threads;
 use verdict::Verdicts;
+
+/// Who had which lock from when to when.
+pub(super) fn sections(timeline: &Timeline, inside: &Inside) -> Sections {
+    let contention = Contention::of(timeline, inside);
+    Sections::of(timeline, inside, &contention.contended, &contention.waited)
+}
 
 /// What becomes of all recorded operations of a timeline.
 #[derive(Clone, Debug, Default)]

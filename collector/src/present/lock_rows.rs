@@ -1,0 +1,144 @@
+//! The rows of the report by lock: each lock that is somebody has one; many that were first used on one line, as those of
+//! a table's buckets, have one together, which names the worst of them.
+
+use super::cell::{duration, grouped};
+use super::text::percent;
+use engine::program::{Queue, RecordedObject};
+use engine::report::{CpuResult, LockRow, Report};
+use std::collections::HashMap;
+
+/// One row.
+pub(super) struct Row<'a> {
+    /// What it is called.
+    pub(super) name: String,
+    /// The function that takes it most often.
+    pub(super) holder: Option<&'a str>,
+    /// Places in [`Report::locks`], the worst one first.
+    members: Vec<(usize, &'a LockRow)>,
+    queue: Option<&'a Queue>,
+}
+
+/// All rows, the largest share of the predicted time at any CPU count first, then the longest wait.
+pub(super) fn rows(report: &Report) -> Vec<Row<'_>> {
+    let known: HashMap<&str, &RecordedObject> =
+        report.recorded.objects.iter().map(|object| (object.name.as_str(), object)).collect();
+    let mut groups: HashMap<(&str, &str, u32), usize> = HashMap::new();
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for (number, lock) in report.locks.iter().enumerate() {
+        let object = known.get(lock.lock.as_str()).copied();
+        let group =
+            object.and_then(|object| Some((object.kind.as_str(), object.group.as_deref()?, object.pid)));
+        let queue = object.and_then(|object| object.queue.as_ref());
+        if let Some(place) = group.and_then(|group| groups.get(&group)) {
+            if let Some(row) = rows.get_mut(*place) {
+                row.members.push((number, lock));
+                if longer(queue, row.queue) {
+                    row.queue = queue;
+                }
+            }
+            continue;
+        }
+        if let Some(group) = group {
+            groups.insert(group, rows.len());
+        }
+        rows.push(Row {
+            name: lock.lock.clone(),
+            holder: lock.holder.as_deref(),
+            members: vec![(number, lock)],
+            queue,
+        });
+    }
+    for ((kind, place, _), row) in groups {
+        if let Some(row) = rows.get_mut(row).filter(|row| row.members.len() > 1) {
+            row.name = format!("{} {} {place}", grouped(row.members.len() as u64), many(kind));
+        }
+    }
+    // Those in a group stand behind the worst one: as a whole they may be worse than what is before them.
+    let share = |row: &Row<'_>| {
+        let shares = report.results.iter().filter(|result| result.time_ns > 0.0);
+        shares.map(|result| row.held(result) / result.time_ns).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let mut order: Vec<(f64, f64, Row<'_>)> =
+        rows.into_iter().map(|row| (share(&row), row.sum(|lock| lock.wait_ns).unwrap_or(0.0), row)).collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)).then_with(|| a.2.name.cmp(&b.2.name)));
+    order.into_iter().map(|(_, _, row)| row).collect()
+}
+
+fn longer(queue: Option<&Queue>, than: Option<&Queue>) -> bool {
+    let key = |queue: &Queue| (queue.waiters.len(), queue.length_ns);
+    queue.is_some_and(|queue| than.is_none_or(|than| key(queue) > key(than)))
+}
+
+/// The plural of a kind of lock.
+fn many(kind: &str) -> String {
+    if kind == "mutex" { "mutexes".to_owned() } else { format!("{kind}s") }
+}
+
+impl Row<'_> {
+    /// Time on the critical path that is computed with one of them held.
+    pub(super) fn held(&self, result: &CpuResult) -> f64 {
+        self.members.iter().filter_map(|(number, _)| result.locks_held_ns.get(*number)).sum()
+    }
+
+    /// `None` if it is not known of all.
+    fn sum(&self, pick: impl Fn(&LockRow) -> Option<f64>) -> Option<f64> {
+        self.members.iter().map(|(_, lock)| pick(lock)).sum()
+    }
+
+    fn taken(&self) -> u64 {
+        self.members.iter().fold(0, |sum, (_, lock)| sum.saturating_add(lock.acquisitions))
+    }
+
+    /// `taken 1,000 times, 12.0 % not free; waited for 3.2 ms, held for 10 ms`
+    pub(super) fn uses(&self) -> String {
+        let taken = self.taken();
+        let times = if taken == 1 { "once".into() } else { format!("{} times", grouped(taken)) };
+        let mut text = format!("taken {times}");
+        if let Some(contended) = self.sum(|lock| lock.contended.map(|count| count as f64)) {
+            text.push_str(&format!(", {} not free", percent(contended / taken.max(1) as f64)));
+        }
+        if let (Some(wait), Some(hold)) = (self.sum(|lock| lock.wait_ns), self.sum(|lock| lock.hold_ns)) {
+            text.push_str(&format!("; waited for {}, held for {}", duration(wait), duration(hold)));
+        }
+        text
+    }
+
+    /// Further lines: which one of several is the worst, and the longest queue.
+    pub(super) fn more(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let longest = self
+            .members
+            .iter()
+            .max_by(|a, b| a.1.wait_ns.unwrap_or(0.0).total_cmp(&b.1.wait_ns.unwrap_or(0.0)))
+            .filter(|_| self.members.len() > 1);
+        if let Some((_, worst)) = longest
+            && let (Some(contended), Some(wait)) = (worst.contended, worst.wait_ns)
+            && contended > 0
+        {
+            let share = percent(contended as f64 / worst.acquisitions.max(1) as f64);
+            lines.push(format!(
+                "the worst: {}, taken {} times, {share} not free, waited for {}",
+                worst.lock,
+                grouped(worst.acquisitions),
+                duration(wait)
+            ));
+        }
+        lines.extend(self.queue.map(queue));
+        lines
+    }
+}
+
+/// `longest queue: 7 threads for 3.1 ms behind Worker-3/123, who had it for 1.2 ms; gone 2.0 ms later`
+fn queue(queue: &Queue) -> String {
+    let threads = queue.waiters.len();
+    let who =
+        if threads == 1 { "1 thread".to_owned() } else { format!("{} threads", grouped(threads as u64)) };
+    let mut text = format!("longest queue: {who} for {}", duration(queue.length_ns as f64));
+    if let Some(holder) = &queue.holder {
+        text.push_str(&format!(" behind {holder}, who had it for {}", duration(queue.held_ns as f64)));
+    }
+    if threads > 1 {
+        text.push_str(&format!("; gone {} later", duration(queue.dissolved_ns as f64)));
+    }
+    text
+}

@@ -1,0 +1,211 @@
+//! Who synchronization objects are, and who waited for them: those of which operations were recorded, and the futex
+//! words of what the recording shows only when somebody has to wait.
+
+use super::threads::Context;
+use super::{RecordedObject, shares};
+use crate::event::{FutexFact, futex_operation};
+use crate::program::Program;
+use crate::program::identity::{Addresses, group};
+use crate::program::names::{unique, waker};
+use crate::program::relive::{Inside, NONE};
+use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
+use rustc_hash::FxHashMap;
+
+/// What is counted of one object.
+#[derive(Default)]
+struct Counts<'a> {
+    waits: u64,
+    wait_ns: u64,
+    moved: u64,
+    waiters: FxHashMap<&'a str, u64>,
+    wakers: FxHashMap<String, u64>,
+}
+
+impl<'a> Counts<'a> {
+    fn add(&mut self, wait: &Wait, length_ns: u64, place: (usize, usize), context: &Context<'a>) {
+        self.waits += 1;
+        self.wait_ns = self.wait_ns.saturating_add(length_ns);
+        self.moved += u64::from(wait.moved_to.is_some());
+        if let Some(function) = context.sleeper(place.0, place.1) {
+            *self.waiters.entry(function).or_insert(0) += 1;
+        }
+        let name = match wait.wake {
+            Wake::By(wakeup) => context.waker(wakeup).map(str::to_owned),
+            Wake::External(external) => Some(format!("({})", waker(external))),
+            Wake::CutAtEnd | Wake::CutByUnknown => None,
+        };
+        if let Some(name) = name {
+            *self.wakers.entry(name).or_insert(0) += 1;
+        }
+    }
+
+    fn fill(self, object: &mut RecordedObject) {
+        object.waits = self.waits;
+        object.wait_ns = self.wait_ns;
+        object.moved = self.moved;
+        object.waiters = shares(self.waiters);
+        object.wakers = shares(self.wakers);
+    }
+}
+
+/// A futex that no recorded operation is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Word {
+    pid: u32,
+    address: u64,
+    /// How many words, if it was one of several and not known which.
+    words: u32,
+}
+
+/// All objects: those of the timeline in their order, then futex words in order of their first wait.
+pub(super) fn all(
+    timeline: &Timeline,
+    program: &Program,
+    inside: &Inside,
+    context: &Context<'_>,
+    addresses: &Addresses<'_>,
+) -> Vec<RecordedObject> {
+    let mut known: Vec<Counts<'_>> = timeline.locks.iter().map(|_| Counts::default()).collect();
+    let mut words: FxHashMap<Word, (FirstUse, Counts<'_>)> = FxHashMap::default();
+    for (index, thread) in timeline.threads.iter().enumerate() {
+        for (start, end, state) in thread.spans() {
+            let State::Blocked(number) = state else { continue };
+            let Some(wait) = thread.waits.get(number as usize) else { continue };
+            let place = (index, number as usize);
+            let length_ns = end.0.saturating_sub(start.0);
+            if let Some(object) = operated(timeline, inside, place) {
+                if let Some(counts) = known.get_mut(object as usize) {
+                    counts.add(wait, length_ns, place, context);
+                }
+                continue;
+            }
+            let WaitReason::Futex(futex) = wait.reason else { continue };
+            if is_in_operation(inside, place) || is_end_of_thread(futex) {
+                continue;
+            }
+            let word = Word {
+                pid: thread.pid,
+                address: futex.word,
+                words: if futex.words > 1 { futex.words } else { 0 },
+            };
+            let thread = u32::try_from(index).unwrap_or(u32::MAX);
+            let first = FirstUse { time: start, thread, caller: 0 };
+            let (known_first, counts) = words.entry(word).or_insert_with(|| (first, Counts::default()));
+            if start < known_first.time {
+                *known_first = first;
+            }
+            counts.add(wait, length_ns, place, context);
+        }
+    }
+    let mut objects: Vec<RecordedObject> = timeline
+        .locks
+        .iter()
+        .zip(known)
+        .enumerate()
+        .map(|(number, (lock, counts))| {
+            let mut object = of_lock(lock, context, addresses);
+            object.name = program.objects.get(number).cloned().unwrap_or_default();
+            counts.fill(&mut object);
+            object
+        })
+        .collect();
+    alone(&mut objects);
+    let mut words: Vec<_> = words.into_iter().collect();
+    words.sort_by_key(|(word, (first, _))| (first.time, word.pid, word.address, word.words));
+    let several = words.iter().any(|(word, _)| words.first().is_some_and(|(first, _)| first.pid != word.pid));
+    let mut taken = FxHashMap::default();
+    for object in &objects {
+        taken.insert(object.name.clone(), 2);
+    }
+    for (word, (first, counts)) in words {
+        objects.push(of_word(word, &first, counts, several, context, addresses, &mut taken));
+    }
+    objects
+}
+
+fn of_lock(lock: &Lock, context: &Context<'_>, addresses: &Addresses<'_>) -> RecordedObject {
+    let first = &lock.first;
+    RecordedObject {
+        kind: lock.kind.to_owned(),
+        pid: lock.pid,
+        address: format!("{:#x}", lock.address),
+        variable: addresses.variable(lock.pid, lock.address, first).map(str::to_owned),
+        first_use: addresses.first_line(lock.pid, first).map(str::to_owned),
+        first_function: addresses.first_function(lock.pid, first).map(str::to_owned),
+        first_thread: context.thread(first.thread).map(str::to_owned),
+        group: group(lock, addresses),
+        uncontended_visible: true,
+        ..RecordedObject::default()
+    }
+}
+
+/// A group of one is none.
+fn alone(objects: &mut [RecordedObject]) {
+    let mut sizes: FxHashMap<(String, u32, String), u32> = FxHashMap::default();
+    let key = |object: &RecordedObject| {
+        object.group.as_ref().map(|group| (object.kind.clone(), object.pid, group.clone()))
+    };
+    for key in objects.iter().filter_map(key) {
+        *sizes.entry(key).or_insert(0) += 1;
+    }
+    for object in objects {
+        if key(object).is_some_and(|key| sizes.get(&key) == Some(&1)) {
+            object.group = None;
+        }
+    }
+}
+
+fn of_word(
+    word: Word,
+    first: &FirstUse,
+    counts: Counts<'_>,
+    several: bool,
+    context: &Context<'_>,
+    addresses: &Addresses<'_>,
+    taken: &mut FxHashMap<String, u64>,
+) -> RecordedObject {
+    let variable = addresses.variable(word.pid, word.address, first).map(str::to_owned);
+    let mut object = RecordedObject {
+        kind: "futex".to_owned(),
+        pid: word.pid,
+        address: format!("{:#x}", word.address),
+        first_thread: context.thread(first.thread).map(str::to_owned),
+        ..RecordedObject::default()
+    };
+    counts.fill(&mut object);
+    object.first_function = object.waiters.first().map(|share| share.name.clone());
+    let place = match (&variable, &object.first_function) {
+        (Some(variable), _) => variable.clone(),
+        (None, Some(function)) => format!("{} waited for in {function}", object.address),
+        (None, None) => object.address.clone(),
+    };
+    let mut name = match word.words {
+        0 => format!("futex {place}"),
+        words => format!("one of {words} futexes from {place}"),
+    };
+    if several {
+        name.push_str(&format!(" of {}", word.pid));
+    }
+    object.name = unique(name, taken);
+    object.variable = variable;
+    object
+}
+
+/// The object of the recorded operation in which a thread slept.
+fn operated(timeline: &Timeline, inside: &Inside, (thread, wait): (usize, usize)) -> Option<u32> {
+    let used = inside.wait_in.get(thread)?.get(wait).copied().filter(|used| *used != NONE)?;
+    let object = timeline.uses.get(used as usize)?.object;
+    (object != NO_OBJECT).then_some(object)
+}
+
+fn is_in_operation(inside: &Inside, (thread, wait): (usize, usize)) -> bool {
+    inside.wait_in.get(thread).and_then(|waits| waits.get(wait)).is_some_and(|used| *used != NONE)
+}
+
+/// Whether it is the word that the kernel clears when a thread ends, as the C libraries wait for it: not private, by
+/// the bitset command.
+pub(super) fn is_end_of_thread(futex: FutexFact) -> bool {
+    const PRIVATE: u32 = 128;
+    const WAIT_BITSET: u32 = 9;
+    futex.words == 0 && futex.operation & PRIVATE == 0 && futex_operation(futex.operation) == WAIT_BITSET
+}

@@ -1,0 +1,101 @@
+//! Who threads are, and which function was on top of their stack when they slept or woke others.
+
+use crate::event::FunctionId;
+use crate::program::{Program, ThreadId};
+use crate::timeline::{State, StepKind, Timeline};
+use rustc_hash::FxHashMap;
+
+/// See the module.
+pub(super) struct Context<'a> {
+    program: &'a Program,
+    threads: &'a FxHashMap<u32, ThreadId>,
+    names: FxHashMap<FunctionId, &'a str>,
+    /// By thread and wait.
+    sleepers: Vec<Vec<Option<FunctionId>>>,
+    /// By wake-up.
+    wakers: Vec<Option<FunctionId>>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(
+        timeline: &Timeline,
+        program: &'a Program,
+        functions: &[FunctionId],
+        threads: &'a FxHashMap<u32, ThreadId>,
+    ) -> Context<'a> {
+        let names = functions
+            .iter()
+            .zip(&program.functions)
+            .map(|(number, function)| (*number, function.name.as_str()))
+            .collect();
+        let mut context = Context {
+            program,
+            threads,
+            names,
+            sleepers: Vec::with_capacity(timeline.threads.len()),
+            wakers: vec![None; timeline.wakeups.len()],
+        };
+        for thread in &timeline.threads {
+            let mut sleeper = vec![None; thread.waits.len()];
+            let mut stack: Vec<FunctionId> = Vec::new();
+            let mut bases = thread.base_stacks.iter().peekable();
+            let mut steps = (0u32..).zip(&thread.steps).peekable();
+            for (at, interval) in thread.intervals.iter().enumerate() {
+                let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
+                while let Some((number, step)) = steps.next_if(|(number, _)| *number < interval.first_step) {
+                    let base = bases.next_if(|base| base.first_step <= number);
+                    stack.extend(base.iter().flat_map(|base| base.functions.iter().rev()));
+                    context.step(step.kind, &mut stack);
+                }
+                let base = bases.next_if(|base| base.first_step <= interval.first_step);
+                stack.extend(base.iter().flat_map(|base| base.functions.iter().rev()));
+                if let State::Blocked(wait) = interval.state
+                    && let Some(place) = sleeper.get_mut(wait as usize)
+                {
+                    *place = stack.last().copied();
+                }
+                while let Some((_, step)) = steps.next_if(|(number, _)| *number < next) {
+                    context.step(step.kind, &mut stack);
+                }
+            }
+            for (_, step) in steps {
+                context.step(step.kind, &mut stack);
+            }
+            context.sleepers.push(sleeper);
+        }
+        context
+    }
+
+    fn step(&mut self, kind: StepKind, stack: &mut Vec<FunctionId>) {
+        match kind {
+            StepKind::Enter(function) => stack.push(function),
+            StepKind::Leave => {
+                stack.pop();
+            }
+            StepKind::Wake(wakeup) => {
+                if let Some(place) = self.wakers.get_mut(wakeup as usize) {
+                    *place = stack.last().copied();
+                }
+            }
+            StepKind::Create(_) | StepKind::Operated(_) => {}
+        }
+    }
+
+    /// The program's name of a thread of the timeline.
+    pub(super) fn thread(&self, index: u32) -> Option<&'a str> {
+        let number = self.threads.get(&index)?;
+        self.program.threads.get(number.0 as usize).map(|thread| thread.name.as_str())
+    }
+
+    /// The function in which a thread began a wait.
+    pub(super) fn sleeper(&self, thread: usize, wait: usize) -> Option<&'a str> {
+        let function = self.sleepers.get(thread)?.get(wait).copied().flatten()?;
+        self.names.get(&function).copied()
+    }
+
+    /// The function in which a thread gave a wake-up.
+    pub(super) fn waker(&self, wakeup: u32) -> Option<&'a str> {
+        let function = self.wakers.get(wakeup as usize).copied().flatten()?;
+        self.names.get(&function).copied()
+    }
+}

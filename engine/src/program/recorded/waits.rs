@@ -1,0 +1,107 @@
+//! What threads slept for, by kind.
+//!
+//! A wait is *idle* if the thread waited for anything to do, and nobody of the recording had any for it: in a call of
+//! the poll family, `accept`, a wait for a signal, a read of a descriptor that only tells of events, a condition or
+//! semaphore wait, or a futex that reached its time limit; ended by something outside the recording, or not ended at
+//! all. A condition that a thread of the recording signalled was waited for in earnest, whatever the thread thought.
+
+use super::objects::is_end_of_thread;
+use super::{RecordedWait, shares};
+use crate::event::{CallKind, futex_operation, io_name};
+use crate::program::names::{UNKNOWN, waker};
+use crate::program::relive::{Inside, NONE};
+use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
+use probe_abi::SyncOperation as S;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+#[derive(Default)]
+struct Counts {
+    waits: u64,
+    wait_ns: u64,
+    longest_ns: u64,
+    threads: FxHashSet<usize>,
+    ended_by: FxHashMap<&'static str, u64>,
+}
+
+/// All kinds, the longest first, what was idle last.
+pub(super) fn all(timeline: &Timeline, inside: &Inside) -> Vec<RecordedWait> {
+    let mut kinds: FxHashMap<(&'static str, bool), Counts> = FxHashMap::default();
+    for (index, thread) in timeline.threads.iter().enumerate() {
+        for (start, end, state) in thread.spans() {
+            let State::Blocked(number) = state else { continue };
+            let Some(wait) = thread.waits.get(number as usize) else { continue };
+            let used = inside.wait_in.get(index).and_then(|waits| waits.get(number as usize)).copied();
+            let used = used.filter(|used| *used != NONE).and_then(|used| timeline.uses.get(used as usize));
+            let operation = used.map(|used| used.operation);
+            let length_ns = end.0.saturating_sub(start.0);
+            let counts = kinds.entry((name(wait, operation), is_idle(wait, operation))).or_default();
+            counts.waits += 1;
+            counts.wait_ns = counts.wait_ns.saturating_add(length_ns);
+            counts.longest_ns = counts.longest_ns.max(length_ns);
+            counts.threads.insert(index);
+            *counts.ended_by.entry(ended_by(wait)).or_insert(0) += 1;
+        }
+    }
+    let mut all: Vec<RecordedWait> = kinds
+        .into_iter()
+        .map(|((name, idle), counts)| RecordedWait {
+            name: name.to_owned(),
+            idle,
+            waits: counts.waits,
+            wait_ns: counts.wait_ns,
+            longest_ns: counts.longest_ns,
+            threads: counts.threads.len() as u64,
+            ended_by: shares(counts.ended_by),
+        })
+        .collect();
+    all.sort_by(|a, b| a.idle.cmp(&b.idle).then(b.wait_ns.cmp(&a.wait_ns)).then_with(|| a.name.cmp(&b.name)));
+    all
+}
+
+fn name(wait: &Wait, operation: Option<S>) -> &'static str {
+    if let Some(operation) = operation {
+        return operation.name();
+    }
+    if let Some(name) = io_name(wait.kind(), wait.descriptor()) {
+        return name;
+    }
+    match (wait.kind(), wait.reason) {
+        (CallKind::Futex, WaitReason::Futex(futex)) if is_end_of_thread(futex) => "end of a thread",
+        (CallKind::Futex, WaitReason::Futex(futex)) => match futex_operation(futex.operation) {
+            6 | 13 => "futex, priority inheritance",
+            _ => "futex",
+        },
+        (CallKind::Futex, _) => "one of several futexes",
+        (CallKind::Sleep, _) => "sleep",
+        (CallKind::Child, _) => "child process",
+        (CallKind::Signal, _) => "signal",
+        _ => match wait.wake {
+            Wake::External(External::Block) => "disk",
+            _ => "in the kernel",
+        },
+    }
+}
+
+fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
+    let by_nobody = match wait.wake {
+        Wake::External(External::NotSeen | External::UnknownContext | External::BeforeWindow) => false,
+        Wake::External(_) | Wake::CutAtEnd => true,
+        Wake::By(_) | Wake::CutByUnknown => false,
+    };
+    let for_anything = match operation {
+        Some(S::ConditionWait | S::ConditionTimedWait | S::SemaphoreWait | S::SemaphoreTimedWait) => true,
+        Some(_) => false,
+        // Which word it is that nobody ever wakes is not known: it may be a lock.
+        None => wait.timed_out() || wait.is_for_anything(),
+    };
+    by_nobody && for_anything
+}
+
+fn ended_by(wait: &Wait) -> &'static str {
+    match wait.wake {
+        Wake::By(_) => "thread",
+        Wake::External(external) => waker(external),
+        Wake::CutAtEnd => "not ended",
+        Wake::CutByUnknown => UNKNOWN,
+    }
+}
