@@ -22,6 +22,7 @@ fn bare(program: &Program) -> Program {
         edges: Vec::new(),
         trust: Default::default(),
         findings: Vec::new(),
+        recorded: Default::default(),
         machine: None,
         ..program.clone()
     }

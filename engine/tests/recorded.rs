@@ -1,0 +1,140 @@
+//! What a recording shows of objects and waits, whatever the number of CPUs.
+
+use engine::event::{AddressFact, FutexFact};
+use engine::program::{Program, RecordedWait, from_timeline, json};
+use engine::time::Timestamp;
+use engine::timeline::{
+    Counts, External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake, Wakeup,
+};
+use probe_abi::{Call, Descriptor};
+
+const PID: u32 = 7;
+const RUNNING: State = State::Running { cpu: Some(0) };
+
+fn thread(tid: u32, states: &[(u64, State)], waits: Vec<Wait>) -> Thread {
+    let interval = |&(start, state)| Interval { start: Timestamp(start), state, first_step: 0 };
+    Thread {
+        pid: PID,
+        tid,
+        comm: format!("T{tid}"),
+        start: Timestamp(states[0].0),
+        end: Timestamp(100),
+        intervals: states.iter().map(interval).collect(),
+        waits,
+        ..Thread::default()
+    }
+}
+
+fn wait(reason: WaitReason, wake: Wake) -> Wait {
+    Wait { reason, wake, cut_at_start: false, moved_to: None }
+}
+
+fn futex(word: u64, operation: u32) -> WaitReason {
+    WaitReason::Futex(FutexFact { word, operation, words: 0 })
+}
+
+fn kernel(number: u32, descriptor: Descriptor) -> WaitReason {
+    let call = Call { number, argument1: 0, argument0: 3 };
+    WaitReason::Kernel { task_state: 1, call, descriptor }
+}
+
+fn program(threads: Vec<Thread>, wakeups: Vec<Wakeup>) -> Program {
+    from_timeline(&Timeline {
+        end: Timestamp(100),
+        threads,
+        wakeups,
+        addresses: vec![AddressFact {
+            pid: PID,
+            address: 0x40,
+            name: Some("queue_state".to_owned()),
+            ..AddressFact::default()
+        }],
+        counts: Counts { events: 10, spurious: 3, ..Counts::default() },
+        ..Timeline::default()
+    })
+}
+
+/// Words that no recorded operation is about have rows; the end of a thread is no lock; and that nobody knows how often
+/// they were free is said once, with their number.
+#[test]
+fn futex_words_are_objects() {
+    let mut waker = thread(1, &[(0, RUNNING)], vec![]);
+    waker.steps = vec![Step { time: Timestamp(20), kind: StepKind::Wake(0) }];
+    let moved = Wait { moved_to: Some(0x80), ..wait(futex(0x40, 128), Wake::By(0)) };
+    let waiter = thread(
+        2,
+        &[(0, RUNNING), (5, State::Blocked(0)), (20, RUNNING), (30, State::Blocked(1)), (40, RUNNING)],
+        vec![moved, wait(futex(0x80, 128), Wake::External(External::Task))],
+    );
+    // Not private, by the bitset command: as glibc waits for a thread's end.
+    let joiner = thread(
+        3,
+        &[(0, State::Blocked(0)), (90, RUNNING)],
+        vec![wait(futex(0x990, 0x109), Wake::External(External::Task))],
+    );
+    let wakeups = vec![Wakeup { time: Timestamp(20), waker: 0, wakee: 1, ended: Some(0) }];
+    let program = program(vec![waker, waiter, joiner], wakeups);
+    let rows: Vec<_> = program
+        .recorded
+        .objects
+        .iter()
+        .map(|object| (object.name.as_str(), object.waits, object.wait_ns, object.moved))
+        .collect();
+    assert_eq!(rows, [("futex queue_state", 1, 15, 1), ("futex 0x80", 1, 10, 0)]);
+    let first = &program.recorded.objects[0];
+    assert_eq!((first.kind.as_str(), first.address.as_str()), ("futex", "0x40"));
+    assert_eq!(first.first_thread.as_deref(), Some("T2/2"));
+    assert!(!first.uncontended_visible);
+    let said: Vec<&str> = program
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == "uncontended")
+        .map(|finding| finding.text.as_str())
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "uncontended acquisitions of 2 objects are not visible; predictions above the recorded parallelism are \
+          optimistic for them"
+        ]
+    );
+    assert_eq!(program.trust.spurious, 3);
+
+    let mut text = Vec::new();
+    json::write(&program, &mut text).expect("written");
+    let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
+    assert_eq!(again.recorded, program.recorded);
+    assert_eq!(again.trust, program.trust);
+}
+
+/// Idle is who waits for anything to do and gets nothing from anybody of the recording; never a wait that a thread of it
+/// ended, and never a futex that may be a lock.
+#[test]
+fn idle_waits_are_kept_apart() {
+    let (poll, read, fsync) = (7, 0, 74);
+    let cases = [
+        (wait(kernel(poll, Descriptor::Unknown), Wake::External(External::Network)), "poll", true),
+        (wait(kernel(poll, Descriptor::Unknown), Wake::CutAtEnd), "poll", true),
+        (wait(kernel(poll, Descriptor::Unknown), Wake::By(0)), "poll", false),
+        (wait(kernel(read, Descriptor::Event), Wake::External(External::Task)), "eventfd read", true),
+        (wait(kernel(read, Descriptor::Pipe), Wake::External(External::Task)), "pipe read", false),
+        (wait(kernel(read, Descriptor::Socket), Wake::CutAtEnd), "socket receive", false),
+        (wait(kernel(fsync, Descriptor::File), Wake::External(External::Task)), "file sync", false),
+        (wait(futex(0x40, 128), Wake::External(External::Timer)), "futex", true),
+        (wait(futex(0x40, 128), Wake::CutAtEnd), "futex", false),
+        (wait(futex(0x40, 128 | 6), Wake::By(0)), "futex, priority inheritance", false),
+    ];
+    for (wait, name, idle) in cases {
+        let waker = thread(1, &[(0, RUNNING)], vec![]);
+        let one = thread(2, &[(0, State::Blocked(0)), (60, RUNNING)], vec![wait]);
+        let wakeups = vec![Wakeup { time: Timestamp(60), waker: 0, wakee: 1, ended: None }];
+        let recorded = program(vec![waker, one], wakeups).recorded;
+        let [RecordedWait { name: found, idle: is_idle, waits, wait_ns, threads, .. }] =
+            recorded.waits.as_slice()
+        else {
+            panic!("{:?}", recorded.waits)
+        };
+        assert_eq!((found.as_str(), *is_idle), (name, idle), "{wait:?}");
+        assert_eq!((*waits, *wait_ns, *threads), (1, 60, 1));
+    }
+}
