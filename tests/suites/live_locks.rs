@@ -63,6 +63,95 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
     assert_eq!(again.0["results"], report.0["results"]);
 }
 
+/// The lock that limits eight CPUs shows in a recording made on one, where hardly anybody ever waited for it.
+#[test]
+fn one_cpu_shows_what_a_lock_does_to_eight() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("convoy.c"));
+    let arguments = [ROUNDS.to_string(), THREADS.to_string(), "200000".to_owned()];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let recorded = Recorded::good(&["--interpose", "always", "--cpu-list", "0"], &program, &arguments);
+    let hot = "mutex hot";
+    let report = recorded.report("1,2,8");
+    // On one CPU every weight is 1: this is all that is computed under it.
+    let under = held_ns(&report, 0, hot);
+    let (one, eight) = (report.at(1), report.at(8));
+    assert!(under > 0.4 * one.time_ns(), "{under} of {}", one.time_ns());
+    assert!(
+        eight.time_ns() >= 0.999 * under,
+        "{} is less than what the lock lets through, {under}",
+        eight.time_ns()
+    );
+    assert!(
+        eight.time_ns() < 1.2 * under,
+        "{} is much more than the lock makes it, {under}",
+        eight.time_ns()
+    );
+    assert!(held_ns(&report, 2, hot) > 0.8 * eight.time_ns(), "the lock is what limits it");
+    assert!(report.at(2).speedup() > 1.2, "{}", report.at(2).speedup());
+    for kind in ["replayed", "conditions_replayed", "simulated_deadlock", "locks_lost"] {
+        assert!(report.findings(kind).is_empty(), "{:?}", report.findings(kind));
+    }
+    // It is what a recording with true contention says, too.
+    let free = Recorded::good(&["--interpose", "always"], &program, &arguments).report("2,8");
+    for (cpus, one) in [(2, report.at(2)), (8, eight)] {
+        let (one, free) = (one.speedup(), free.at(cpus).speedup());
+        assert!((one / free - 1.0).abs() < 0.2, "on {cpus} CPUs {one} from one CPU, {free} from all");
+    }
+}
+
+/// Bounded buffers of condition variables are decided anew: a pipeline recorded on one CPU runs its stages at the same
+/// time on several, and is as fast as its slowest one.
+#[test]
+fn one_cpu_shows_how_a_pipeline_runs_on_several() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let recorded =
+        Recorded::good(&["--interpose", "always", "--cpu-list", "0"], &program, &["211", "4", "100000"]);
+    let report = recorded.report("1,8");
+    for kind in ["replayed", "conditions_replayed", "simulated_deadlock", "never_awaited"] {
+        assert!(report.findings(kind).is_empty(), "{:?}", report.findings(kind));
+    }
+    let total = |name: &str| report.at(1).function(name, "tetid_ns").unwrap_or(0.0);
+    let slowest = total("StageTransform");
+    let eight = report.at(8);
+    assert!(
+        eight.time_ns() > 0.99 * slowest && eight.time_ns() < 1.25 * slowest,
+        "{} {slowest}",
+        eight.time_ns()
+    );
+    assert_eq!(eight.functions()[0], "StageTransform");
+    let program = recorded.program();
+    // Everything is taken from a buffer as often as it is put there.
+    assert_eq!(program.count("cond_wait"), 0);
+    assert!(program.count("sem_wait") >= 2 * 211, "{}", program.count("sem_wait"));
+    let mutexes = (program.count("lock"), program.count("unlock"));
+    assert_eq!(mutexes, (4 * 211, 4 * 211));
+}
+
+/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures: all are decided anew, and more CPUs
+/// are predicted to help where they do.
+#[test]
+fn every_kind_of_object_is_decided_anew() {
+    skip_unless_live!();
+    let cases: [(&str, &[&str], f64); 4] = [
+        ("phases.c", &["4", "30", "200000"], 2.5),
+        ("readers.c", &[], 1.5),
+        ("spinblock.c", &["4", "1000", "3000"], 1.0),
+        ("pool.c", &["4", "200", "100000"], 1.8),
+    ];
+    for (source, arguments, least) in cases {
+        let program = skip_unless_built!(workload::build(source));
+        let recorded = Recorded::good(&["--interpose", "always", "--cpu-list", "0"], &program, arguments);
+        let report = recorded.report("1,8");
+        for kind in ["replayed", "conditions_replayed", "simulated_deadlock", "deadlock", "unlock_not_held"] {
+            assert!(report.findings(kind).is_empty(), "{source}: {:?}", report.findings(kind));
+        }
+        let speedup = report.at(8).speedup();
+        assert!(speedup >= least && speedup < 8.0, "{source}: {speedup}");
+    }
+}
+
 /// Without records of its locks a report says why it has none.
 #[test]
 fn a_recording_without_lock_operations_says_so() {

@@ -1,8 +1,11 @@
 //! Recorded synchronization operations become operations of the program again, whatever contention the recorded
 //! machine showed: programs are executed on few CPUs and recorded, and must come back as they were.
 
+mod cases;
+mod conditions;
 mod nonsense;
 mod programs;
+mod script;
 
 use engine::program::{ObjectId, Operation, Program, from_timeline};
 use engine::schedule::Simulation;

@@ -4,7 +4,7 @@
 use super::inside::{Inside, NONE};
 use crate::timeline::{NO_OBJECT, Timeline, Use};
 use probe_abi::{OperationFlags, SyncOperation as S};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The owner of a robust mutex died: the next one has it all the same.
 pub(super) const EOWNERDEAD: i32 = 130;
@@ -79,10 +79,14 @@ pub(in crate::program) struct Sections {
     pub(super) holding: FxHashSet<u32>,
 }
 
-struct Held {
-    object: u32,
-    depth: u32,
-    section: u32,
+/// What a thread has: how often, and the section, by lock. A thread may have a table full of locks at once.
+type Held = FxHashMap<u32, (u32, u32)>;
+
+/// The sections that a thread has, in the order in which it took them.
+fn sections_of(held: &Held) -> Vec<u32> {
+    let mut sections: Vec<u32> = held.values().map(|(_, section)| *section).collect();
+    sections.sort_unstable();
+    sections
 }
 
 impl Sections {
@@ -98,14 +102,13 @@ impl Sections {
     }
 
     fn thread(&mut self, timeline: &Timeline, uses: &[u32], contended: &[bool], waited: &[u64]) {
-        let mut held: Vec<Held> = Vec::new();
+        let mut held = Held::default();
         for &number in uses {
             let Some(used) = timeline.uses.get(number as usize) else { continue };
             if used.after_hole {
                 // What it had before it may have given back.
-                for held in held.drain(..) {
-                    self.forgotten.push((number, held.section));
-                }
+                self.forgotten.extend(sections_of(&held).into_iter().map(|section| (number, section)));
+                held.clear();
             }
             let of = |contended: bool, waited: u64| if contended { waited.max(1) } else { 0 };
             let index = number as usize;
@@ -127,8 +130,8 @@ impl Sections {
                     if let Some(section) = self.all.get_mut(taken as usize) {
                         section.tried_under_another = tried;
                     }
-                    if let Some(again) = held.iter_mut().find(|held| held.object == used.second) {
-                        again.depth = depth.max(1);
+                    if let Some((again, _)) = held.get_mut(&used.second) {
+                        *again = depth.max(1);
                     }
                 }
                 _ => {
@@ -139,23 +142,23 @@ impl Sections {
                 }
             }
         }
-        self.open.push(held.into_iter().map(|held| held.section).collect());
+        self.open.push(sections_of(&held));
     }
 
-    fn take(&mut self, held: &mut Vec<Held>, number: u32, used: &Use, object: u32, taking: Taking) {
+    fn take(&mut self, held: &mut Held, number: u32, used: &Use, object: u32, taking: Taking) {
         if object == NO_OBJECT {
             return;
         }
-        if let Some(place) = held.iter().position(|held| held.object == object) {
+        if let Some((depth, before)) = held.get_mut(&object) {
             let recursive = used.flags & OperationFlags::RECURSIVE != 0
                 || used.flags & OperationFlags::KIND_KNOWN == 0 && used.operation != S::SpinLock;
             if recursive {
-                held[place].depth = held[place].depth.saturating_add(1);
+                *depth = depth.saturating_add(1);
                 return;
             }
             // It cannot be had twice: that it was given back was not recorded.
-            let before = held.remove(place);
-            self.forgotten.push((number, before.section));
+            self.forgotten.push((number, *before));
+            held.remove(&object);
         }
         let section = u32::try_from(self.all.len()).unwrap_or(NONE);
         self.all.push(Section {
@@ -170,25 +173,25 @@ impl Sections {
             tried_under_another: taking.tries && !held.is_empty(),
             after_wait: used.object != object,
         });
-        held.push(Held { object, depth: 1, section });
+        held.insert(object, (1, section));
         if let Some(taken) = self.taken.get_mut(number as usize) {
             *taken = section;
         }
     }
 
     /// How often it had it before, if it gives it back once or, with `whole`, altogether.
-    fn give(&mut self, held: &mut Vec<Held>, number: u32, used: &Use, object: u32, whole: bool) -> u32 {
+    fn give(&mut self, held: &mut Held, number: u32, used: &Use, object: u32, whole: bool) -> u32 {
         // One that was taken before the recording saw it is not there.
-        let Some(place) = held.iter().position(|held| held.object == object) else {
+        let Some((times, section)) = held.get_mut(&object) else {
             if !whole {
                 self.strays.push(number);
             }
             return 0;
         };
-        let depth = held[place].depth;
-        held[place].depth = depth.saturating_sub(1);
-        if held[place].depth == 0 || whole {
-            let section = held.remove(place).section;
+        let (depth, section) = (*times, *section);
+        *times = depth.saturating_sub(1);
+        if *times == 0 || whole {
+            held.remove(&object);
             if let Some(section) = self.all.get_mut(section as usize) {
                 section.given_by = number;
                 section.to = used.began.0.max(section.from);

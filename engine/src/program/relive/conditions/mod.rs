@@ -22,6 +22,9 @@ use meeting::Meeting;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Each condition asks all visits of its mutex: more than this is not asked, and stays as it was recorded.
+const MOST_WORK: usize = 20_000_000;
+
 /// As many distances between mutexes and conditions are looked at.
 const MOST_DISTANCES: usize = 64;
 
@@ -72,7 +75,9 @@ impl Conditions {
             let gives = of_mutex.iter().filter_map(|condition| all.get(condition));
             let gives: Vec<u32> = gives.flat_map(|uses: &Uses| uses.gives.iter().copied()).collect();
             let history = History::of(timeline, sections, own, &gives);
-            let is_whole = |history: &History| history.visits.iter().all(|visit| !visit.is_cut);
+            let work = own.len().saturating_mul(of_mutex.len());
+            let is_whole =
+                |history: &History| work <= MOST_WORK && history.visits.iter().all(|visit| !visit.is_cut);
             histories.insert(*mutex, history.filter(is_whole));
         }
         let pairs =

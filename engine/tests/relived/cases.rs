@@ -1,0 +1,158 @@
+//! Locks and semaphores, case by case.
+
+use crate::script::{MUTEX, OTHER, Script, does, kinds};
+use engine::program::{ObjectId, Operation, Program, Thread, from_timeline};
+use engine::report::{Cpus, Detail, report};
+use engine::synth::{Execution, generate};
+use engine::time::Ticks;
+use engine::timeline::build;
+use probe_abi::{OperationFlags, SyncOperation as S};
+
+const EBUSY: i32 = 16;
+const ETIMEDOUT: i32 = 110;
+const EOWNERDEAD: i32 = 130;
+const SEMAPHORE: u64 = 0x800;
+
+#[track_caller]
+fn assert_ends(script: &Script) {
+    let answer = report(&script.program(), &[Cpus::Infinite], Detail::Functions);
+    let bad = ["deadlock", "unlock_not_held", "invalid_program"];
+    let found: Vec<_> = answer.findings.iter().filter(|f| bad.contains(&f.kind.as_str())).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// Two orders of two locks: on one CPU that went well, since one thread was through before the other began.
+#[test]
+fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
+    let exec = Operation::Exec(Ticks::from_ns(6_400));
+    let pair = |name: &str, first: u32, second: u32| {
+        let (first, second) = (ObjectId(first), ObjectId(second));
+        let mut operations = vec![exec, Operation::Lock(first), exec, Operation::Lock(second), exec];
+        operations.extend([Operation::Unlock(second), Operation::Unlock(first), exec]);
+        Thread { name: name.to_owned(), operations, ..Thread::default() }
+    };
+    // A third lock, which has nothing to do with it, is decided anew all the same.
+    let mut other = pair("C", 2, 2);
+    other.operations = vec![exec, Operation::Lock(ObjectId(2)), exec, Operation::Unlock(ObjectId(2)), exec];
+    let program = Program {
+        objects: ["m", "n", "o"].map(str::to_owned).to_vec(),
+        threads: vec![pair("A", 0, 1), pair("B", 1, 0), other],
+        ..Program::default()
+    };
+    let execution = Execution { cpus: 1, operations: true, ..Execution::default() };
+    let generated = generate(&program, &execution).expect("supported");
+    let relived = from_timeline(&build(&generated.recording()));
+    assert_eq!(kinds(&relived), ["replayed", "simulated_deadlock"], "{:?}", relived.findings);
+    let told = &relived.findings[1].text;
+    assert!(told.contains("A/1000 waits for lock") && told.contains("held by B/1001"), "{told}");
+    let all: Vec<&Operation> = relived.threads.iter().flat_map(|thread| &thread.operations).collect();
+    let count = |is: fn(&Operation) -> bool| all.iter().filter(|operation| is(operation)).count();
+    assert_eq!(count(|operation| matches!(operation, Operation::Held(..))), 4);
+    assert_eq!(count(|operation| matches!(operation, Operation::Lock(..))), 1);
+    let answer = report(&relived, &[Cpus::Infinite], Detail::Functions);
+    assert!(answer.findings.iter().all(|finding| finding.kind != "deadlock"), "{:?}", answer.findings);
+}
+
+#[test]
+fn a_recursive_mutex_is_taken_once() {
+    let mut script = Script::default();
+    script.odd(1, S::MutexLock, MUTEX, 0, OperationFlags::RECURSIVE | OperationFlags::KIND_KNOWN);
+    script.odd(1, S::MutexLock, MUTEX, 0, OperationFlags::RECURSIVE | OperationFlags::KIND_KNOWN);
+    script.unlock(1).unlock(1).lock(2, 1).unlock(2);
+    assert_eq!(does(&script.program(), 1), "lock m, unlock m");
+    assert_ends(&script);
+}
+
+#[test]
+fn what_failed_changes_nothing() {
+    let mut script = Script::default();
+    script.lock(1, 1).odd(2, S::MutexTryLock, MUTEX, EBUSY, 0).odd(2, S::MutexTimedLock, MUTEX, ETIMEDOUT, 0);
+    script.unlock(1).odd(2, S::MutexTimedLock, MUTEX, EOWNERDEAD, 0).unlock(2);
+    let program = script.program();
+    assert_eq!(
+        (does(&program, 1), does(&program, 2)),
+        ("lock m, unlock m".into(), "lock m, unlock m".into())
+    );
+    assert!(kinds(&program).is_empty());
+}
+
+/// A call that only tries does not wait, so it must not be made to wait where others wait for its thread.
+#[test]
+fn who_only_tries_waits_only_with_empty_hands() {
+    let mut script = Script::default();
+    script.odd(1, S::MutexTryLock, MUTEX, 0, 0).odd(1, S::MutexTryLock, OTHER, 0, 0);
+    script.op(1, S::MutexUnlock, OTHER, 1).unlock(1);
+    script.odd(2, S::MutexTryLock, OTHER, 0, 0).odd(2, S::MutexTryLock, MUTEX, 0, 0);
+    script.unlock(2).op(2, S::MutexUnlock, OTHER, 1);
+    let program = script.program();
+    assert_eq!(does(&program, 1), "lock m, held n, freed n, unlock m");
+    assert_eq!(does(&program, 2), "lock n, held m, freed m, unlock n");
+    assert_ends(&script);
+}
+
+#[test]
+fn a_mutex_given_back_by_another_thread_stays_as_it_was() {
+    let mut script = Script::default();
+    script.lock(1, 1).unlock(2).lock(1, 1).unlock(2);
+    let program = script.program();
+    assert_eq!(kinds(&program), ["replayed"]);
+    assert!(!does(&program, 1).contains("lock m"), "{}", does(&program, 1));
+}
+
+#[test]
+fn a_lock_that_two_have_at_once_stays_as_it_was() {
+    let mut script = Script::default();
+    script.lock(1, 1).lock(2, 1).unlock(2).unlock(1);
+    assert_eq!(kinds(&script.program()), ["replayed"]);
+}
+
+/// Others may come later in the simulation than they did.
+#[test]
+fn what_is_still_held_at_the_end_goes_back() {
+    let mut script = Script::default();
+    script.lock(2, 1).unlock(2).lock(1, 1);
+    assert_eq!(does(&script.program(), 1), "lock m, unlock m");
+    assert_ends(&script);
+}
+
+#[test]
+fn what_was_taken_before_the_recording_is_not_given_back_in_it() {
+    let mut script = Script::default();
+    script.unlock(1).lock(2, 1).unlock(2).lock(1, 1).unlock(1);
+    let program = script.program();
+    assert_eq!(does(&program, 1), "lock m, unlock m");
+    assert!(kinds(&program).is_empty(), "{:?}", program.findings);
+}
+
+#[test]
+fn where_operations_are_missing_locks_go_back() {
+    let mut script = Script::default();
+    script.lock(1, 1).loses(1).op(1, S::MutexLock, OTHER, 1).op(1, S::MutexUnlock, OTHER, 1);
+    script.lock(2, 1).unlock(2);
+    let program = script.program();
+    assert_eq!(does(&program, 1), "lock m, unlock m, lock n, unlock n");
+    assert_eq!(kinds(&program), ["locks_lost"]);
+}
+
+#[test]
+fn a_semaphore_holds_what_the_recording_needs() {
+    // Posted before it is taken: empty at first.
+    let mut script = Script::default();
+    script.op(1, S::SemaphorePost, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
+    let program = script.program();
+    assert_eq!((does(&program, 1), does(&program, 2)), ("give s".into(), "take s".into()));
+    // Taken first, and nobody ever waited: it may have held any number.
+    let mut script = Script::default();
+    script.op(1, S::SemaphoreWait, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
+    let program = script.program();
+    assert_eq!((kinds(&program), does(&program, 1)), (vec!["replayed"], String::new()));
+}
+
+#[test]
+fn nothing_of_it_depends_on_what_failed_before() {
+    let mut script = Script::default();
+    script.odd(1, S::MutexInit, MUTEX, 22, 0).lock(1, 1).odd(1, S::MutexDestroy, MUTEX, EBUSY, 0).unlock(1);
+    let program = script.program();
+    assert_eq!(program.objects.iter().filter(|name| name.starts_with("mutex")).count(), 1);
+    assert_eq!(does(&program, 1), "lock m, unlock m");
+}
