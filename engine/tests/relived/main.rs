@@ -70,7 +70,9 @@ fn relived(generated: &Generated) -> Program {
 fn assert_comes_back(program: &Program, execution: &Execution) -> Program {
     let generated = generate(program, execution).expect("supported");
     let relived = relived(&generated);
-    let findings: Vec<_> = relived.findings.iter().map(|finding| &finding.text).collect();
+    // A generated sleep is a wait for a futex, which no operation tells of.
+    let told = relived.findings.iter().filter(|finding| finding.kind != "uncontended");
+    let findings: Vec<_> = told.map(|finding| &finding.text).collect();
     let (got, wanted) = (numbered_as_executed(&relived), threads(&generated.expected));
     for (got, wanted) in got.iter().zip(&wanted) {
         assert_eq!(got, wanted, "{findings:?}");
