@@ -44,6 +44,9 @@ pub type EndThreads = Box<dyn FnOnce(&[u32]) -> Vec<ThreadFact> + Send>;
 /// Records in one turn that make the next one come sooner, or later if there were fewer.
 const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
+/// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking the one who
+/// writes the file.
+const HAND_ON_EVERY: Duration = Duration::from_millis(20);
 /// Between two looks at the loss counters: each is a few system calls.
 const COUNTS_EVERY: Duration = Duration::from_millis(250);
 /// What recording costs is told for the last so many seconds.
@@ -64,6 +67,8 @@ pub fn run(
         namer: namer(&*source, news),
         costs: VecDeque::from([Overhead::default()]),
         counted: None,
+        handed_on: Instant::now(),
+        waiting: 0,
         interval: SHORTEST.min(source.longest_pause()),
     };
     let mut alive = Vec::new();
@@ -96,6 +101,9 @@ struct Pump {
     /// What recording had cost at the last looks, from the beginning or some seconds ago on.
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
+    /// When records were handed on last, and how many have come since.
+    handed_on: Instant,
+    waiting: usize,
     interval: Duration,
 }
 
@@ -129,8 +137,12 @@ impl Pump {
                 feed.send(Feed::Addresses(names)).ok()?;
             }
         }
-        let batch = self.intake.release(source);
-        hand_on(batch, feed, news)?;
+        self.waiting = self.waiting.saturating_add(drained.records);
+        if drained.ended || self.waiting >= TARGET_PER_TURN || self.handed_on.elapsed() >= HAND_ON_EVERY {
+            (self.waiting, self.handed_on) = (0, Instant::now());
+            let batch = self.intake.release(source);
+            hand_on(batch, feed, news)?;
+        }
         if self.counted.is_none_or(|at| at.elapsed() >= COUNTS_EVERY) {
             self.counted = Some(Instant::now());
             self.count(source, news);

@@ -47,7 +47,7 @@ pub(crate) struct Spent {
     pub(crate) hits_ns: u64,
     /// On anything that taking probes off does not change.
     pub(crate) fixed_ns: u64,
-    /// On each probe that is on, in order of their numbers.
+    /// On each probe that is on, since it came (again), in order of their numbers.
     pub(crate) probes: Vec<(ProbeId, u64)>,
 }
 
@@ -347,6 +347,7 @@ mod tests {
                 }
                 for probe in &decision.give_back {
                     assert!(self.on.insert(*probe), "given back twice");
+                    self.total.insert(*probe, 0.0);
                 }
                 if decision != Decision::default() {
                     self.changes.push((self.spent.now_ns, decision));

@@ -11,7 +11,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         mpsc::{Receiver, RecvTimeoutError},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use aya::Ebpf;
@@ -30,13 +30,13 @@ use super::{
 
 /// How often the counters are looked at. A very hot function passes the limit early in the programs' window of 134 ms;
 /// with this and the time of a new link it is free again within 200 ms.
-const TICK: Duration = Duration::from_millis(20);
+const TICK: Duration = Duration::from_millis(25);
 
 /// As for the threads that empty the rings.
 const NICE: i32 = -10;
 
-/// Looks at the books at least this often, in ticks: reading the counters of thousands of functions takes a while, too.
-const LOOK_EVERY: u32 = 5;
+/// Looks at the books at least this often: reading the counters of thousands of functions takes a while, too.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What the capture and its governor both work on.
 pub(crate) struct Probes {
@@ -97,18 +97,21 @@ pub(crate) fn run(common: &Common, mut budget: Budget, stop: &Receiver<()>) {
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         log::debug!("no higher priority: {error}");
     }
-    let mut ticks = 0u32;
-    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(TICK) {
+    let (mut tick, mut looked) = (TICK, Instant::now());
+    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
-        ticks = ticks.wrapping_add(1);
         if let Some(logger) = &mut probes.logger {
             logger.flush();
         }
-        if ticks.is_multiple_of(LOOK_EVERY) || probes.ledger.is_urgent(&common.shared) {
+        if looked.elapsed() >= LOOK_EVERY || probes.ledger.is_urgent(&common.shared) {
+            looked = Instant::now();
             forget_the_dead(common, &mut probes);
             keep_to_the_rate(common, &mut probes, &mut budget);
             keep_to_the_budget(common, &mut probes, &mut budget);
         }
+        // Waking up costs more than looking: rarely where there is nothing to be taken off.
+        let probed = probes.functions.functions().next().is_some();
+        tick = if probed { TICK } else { LOOK_EVERY };
     }
 }
 

@@ -21,7 +21,13 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
         return false;
     }
     let rest = &bytes[prefixes..];
-    let rest = if rest.first().is_some_and(|byte| byte & 0xf0 == 0x40) { &rest[1..] } else { rest };
+    let rex = rest.first().copied().filter(|byte| byte & 0xf0 == 0x40);
+    let rest = if rex.is_some() { &rest[1..] } else { rest };
+    // `xchg %rax, %r8` (49 90): the kernel looks at its last byte only, takes it for `nop` and leaves the exchange out
+    // (`branch_setup_xol_ops`). Go's write barriers begin with it.
+    if rex.is_some_and(|rex| rex & 1 != 0) && rest.first() == Some(&0x90) {
+        return false;
+    }
     let opcode_refused = matches!(
         rest,
         [0x0f, 0x38 | 0x3a, ..]
@@ -73,6 +79,8 @@ mod tests {
             &[0xff, 0x25, 0, 0, 0, 0],                      // jmp [rip]
             &[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], // mov rax, fs:0x28
             &[0xf2, 0x0f, 0x58, 0xc1],                      // addsd
+            &[0x90],                                        // nop
+            &[0x49, 0x92],                                  // xchg rax, r10
         ] {
             assert!(check(bytes), "{bytes:x?}");
         }
@@ -98,6 +106,9 @@ mod tests {
             &[0x3e, 0xff, 0xe0],             // notrack jmp rax
             &[0xc5, 0xf8, 0x77],             // vzeroupper
             &[0x66, 0x0f, 0x38, 0x00, 0xc1], // pshufb
+            &[0x49, 0x90],                   // xchg rax, r8: the kernel takes it for nop
+            &[0x41, 0x90],                   // xchg eax, r8d
+            &[0x66, 0x41, 0x90],             // xchg ax, r8w
         ] {
             assert!(!check(bytes), "{bytes:x?}");
         }

@@ -9,7 +9,6 @@ static ROUNDS: AtomicU64 = AtomicU64::new(0);
 static WRONG: AtomicU64 = AtomicU64::new(0);
 
 #[inline(never)]
-#[unsafe(no_mangle)]
 fn panics(number: u64) -> u64 {
     let kept = vec![number; 8];
     assert!(number % 97 != 0, "on purpose");
@@ -17,7 +16,6 @@ fn panics(number: u64) -> u64 {
 }
 
 #[inline(never)]
-#[unsafe(no_mangle)]
 fn whole(shared: &Mutex<u64>) -> u64 {
     let mut sum = 1u64;
     for number in 1..400 {
