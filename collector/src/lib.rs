@@ -10,6 +10,7 @@ pub mod live;
 pub mod present;
 pub mod probe;
 pub mod rights;
+pub mod rules;
 pub mod session;
 pub mod symbols;
 pub mod target;

@@ -103,3 +103,66 @@ fn doctor_answers_everywhere() {
         assert_eq!(ended.code, Some(0), "the live tests can run, but doctor says: {text}");
     }
 }
+
+/// Issue 6, "Bad input".
+#[test]
+fn what_stands_on_the_graph_has_a_word_for_everything() {
+    let file = data_folder().join("figure-4/program.json");
+    let fails = |arguments: &[&str], code: i32, message: &str| {
+        Longpole::with(arguments.iter().copied()).and(&file).fails(code, message).stderr
+    };
+    for (option, count) in [("-k", "0"), ("-k", "-1"), ("-k", "many"), ("-k", "1000001"), ("--show", "0")] {
+        let equals = format!("{option}={count}");
+        fails(&["paths", &equals], 2, option);
+    }
+    fails(&["paths", "--within", "101%"], 2, "--within");
+    fails(&["paths", "--within=-1%"], 2, "--within");
+    for scale in ["f=-0.5", "f=nan", "f=inf", "f=", "f", "=1"] {
+        fails(&["what-if", "--scale", scale], 2, "--scale");
+    }
+    fails(&["what-if"], 2, "nothing is to be changed");
+    fails(&["what-if", "--rank", "--free-io"], 2, "");
+    fails(&["what-if", "--split-lock", "X=0"], 2, "--split-lock");
+    fails(&["what-if", "--split-lock", "X=2"], 2, "X");
+    fails(&["what-if", "--free-io", "--model", "cfs"], 2, "cfs");
+    fails(&["what-if", "--free-io", "--cpus", "0"], 2, "--cpus");
+    fails(&["diff"], 2, "");
+    fails(&["check"], 2, "--rules");
+    fails(&["check", "--rules", "/no/such/rules.toml"], 1, "/no/such/rules.toml");
+    // An unknown function: what was probably meant.
+    let (_folder, call) = report_of(&program(r#"["exec","parse_line",5],["exec","hash",7]"#));
+    call.ok();
+    let (folder, _) = report_of(&program(r#"["exec","parse_line",5],["exec","hash",7]"#));
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    for arguments in [["what-if", "--scale", "pars_line=0.5"], ["what-if", "--headroom", "pars_line"]] {
+        let ended = Longpole::with(arguments).and(&file).fails(2, "pars_line");
+        assert!(ended.stderr.contains("parse_line") && !ended.stderr.contains("hash"), "{}", ended.stderr);
+    }
+}
+
+/// More paths than there are, no thread, threads that do nothing: exit 0 and a sentence.
+#[test]
+fn few_paths_and_none_are_no_errors() {
+    let (folder, _) = report_of(&program(r#"["exec","f",5]"#));
+    let file = |folder: &tempfile::TempDir| {
+        std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path()
+    };
+    let one = Longpole::with(["paths", "-k", "1000"]).and(file(&folder)).ok().stdout;
+    assert!(
+        one.starts_with("There is only one path") && one.contains("There are no more than 1 path."),
+        "{one}"
+    );
+    let shown = Longpole::with(["paths", "--show", "7"]).and(file(&folder)).ok().stdout;
+    assert!(shown.contains("There is no path 7: there are only 1 path."), "{shown}");
+    let (idle, _) = report_of(&program(""));
+    let (empty, _) = report_of(r#"{"format":"longpole-program","version":1,"threads":[]}"#);
+    for folder in [idle, empty] {
+        for command in [&["slack"][..], &["paths"], &["what-if", "--rank"], &["what-if", "--free-io"]] {
+            let text = Longpole::with(command.iter().copied()).and(file(&folder)).ok().stdout;
+            assert!(!text.trim().is_empty() && !text.contains("NaN"), "{command:?}: {text}");
+            let json = Longpole::with(command.iter().copied()).and("--json").and(file(&folder)).ok().stdout;
+            assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{command:?}: {json}");
+        }
+        Longpole::with(["diff"]).and(file(&folder)).and(file(&folder)).ok();
+    }
+}

@@ -1,5 +1,6 @@
 //! The arguments as typed. Nothing is checked here beyond their shape: that is [`super::check`].
 
+use super::study;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,6 +23,16 @@ pub enum Command {
     Report(ReportArguments),
     /// Predict how the program runs on other numbers of CPUs, and what limits it there
     Predict(PredictArguments),
+    /// Show what making each function faster gains: at least, really, and at most
+    Slack(study::SlackArguments),
+    /// List the longest paths through the run, and what can be gained at most
+    Paths(study::PathsArguments),
+    /// Predict what a change would bring: functions scaled, locks split, I/O free
+    WhatIf(study::WhatIfArguments),
+    /// Compare two recordings of the same program
+    Diff(study::DiffArguments),
+    /// Check a recording against rules, for CI
+    Check(study::CheckArguments),
     /// Write a recording in another format
     Export(ExportArguments),
     /// Show what a recording holds

@@ -6,7 +6,7 @@ use super::plan::{
     CapturePlan, DoctorPlan, ExportFormat, ExportPlan, GatePlan, InfoPlan, InputPlan, OutputPlan, Plan,
     PredictPlan, RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan, ValidatePlan,
 };
-use super::value;
+use super::{study, value};
 use crate::interpose::Wish;
 use crate::present::text::By;
 use crate::target::CpuList;
@@ -34,6 +34,11 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             raw: args.raw,
         }),
         Command::Predict(args) => Plan::Predict(predict(args)?),
+        Command::Slack(args) => Plan::Slack(study::slack(args)?),
+        Command::Paths(args) => Plan::Paths(study::paths(args)?),
+        Command::WhatIf(args) => Plan::WhatIf(study::what_if(args)?),
+        Command::Diff(args) => Plan::Diff(study::diff(args)?),
+        Command::Check(args) => Plan::Check(study::check(args)?),
         Command::Export(args) => Plan::Export(ExportPlan {
             format: format(&args.format)?,
             raw: args.raw,

@@ -11,6 +11,7 @@ mod outcome;
 pub mod plan;
 mod run;
 mod say;
+mod study;
 mod value;
 
 pub use error::{Code, UserError};

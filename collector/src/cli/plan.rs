@@ -1,5 +1,8 @@
 //! What is to be done, checked and without a trace of the command line library.
 
+pub use super::study::{
+    CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan,
+};
 use crate::interpose::Wish;
 use crate::target::CpuList;
 use engine::predict::Model;
@@ -19,6 +22,16 @@ pub enum Plan {
     Report(ReportPlan),
     /// `longpole predict`
     Predict(PredictPlan),
+    /// `longpole slack`
+    Slack(SlackPlan),
+    /// `longpole paths`
+    Paths(PathsPlan),
+    /// `longpole what-if`
+    WhatIf(WhatIfPlan),
+    /// `longpole diff`
+    Diff(DiffPlan),
+    /// `longpole check`
+    Check(CheckPlan),
     /// `longpole export`
     Export(ExportPlan),
     /// `longpole info`

@@ -11,6 +11,7 @@ mod plot;
 pub mod predict;
 pub mod predict_json;
 mod segments;
+pub mod study;
 pub mod style;
 mod table;
 pub mod text;

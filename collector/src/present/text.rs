@@ -6,7 +6,7 @@ use super::segments;
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
 use super::waits;
-use engine::report::{CpuResult, Cpus, FunctionRow, Report};
+use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, Trust};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -58,12 +58,12 @@ pub fn write(
     if options.segments {
         segments::write(out, report, style)?;
     }
-    trust(out, report, style)?;
+    trust(out, &report.trust, style)?;
     if let Some(cost) = &report.overhead {
         let text = format!("Cost: {}.", super::overhead(cost));
         table::wrap(out, style, Paint::Plain, "", &style.text(&text), "      ")?;
     }
-    findings(out, report, style)
+    findings(out, &report.findings, style)
 }
 
 /// One function with its row for each CPU count.
@@ -234,7 +234,7 @@ fn function(
 }
 
 /// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
-fn file_name(location: &str) -> &str {
+pub(super) fn file_name(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
 
@@ -260,8 +260,7 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-fn trust(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
-    let trust = &report.trust;
+pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::Result<()> {
     let count = |count: u64, one: &str, many: &str| {
         format!("{} {}", grouped(count), if count == 1 { one } else { many })
     };
@@ -281,8 +280,8 @@ fn trust(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()>
     table::wrap(out, style, Paint::Plain, "", &text, "       ")
 }
 
-fn findings(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
-    for finding in report.findings.iter().take(FINDINGS) {
+pub(super) fn findings(out: &mut impl Write, findings: &[Finding], style: &Style) -> io::Result<()> {
+    for finding in findings.iter().take(FINDINGS) {
         // The sentence often begins with the word for it.
         let text = if finding.text.starts_with(&finding.kind) {
             format!("! {}", finding.text)
@@ -291,7 +290,7 @@ fn findings(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<
         };
         table::wrap(out, style, Paint::Warning, "", &style.text(&text), "  ")?;
     }
-    match report.findings.len().saturating_sub(FINDINGS) {
+    match findings.len().saturating_sub(FINDINGS) {
         0 => Ok(()),
         more => writeln!(out, "! {}: --json lists them all.", plural(more, "more finding")),
     }

@@ -35,6 +35,7 @@ pub use elf_file::{ElfFile, Section, Segment};
 pub use error::SymbolError;
 pub use exits::{Analysis, Exits, analyse};
 pub use functions::{Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, unnamed};
+pub(crate) use glob::matches;
 pub use left_out::LeftOut;
 pub use name::{MAX_NAME_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within};
 pub use placed::{CallPlace, Placed};

@@ -1,73 +1,89 @@
-//! How much the numbers of one recording would differ in another one by chance.
+//! How much the numbers of two recordings of the same program may differ by chance.
 //!
-//! Ours, and an estimate: as if every operation's length had been drawn by itself from what its function was seen to take.
-//! A sum of n such lengths with variance v has variance n · v. Twice its root is given: 19 of 20 recordings lie within. What
-//! changes for a whole run at once (the CPUs' frequency, other load) is not in it: only more recordings show that.
+//! Ours, and an estimate. Where a function has as many operations in both, they are taken in pairs, in order, and what
+//! remains of each pair's difference beside the mean difference is taken for chance: operations that are meant to be
+//! unlike each other do not count as noise. Otherwise every operation's part is taken as drawn by itself from what its
+//! function was seen to take. A sum of n independent numbers with variance v has variance n · v; twice its root is given,
+//! within which 19 of 20 differences lie. What changes for a whole run at once (the CPUs' frequency, other load) is not in
+//! it: only more recordings show that.
 
-use crate::critical_path::CriticalPath;
+use crate::critical_path::{CriticalPath, Weights};
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::Cpus;
+use crate::time::Ticks;
+use rustc_hash::FxHashMap;
 
-/// Twice the standard deviation, nanoseconds.
+/// Twice the standard deviation of a difference, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Noise {
     /// Of the predicted time, by CPU count.
     pub time_ns: Vec<f64>,
-    /// Of each function's own time on the extended critical path, by CPU count and function.
-    pub functions_ns: Vec<Vec<f64>>,
+    /// Of functions' own times on the extended critical path, by CPU count and name.
+    pub functions_ns: Vec<FxHashMap<String, f64>>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Spread {
-    count: f64,
-    sum: f64,
-    squares: f64,
-}
-
-impl Spread {
-    fn add(&mut self, value: f64) {
-        self.count += 1.0;
-        self.sum += value;
-        self.squares += value * value;
-    }
-
-    /// Variance of the sum: n · v, with v estimated from the n values. One value alone says nothing.
-    fn of_sum(self) -> f64 {
-        if self.count < 2.0 {
-            return 0.0;
-        }
-        let variance = (self.squares - self.sum * self.sum / self.count) / (self.count - 1.0);
-        (variance * self.count).max(0.0)
-    }
-}
-
-/// The noise of a program's numbers.
+/// The noise of what differs between two programs.
 ///
 /// # Errors
-/// The program fails [`Program::check`].
-pub fn noise(program: &Program, cpus: &[Cpus]) -> Result<Noise, ProgramError> {
-    let path = CriticalPath::of(program)?;
+/// One of them fails [`Program::check`].
+pub fn noise(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Noise, ProgramError> {
+    let (a, b) = (CriticalPath::of(before)?, CriticalPath::of(after)?);
     let mut noise = Noise::default();
-    for weights in path.weights(cpus) {
-        for place in 0..weights.cpus().len() {
-            let mut functions = vec![Spread::default(); program.functions.len()];
-            let mut elsewhere = Spread::default();
-            for segment in path.segments() {
-                let weight = weights.weight(segment.point, place);
-                if weight == 0.0 {
-                    continue;
+    for (a, b) in a.weights(cpus).zip(b.weights(cpus)) {
+        for place in 0..a.cpus().len() {
+            let (a, b) = (parts(before, &a, place), parts(after, &b, place));
+            let mut functions: FxHashMap<String, f64> = FxHashMap::default();
+            let mut total = 0.0;
+            let names: std::collections::BTreeSet<Option<&str>> = a.keys().chain(b.keys()).copied().collect();
+            for name in names {
+                let none = Vec::new();
+                let variance = of_difference(a.get(&name).unwrap_or(&none), b.get(&name).unwrap_or(&none));
+                total += variance;
+                if let Some(name) = name {
+                    functions.insert(name.to_owned(), 2.0 * variance.sqrt());
                 }
-                let length = crate::time::Ticks(segment.end.0.saturating_sub(segment.start.0)).as_ns_f64();
-                let spread = match segment.function {
-                    Some(FunctionRef(function)) => &mut functions[function as usize],
-                    None => &mut elsewhere,
-                };
-                spread.add(weight * length);
             }
-            let variances: Vec<f64> = functions.into_iter().map(Spread::of_sum).collect();
-            noise.time_ns.push(2.0 * (variances.iter().sum::<f64>() + elsewhere.of_sum()).sqrt());
-            noise.functions_ns.push(variances.into_iter().map(|variance| 2.0 * variance.sqrt()).collect());
+            noise.time_ns.push(2.0 * total.sqrt());
+            noise.functions_ns.push(functions);
         }
     }
     Ok(noise)
+}
+
+/// Weight · length of every operation, in order, by the name of its function.
+fn parts<'p>(
+    program: &'p Program,
+    weights: &Weights<'_>,
+    place: usize,
+) -> FxHashMap<Option<&'p str>, Vec<f64>> {
+    let mut parts: FxHashMap<Option<&str>, Vec<f64>> = FxHashMap::default();
+    for segment in weights.segments() {
+        let length = Ticks(segment.end.0.saturating_sub(segment.start.0)).as_ns_f64();
+        let name =
+            segment.function.and_then(|FunctionRef(function)| program.functions.get(function as usize));
+        let name = name.map(|function| function.name.as_str());
+        parts.entry(name).or_default().push(weights.weight(segment.point, place) * length);
+    }
+    parts
+}
+
+/// The variance of the difference of two sums.
+fn of_difference(a: &[f64], b: &[f64]) -> f64 {
+    if a.len() == b.len() {
+        return of_sum(a.iter().zip(b).map(|(a, b)| b - a));
+    }
+    of_sum(a.iter().copied()) + of_sum(b.iter().copied())
+}
+
+/// The variance of a sum: n · v, with v estimated from the n numbers. One number alone says nothing.
+fn of_sum(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    // Welford 1962: without the difference of two large sums.
+    for number in numbers {
+        count += 1.0;
+        let off = number - mean;
+        mean += off / count;
+        squares += off * (number - mean);
+    }
+    if count < 2.0 { 0.0 } else { (squares / (count - 1.0) * count).max(0.0) }
 }

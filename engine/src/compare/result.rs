@@ -1,9 +1,8 @@
 //! What differs: predicted times, functions and locks, each with the noise that such a number has.
 
-use super::noise::{Noise, noise};
+use super::noise::noise;
 use crate::program::{Program, ProgramError};
 use crate::report::{Cpus, Detail, Finding, Report, report};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// A number before and after, nanoseconds.
@@ -75,23 +74,13 @@ pub struct ItemRow {
 /// One of them fails [`Program::check`].
 pub fn compare(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Comparison, ProgramError> {
     let reports = [report(before, cpus, Detail::Functions), report(after, cpus, Detail::Functions)];
-    let noises = [noise(before, cpus)?, noise(after, cpus)?];
-    let both = |before: f64, after: f64| before.hypot(after);
+    let noise = noise(before, after, cpus)?;
     let curve = (0..cpus.len()).filter_map(|place| {
         let (a, b) = (reports[0].results.get(place)?, reports[1].results.get(place)?);
-        let of = |noise: &Noise| noise.time_ns.get(place).copied().unwrap_or(0.0);
-        let noise_ns = Some(both(of(&noises[0]), of(&noises[1])));
+        let noise_ns = noise.time_ns.get(place).copied();
         let time = Change { before_ns: a.time_ns, after_ns: b.time_ns, noise_ns };
         Some(CurveRow { cpus: a.cpus, time, speedup: [a.speedup, b.speedup] })
     });
-    let numbers = [before, after].map(|program| {
-        let names = program.functions.iter().map(|function| function.name.as_str());
-        names.zip(0..).collect::<FxHashMap<&str, usize>>()
-    });
-    let function_noise = |which: usize, place: usize, name: &str| {
-        let number = *numbers[which].get(name)?;
-        noises[which].functions_ns.get(place)?.get(number).copied()
-    };
     let mut functions = items(&reports, cpus.len(), |report| {
         let rows = |place: usize| {
             report.results[place].functions.iter().map(|row| (row.function.clone(), row.tet_ns))
@@ -100,8 +89,8 @@ pub fn compare(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Compa
     });
     for row in &mut functions {
         for place in 0..row.changes.len() {
-            let of = |which| function_noise(which, place, &row.name).unwrap_or(0.0);
-            row.changes[place].noise_ns = Some(both(of(0), of(1)));
+            row.changes[place].noise_ns =
+                noise.functions_ns.get(place).and_then(|noise| noise.get(&row.name).copied());
         }
     }
     let locks = items(&reports, cpus.len(), |report| {

@@ -66,6 +66,11 @@ impl<'s> Weights<'s> {
         Weights { path, cpus, values, peak }
     }
 
+    /// [`CriticalPath::segments`] of what was weighed.
+    pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
+        self.path.segments()
+    }
+
     /// The CPU counts these weights are for.
     pub fn cpus(&self) -> &'s [Cpus] {
         self.cpus

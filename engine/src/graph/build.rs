@@ -3,14 +3,15 @@
 //!
 //! Calls, returns and the marks of recorded locks are no boundaries: they take no time and wait for nobody. An operation
 //! whose cause is an earlier one of the same thread (a lock that the thread itself freed last) gets no wake edge: the order
-//! of the thread says it already, and an edge around what the thread did in between would be no path of the program.
+//! of the thread says it already, and an edge around what the thread did in between would be no path of the program. A
+//! thread that is joined has its way to the sink through who joins it: a second one would be the same path without its end.
 
 use super::activity::{Activity, ActivityGraph, ActivityKind, VertexId};
 use super::objects::{Barrier, Condition, Counts, Edge, Exclusive, OnceCell, ReadWrite};
 use crate::program::{FunctionRef, ObjectId, Operation, Program, ProgramError, ThreadId};
 use crate::schedule::{PointId, RunBreaks, Schedule, Simulation, Step};
 use crate::time::Ticks;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Edges that an operation can have at most on average: its own and two wakes.
 const MOST_EDGES_PER_OPERATION: usize = 3;
@@ -71,6 +72,8 @@ struct Builder<'a> {
     onces: FxHashMap<ObjectId, OnceCell>,
     barriers: FxHashMap<ObjectId, Barrier>,
     edges: FxHashMap<u32, Edge>,
+    /// Last vertices of threads that were joined.
+    joined: FxHashSet<VertexId>,
 }
 
 impl<'a> Builder<'a> {
@@ -97,6 +100,7 @@ impl<'a> Builder<'a> {
             onces: FxHashMap::default(),
             barriers: FxHashMap::default(),
             edges: FxHashMap::default(),
+            joined: FxHashSet::default(),
         };
         let source = builder.graph.close();
         let mut created = vec![false; program.threads.len()];
@@ -296,6 +300,7 @@ impl<'a> Builder<'a> {
                 let joined = other.0 as usize;
                 self.reach(joined, self.schedule.done[joined]);
                 let end = self.walkers[joined].at;
+                self.joined.extend(end);
                 self.pass(thread, end.as_slice());
             }
             Operation::Release(edge) => {
@@ -398,7 +403,7 @@ impl<'a> Builder<'a> {
             self.reach(thread, self.schedule.done[thread]);
         }
         for thread in 0..self.walkers.len() {
-            if let Some(at) = self.walkers[thread].at {
+            if let Some(at) = self.walkers[thread].at.filter(|at| !self.joined.contains(at)) {
                 self.edge(thread, at, ActivityKind::End, Ticks(0), None);
             }
         }

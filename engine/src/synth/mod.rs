@@ -2,6 +2,7 @@
 //! and a recording comes with the answer that every stage behind it must find.
 
 mod expected;
+mod graph;
 mod large;
 mod machine;
 mod numbers;
@@ -15,6 +16,7 @@ mod sync;
 pub(crate) use scribe::comm;
 
 pub use expected::{Doing, Truth};
+pub use graph::large_graph;
 pub use large::large_program;
 pub use machine::GenerateError;
 pub use numbers::Numbers;

@@ -1,6 +1,7 @@
 //! `longpole report` on programs whose answers are in the papers or follow from how they are built.
 
 mod quicksort;
+mod study;
 
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,7 @@
 mod apps;
 mod attach;
 mod flood;
+mod graph;
 mod handover;
 mod interpose;
 mod simulate;
@@ -34,6 +35,8 @@ enum Which {
     Weights,
     /// A generated program of 10 million operations on simulated processors
     Simulate,
+    /// Slack, the longest paths and zeroing on generated activity graphs
+    Graph,
     /// Attaching to and detaching from 5,000 functions
     Attach,
     /// Two threads handing a lock to and fro
@@ -59,6 +62,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Simulate) {
         page.put("simulate", &simulate::measure(&workspace)?)?;
+    }
+    if wanted(Which::Graph) {
+        page.put("graph", &graph::measure(&workspace)?)?;
     }
     if [Which::Attach, Which::Handover, Which::Interpose, Which::Apps, Which::Flood].into_iter().any(wanted) {
         let longpole = recorder(&workspace)?;

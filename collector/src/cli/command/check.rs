@@ -1,0 +1,71 @@
+//! `longpole check`
+
+use super::output::to_stdout;
+use crate::cli::input::Input;
+use crate::cli::plan::OutputPlan;
+use crate::cli::study::CheckPlan;
+use crate::cli::{Code, UserError};
+use crate::present::{study::check, style};
+use crate::rules::{Outcome, Rules, Verdict};
+use crate::session::{CreateError, Overwrite, create_file};
+use engine::report::Detail;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// A rules file larger than this is refused.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Reads, sets the rules against the report, shows: exit code 3 if one is broken.
+pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
+    let rules = rules(&plan.rules)?;
+    let program = Input::open(&plan.input)?.into_program();
+    let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
+    let outcomes = rules.outcomes(&report);
+    let mut shown = plan.json;
+    for (output, write) in
+        [(&plan.junit, check::junit as Writer), (&plan.markdown, check::markdown as Writer)]
+    {
+        match output {
+            Some(OutputPlan::Stdout) => {
+                to_stdout(|out| write(&outcomes, out))?;
+                shown = true;
+            }
+            Some(OutputPlan::File(path)) => {
+                let mut file = create_file(path, Overwrite::AnyFile)?;
+                let written = write(&outcomes, &mut file).and_then(|()| file.flush());
+                written.map_err(|error| CreateError::io(path, error))?;
+            }
+            None => {}
+        }
+    }
+    if plan.json {
+        to_stdout(|out| check::json(&outcomes, out))?;
+    } else if !shown {
+        to_stdout(|out| check::text(&outcomes, &style::for_stdout(), out))?;
+    }
+    let broken = outcomes.iter().any(|outcome| outcome.verdict == Verdict::Broken);
+    Ok(if broken { crate::cli::Outcome::Code(Code::Threshold as u8) } else { crate::cli::Outcome::Done })
+}
+
+type Writer = fn(&[Outcome], &mut dyn Write) -> io::Result<()>;
+
+fn rules(path: &Path) -> Result<Rules, UserError> {
+    let name = path.display();
+    let read = || {
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>(bytes)
+    };
+    let bytes = read().map_err(|error| {
+        UserError::runtime(format!("{name} cannot be read: {error}"), "give a rules file: --rules FILE")
+    })?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(UserError::runtime(
+            format!("{name} is larger than 1 MiB"),
+            "give a rules file: --rules FILE",
+        ));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| UserError::runtime(format!("{name} is not UTF-8 text"), "save the rules as UTF-8"))?;
+    Rules::parse(&text).map_err(|error| UserError::runtime(format!("{name}: {error}"), error.hint()))
+}

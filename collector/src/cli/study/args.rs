@@ -1,0 +1,139 @@
+//! Their arguments as typed.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct SlackArguments {
+    /// A session or a program JSON; - reads a program from standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// List every operation with its early and late times and its slack, too
+    #[arg(long)]
+    pub segments: bool,
+    /// Show at most this many functions [default: 10]
+    #[arg(long, value_name = "N")]
+    pub top: Option<String>,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PathsArguments {
+    /// A session or a program JSON; - reads a program from standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// List this many paths, the longest first [default: 100]
+    #[arg(short, value_name = "N")]
+    pub k: Option<String>,
+    /// List the paths that are at most this much shorter than the longest, for example 5% [at most -k, default 10000]
+    #[arg(long, value_name = "PERCENT")]
+    pub within: Option<String>,
+    /// Show the path with this rank edge by edge
+    #[arg(long, value_name = "N")]
+    pub show: Option<String>,
+    /// Say of every operation how many of the paths go through it, too
+    #[arg(long)]
+    pub segments: bool,
+    /// Show at most this many functions, locks and threads each [default: 10]
+    #[arg(long, value_name = "N")]
+    pub top: Option<String>,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What scripts and people have to know about `what-if`.
+const WHAT_IF_HELP: &str = "\
+A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves it out, parse=2 doubles it. NAME may be a \
+pattern ('hash*'). Only what a function computes itself is scaled, not what it calls or waits for.";
+
+#[derive(Debug, Args)]
+#[command(after_help = WHAT_IF_HELP)]
+pub struct WhatIfArguments {
+    /// A session or a program JSON; - reads a program from standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// A function takes this many times as long, for example parse=0.8 (may be repeated)
+    #[arg(long, value_name = "NAME=FACTOR")]
+    pub scale: Vec<String>,
+    /// A lock becomes this many locks, for example cache=4 (may be repeated)
+    #[arg(long, value_name = "LOCK=N")]
+    pub split_lock: Vec<String>,
+    /// Waiting for devices takes no time
+    #[arg(long)]
+    pub free_io: bool,
+    /// How far can this function be made faster before another one takes its place?
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["rank", "scale", "split_lock", "free_io"])]
+    pub headroom: Option<String>,
+    /// What would every function gain from being 10, 20, 50 and 100 % faster?
+    #[arg(long, conflicts_with_all = ["scale", "split_lock", "free_io"])]
+    pub rank: bool,
+    /// CPU counts to predict for
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
+    pub cpus: String,
+    /// How threads share CPUs: eevdf (as Linux), or ideal (infinitely small slices at no cost)
+    #[arg(long, value_name = "MODEL", default_value = "eevdf")]
+    pub model: String,
+    /// With --rank: at most this many functions [default: 10]
+    #[arg(long, value_name = "N")]
+    pub top: Option<String>,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What scripts have to know about `diff`.
+const DIFF_HELP: &str = "\
+--fail-on +5% is about the predicted time on any of the CPU counts; --fail-on parse=+5% about what parse itself computes on \
+the critical path, in percent of the predicted time before (NAME may be a pattern).
+Exit code: 0, or 3 if something grew by more; 1 something failed, 2 the command line makes no sense.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_HELP)]
+pub struct DiffArguments {
+    /// Before: a session or a program JSON
+    #[arg(value_name = "A")]
+    pub before: PathBuf,
+    /// After
+    #[arg(value_name = "B")]
+    pub after: PathBuf,
+    /// CPU counts to predict for
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
+    pub cpus: String,
+    /// Exit with 3 if it grows by more than this, for example +5% or parse=+5% (may be repeated)
+    #[arg(long, value_name = "[NAME=]PERCENT")]
+    pub fail_on: Vec<String>,
+    /// Show at most this many functions and locks each [default: 10]
+    #[arg(long, value_name = "N")]
+    pub top: Option<String>,
+    /// JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What scripts have to know about `check`.
+const CHECK_HELP: &str = "\
+The rules file is TOML: one [[rule]] for each rule, with a measure and its limits; README.md has the grammar.
+Exit code: 0, or 3 if a rule is broken; 1 something failed, also a rules file that makes no sense.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_HELP)]
+pub struct CheckArguments {
+    /// A session or a program JSON; - reads a program from standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The rules
+    #[arg(long, value_name = "FILE")]
+    pub rules: PathBuf,
+    /// Write the outcome as JUnit XML, to a file or instead of the text
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub junit: Option<PathBuf>,
+    /// Write it as Markdown, to a file or instead of the text
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub markdown: Option<PathBuf>,
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}

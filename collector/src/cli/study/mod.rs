@@ -1,0 +1,12 @@
+//! The commands that study a program further: `slack`, `paths`, `what-if`, `diff` and `check`. Arguments, plans, and what
+//! they have in common.
+
+mod args;
+mod check;
+mod names;
+mod plan;
+
+pub use args::{CheckArguments, DiffArguments, PathsArguments, SlackArguments, WhatIfArguments};
+pub use check::{check, diff, paths, slack, what_if};
+pub use names::{functions, lock};
+pub use plan::{CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan};

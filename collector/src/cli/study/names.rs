@@ -1,0 +1,127 @@
+//! Functions and locks by name, and what was probably meant where there is none of that name.
+
+use crate::cli::UserError;
+use crate::symbols::matches;
+use engine::program::{FunctionRef, ObjectId, Operation, Program};
+
+/// Names suggested.
+const SUGGESTED: usize = 3;
+
+/// The functions with this name; if there is none, those that match it as a pattern (`hash*`).
+pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, UserError> {
+    let which = |chosen: &dyn Fn(&str) -> bool| -> Vec<FunctionRef> {
+        let numbered = program.functions.iter().zip(0..);
+        numbered
+            .filter(|(function, _)| chosen(&function.name))
+            .map(|(_, number)| FunctionRef(number))
+            .collect()
+    };
+    let mut found = which(&|function| function == name);
+    if found.is_empty() {
+        found = which(&|function| matches(name, function));
+    }
+    if found.is_empty() {
+        let names = program.functions.iter().map(|function| function.name.as_str());
+        return Err(unknown("function", name, names, "`longpole report FILE` lists the functions"));
+    }
+    Ok(found)
+}
+
+/// The lock with this name.
+pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
+    if let Some(number) = program.objects.iter().position(|object| object == name) {
+        return Ok(ObjectId(number as u32));
+    }
+    let mut is_lock = vec![false; program.objects.len()];
+    for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
+        if let Operation::Lock(object)
+        | Operation::SpinLock(object)
+        | Operation::ReadLock(object)
+        | Operation::WriteLock(object)
+        | Operation::Held(object, _) = operation
+            && let Some(is_lock) = is_lock.get_mut(object.0 as usize)
+        {
+            *is_lock = true;
+        }
+    }
+    let names =
+        program.objects.iter().zip(is_lock).filter(|(_, is_lock)| *is_lock).map(|(name, _)| name.as_str());
+    Err(unknown("lock", name, names, "`longpole report FILE --by lock` lists the locks"))
+}
+
+fn unknown<'n>(what: &str, name: &str, names: impl Iterator<Item = &'n str>, otherwise: &str) -> UserError {
+    let near = nearest(name, names);
+    let hint = match near.as_slice() {
+        [] => otherwise.to_owned(),
+        [one] => format!("did you mean {one}?"),
+        more => format!("did you mean one of {}?", more.join(", ")),
+    };
+    UserError::usage(format!("there is no {what} '{name}' in this recording"), hint)
+}
+
+/// The names that are most like this one, if any is.
+fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
+    let wanted = name.to_lowercase();
+    let mut near: Vec<(usize, &str)> = names
+        .filter_map(|known| {
+            let lower = known.to_lowercase();
+            // The last part of a qualified name is what people type.
+            let short = lower.rsplit("::").next().unwrap_or(&lower);
+            let distance = distance(&wanted, &lower).min(distance(&wanted, short) + 1);
+            let part = wanted.len() > 2 && lower.contains(&wanted);
+            (part || distance * 3 <= wanted.chars().count().max(3)).then_some((distance, known))
+        })
+        .collect();
+    near.sort();
+    near.truncate(SUGGESTED);
+    near.into_iter().map(|(_, known)| known).collect()
+}
+
+/// Characters to be put in, left out or changed (Levenshtein 1966); long names are compared by their beginnings.
+fn distance(a: &str, b: &str) -> usize {
+    const COMPARED: usize = 120;
+    let b: Vec<char> = b.chars().take(COMPARED).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.chars().take(COMPARED).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program() -> Program {
+        let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["exec","parse_line",1],
+            ["exec","parse_file",1],["exec","hash",1],["exec","db::Store::insert",1],["lock","cache"],["unlock","cache"]]}]}"#;
+        engine::program::json::read(text).expect("a program")
+    }
+
+    #[test]
+    fn a_name_before_a_pattern() {
+        let found = |name: &str| functions(&program(), name).map(|found| found.len());
+        assert_eq!((found("hash").ok(), found("parse*").ok(), found("*").ok()), (Some(1), Some(2), Some(4)));
+    }
+
+    #[test]
+    fn what_was_probably_meant() {
+        let hint = |name: &str| functions(&program(), name).expect_err("no such function").hint;
+        assert_eq!(hint("hsah"), "did you mean hash?");
+        assert_eq!(hint("parse"), "did you mean one of parse_file, parse_line?");
+        assert_eq!(hint("insrt"), "did you mean db::Store::insert?");
+        assert!(hint("quite_another_thing").contains("longpole report"));
+        let error = lock(&program(), "cash").expect_err("no such lock");
+        assert_eq!(
+            (error.hint.as_str(), error.code),
+            ("`longpole report FILE --by lock` lists the locks", crate::cli::Code::Usage)
+        );
+        assert_eq!(lock(&program(), "cach").expect_err("no such lock").hint, "did you mean cache?");
+        assert!(lock(&program(), "cache").is_ok());
+    }
+}

@@ -1,0 +1,114 @@
+//! Their plans, checked as far as that is possible without the file.
+
+use crate::cli::plan::{InputPlan, OutputPlan};
+use engine::predict::Scheduler;
+use engine::report::Cpus;
+use std::path::PathBuf;
+
+/// `longpole slack`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlackPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// Every operation, too.
+    pub segments: bool,
+    /// Rows in the table.
+    pub top: usize,
+    /// JSON instead of a table.
+    pub json: bool,
+}
+
+/// `longpole paths`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathsPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// At most this many paths; at least 1.
+    pub most: usize,
+    /// Only those that lack at most this share.
+    pub within: Option<f64>,
+    /// Show the path with this rank; at least 1.
+    pub show: Option<usize>,
+    /// Every operation, too.
+    pub segments: bool,
+    /// Rows of each kind in the table.
+    pub top: usize,
+    /// JSON instead of a table.
+    pub json: bool,
+}
+
+/// `longpole what-if`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhatIfPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// What to find out.
+    pub question: Question,
+    /// CPU counts, in the order asked; not empty.
+    pub cpus: Vec<Cpus>,
+    /// How threads share CPUs.
+    pub scheduler: Scheduler,
+    /// JSON instead of a table.
+    pub json: bool,
+}
+
+/// What to find out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+    /// What these changes bring; not empty.
+    Edits(Vec<EditPlan>),
+    /// How far this function can be made faster.
+    Headroom(String),
+    /// What at most this many functions bring.
+    Rank(usize),
+}
+
+/// A change, by name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EditPlan {
+    /// Functions with this name, or matching it as a pattern, take so many times as long; at least 0.
+    Scale(String, f64),
+    /// A lock becomes so many; at least 1.
+    SplitLock(String, u32),
+    /// Waiting for devices takes no time.
+    FreeIo,
+}
+
+/// `longpole diff`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffPlan {
+    /// Before and after.
+    pub inputs: [InputPlan; 2],
+    /// CPU counts, in the order asked; not empty.
+    pub cpus: Vec<Cpus>,
+    /// What is a failure.
+    pub fail_on: Vec<Threshold>,
+    /// Rows of each kind in the table.
+    pub top: usize,
+    /// JSON instead of tables.
+    pub json: bool,
+}
+
+/// Growth by more than this is a failure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    /// Functions of this name or matching it; `None`: the predicted time.
+    pub function: Option<String>,
+    /// As a share of the predicted time before.
+    pub share: f64,
+}
+
+/// `longpole check`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// Where the rules are.
+    pub rules: PathBuf,
+    /// Where JUnit XML goes.
+    pub junit: Option<OutputPlan>,
+    /// Where Markdown goes.
+    pub markdown: Option<OutputPlan>,
+    /// JSON instead of text.
+    pub json: bool,
+}

@@ -1,0 +1,236 @@
+//! `longpole diff`: two recordings side by side.
+
+use super::json::{CpuCount, Findings, Number};
+use super::listing::{headline, line, note, share};
+use crate::present::cell::duration;
+use crate::present::style::{Paint, Style};
+use crate::present::text::{cpu_title, findings, plural};
+use engine::compare::{Change, Comparison, CurveRow, ItemRow};
+use engine::report::Cpus;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// For people: the `top` first functions and locks, on one CPU count. `failures` are thresholds that were passed.
+pub fn text(
+    comparison: &Comparison,
+    failures: &[String],
+    top: usize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let place = main_place(comparison);
+    headline(out, style, &sentence(comparison, place))?;
+    let titles = ["before", "after", "change", "chance"].map(str::to_owned);
+    line(out, style, Paint::Bold, "predicted time", &titles)?;
+    for row in &comparison.curve {
+        line(
+            out,
+            style,
+            paint(&row.time),
+            &cpu_title(row.cpus, style),
+            &cells(&row.time, row.time.before_ns),
+        )?;
+    }
+    writeln!(out)?;
+    if let Some(row) = comparison.curve.get(place) {
+        let on = cpu_title(row.cpus, style);
+        let whole = row.time.before_ns;
+        items(&comparison.functions, &format!("function, {on}"), "function", place, whole, top, style, out)?;
+        items(
+            &comparison.locks,
+            &format!("while a lock is held, {on}"),
+            "lock",
+            place,
+            whole,
+            top,
+            style,
+            out,
+        )?;
+    }
+    let what = "Functions: what they compute themselves on the critical path; change and chance in percent of the \
+                predicted time before. Chance: what two recordings of the same program may differ by, from the spread of \
+                the calls' lengths; what changes for a whole run (frequency, other load) is not in it. + and - mark \
+                changes beyond chance.";
+    note(out, style, what)?;
+    writeln!(out)?;
+    let mut out = out;
+    for failure in failures {
+        crate::present::table::wrap(&mut out, style, Paint::Warning, "FAIL ", &style.text(failure), "     ")?;
+    }
+    for list in &comparison.findings {
+        findings(&mut out, list, style)?;
+    }
+    Ok(())
+}
+
+fn main_place(comparison: &Comparison) -> usize {
+    let finite = comparison.curve.iter().enumerate().filter(|(_, row)| row.cpus != Cpus::Infinite);
+    finite.max_by_key(|(_, row)| row.cpus).map_or(0, |(place, _)| place)
+}
+
+fn sentence(comparison: &Comparison, place: usize) -> String {
+    let Some(row) = comparison.curve.get(place) else {
+        return "There is nothing to compare.".to_owned();
+    };
+    let on = match row.cpus {
+        Cpus::Count(count) if count.get() == 1 => "on 1 CPU".to_owned(),
+        Cpus::Count(count) => format!("on {count} CPUs"),
+        Cpus::Infinite => "on unlimited CPUs".to_owned(),
+    };
+    if !row.time.is_clear() {
+        return format!(
+            "The predicted time {on} has not changed by more than chance: {}.",
+            duration(row.time.after_ns)
+        );
+    }
+    let word = if row.time.by_ns() < 0.0 { "shorter" } else { "longer" };
+    let most = comparison.functions.iter().filter(|item| {
+        item.changes
+            .get(place)
+            .is_some_and(|change| change.is_clear() && (change.by_ns() < 0.0) == (row.time.by_ns() < 0.0))
+    });
+    let size = |item: &&ItemRow| item.changes.get(place).map_or(0.0, |change| change.by_ns().abs());
+    let because = match most.max_by(|a, b| size(a).total_cmp(&size(b))) {
+        Some(item) => format!(", most of it {}", item.name),
+        None => String::new(),
+    };
+    format!(
+        "The predicted time {on} is {} {word}: {} instead of {}{because}.",
+        share(row.time.by_ns().abs(), row.time.before_ns),
+        duration(row.time.after_ns),
+        duration(row.time.before_ns)
+    )
+}
+
+#[expect(clippy::too_many_arguments, reason = "one table, told apart by its words only")]
+fn items(
+    rows: &[ItemRow],
+    title: &str,
+    noun: &str,
+    place: usize,
+    whole: f64,
+    top: usize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    line(out, style, Paint::Bold, title, &["before", "after", "change", "chance"].map(str::to_owned))?;
+    for row in rows.iter().take(top) {
+        let Some(change) = row.changes.get(place) else { continue };
+        let name = match row.there {
+            [true, false] => format!("{} (gone)", row.name),
+            [false, true] => format!("{} (new)", row.name),
+            _ => row.name.clone(),
+        };
+        line(out, style, paint(change), &name, &cells(change, whole))?;
+    }
+    if let Some(more) = rows.len().checked_sub(top).filter(|more| *more > 0) {
+        writeln!(out, "{}: --top {} shows all.", plural(more, &format!("more {noun}")), rows.len())?;
+    }
+    writeln!(out)
+}
+
+fn paint(change: &Change) -> Paint {
+    if change.is_clear() && change.by_ns() > 0.0 { Paint::Warning } else { Paint::Plain }
+}
+
+fn cells(change: &Change, whole: f64) -> [String; 4] {
+    let by = share(change.by_ns(), whole);
+    let sign = match (change.is_clear(), change.by_ns() > 0.0) {
+        (true, true) => format!("+{by}"),
+        _ => by,
+    };
+    let chance = match change.noise_ns {
+        Some(noise) => format!("±{}", share(noise, whole)),
+        None => "-".to_owned(),
+    };
+    [duration(change.before_ns), duration(change.after_ns), sign, chance]
+}
+
+/// For programs: `longpole-diff/1`.
+pub fn json(comparison: &Comparison, failures: &[String], out: &mut dyn Write) -> io::Result<()> {
+    let cpus: Vec<Cpus> = comparison.curve.iter().map(|row| row.cpus).collect();
+    let document = Document {
+        schema: "longpole-diff/1",
+        results: comparison.curve.iter().map(ResultJson::new).collect(),
+        functions: comparison.functions.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
+        locks: comparison.locks.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
+        failures,
+        findings_before: &comparison.findings[0],
+        findings_after: &comparison.findings[1],
+    };
+    super::json::write(&document, out)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    results: Vec<ResultJson>,
+    functions: Vec<ItemJson<'a>>,
+    locks: Vec<ItemJson<'a>>,
+    failures: &'a [String],
+    findings_before: Findings<'a>,
+    findings_after: Findings<'a>,
+}
+
+#[derive(Serialize)]
+struct ResultJson {
+    #[serde(flatten)]
+    time: ChangeJson,
+    speedup_before: Number,
+    speedup_after: Number,
+}
+
+impl ResultJson {
+    fn new(row: &CurveRow) -> ResultJson {
+        let [before, after] = row.speedup;
+        ResultJson {
+            time: ChangeJson::new(row.cpus, &row.time),
+            speedup_before: Number(before),
+            speedup_after: Number(after),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ChangeJson {
+    cpus: CpuCount,
+    before_ns: Number,
+    after_ns: Number,
+    noise_ns: Option<Number>,
+    clear: bool,
+}
+
+impl ChangeJson {
+    fn new(cpus: Cpus, change: &Change) -> ChangeJson {
+        ChangeJson {
+            cpus: CpuCount(cpus),
+            before_ns: Number(change.before_ns),
+            after_ns: Number(change.after_ns),
+            noise_ns: change.noise_ns.map(Number),
+            clear: change.is_clear(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ItemJson<'a> {
+    name: &'a str,
+    in_before: bool,
+    in_after: bool,
+    changes: Vec<ChangeJson>,
+}
+
+impl<'a> ItemJson<'a> {
+    fn new(row: &'a ItemRow, cpus: &[Cpus]) -> ItemJson<'a> {
+        let changes = cpus.iter().zip(&row.changes).map(|(cpus, change)| ChangeJson::new(*cpus, change));
+        ItemJson {
+            name: &row.name,
+            in_before: row.there[0],
+            in_after: row.there[1],
+            changes: changes.collect(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Tables with a name on the left and numbers on the right, and how their texts are put together.
+
+use crate::present::cell::width;
+use crate::present::style::{Paint, Style};
+use crate::present::table;
+use crate::present::text::file_name;
+use engine::report::Finding;
+use std::io::{self, Write};
+
+/// Columns of a number.
+const CELL: usize = 12;
+
+/// One line: a name, cut if need be, and cells under each other at the right.
+pub(super) fn line(
+    out: &mut dyn Write,
+    style: &Style,
+    paint: Paint,
+    name: &str,
+    cells: &[String],
+) -> io::Result<()> {
+    let room = style.width.saturating_sub(cells.len() * CELL).clamp(16, 44);
+    let name = style.fit(name, room);
+    let mut line = format!("{name}{}", " ".repeat(room.saturating_sub(width(&name))));
+    for cell in cells {
+        let cell = style.text(cell);
+        line.push_str(&" ".repeat(CELL.saturating_sub(width(&cell)).max(1)));
+        line.push_str(&cell);
+    }
+    writeln!(out, "{}", style.paint(paint, line.trim_end()))
+}
+
+/// The sentence on top.
+pub(super) fn headline(out: &mut dyn Write, style: &Style, text: &str) -> io::Result<()> {
+    let mut out = out;
+    table::wrap(&mut out, style, Paint::Bold, "", &style.text(text), "")?;
+    writeln!(out)
+}
+
+/// What to do first if threads wait for ever.
+pub(super) fn deadlock(findings: &[Finding]) -> Option<String> {
+    let deadlock = findings.iter().find(|finding| finding.kind == "deadlock")?;
+    Some(format!("Remove the deadlock first: {}", deadlock.text))
+}
+
+/// What the columns mean.
+pub(super) fn note(out: &mut dyn Write, style: &Style, text: &str) -> io::Result<()> {
+    let mut out = out;
+    table::wrap(&mut out, style, Paint::Dim, "", &style.text(text), "")
+}
+
+/// `f  file.c:3`
+pub(super) fn placed(name: &str, location: Option<&str>) -> String {
+    match location {
+        Some(location) => format!("{name}  {}", file_name(location)),
+        None => name.to_owned(),
+    }
+}
+
+/// `33 %`, `4.5 %`, `0.03 %`: a share with two digits that mean something.
+pub(super) fn share(part: f64, whole: f64) -> String {
+    let percent = if whole > 0.0 { part / whole * 100.0 } else { 0.0 };
+    match percent.abs() {
+        size if size >= 9.95 => format!("{percent:.0} %"),
+        size if size >= 0.95 => format!("{percent:.1} %"),
+        size if size >= 0.005 => format!("{percent:.2} %"),
+        _ => "0 %".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn shares_have_two_digits() {
+        let share = |part: f64| super::share(part, 100.0);
+        assert_eq!(
+            [33.4, 9.96, 4.52, 0.95, 0.034, 0.001, -12.4].map(share),
+            ["33 %", "10 %", "4.5 %", "0.9 %", "0.03 %", "0 %", "-12 %"].map(String::from)
+        );
+        assert_eq!(super::share(1.0, 0.0), "0 %");
+    }
+}

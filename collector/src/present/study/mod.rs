@@ -1,0 +1,10 @@
+//! The results of `slack`, `paths`, `what-if`, `diff` and `check`: text and JSON, one file each.
+
+pub mod check;
+pub mod diff;
+mod json;
+mod listing;
+pub mod paths;
+pub mod paths_json;
+pub mod slack;
+pub mod what_if;

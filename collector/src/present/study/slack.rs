@@ -1,0 +1,192 @@
+//! `longpole slack`: what improving each function gains at least, really, and at most.
+
+use super::json::{DoingJson, Findings, Number};
+use super::listing::{headline, line, note, placed, share};
+use crate::present::cell::duration;
+use crate::present::style::{Paint, Style};
+use crate::present::text::{findings, plural, trust};
+use engine::graph::{Doing, SegmentTimes, SlackReport, SlackRow};
+use engine::report::Trust;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// For people: the `top` first functions.
+pub fn text(report: &SlackReport, top: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    headline(out, style, &sentence(report))?;
+    let shown = top.min(report.functions.len());
+    if shown > 0 {
+        let titles = ["on the path", "without it", "for sure"].map(str::to_owned);
+        line(out, style, Paint::Bold, "function", &titles)?;
+        for row in &report.functions[..shown] {
+            let cells = [row.critical_path_ns, row.zeroing_ns, row.slack_ns].map(duration);
+            line(out, style, Paint::Plain, &placed(&row.function, row.location.as_deref()), &cells)?;
+        }
+        let more = report.functions.len() - shown;
+        if more > 0 {
+            writeln!(out, "{}: --top {} shows all.", plural(more, "more function"), report.functions.len())?;
+        }
+        writeln!(out)?;
+        let what = "On the path: what the function itself computes on the critical path; no more than that can be \
+                    gained. Without it: how much shorter the run gets if it takes no time at all. For sure: what \
+                    making it faster gains before another path becomes the longest (its slack). All on unlimited \
+                    CPUs; `longpole what-if` tells it for any number.";
+        note(out, style, what)?;
+        writeln!(out)?;
+    }
+    if !report.segments.is_empty() {
+        segments(report, style, out)?;
+    }
+    let mut out = out;
+    trust(&mut out, &report.trust, style)?;
+    findings(&mut out, &report.findings, style)
+}
+
+fn sentence(report: &SlackReport) -> String {
+    if let Some(deadlock) = super::listing::deadlock(&report.findings) {
+        return deadlock;
+    }
+    let length = duration(report.length_ns);
+    let Some(first) = report.functions.first().filter(|row| row.zeroing_ns > 0.0) else {
+        return if !report.functions.is_empty() {
+            format!(
+                "No function alone shortens the run of {length} on unlimited CPUs: other paths are as long."
+            )
+        } else if report.length_ns > 0.0 {
+            format!(
+                "No function shortens the run of {length} on unlimited CPUs: its time is in none of them."
+            )
+        } else {
+            "Nothing to make faster: no thread took any time here.".to_owned()
+        };
+    };
+    let sure = if first.slack_ns < first.zeroing_ns {
+        format!("; {} of it is sure whatever else stays as it is", duration(first.slack_ns))
+    } else {
+        String::new()
+    };
+    format!(
+        "Without {} the run of {length} on unlimited CPUs would be {} ({}) shorter{sure}.",
+        first.function,
+        duration(first.zeroing_ns),
+        share(first.zeroing_ns, report.length_ns),
+    )
+}
+
+fn segments(report: &SlackReport, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let titles = ["length", "earliest", "latest", "slack", "free"].map(str::to_owned);
+    line(out, style, Paint::Bold, "operation", &titles)?;
+    for segment in &report.segments {
+        let cells = [
+            segment.length_ns,
+            segment.early_start_ns,
+            segment.late_start_ns,
+            segment.total_slack_ns,
+            segment.free_slack_ns,
+        ];
+        line(
+            out,
+            style,
+            Paint::Plain,
+            &operation(&segment.thread, segment.operation, &segment.what),
+            &cells.map(duration),
+        )?;
+    }
+    let what = "Earliest and latest start on unlimited CPUs; slack: how much later without making the run longer; \
+                free: without delaying anything else.";
+    writeln!(out)?;
+    note(out, style, what)?;
+    writeln!(out)
+}
+
+/// `f  T1:3`
+pub(super) fn operation(thread: &str, number: usize, what: &Doing) -> String {
+    format!("{}  {thread}:{number}", doing(what))
+}
+
+/// `f`, `io disk`, `sleep`.
+pub(super) fn doing(what: &Doing) -> String {
+    match what {
+        Doing::Compute(Some(function)) => function.clone(),
+        Doing::Compute(None) => "(in no function)".to_owned(),
+        Doing::Io(device) => format!("io {device}"),
+        Doing::Sleep => "sleep".to_owned(),
+    }
+}
+
+/// For programs: `longpole-slack/1`.
+pub fn json(report: &SlackReport, with_segments: bool, out: &mut dyn Write) -> io::Result<()> {
+    let document = Document {
+        schema: "longpole-slack/1",
+        length_ns: Number(report.length_ns),
+        functions: report.functions.iter().map(FunctionJson::new).collect(),
+        segments: with_segments.then(|| report.segments.iter().map(SegmentJson::new).collect()),
+        trust: report.trust,
+        findings: &report.findings,
+    };
+    super::json::write(&document, out)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    length_ns: Number,
+    functions: Vec<FunctionJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments: Option<Vec<SegmentJson<'a>>>,
+    trust: Trust,
+    findings: Findings<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionJson<'a> {
+    function: &'a str,
+    critical_path_ns: Number,
+    slack_ns: Number,
+    zeroing_ns: Number,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<&'a str>,
+}
+
+impl<'a> FunctionJson<'a> {
+    fn new(row: &'a SlackRow) -> FunctionJson<'a> {
+        FunctionJson {
+            function: &row.function,
+            critical_path_ns: Number(row.critical_path_ns),
+            slack_ns: Number(row.slack_ns),
+            zeroing_ns: Number(row.zeroing_ns),
+            location: row.location.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SegmentJson<'a> {
+    thread: &'a str,
+    op: usize,
+    #[serde(flatten)]
+    what: DoingJson<'a>,
+    length_ns: Number,
+    early_start_ns: Number,
+    early_finish_ns: Number,
+    late_start_ns: Number,
+    late_finish_ns: Number,
+    total_slack_ns: Number,
+    free_slack_ns: Number,
+}
+
+impl<'a> SegmentJson<'a> {
+    fn new(row: &'a SegmentTimes) -> SegmentJson<'a> {
+        SegmentJson {
+            thread: &row.thread,
+            op: row.operation,
+            what: DoingJson::new(&row.what),
+            length_ns: Number(row.length_ns),
+            early_start_ns: Number(row.early_start_ns),
+            early_finish_ns: Number(row.early_finish_ns),
+            late_start_ns: Number(row.late_start_ns),
+            late_finish_ns: Number(row.late_finish_ns),
+            total_slack_ns: Number(row.total_slack_ns),
+            free_slack_ns: Number(row.free_slack_ns),
+        }
+    }
+}

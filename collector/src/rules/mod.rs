@@ -1,0 +1,10 @@
+//! Rules that a recording must keep, for CI: read from TOML ([`Rules::parse`]) and set against a report
+//! ([`Rules::outcomes`]). Their grammar is in README.md.
+
+mod measure;
+mod outcome;
+mod parse;
+
+pub use measure::{Limit, Measure, Rule, Unit};
+pub use outcome::{Outcome, Verdict};
+pub use parse::{Rules, RulesError};
