@@ -28,7 +28,7 @@ fn whole_answers_stay_as_they_are() {
             check_golden(&format!("{scenario}/{command}.json"), &json);
         }
     }
-    let scale = ["what-if", "--scale", "RecursiveQuickSort=0.5", "--cpus", "1,2,8,inf"];
+    let scale = ["what-if", "--scale", "RecursiveQuickSort=0.5", "--model", "ideal", "--cpus", "1,2,8,inf"];
     check_golden("quicksort/what-if.txt", &Longpole::with(scale).and(program("quicksort")).ok().stdout);
     check_golden(
         "quicksort/what-if.json",
