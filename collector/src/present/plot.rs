@@ -41,7 +41,7 @@ pub fn write(out: &mut impl Write, style: &Style, points: &[Point]) -> io::Resul
     let rows = ((top / step).ceil() as usize).clamp(1, ROWS);
     let row_of = |value: f64| (value / step).round().clamp(0.0, usize::MAX as f64) as usize;
     for row in (1..=rows).rev() {
-        let label = if row % 2 == rows % 2 { number(row as f64 * step) } else { String::new() };
+        let label = if row % 2 == 0 || rows <= 4 { number(row as f64 * step) } else { String::new() };
         let mut line = format!("{label:>width$} {down}", width = MARGIN - 2);
         for point in &points {
             let mark = if row_of(point.value) == row {
@@ -130,7 +130,20 @@ mod tests {
         points[3].low = 4.0;
         assert_eq!(
             drawn(&points, false),
-            "     5 |                               *       *\n       |                               |\n     4 |                       *       |\n       |\n     3 |\n       |\n     2 |               *\n       |\n     1 |       *\n       |\n     0 +----------------------------------------\n               1       2       4       8      16\n"
+            concat!(
+                "     5 |                               *       *\n",
+                "       |                               |\n",
+                "     4 |                       *       |\n",
+                "       |\n",
+                "     3 |\n",
+                "       |\n",
+                "     2 |               *\n",
+                "       |\n",
+                "     1 |       *\n",
+                "       |\n",
+                "     0 +----------------------------------------\n",
+                "               1       2       4       8      16\n",
+            )
         );
         assert!(drawn(&points, true).contains('●'));
     }

@@ -151,8 +151,8 @@ impl<'a> Forecast<'a> {
         let unlimited = find(Cpus::Infinite).map(result).filter(|unlimited| unlimited.complete);
         let saturation = unlimited.and_then(|unlimited| {
             let enough = results.iter().filter(|result| result.complete && result.time_ns <= best * AS_GOOD);
-            let first = enough.min_by_key(|result| result.cpus)?;
-            Some(Saturation { cpus: first.cpus, most_speedup: unlimited.speedup, limit: unlimited.limit })
+            let cpus = enough.map(|result| result.cpus).min().unwrap_or(Cpus::Infinite);
+            Some(Saturation { cpus, most_speedup: unlimited.speedup, limit: unlimited.limit })
         });
         let asked = self.asked.iter().filter_map(|cpus| {
             let place = self.wanted.iter().position(|wanted| wanted == cpus)?;

@@ -102,7 +102,7 @@ pub enum Limit {
 /// Where more CPUs stop helping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saturation {
-    /// The smallest CPU count asked for with which the time is within 5 % of that on unlimited CPUs.
+    /// The smallest CPU count asked for with which the time is within 5 % of that on unlimited CPUs; those if none is.
     pub cpus: Cpus,
     /// Speed-up on unlimited CPUs.
     pub most_speedup: f64,

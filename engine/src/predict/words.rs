@@ -29,14 +29,17 @@ pub fn sentences(prediction: &Prediction) -> Vec<String> {
     if let Some(saturation) = &prediction.saturation {
         let limit = limit_text(&saturation.limit);
         let most = saturation.most_speedup;
-        sentences.push(match saturation.limit {
-            Limit::Nothing => {
+        sentences.push(match (&saturation.limit, saturation.cpus) {
+            (Limit::Nothing, _) => {
                 "No thread computes anything here: there is nothing that CPUs could make faster.".to_owned()
             }
-            _ => format!(
-                "More than {} hardly {}: the speed-up stays below {most:.2} on any number ({limit}).",
-                cpus_text(saturation.cpus),
-                if saturation.cpus == Cpus::ONE { "helps" } else { "help" },
+            (_, Cpus::Infinite) => {
+                format!("On any number of CPUs the speed-up ends at {most:.2} ({limit}).")
+            }
+            (_, cpus) => format!(
+                "More than {} hardly {}: the speed-up ends at {most:.2} on any number ({limit}).",
+                cpus_text(cpus),
+                if cpus == Cpus::ONE { "helps" } else { "help" },
             ),
         });
         if let Limit::Threads(threads) = saturation.limit {
