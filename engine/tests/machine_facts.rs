@@ -77,6 +77,13 @@ fn slices_end_when_another_thread_takes_over() {
         thread(tid, DISK, &states, 36_000_000)
     };
     assert_eq!(facts(vec![turns(1, true), turns(2, false)]).slice_ns, Some(3_000_000));
+    // A thread that is woken and takes the CPU at once ends no slice.
+    let eager =
+        |n: u64| [(n * 1000, State::Blocked(0)), (n * 1000 + 500, State::Runnable), (n * 1000 + 501, on(0))];
+    let states: Vec<(u64, State)> = std::iter::once((0, on(0))).chain((1..13).flat_map(eager)).collect();
+    let other = (1..13_u64).flat_map(|n| [(n * 1000, on(0)), (n * 1000 + 501, State::Runnable)]);
+    let other = thread(2, DISK, &other.collect::<Vec<_>>(), 14_000);
+    assert_eq!(facts(vec![thread(1, DISK, &states, 14_000), other]).slice_ns, None);
     // Alone it lost its CPU to something else.
     assert_eq!(facts(vec![turns(1, true)]).slice_ns, None);
 }

@@ -149,10 +149,10 @@ impl<'a> Forecast<'a> {
         let results: Vec<CpuPrediction> =
             self.asked.iter().filter_map(|cpus| find(*cpus).map(result)).collect();
         let unlimited = find(Cpus::Infinite).map(result).filter(|unlimited| unlimited.complete);
-        let saturation = unlimited.and_then(|unlimited| {
+        let saturation = unlimited.map(|unlimited| {
             let enough = results.iter().filter(|result| result.complete && result.time_ns <= best * AS_GOOD);
             let cpus = enough.map(|result| result.cpus).min().unwrap_or(Cpus::Infinite);
-            Some(Saturation { cpus, most_speedup: unlimited.speedup, limit: unlimited.limit })
+            Saturation { cpus, most_speedup: unlimited.speedup, limit: unlimited.limit }
         });
         let asked = self.asked.iter().filter_map(|cpus| {
             let place = self.wanted.iter().position(|wanted| wanted == cpus)?;

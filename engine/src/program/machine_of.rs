@@ -13,8 +13,17 @@ const FEWEST: usize = 10;
 /// As many cases as this tell enough.
 const MOST: usize = 1 << 20;
 
-/// Stretches of time in which a CPU ran recorded threads, by CPU, ascending.
-type Occupied = FxHashMap<u16, Vec<(u64, u64)>>;
+/// A stretch of time in which a CPU ran a recorded thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Stretch {
+    start: u64,
+    end: u64,
+    /// Since when the thread had wanted a CPU.
+    wanted: u64,
+}
+
+/// Those stretches by CPU, ascending.
+type Occupied = FxHashMap<u16, Vec<Stretch>>;
 
 /// What the recording tells about its machine.
 pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
@@ -38,9 +47,10 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
                     Wake::CutAtEnd | Wake::CutByUnknown => {}
                 }
             }
-            // Taken off its CPU for another thread of the recording, which had been waiting for it.
+            // Taken off its CPU for another thread of the recording, which had wanted it all that time: one that has just
+            // been woken and takes the CPU at once tells nothing about slices.
             if let (Some((began, State::Running { cpu: Some(cpu) })), State::Runnable) = (before, state)
-                && !is_idle(&occupied, cpu, start.0, start.0.saturating_add(1))
+                && follower(&occupied, cpu, start.0).is_some_and(|next| next.wanted <= began)
             {
                 cases.slices.push(start.0.saturating_sub(began));
             }
@@ -72,11 +82,19 @@ struct Cases {
 
 fn occupied(timeline: &Timeline) -> Occupied {
     let mut occupied = Occupied::default();
-    for (start, end, state) in timeline.threads.iter().flat_map(|thread| thread.spans()) {
-        if let State::Running { cpu: Some(cpu) } = state
-            && end > start
-        {
-            occupied.entry(cpu).or_default().push((start.0, end.0));
+    for thread in &timeline.threads {
+        let mut before: Option<(u64, State)> = None;
+        for (start, end, state) in thread.spans() {
+            if let State::Running { cpu: Some(cpu) } = state
+                && end > start
+            {
+                let wanted = match before {
+                    Some((since, State::Runnable)) => since,
+                    _ => start.0,
+                };
+                occupied.entry(cpu).or_default().push(Stretch { start: start.0, end: end.0, wanted });
+            }
+            before = Some((start.0, state));
         }
     }
     occupied.values_mut().for_each(|stretches| stretches.sort_unstable());
@@ -87,8 +105,15 @@ fn occupied(timeline: &Timeline) -> Occupied {
 fn is_idle(occupied: &Occupied, cpu: u16, from: u64, to: u64) -> bool {
     let Some(stretches) = occupied.get(&cpu) else { return true };
     // A CPU runs one thread at a time, so ends ascend as starts do.
-    let next = stretches.partition_point(|(_, end)| *end <= from);
-    stretches.get(next).is_none_or(|(start, _)| *start >= to)
+    let next = stretches.partition_point(|stretch| stretch.end <= from);
+    stretches.get(next).is_none_or(|stretch| stretch.start >= to)
+}
+
+/// What the CPU runs from this instant on, if it begins just then.
+fn follower(occupied: &Occupied, cpu: u16, at: u64) -> Option<&Stretch> {
+    let stretches = occupied.get(&cpu)?;
+    let place = stretches.partition_point(|stretch| stretch.start < at);
+    stretches.get(place).filter(|stretch| stretch.start == at)
 }
 
 fn median(mut values: Vec<u64>) -> Option<u64> {
