@@ -106,6 +106,10 @@ pub struct Settings {
     pub dentry_name: u32,
     /// `net_device.type`
     pub net_device_type: u32,
+    /// `task_struct.thread.fsbase`, the thread pointer; 0: not known.
+    pub task_thread_pointer: u32,
+    /// Function counters from this number on are those of libc's functions.
+    pub first_libc_counters: u32,
     /// `cfs_rq.rq`
     pub cfs_rq_rq: u32,
     /// `pt_regs.sp`
@@ -154,6 +158,12 @@ pub struct CpuCounters {
     pub sent_packet: u64,
     /// The thread whose own packet this CPU is taking in right now, 0 if it is nobody's.
     pub own_packet_of: u64,
+    /// Hits of probes on C libraries, whatever became of them.
+    pub libc_hits: u64,
+    /// Records that these wrote.
+    pub libc_records: u64,
+    /// Keeps two CPUs out of one cache line.
+    pub reserved: [u64; 6],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.
@@ -204,8 +214,8 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 164);
-const _: () = assert!(size_of::<CpuCounters>() == 128);
+const _: () = assert!(size_of::<Settings>() == 172);
+const _: () = assert!(size_of::<CpuCounters>() == 192);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 
 #[cfg(test)]

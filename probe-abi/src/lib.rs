@@ -16,6 +16,7 @@ mod descriptor;
 mod function;
 mod header;
 pub mod interpose;
+mod libc_probe;
 mod life;
 mod operation;
 mod record;
@@ -30,8 +31,12 @@ pub use control::{
 pub use descriptor::Descriptor;
 pub use function::{FunctionEnter, FunctionExit};
 pub use header::{Context, Header, Kind};
+pub use libc_probe::{
+    LibcCookie, LibcFunction, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OPEN_OPERATIONS, MAX_OWN_RANGES,
+    MutexLayout, ObjectFrom, OpenOperation, OpenOperations, OutcomeFrom, Part, SecondFrom,
+};
 pub use life::{Exec, Exit, Fork, Rename};
-pub use operation::{Operation, OperationFlags, SyncOperation};
+pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
 pub use sched::{Cause, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};

@@ -192,11 +192,99 @@ operations! {
     ThreadExit = 92 "thread exit",
 }
 
+/// Operations that make sense together only: whoever records some of them records all.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SyncFamily {
+    /// Mutexes and condition variables, whose waits give a mutex back and take it again.
+    Mutex = 0,
+    /// Read-write locks.
+    RwLock = 1,
+    /// Barriers.
+    Barrier = 2,
+    /// Spin locks.
+    Spin = 3,
+    /// Semaphores.
+    Semaphore = 4,
+    /// `pthread_once`.
+    Once = 5,
+    /// Create, join, detach and exit.
+    Thread = 6,
+}
+
+impl SyncFamily {
+    /// Every family, in order of its number.
+    pub const ALL: [SyncFamily; 7] = [
+        SyncFamily::Mutex,
+        SyncFamily::RwLock,
+        SyncFamily::Barrier,
+        SyncFamily::Spin,
+        SyncFamily::Semaphore,
+        SyncFamily::Once,
+        SyncFamily::Thread,
+    ];
+
+    /// The family of a number, or `None` for one that this version does not know.
+    pub fn from_number(number: u8) -> Option<SyncFamily> {
+        SyncFamily::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Its objects' name in texts, in the plural.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SyncFamily::Mutex => "mutexes and condition variables",
+            SyncFamily::RwLock => "read-write locks",
+            SyncFamily::Barrier => "barriers",
+            SyncFamily::Spin => "spin locks",
+            SyncFamily::Semaphore => "semaphores",
+            SyncFamily::Once => "once controls",
+            SyncFamily::Thread => "threads",
+        }
+    }
+}
+
+impl SyncOperation {
+    /// What it belongs to.
+    pub const fn family(self) -> SyncFamily {
+        match self as u16 {
+            0..32 => SyncFamily::Mutex,
+            32..48 => SyncFamily::RwLock,
+            48..56 => SyncFamily::Barrier,
+            56..64 => SyncFamily::Spin,
+            64..80 => SyncFamily::Semaphore,
+            80..88 => SyncFamily::Once,
+            _ => SyncFamily::Thread,
+        }
+    }
+}
+
 const _: () = assert!(size_of::<Operation>() == 64);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn families_are_those_of_the_names() {
+        let words = [
+            (SyncFamily::Mutex, "mutex "),
+            (SyncFamily::Mutex, "condition "),
+            (SyncFamily::RwLock, "rwlock "),
+            (SyncFamily::Barrier, "barrier "),
+            (SyncFamily::Spin, "spin "),
+            (SyncFamily::Semaphore, "semaphore "),
+            (SyncFamily::Once, "once"),
+            (SyncFamily::Thread, "thread "),
+        ];
+        for &operation in SyncOperation::ALL {
+            let family = words.iter().find(|(_, word)| operation.name().starts_with(word)).map(|(f, _)| *f);
+            assert_eq!(Some(operation.family()), family, "{}", operation.name());
+        }
+        for family in SyncFamily::ALL {
+            assert_eq!(SyncFamily::from_number(family as u8), Some(family));
+        }
+        assert_eq!(SyncFamily::from_number(7), None);
+    }
 
     #[test]
     fn numbers_and_operations_match_both_ways() {

@@ -34,6 +34,7 @@ const SOURCES: [(&str, &[u8]); 11] = [
     ("header.rs", include_bytes!("header.rs")),
     ("interpose.rs", include_bytes!("interpose.rs")),
     ("lib.rs", include_bytes!("lib.rs")),
+    ("libc_probe.rs", include_bytes!("libc_probe.rs")),
     ("life.rs", include_bytes!("life.rs")),
     ("operation.rs", include_bytes!("operation.rs")),
     ("record.rs", include_bytes!("record.rs")),

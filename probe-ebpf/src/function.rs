@@ -50,7 +50,7 @@ struct Frames {
 
 /// A stack pointer further above a frame is on another stack (of a signal, of a coroutine) and says nothing about it:
 /// the usual limit of a main thread's stack.
-const OTHER_STACK_BYTES: u64 = 8 << 20;
+pub const OTHER_STACK_BYTES: u64 = 8 << 20;
 
 const MASK: usize = MAX_OPEN_FRAMES - 1;
 const _: () = assert!(MAX_OPEN_FRAMES.is_power_of_two());
@@ -231,7 +231,7 @@ fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool)
 
 /// The return address of a frame, 0 if its memory cannot be read now.
 #[inline(always)]
-fn read_return_address(stack_pointer: u64) -> u64 {
+pub fn read_return_address(stack_pointer: u64) -> u64 {
     // SAFETY: the helper checks the address itself.
     unsafe { bpf_probe_read_user(stack_pointer as usize as *const u64) }.unwrap_or(0)
 }
@@ -244,7 +244,7 @@ fn set_depth(frames: *mut Frames, depth: u64) {
 
 /// Counts a call and says whether the function may still be recorded.
 #[inline(always)]
-fn count_call(function: u32, time_ns: u64) -> bool {
+pub fn count_call(function: u32, time_ns: u64) -> bool {
     let Some(counters) = FUNCTIONS.get_ptr_mut(function) else { return true };
     let calls = memory::word(counters, offset_of!(FunctionCounters, calls));
     let cut_ns = memory::word(counters, offset_of!(FunctionCounters, cut_ns));

@@ -138,6 +138,18 @@ impl Task {
         (start >> 12) as u32
     }
 
+    /// Where its thread pointer points, if this kernel tells. What user space itself has changed without a system call
+    /// since the thread was last switched to is not seen.
+    #[inline(always)]
+    pub fn thread_pointer(self) -> Option<u64> {
+        let offset = setting!(task_thread_pointer);
+        if offset == 0 {
+            return None;
+        }
+        // SAFETY: a task and an offset of `task_struct`.
+        Some(unsafe { field(self.0, offset) })
+    }
+
     /// The registers with which it last entered the kernel from user space.
     #[inline(always)]
     pub fn registers(self) -> Registers {

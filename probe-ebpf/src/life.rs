@@ -6,7 +6,7 @@ use probe_abi::{Context, Exec, Exit, Fork, Kind, Rename};
 use crate::{
     filter, function,
     kernel::{Task, read_name},
-    ring, sched,
+    operation, ring, sched,
     settings::setting,
 };
 
@@ -46,8 +46,11 @@ pub fn sched_process_exec(arguments: BtfTracePointContext) -> i32 {
     let time_ns = ring::now_ns();
     let tid = task.tid();
     let old_tid = arguments.arg::<u64>(1) as u32;
-    function::forget_thread(old_tid);
-    function::forget_thread(tid);
+    for gone in [old_tid, tid] {
+        function::forget_thread(gone);
+        operation::forget_thread(gone);
+    }
+    operation::forget_libraries(pid);
     sched::current_is(tid);
     let comm = read_name(task.name());
     let first_page = task.first_page();
@@ -76,6 +79,7 @@ pub fn sched_process_exit(arguments: BtfTracePointContext) -> i32 {
     };
     let tid = task.tid();
     function::forget_thread(tid);
+    operation::forget_thread(tid);
     ring::write(Kind::Exit, Context::Task, time_ns, tid, pid, |header| Exit {
         header,
         last_of_process: u32::from(last),

@@ -15,6 +15,7 @@ mod kernel;
 mod life;
 mod memory;
 mod network;
+mod operation;
 mod ring;
 mod sched;
 mod settings;

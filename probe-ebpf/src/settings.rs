@@ -42,6 +42,8 @@ pub static SETTINGS: Settings = Settings {
     sb_magic: 0,
     dentry_name: 0,
     net_device_type: 0,
+    task_thread_pointer: 0,
+    first_libc_counters: 0,
     cfs_rq_rq: 0,
     regs_sp: 0,
     regs_number: 0,

@@ -55,6 +55,11 @@ impl Interposed {
         self.rings.shared.descriptor()
     }
 
+    /// The library's path as the command sees it.
+    pub fn library(&self) -> &std::path::Path {
+        self.place.path()
+    }
+
     /// What the environment of the command, which is this process, must have; `preloaded` is its `LD_PRELOAD` so far. Its own libraries stay in front:
     /// some insist on it.
     ///

@@ -9,7 +9,8 @@
 
 use super::functions::{First, Functions};
 use super::kernel::Kernel;
-use super::locks::Locks;
+use super::libc::{Libc, LibcChoice};
+use super::locks::{How, Locks};
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
@@ -48,8 +49,8 @@ pub struct Attached {
     pub child: Option<GatedChild>,
     /// What was chosen and what was left out, one sentence for each program.
     pub remarks: Vec<String>,
-    /// How synchronization operations of a launched command are recorded, or why they are not.
-    pub locks: Option<String>,
+    /// How synchronization operations are recorded, or why they are not.
+    pub locks: How,
 }
 
 /// A process of which to choose functions.
@@ -57,6 +58,8 @@ struct Subject {
     pid: u32,
     name: String,
     binary: Option<PathBuf>,
+    /// It is a command at the gate: `binary` is what it will run.
+    held: bool,
 }
 
 /// Attaches. `output` is where a launched command's output goes: `None` leaves it its own.
@@ -99,7 +102,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     for &pid in asked {
         let process = Process::open(pid)?;
         let name = process.program_name().to_owned();
-        subjects.push(Subject { pid, name, binary: Some(process.open_path()) });
+        subjects.push(Subject { pid, name, binary: Some(process.open_path()), held: false });
     }
     let roots = subjects.len();
     if plan.children {
@@ -109,12 +112,12 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
             // A child that ends meanwhile, or that may not be looked at, does not spoil the rest.
             if let Ok(process) = Process::open(*pid) {
                 let name = process.program_name().to_owned();
-                subjects.push(Subject { pid: *pid, name, binary: Some(process.open_path()) });
+                subjects.push(Subject { pid: *pid, name, binary: Some(process.open_path()), held: false });
             }
         }
     }
-    let Started { mut capture, mut functions, mut facts, mut remarks, mut unprobed } =
-        start(plan, &subjects, roots)?;
+    let Started { mut capture, mut functions, mut facts, mut remarks, mut unprobed, libraries } =
+        start(plan, &subjects, roots, None)?;
     let start_ns = capture.start_ns();
     for &pid in asked {
         merge(&mut facts, attach_facts(pid, plan.children)?);
@@ -135,6 +138,11 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
             unprobed.push(error.message);
         }
     }
+    for libc in late.iter().filter_map(|&pid| functions.as_mut()?.libc.probes_of(pid)) {
+        if let Err(error) = capture.add_libc(&libc, start_ns, None) {
+            tracing::warn!("{}", error.message);
+        }
+    }
     remarks.extend(unprobed_remark(&unprobed));
     facts.start_ns = start_ns;
     let mut pids: Vec<u32> = subjects.iter().map(|subject| subject.pid).collect();
@@ -148,17 +156,24 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         functions,
         child: None,
         remarks,
-        locks: None,
+        locks: libraries.how(plan, None),
     })
 }
 
 fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) -> Result<Attached, UserError> {
     let pid = child.pid();
-    let (interposed, locks) = locks.start(&mut child)?;
+    let (interposed, how) = locks.start(&mut child)?;
     let path = PathBuf::from(child.command_name());
     let name = path.file_name().map(|name| crate::symbols::safe(&name.to_string_lossy())).unwrap_or_default();
-    let subjects = [Subject { pid, name: name.clone(), binary: child.command_binary().map(PathBuf::from) }];
-    let Started { capture, functions, mut facts, remarks, .. } = start(plan, &subjects, 0)?;
+    let binary = child.command_binary().map(PathBuf::from);
+    let subjects = [Subject { pid, name: name.clone(), binary, held: true }];
+    let inside = interposed.as_ref().map(|interposed| interposed.library().to_owned());
+    let Started { capture, functions, mut facts, remarks, libraries, .. } =
+        start(plan, &subjects, 0, inside)?;
+    let locks = match how {
+        How::NotInside(reason) => libraries.how(plan, Some(reason)),
+        how => how,
+    };
     // What the gate does until it is opened is not the command's.
     facts.start_ns = monotonic_ns().max(capture.start_ns());
     merge(&mut facts, attach_facts(pid, false)?);
@@ -177,7 +192,7 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
         functions,
         child: Some(child),
         remarks,
-        locks: Some(locks),
+        locks,
     })
 }
 
@@ -188,16 +203,45 @@ struct Started {
     remarks: Vec<String>,
     /// For each process that got no function probes, why.
     unprobed: Vec<String>,
+    libraries: Libraries,
+}
+
+/// The C libraries that got probes.
+#[derive(Default)]
+struct Libraries {
+    /// File names, each once.
+    names: Vec<String>,
+    /// Why one did not.
+    why: Option<String>,
+}
+
+impl Libraries {
+    /// How operations are recorded; `instead`: why not from inside.
+    fn how(self, plan: &CapturePlan, instead: Option<String>) -> How {
+        if !self.names.is_empty() {
+            return How::Probes { libraries: self.names, instead };
+        }
+        if !plan.uprobes {
+            return How::No("--no-uprobes asks for scheduler events only".to_owned());
+        }
+        How::No(self.why.or(instead).unwrap_or_else(|| "no C library was found".to_owned()))
+    }
 }
 
 /// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be probed, is an
 /// error for the first `strict` subjects and a remark for the others.
-fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Started, UserError> {
-    let mut functions = plan.uprobes.then(|| Functions::new(&plan.selection, plan.depth));
+fn start(
+    plan: &CapturePlan,
+    subjects: &[Subject],
+    strict: usize,
+    inside: Option<PathBuf>,
+) -> Result<Started, UserError> {
+    let is_inside = inside.is_some();
+    let mut functions = plan.uprobes.then(|| Functions::new(&plan.selection, plan.depth, Libc::new(inside)));
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
     let mut unread = Vec::new();
     if let Some(functions) = &mut functions {
-        for (number, Subject { pid, name, binary }) in subjects.iter().enumerate() {
+        for (number, Subject { pid, name, binary, .. }) in subjects.iter().enumerate() {
             let Some(binary) = binary else {
                 remarks.push(format!(
                     "{name}: it cannot be told which program this runs, so no function is probed"
@@ -219,7 +263,20 @@ fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Star
             }
         }
     }
+    let (mut libc, mut libraries) = (Vec::new(), Libraries::default());
+    if let Some(functions) = &mut functions {
+        for subject in subjects.iter().filter(|subject| !(subject.held && is_inside)) {
+            match functions.libc.choose_for(subject.pid, subject.binary.as_deref().filter(|_| subject.held)) {
+                Some(LibcChoice::Probes(probes)) => libc.push(probes),
+                Some(LibcChoice::None(why)) => {
+                    libraries.why.get_or_insert(why);
+                }
+                Some(LibcChoice::Inside) | None => {}
+            }
+        }
+    }
     let mut capture = Capture::start(CaptureOptions {
+        libc: libc.clone(),
         pids: subjects.iter().map(|subject| subject.pid).collect(),
         // A command is held: it cannot be gone.
         optional_pids: if strict == 0 { 0 } else { subjects.len().saturating_sub(strict) },
@@ -237,7 +294,18 @@ fn start(plan: &CapturePlan, subjects: &[Subject], strict: usize) -> Result<Star
         capture.leave_unprobed(pid, capture.start_ns());
     }
     let unprobed = capture.unprobed().iter().map(|(_, error)| error.message.clone()).collect();
-    Ok(Started { capture, functions, facts, remarks, unprobed })
+    for (_, error) in capture.without_libc() {
+        libraries.why.get_or_insert(error.message.clone());
+    }
+    let failed: BTreeSet<u32> = capture.without_libc().iter().map(|(pid, _)| *pid).collect();
+    for probes in libc.iter().filter(|probes| !failed.contains(&probes.pid)) {
+        for file in probes.files.iter().filter(|file| !file.is_loader) {
+            if !libraries.names.contains(&file.name) {
+                libraries.names.push(file.name.clone());
+            }
+        }
+    }
+    Ok(Started { capture, functions, facts, remarks, unprobed, libraries })
 }
 
 /// One sentence for all: there may be hundreds.
@@ -312,7 +380,7 @@ mod tests {
     #[test]
     fn the_subject_names_the_first_process_and_counts_the_others() {
         let subjects: Vec<Subject> =
-            (1..4).map(|pid| Subject { pid, name: "sort".into(), binary: None }).collect();
+            (1..4).map(|pid| Subject { pid, name: "sort".into(), binary: None, held: false }).collect();
         assert_eq!(subject(&subjects, 1), "sort (pid 1)");
         assert_eq!(subject(&subjects, 2), "sort (pid 1) and 1 more process");
         assert_eq!(subject(&subjects, 3), "sort (pid 1) and 2 more processes");

@@ -1,6 +1,6 @@
 //! The thread that finds the functions of processes that came later: reading symbols takes its time.
 
-use super::message::{Chosen, Message, ProcessChange};
+use super::message::{Chosen, LibcChosen, Message, ProcessChange};
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedSender;
@@ -9,6 +9,12 @@ use tokio::sync::mpsc::UnboundedSender;
 pub trait Choose: Send {
     /// The functions of a process as it is now. `None`: it has ended as it should, or its probes are in place already.
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen>;
+
+    /// The C library of a process as it is now, if its operations are to be recorded there. `Err`: why they cannot be.
+    fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
+        let _ = change;
+        None
+    }
 }
 
 /// The other end of the thread; dropping it ends the thread after what it is doing.
@@ -23,6 +29,14 @@ impl Chooser {
         let (wanted, inbox) = channel();
         super::parts::spawn("symbols", news.clone(), (), move || {
             while let Ok(change) = inbox.recv() {
+                // What runs first in a new program are locks: no symbols have to be read for these again.
+                let libc = choose.choose_libc(change).map(|libc| match libc {
+                    Ok(chosen) => Message::Libc(chosen),
+                    Err(why) => Message::NoLibc(why),
+                });
+                if libc.is_some_and(|message| news.send(message).is_err()) {
+                    break;
+                }
                 if let Some(chosen) = choose.choose(change)
                     && news.send(Message::Chosen(chosen)).is_err()
                 {

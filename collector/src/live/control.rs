@@ -2,9 +2,10 @@
 //! do, [`super::run`] does it.
 
 use super::Probed;
-use super::message::{ChangeKind, Chosen, Failure, Message, ProcessChange, Unprobed};
+use super::message::{ChangeKind, Chosen, Failure, LibcChosen, Message, ProcessChange, Unprobed};
 use crate::target::signals::{Reaction, Relation, react};
 use crate::tui::{Action, action_of};
+use probe_abi::SyncFamily;
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
 
@@ -51,6 +52,12 @@ pub enum Effect {
     ChooseFunctions(ProcessChange),
     /// Put probes into a process.
     AddProbes(Chosen),
+    /// Put probes on a process's C library.
+    AddLibc(LibcChosen),
+    /// Remember that the operations of a process are not recorded.
+    NoteNoLibc(String),
+    /// Remember that operations of a family have lost their probes in a process.
+    NoteOperationsOff(SyncFamily),
     /// Do what a key asks for on the screen.
     Act(Action),
     /// Paint anew.
@@ -150,6 +157,10 @@ impl Control {
             Message::Process(change) => self.process(change),
             Message::Chosen(chosen) if self.stop.is_none() => vec![Effect::AddProbes(chosen)],
             Message::Chosen(_) => vec![],
+            Message::Libc(chosen) if self.stop.is_none() => vec![Effect::AddLibc(chosen)],
+            Message::Libc(_) => vec![],
+            Message::NoLibc(why) => vec![Effect::NoteNoLibc(why)],
+            Message::OperationsOff(family) => vec![Effect::NoteOperationsOff(family)],
             Message::Counts(counts) => vec![Effect::ShowCounts(counts)],
             Message::Unprobed(why) => vec![Effect::NoteUnprobed(why)],
             Message::Probed(probed) => vec![Effect::NoteProbed(probed)],

@@ -2,7 +2,8 @@
 //! later share one table.
 
 use super::chooser::Choose;
-use super::message::{ChangeKind, Chosen, NewFunctions, ProcessChange, Unprobed};
+use super::libc::{Libc, LibcChoice};
+use super::message::{ChangeKind, Chosen, LibcChosen, NewFunctions, ProcessChange, Unprobed};
 use crate::cli::plan;
 use crate::probe::ProbeFunction;
 use crate::symbols::{self, ChosenFunction, SymbolError};
@@ -20,7 +21,7 @@ const MOST_PROCESSES: usize = 256;
 /// What a file holds, whatever its name. An inode alone does not tell: a program that is built anew may get the number
 /// of the one before, or be written over it, and probes in the old places would destroy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct FileKey {
+pub struct FileKey {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -29,7 +30,7 @@ struct FileKey {
 }
 
 impl FileKey {
-    fn of(metadata: &Metadata) -> FileKey {
+    pub fn of(metadata: &Metadata) -> FileKey {
         FileKey {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -47,6 +48,8 @@ pub struct Functions {
     files: HashMap<FileKey, Arc<[ChosenFunction]>>,
     /// Which program's probes a process has.
     probed: HashMap<u32, FileKey>,
+    /// C libraries.
+    pub libc: Libc,
 }
 
 /// Functions of one process at the start.
@@ -64,7 +67,7 @@ pub struct First {
 
 impl Functions {
     /// A table without functions.
-    pub fn new(plan: &plan::Selection, depth: Option<u32>) -> Functions {
+    pub fn new(plan: &plan::Selection, depth: Option<u32>, libc: Libc) -> Functions {
         Functions {
             selection: symbols::Selection {
                 max_functions: plan.max_functions,
@@ -76,6 +79,7 @@ impl Functions {
             max_functions: plan.max_functions,
             files: HashMap::new(),
             probed: HashMap::new(),
+            libc,
         }
     }
 
@@ -175,6 +179,23 @@ fn hint(module: &symbols::ModuleFunctions, total: usize) -> Option<&'static str>
 }
 
 impl Choose for Functions {
+    fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
+        let ProcessChange { pid, time_ns, kind } = change;
+        let executed = match kind {
+            ChangeKind::Ended => return None,
+            ChangeKind::Forked { .. } => None,
+            ChangeKind::Executed { by_leader } => Some(by_leader),
+        };
+        let process = Process::open(pid).ok()?;
+        match self.libc.of_process(&process) {
+            LibcChoice::Inside => None,
+            LibcChoice::Probes(probes) => {
+                Some(Ok(LibcChosen { missing_since_ns: time_ns, probes, executed }))
+            }
+            LibcChoice::None(why) => Some(Err(why)),
+        }
+    }
+
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen> {
         let ProcessChange { pid, time_ns, kind } = change;
         if kind == ChangeKind::Ended {
@@ -215,7 +236,7 @@ mod tests {
         let path = folder.path().join("program");
         std::fs::copy("/proc/self/exe", &path).expect("copied");
         let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
-        let mut functions = Functions::new(&plan, None);
+        let mut functions = Functions::new(&plan, None, Libc::default());
         let before = functions.of_process(7, "program", &path).expect("functions");
         assert_eq!(before.facts.len(), 50, "this test has functions");
         let renamed = folder.path().join("renamed");

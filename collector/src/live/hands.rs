@@ -4,7 +4,7 @@ use super::Probed;
 use super::chooser::Chooser;
 use super::control::{Control, Effect, StopReason};
 use super::keyboard::Keyboard;
-use super::message::UnprobedCounts;
+use super::message::{LibcCounts, UnprobedCounts};
 use super::pump::Command;
 use crate::target::GatedChild;
 use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
@@ -51,6 +51,8 @@ pub struct Hands {
     pub taken_off: BTreeSet<FunctionId>,
     /// Processes that came later and got no probes.
     pub unprobed: UnprobedCounts,
+    /// Probes on C libraries.
+    pub libc: LibcCounts,
     /// Functions of processes that came later.
     pub more_functions: Vec<FunctionFact>,
     /// The last report.
@@ -115,6 +117,14 @@ impl Hands {
                 }
                 self.command(Command::AddProcess(chosen));
             }
+            Effect::AddLibc(chosen) => self.command(Command::AddLibc(chosen)),
+            Effect::NoteNoLibc(why) => {
+                self.libc.without += 1;
+                self.libc.why.get_or_insert(why);
+            }
+            Effect::NoteOperationsOff(family) => {
+                self.libc.off.insert(family);
+            }
             Effect::Forward(signal) => {
                 if let Some(Err(error)) = self.child.as_mut().map(|child| child.signal(signal)) {
                     tracing::warn!("cannot send signal {signal} to the command: {error}");
@@ -134,7 +144,8 @@ impl Hands {
                 self.report = Some(snapshot);
             }
             Effect::NoteUnprobed(why) => self.unprobed.add(why),
-            Effect::NoteProbed(Probed { on, refused }) => {
+            Effect::NoteProbed(Probed { on, refused, libc }) => {
+                self.libc.probed.extend(libc);
                 self.probed.extend(on);
                 self.refused.extend(refused);
             }

@@ -2,7 +2,7 @@
 
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::Interposed;
-use crate::probe::{Capture, ProbeErrorKind, ProbeFunction, now_ns};
+use crate::probe::{Capture, LibcProbes, ProbeError, ProbeErrorKind, ProbeFunction, now_ns};
 use engine::event::{LossCounts, Note, Overhead, PendingOperation};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
@@ -15,22 +15,26 @@ pub struct Kernel {
     /// A launched command's own records; its rings are numbered behind the kernel's.
     interposed: Option<Interposed>,
     launched: Option<(u32, PathBuf)>,
+    /// What threads were in the middle of at the end, as probes have seen it.
+    pending: Vec<PendingOperation>,
+}
+
+fn unprobed(error: ProbeError) -> Unprobed {
+    match error.kind {
+        ProbeErrorKind::Target => Unprobed::Ended,
+        _ => Unprobed::Refused(error.message),
+    }
 }
 
 impl Kernel {
     /// Takes over a capture.
     pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
-        Kernel { capture, interposed, launched: None }
+        Kernel { capture, interposed, launched: None, pending: Vec::new() }
     }
 
     /// The process at the gate, and the program that it will run.
     pub fn launching(self, pid: u32, program: Option<PathBuf>) -> Kernel {
         Kernel { launched: program.map(|program| (pid, program)), ..self }
-    }
-
-    /// Whether the target writes records itself.
-    pub fn is_interposed(&self) -> bool {
-        self.interposed.is_some()
     }
 }
 
@@ -102,21 +106,33 @@ impl EventSource for Kernel {
     }
 
     fn take_probed(&mut self) -> Probed {
-        Probed { on: self.capture.take_probed(), refused: self.capture.take_refused() }
+        Probed {
+            on: self.capture.take_probed(),
+            refused: self.capture.take_refused(),
+            libc: self.capture.take_libc_probed(),
+        }
     }
 
     fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed> {
-        self.capture.add_process(pid, since_ns, functions).map_err(|error| match error.kind {
-            ProbeErrorKind::Target => Unprobed::Ended,
-            _ => Unprobed::Refused(error.message),
-        })
+        self.capture.add_process(pid, since_ns, functions).map_err(unprobed)
+    }
+
+    fn add_libc(
+        &mut self,
+        probes: &LibcProbes,
+        since_ns: u64,
+        executed: Option<bool>,
+    ) -> Result<(), Unprobed> {
+        self.capture.add_libc(probes, since_ns, executed).map_err(unprobed)
     }
 
     fn end(&mut self) -> u64 {
         if let Some(interposed) = &self.interposed {
             interposed.end();
         }
-        self.capture.end()
+        let end_ns = self.capture.end();
+        self.pending = self.capture.pending();
+        end_ns
     }
 
     fn longest_pause(&self) -> Duration {
@@ -128,7 +144,9 @@ impl EventSource for Kernel {
     }
 
     fn take_pending(&mut self) -> Vec<PendingOperation> {
-        self.interposed.as_mut().map(Interposed::take_pending).unwrap_or_default()
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.extend(self.interposed.iter_mut().flat_map(Interposed::take_pending));
+        pending
     }
 
     fn stop(self: Box<Self>) {

@@ -7,6 +7,48 @@ use crate::interpose::{Choice, Interposed, Wish, decide};
 use crate::target::{GatedChild, LaunchOptions, binary_of, resolve};
 use std::ffi::OsString;
 
+/// How synchronization operations of the processes at the start are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By a library inside a launched command.
+    Inside,
+    /// Not so, because; not yet known how.
+    NotInside(String),
+    /// By probes on these C libraries; and why not from inside, if that was a question.
+    Probes {
+        /// File names, each once.
+        libraries: Vec<String>,
+        /// Why not from inside.
+        instead: Option<String>,
+    },
+    /// Not at all, because.
+    No(String),
+}
+
+impl How {
+    /// One word for files.
+    pub fn word(&self) -> &'static str {
+        match self {
+            How::Inside => "inside",
+            How::Probes { .. } => "probes",
+            How::NotInside(_) | How::No(_) => "scheduler",
+        }
+    }
+}
+
+impl std::fmt::Display for How {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            How::Inside => f.write_str("recorded from inside the command (a library before its libc)"),
+            How::Probes { libraries, instead } => {
+                write!(f, "recorded by probes on the functions of {}", libraries.join(" and "))?;
+                instead.as_ref().map_or(Ok(()), |reason| write!(f, " ({reason})"))
+            }
+            How::NotInside(reason) | How::No(reason) => write!(f, "as the scheduler shows them: {reason}"),
+        }
+    }
+}
+
 /// The decision about a command.
 pub struct Locks {
     how: Result<Interposed, String>,
@@ -47,7 +89,7 @@ impl Locks {
     ///
     /// # Errors
     /// The outside world fails.
-    pub fn start(self, child: &mut GatedChild) -> Result<(Option<Interposed>, String), UserError> {
+    pub fn start(self, child: &mut GatedChild) -> Result<(Option<Interposed>, How), UserError> {
         match self.how {
             Ok(interposed) => {
                 let preloaded = std::env::var_os("LD_PRELOAD");
@@ -56,12 +98,9 @@ impl Locks {
                     .map_err(|error| UserError::runtime(error.to_string(), "add --interpose never"))?;
                 child.add_to_environment(environment);
                 interposed.start(child.pid());
-                Ok((
-                    Some(interposed),
-                    "recorded from inside the command (a library before its libc)".to_owned(),
-                ))
+                Ok((Some(interposed), How::Inside))
             }
-            Err(reason) => Ok((None, format!("as the scheduler shows them: {reason}"))),
+            Err(reason) => Ok((None, How::NotInside(reason))),
         }
     }
 }

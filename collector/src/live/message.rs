@@ -2,10 +2,12 @@
 //! one of these; one loop reads them.
 
 use super::Probed;
-use crate::probe::ProbeFunction;
+use crate::probe::{LibcProbes, ProbeFunction};
 use crate::tui::{LiveCounts, Snapshot};
 use crossterm::event::KeyEvent;
 use engine::event::{FunctionFact, FunctionId};
+use probe_abi::SyncFamily;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// See the module.
@@ -27,6 +29,12 @@ pub enum Message {
     Process(ProcessChange),
     /// What to probe in a new process or program is known.
     Chosen(Chosen),
+    /// The C library of a process that came later, or runs another program, is known.
+    Libc(LibcChosen),
+    /// The operations of a process are not recorded: why.
+    NoLibc(String),
+    /// Operations of this family have lost their probes in a process: they were called too often.
+    OperationsOff(SyncFamily),
     /// Up-to-date counts.
     Counts(LiveCounts),
     /// A process that came later got no function probes.
@@ -124,6 +132,30 @@ impl UnprobedCounts {
             }
         }
     }
+}
+
+/// The C library to probe in a process that came later, or runs another program.
+#[derive(Clone, Debug)]
+pub struct LibcChosen {
+    /// Since when its operations are missing, if it has no probes yet (`CLOCK_MONOTONIC` nanoseconds).
+    pub missing_since_ns: u64,
+    /// Where its probes go.
+    pub probes: LibcProbes,
+    /// It runs another program than before, and whether its leading thread has started it.
+    pub executed: Option<bool>,
+}
+
+/// How the synchronization operations of processes without a library of ours inside are recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibcCounts {
+    /// Processes whose C library has, or had, probes.
+    pub probed: BTreeSet<u32>,
+    /// Processes whose C library has none.
+    pub without: usize,
+    /// What the first of those was told.
+    pub why: Option<String>,
+    /// Families that lost their probes in some process.
+    pub off: BTreeSet<SyncFamily>,
 }
 
 /// See [`Chosen`].

@@ -24,6 +24,7 @@ mod intake;
 mod keeper;
 mod kernel;
 mod keyboard;
+mod libc;
 mod locks;
 mod message;
 mod naming;
@@ -46,7 +47,8 @@ pub use control::{Control, Effect, Mode, StopReason};
 pub use intake::{Batch, Intake};
 pub use kernel::Kernel;
 pub use message::{
-    ChangeKind, Chosen, Failure, Message, NewFunctions, ProcessChange, Unprobed, UnprobedCounts,
+    ChangeKind, Chosen, Failure, LibcChosen, LibcCounts, Message, NewFunctions, ProcessChange, Unprobed,
+    UnprobedCounts,
 };
 pub use pump::EndThreads;
 pub use record::{record, record_silently};

@@ -2,13 +2,14 @@
 //! fifty times as much as the record itself).
 
 use super::intake::{Batch, Intake};
-use super::message::{Chosen, Message, NewFunctions, Unprobed};
+use super::message::{Chosen, LibcChosen, Message, NewFunctions, Unprobed};
 use super::naming::Namer;
 use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
 use engine::event::{
     AddressFact, FunctionFact, GapReason, LossCounts, Note, NoteKind, Overhead, ThreadFact, WindowEnd,
 };
+use probe_abi::SyncFamily;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ use tokio::sync::mpsc::UnboundedSender;
 pub enum Command {
     /// Put probes into a process that came later.
     AddProcess(Chosen),
+    /// Put probes on a process's C library.
+    AddLibc(LibcChosen),
     /// Take what is left, and detach.
     Stop {
         /// Processes that are still alive.
@@ -81,6 +84,11 @@ pub fn run(
         match commands.recv_timeout(pause) {
             Ok(Command::AddProcess(chosen)) => {
                 if add_process(&mut *source, chosen, feed, news).is_none() {
+                    break;
+                }
+            }
+            Ok(Command::AddLibc(chosen)) => {
+                if add_libc(&mut *source, &chosen, news).is_none() {
                     break;
                 }
             }
@@ -245,8 +253,15 @@ fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration 
 
 fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message>) -> Option<()> {
     for note in &batch.notes {
-        if let NoteKind::ProbesOff { functions, .. } = &note.kind {
-            news.send(Message::TakenOff(functions.clone())).ok()?;
+        match &note.kind {
+            NoteKind::ProbesOff { functions, .. } => {
+                news.send(Message::TakenOff(functions.clone())).ok()?;
+            }
+            NoteKind::Gap { reason: GapReason::OperationsOff { family }, .. } => {
+                let family = SyncFamily::from_number(*family);
+                family.map_or(Ok(()), |family| news.send(Message::OperationsOff(family))).ok()?;
+            }
+            _ => {}
         }
     }
     // Waits while the other side is behind: memory stays bounded, and the kernel counts what does not fit.
@@ -280,6 +295,22 @@ fn add_process(
             let kind = NoteKind::Gap { pid, cpu: None, until_ns, lost: 0, reason: GapReason::NotProbed };
             let notes = vec![Note { time_ns: missing_since_ns, kind }];
             feed.send(Feed::Batch(Batch { notes, ..Batch::default() })).ok()
+        }
+    }
+}
+
+fn add_libc(
+    source: &mut dyn EventSource,
+    chosen: &LibcChosen,
+    news: &UnboundedSender<Message>,
+) -> Option<()> {
+    let LibcChosen { missing_since_ns, probes, executed } = chosen;
+    match source.add_libc(probes, *missing_since_ns, *executed) {
+        // One that has ended needs none.
+        Ok(()) | Err(Unprobed::Ended) => Some(()),
+        Err(Unprobed::Refused(why)) => {
+            tracing::debug!(pid = probes.pid, "no probes on its C library: {why}");
+            news.send(Message::NoLibc(why)).ok()
         }
     }
 }

@@ -3,6 +3,8 @@
 use super::alive::is_alive;
 use super::attach::{Attached, attach};
 use super::control::Mode;
+use super::locks::How;
+use super::message::LibcCounts;
 use super::run::{Ended, Setup, run};
 use super::summary::RecordSummary;
 use crate::cli::plan::{RecordPlan, TargetPlan};
@@ -54,9 +56,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         None => default_name(&name, pids.first().copied().unwrap_or(0), clock.realtime_ns),
     };
     let mut meta = meta(plan, &pids, clock);
-    if locks.is_some() {
-        meta.options.insert("interposed".to_owned(), source.is_interposed().to_string());
-    }
+    meta.options.insert("locks".to_owned(), locks.word().to_owned());
     let mut writer = Writer::create(&path, overwrite, &meta)?;
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
 
@@ -111,7 +111,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     functions_known.extend(ended.more_functions.iter().cloned());
     let summary = RecordSummary {
         children: plan.capture.children,
-        locks,
+        locks: locks_text(&locks, &ended.libc),
         uprobes: plan.capture.uprobes,
         ..summary(subject, &ended, &path, &functions_known)
     };
@@ -199,6 +199,34 @@ pub(super) fn summary(
         unprobed: ended.unprobed.clone(),
         ..RecordSummary::default()
     }
+}
+
+/// How synchronization operations were recorded, in the processes at the start and in those that came later.
+fn locks_text(how: &How, libc: &LibcCounts) -> String {
+    let mut text = how.to_string();
+    let LibcCounts { probed, without, why, off } = libc;
+    let processes =
+        |count: usize| if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
+    match how {
+        How::Probes { .. } if probed.len() > 1 => text.push_str(&format!(", in {}", processes(probed.len()))),
+        How::Probes { .. } => {}
+        _ if !probed.is_empty() => {
+            text.push_str(&format!("; by probes on the C library of {} more", processes(probed.len())));
+        }
+        _ => {}
+    }
+    if !off.is_empty() {
+        let names: Vec<&str> = off.iter().map(|family| family.name()).collect();
+        text.push_str(&format!(
+            "; used too often, so that their probes were taken off: {}",
+            names.join(", ")
+        ));
+    }
+    if *without > 0 {
+        let why = why.as_deref().unwrap_or_default();
+        text.push_str(&format!("; not of {} ({why})", processes(*without)));
+    }
+    text
 }
 
 fn write_error(path: &Path, why: &str) -> UserError {

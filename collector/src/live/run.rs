@@ -7,7 +7,7 @@ use super::hands::{Flow, Hands};
 use super::inputs::Inputs;
 use super::keeper::Keeper;
 use super::keyboard::Keyboard;
-use super::message::{Failure, Message, UnprobedCounts};
+use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
 use super::pump::{self, EndThreads};
 use super::sliding::{Due, Sliding};
 use super::{EventSource, parts};
@@ -97,6 +97,8 @@ pub struct Ended {
     pub taken_off: BTreeSet<FunctionId>,
     /// Processes that came later and got no function probes.
     pub unprobed: UnprobedCounts,
+    /// Probes on C libraries.
+    pub libc: LibcCounts,
     /// Functions of processes that came later.
     pub more_functions: Vec<FunctionFact>,
     /// What the session file holds.
@@ -160,6 +162,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         refused: BTreeSet::new(),
         taken_off: BTreeSet::new(),
         unprobed: UnprobedCounts::default(),
+        libc: LibcCounts::default(),
         more_functions: Vec::new(),
         report: None,
         dirty: true,
@@ -192,6 +195,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         refused,
         taken_off,
         unprobed,
+        libc,
         more_functions,
         report,
         started,
@@ -220,6 +224,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         refused,
         taken_off,
         unprobed,
+        libc,
         more_functions,
         file,
         report,

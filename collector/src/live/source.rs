@@ -1,7 +1,7 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
 use super::message::Unprobed;
-use crate::probe::ProbeFunction;
+use crate::probe::{LibcProbes, ProbeFunction};
 use engine::event::{LossCounts, Note, Overhead, PendingOperation};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,6 +57,19 @@ pub trait EventSource: Send {
     /// calls are missing until now. `Err`: why not.
     fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
 
+    /// Puts probes on the C library of a process that is recorded, as far as they are not there already, and notes since when its
+    /// operations were missing. `executed`: it runs another program than before, and whether its leading thread has
+    /// started it. `Err`: why not.
+    fn add_libc(
+        &mut self,
+        probes: &LibcProbes,
+        since_ns: u64,
+        executed: Option<bool>,
+    ) -> Result<(), Unprobed> {
+        let _ = (probes, since_ns, executed);
+        Err(Unprobed::Refused("a recording cannot get new probes".to_owned()))
+    }
+
     /// Records nothing more, and says from when on. What was recorded before can still be drained.
     fn end(&mut self) -> u64;
 
@@ -81,6 +94,8 @@ pub struct Probed {
     pub on: Vec<u32>,
     /// The kernel would not probe them.
     pub refused: Vec<u32>,
+    /// Processes whose C library has probes.
+    pub libc: Vec<u32>,
 }
 
 /// What one turn of [`EventSource::drain`] did.

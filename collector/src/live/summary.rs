@@ -35,8 +35,8 @@ pub struct RecordSummary {
     pub unprobed: UnprobedCounts,
     /// Function probes were asked for.
     pub uprobes: bool,
-    /// How synchronization operations of a launched command were recorded, or why they were not.
-    pub locks: Option<String>,
+    /// How synchronization operations were recorded, or why they were not.
+    pub locks: String,
     /// What recording cost.
     pub overhead: Option<Overhead>,
     /// Children were recorded, too.
@@ -63,9 +63,7 @@ impl RecordSummary {
             let text = crate::present::overhead(cost);
             line("overhead", Paint::Plain, text.strip_prefix("overhead ").unwrap_or(&text))?;
         }
-        if let Some(locks) = &self.locks {
-            line("locks", Paint::Plain, locks)?;
-        }
+        line("locks", Paint::Plain, &self.locks)?;
         let file = self.file.display();
         line("file", Paint::Plain, &format!("{file}, {}", bytes(self.file_bytes)))?;
         if let Some(command) = &self.runs_on {

@@ -319,7 +319,7 @@ impl EventSource for Picky {
         self.0.now_ns()
     }
     fn take_probed(&mut self) -> Probed {
-        Probed { on: vec![1, 2, 1], refused: vec![2, 3] }
+        Probed { on: vec![1, 2, 1], refused: vec![2, 3], libc: Vec::new() }
     }
     fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), Unprobed> {
         Ok(())

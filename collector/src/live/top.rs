@@ -34,8 +34,8 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let file = output.as_ref().map(OutputFile::writer).transpose()?;
     let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } =
         attach(&plan.capture, file)?;
-    let locks = locks.map(|how| format!("locks: {how}"));
-    for remark in remarks.iter().chain(&locks).filter(|_| plan.once) {
+    let locks = format!("locks: {locks}");
+    for remark in remarks.iter().chain([&locks]).filter(|_| plan.once) {
         say(style::for_stderr().text(remark));
     }
     let screen = if plan.once {

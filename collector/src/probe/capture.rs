@@ -10,7 +10,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead};
+use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
 
 use super::{
     attach::{Link, attach_kernel, close_together},
@@ -21,6 +21,7 @@ use super::{
     governor::{self, Common, Probes},
     ledger::Ledger,
     load::{LoadOptions, load},
+    operations::{self, LibcProbes, Operations},
     options::{CaptureOptions, ProbeFunction},
     ring::Rings,
 };
@@ -40,6 +41,7 @@ pub struct Capture {
     /// Runs that the kernel left out, as of the last look.
     missed: AtomicU64,
     unprobed: Vec<(u32, ProbeError)>,
+    without_libc: Vec<(u32, ProbeError)>,
     start_ns: u64,
 }
 
@@ -112,7 +114,9 @@ impl Capture {
             options.pids.iter().copied().collect(),
             options.children,
         );
-        let probes = Probes { ebpf, functions: probed, notes: Vec::new(), logger: loaded.logger, ledger };
+        let operations = Operations::new(shared.clone(), loaded.first_libc_counters);
+        let probes =
+            Probes { ebpf, functions: probed, operations, notes: Vec::new(), logger: loaded.logger, ledger };
         let mut capture = Capture {
             rings,
             common: Arc::new(Common::new(probes, shared)),
@@ -122,6 +126,7 @@ impl Capture {
             hit_costs,
             missed: AtomicU64::new(0),
             unprobed: Vec::new(),
+            without_libc: Vec::new(),
             start_ns: 0,
         };
         if options.uprobes {
@@ -130,6 +135,11 @@ impl Capture {
                 match capture.attach_functions(*pid, &options.functions) {
                     Err(error) if number >= strict => capture.unprobed.push((*pid, error)),
                     result => result?,
+                }
+            }
+            for libc in &options.libc {
+                if let Err(error) = capture.attach_libc(libc, None) {
+                    capture.without_libc.push((libc.pid, error));
                 }
             }
         }
@@ -234,6 +244,46 @@ impl Capture {
     /// Processes of [`CaptureOptions::optional_pids`] that got no function probes, and why.
     pub fn unprobed(&self) -> &[(u32, ProbeError)] {
         &self.unprobed
+    }
+
+    /// Processes of [`CaptureOptions::libc`] whose C library could not be probed, and why.
+    pub fn without_libc(&self) -> &[(u32, ProbeError)] {
+        &self.without_libc
+    }
+
+    /// Probes the C library of a process that is recorded, as far as it is not probed already, and notes that its operations
+    /// are missing since `since_ns`, if so. `executed`: it runs another program than before, and whether its leading
+    /// thread has started it.
+    ///
+    /// # Errors
+    ///
+    /// If the process is gone, or cannot be probed; its synchronization operations are then not recorded.
+    pub fn add_libc(
+        &mut self,
+        libc: &LibcProbes,
+        since_ns: u64,
+        executed: Option<bool>,
+    ) -> Result<(), ProbeError> {
+        if !self.attach_libc(libc, executed)? {
+            return Ok(());
+        }
+        let (pid, reason) = (libc.pid, GapReason::LibcNotYetProbed);
+        self.own_notes.push(Note {
+            time_ns: since_ns,
+            kind: NoteKind::Gap { pid, cpu: None, until_ns: now_ns(), lost: 0, reason },
+        });
+        Ok(())
+    }
+
+    /// Processes whose C library got probes, since the last call.
+    pub fn take_libc_probed(&mut self) -> Vec<u32> {
+        self.common.try_lock().map(|mut probes| probes.operations.take_probed()).unwrap_or_default()
+    }
+
+    /// Synchronization operations that threads are in the middle of, as far as probes on C libraries have seen them
+    /// begin.
+    pub fn pending(&self) -> Vec<PendingOperation> {
+        operations::pending(&self.common.lock().ebpf)
     }
 
     /// Notes that a process has no function probes from `since_ns` on.
@@ -347,6 +397,12 @@ impl Capture {
         probes.functions.add(&mut probes.ebpf, pid, functions)
     }
 
+    /// Whether something is probed that was not.
+    fn attach_libc(&self, libc: &LibcProbes, executed: Option<bool>) -> Result<bool, ProbeError> {
+        let probes = &mut *self.common.lock();
+        probes.operations.add(&mut probes.ebpf, libc, executed)
+    }
+
     fn track(&self, pid: u32) {
         if pid != std::process::id() {
             self.common.shared.track(pid);
@@ -361,7 +417,11 @@ impl Drop for Capture {
             let _ = thread.join();
         }
         let mut threads = close_together(std::mem::take(&mut self.kernel_links));
-        threads.append(&mut self.common.lock().functions.close_all());
+        {
+            let probes = &mut *self.common.lock();
+            threads.append(&mut probes.functions.close_all());
+            threads.append(&mut probes.operations.close_all());
+        }
         for thread in threads {
             let _ = thread.join();
         }

@@ -36,6 +36,8 @@ impl Shared {
             total.unfolded = total.unfolded.saturating_add(one.unfolded);
             total.unseen_switches = total.unseen_switches.saturating_add(one.unseen_switches);
             total.entries = total.entries.saturating_add(one.entries);
+            total.libc_hits = total.libc_hits.saturating_add(one.libc_hits);
+            total.libc_records = total.libc_records.saturating_add(one.libc_records);
             total.exits = total.exits.saturating_add(one.exits);
             total.stale = total.stale.saturating_add(one.stale);
         }

@@ -26,6 +26,7 @@ use super::{
     functions::Functions,
     ledger::Ledger,
     load::Shared,
+    operations::Operations,
 };
 
 /// How often the counters are looked at. A very hot function passes the limit early in the programs' window of 134 ms;
@@ -42,6 +43,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Probes {
     pub(crate) ebpf: Ebpf,
     pub(crate) functions: Functions,
+    pub(crate) operations: Operations,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
     pub(crate) ledger: Ledger,
@@ -68,8 +70,8 @@ impl Common {
 
     /// Looks at the books.
     pub(crate) fn look(&self, probes: &mut Probes) -> Spent {
-        let Probes { ebpf, functions, ledger, .. } = probes;
-        let spent = ledger.look(ebpf, &self.shared, functions);
+        let Probes { ebpf, functions, operations, ledger, .. } = probes;
+        let spent = ledger.look(ebpf, &self.shared, functions, operations);
         *self.overhead.lock().unwrap_or_else(PoisonError::into_inner) = ledger.overhead();
         spent
     }
@@ -116,6 +118,7 @@ pub(crate) fn run(common: &Common, mut budget: Budget, stop: &Receiver<()>) {
 }
 
 fn forget_the_dead(common: &Common, probes: &mut Probes) {
+    probes.operations.forget_the_dead(&mut probes.ebpf);
     let gone = |pid: u32| !common.shared.is_tracked(pid);
     if probes.functions.processes().any(gone) {
         probes.functions.remove_processes(&gone);
@@ -124,7 +127,9 @@ fn forget_the_dead(common: &Common, probes: &mut Probes) {
 
 /// Takes the probes off the functions that the programs have cut off.
 fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
-    let Probes { ebpf, functions, notes, .. } = probes;
+    let Probes { ebpf, functions, operations, notes, .. } = probes;
+    let hot = operations.shed_hot(ebpf, notes);
+    budget.forget(|number| hot.contains(&number));
     let mut hot = BTreeMap::new();
     for function in functions.functions() {
         if let Some(counters) = common.shared.function(function.id)
@@ -152,7 +157,14 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
 /// there is room.
 fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     let Decision { shed, give_back } = budget.look(&common.look(probes));
-    let Probes { ebpf, functions, notes, .. } = probes;
+    let Probes { ebpf, functions, operations, notes, .. } = probes;
+    let (of_libc, shed): (Vec<u32>, Vec<u32>) =
+        shed.into_iter().partition(|number| operations.is_counters(*number));
+    if !of_libc.is_empty() {
+        // Locks that are seen now and then would be told as if nobody had them in between: these go for good.
+        operations.shed(ebpf, now_ns(), &|number| of_libc.contains(&number), notes);
+        budget.forget(|number| of_libc.contains(&number));
+    }
     if !shed.is_empty() {
         // From now on their calls are incomplete; when the last probe is gone is not known so exactly.
         let time_ns = now_ns();

@@ -62,6 +62,7 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
         signal_shared_pending: member("signal_struct", "shared_pending.signal")?,
         ..Settings::default()
     };
+    settings.task_thread_pointer = btf.member("task_struct", "thread.fsbase").unwrap_or(0);
     registers(&mut settings, &member)?;
     settings.net_device_type = btf.member("net_device", "type").unwrap_or(0);
     if let (Some(mm), Some(start)) = (btf.member("task_struct", "mm"), btf.member("mm_struct", "start_code"))
@@ -155,6 +156,7 @@ mod tests {
         assert_eq!(settings.preempt_count_known, 1);
         assert_eq!(settings.descriptors_known, 1);
         assert!(settings.mm_start_code > 0 && settings.net_device_type > 0);
+        assert_ne!(settings.task_thread_pointer, 0);
     }
 
     #[test]

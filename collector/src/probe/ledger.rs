@@ -8,7 +8,10 @@ use aya::Ebpf;
 use engine::event::{HitCosts, Overhead};
 use probe_abi::CpuCounters;
 
-use super::{budget::Spent, capture::now_ns, clocks::CpuTime, counters, functions::Functions, load::Shared};
+use super::{
+    budget::Spent, capture::now_ns, clocks::CpuTime, counters, functions::Functions, load::Shared,
+    operations::Operations,
+};
 
 /// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
 /// us: of the order of what was measured on several machines.
@@ -65,10 +68,12 @@ struct Counted {
 
 impl Counted {
     fn of(total: &CpuCounters, collector_ns: u64) -> Counted {
-        let hits = total.entries.saturating_add(total.exits);
+        let hits_of_functions = total.entries.saturating_add(total.exits);
+        let hits = hits_of_functions.saturating_add(total.libc_hits);
         // A folded or cut call has neither of its two records.
         let silent = total.folded.saturating_add(total.cut).saturating_mul(2);
-        let function_records = hits.saturating_sub(silent).min(total.sequence);
+        let function_records = hits_of_functions.saturating_sub(silent).saturating_add(total.libc_records);
+        let function_records = function_records.min(total.sequence);
         let events = total.sequence.saturating_sub(function_records);
         Counted { hits, function_records, events, collector_ns }
     }
@@ -117,13 +122,20 @@ impl Ledger {
     pub(crate) fn is_urgent(&self, shared: &Shared) -> bool {
         const MANY_NS: u64 = 2_000_000;
         let total = shared.cpu_totals();
-        let hits = total.entries.saturating_add(total.exits).saturating_sub(self.last.hits);
+        let hits = total.entries.saturating_add(total.exits).saturating_add(total.libc_hits);
+        let hits = hits.saturating_sub(self.last.hits);
         let each = self.hit_costs.map_or(1_000, |costs| costs.entry_stepped.total_ns());
         hits.saturating_mul(each) > MANY_NS
     }
 
     /// Brings the books up to date.
-    pub(crate) fn look(&mut self, ebpf: &Ebpf, shared: &Shared, functions: &Functions) -> Spent {
+    pub(crate) fn look(
+        &mut self,
+        ebpf: &Ebpf,
+        shared: &Shared,
+        functions: &Functions,
+        operations: &Operations,
+    ) -> Spent {
         let now_ns = now_ns();
         self.target.read_processes(self.first_pids.iter().copied(), false);
         if self.children {
@@ -142,9 +154,10 @@ impl Ledger {
         self.fixed_collector_ns += collector * (1.0 - of_functions);
         self.hits = counted.hits;
 
-        if functions.version() != self.version {
-            self.version = functions.version();
-            self.renew(functions, shared);
+        let version = functions.version().wrapping_add(operations.version());
+        if version != self.version {
+            self.version = version;
+            self.renew(functions, operations, shared);
         }
         let mut calls_since = 0u64;
         for line in &mut self.functions {
@@ -185,7 +198,7 @@ impl Ledger {
     }
 
     /// Which functions have probes has changed: those that still have keep their lines.
-    fn renew(&mut self, functions: &Functions, shared: &Shared) {
+    fn renew(&mut self, functions: &Functions, operations: &Operations, shared: &Shared) {
         let costs = self.hit_costs.unwrap_or_default();
         let mut old: BTreeMap<u32, Line> =
             std::mem::take(&mut self.functions).into_iter().map(|line| (line.number, line)).collect();
@@ -202,6 +215,18 @@ impl Ledger {
                     number: function.id,
                     call_ns: entry.total_ns().saturating_add(exit),
                     calls: self.gone.get(&function.id).copied().unwrap_or(0),
+                    cost_ns: 0.0,
+                })
+            });
+        }
+        for (number, ..) in operations.families() {
+            // Some of libc's functions begin with an instruction that is stepped over.
+            let call_ns = costs.entry_stepped.total_ns().saturating_add(costs.exit.total_ns());
+            lines.entry(number).or_insert_with(|| {
+                old.remove(&number).unwrap_or_else(|| Line {
+                    number,
+                    call_ns,
+                    calls: shared.function(number).map_or(0, |counters| counters.calls),
                     cost_ns: 0.0,
                 })
             });
@@ -244,7 +269,8 @@ impl Ledger {
 /// Time of all programs but those on functions, which are counted by their hits.
 fn kernel_programs_ns(ebpf: &Ebpf) -> u64 {
     let costs = counters::program_costs(ebpf);
-    let costs = costs.iter().filter(|program| program.name != "function_probe");
+    let costs =
+        costs.iter().filter(|program| !matches!(&*program.name, "function_probe" | "operation_probe"));
     costs.fold(0, |sum, program| sum.saturating_add(program.total_ns))
 }
 

@@ -8,7 +8,8 @@ use aya::{
 };
 use aya_log::EbpfLogger;
 use probe_abi::{
-    CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES, MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT,
+    CpuCounters, FunctionCounters, LibcSite, MAX_GROUPS, MAX_LIBC_SITES, MAX_OPEN_FRAMES, MAX_RINGS,
+    PID_LIMIT, RATE_WINDOW_SHIFT,
 };
 use zerocopy::IntoBytes as _;
 
@@ -16,6 +17,7 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
     layout::kernel_layout,
     object::object,
+    operations,
     shared::SharedWords,
 };
 
@@ -42,6 +44,8 @@ pub(crate) struct Loaded {
     pub(crate) btf: aya::Btf,
     pub(crate) rings: Vec<RingBuf<MapData>>,
     pub(crate) shared: Arc<Shared>,
+    /// Number of the first function counters of C libraries' functions.
+    pub(crate) first_libc_counters: u32,
     /// The programs' own warnings; they go to the `log` crate whenever it is flushed.
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
 }
@@ -57,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) functions: SharedWords,
     /// Valid generation per link slot.
     pub(crate) generations: SharedWords,
+    /// [`LibcSite`] per function of a C library.
+    pub(crate) libc_sites: SharedWords,
 }
 
 /// Loads everything but the programs themselves, which are loaded as they are attached.
@@ -69,12 +75,14 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         .get();
     let rings = (cpu_count as usize).next_power_of_two().min(MAX_RINGS);
     let ring_bytes = options.ring_bytes.clamp(*RING_BYTES.start(), *RING_BYTES.end()).next_power_of_two();
-    let functions = options.functions.max(1);
+    let first_libc_counters = options.functions.max(1);
+    let functions = first_libc_counters.saturating_add(operations::COUNTERS as u32);
     settings.own_pid = std::process::id();
     settings.children = u32::from(options.children);
     settings.ring_mask = rings as u32 - 1;
     settings.ring_wake_bytes = (ring_bytes / 4) as u32;
     settings.calls_per_window = calls_per_window(options.max_rate_hz);
+    settings.first_libc_counters = first_libc_counters;
     settings.max_depth = options.max_depth.min(MAX_OPEN_FRAMES as u32);
 
     let names: [&'static str; MAX_RINGS] =
@@ -98,6 +106,7 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         cpu_count: cpu_count as usize,
         functions: share(&ebpf, "FUNCTIONS", functions as usize * size_of::<FunctionCounters>() / 8)?,
         generations: share(&ebpf, "GENERATIONS", MAX_GROUPS)?,
+        libc_sites: share(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
     };
     let rings = names[..rings]
         .iter()
@@ -108,7 +117,7 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         .collect::<Result<_, _>>()?;
     let btf = aya::Btf::from_sys_fs()
         .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?;
-    Ok(Loaded { ebpf, btf, rings, shared: Arc::new(shared), logger })
+    Ok(Loaded { ebpf, btf, rings, shared: Arc::new(shared), first_libc_counters, logger })
 }
 
 /// Calls in a rate window at `hz` calls per second; at least one, unless there is no limit.

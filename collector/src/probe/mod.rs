@@ -1,7 +1,7 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
 //! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
-//! `attach` puts them on tracepoints, `functions` on functions; `filter` says which processes count; `calibrate` measures what a hit costs,
+//! `attach` puts them on tracepoints, `functions` on functions, `operations` on C libraries'; `filter` says which processes count; `calibrate` measures what a hit costs,
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
 //! off functions that are too hot or too dear; `ring` drains records; `counters` knows what was lost;
 //! [`Capture`] is all of it together.
@@ -21,6 +21,7 @@ mod layout;
 mod ledger;
 mod load;
 mod object;
+mod operations;
 mod options;
 mod rights;
 mod ring;
@@ -31,5 +32,6 @@ pub use clocks::count_this_thread;
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use object::{check_programs, has_programs};
+pub use operations::{LibcFile, LibcProbes};
 pub use options::{CaptureOptions, ProbeFunction};
 pub use rights::check_capabilities;

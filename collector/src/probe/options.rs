@@ -1,9 +1,10 @@
 //! What to capture.
 
+use super::operations::LibcProbes;
 use std::path::PathBuf;
 
 /// What to capture.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct CaptureOptions {
     /// Processes (tgid) to record, all threads of each.
     pub pids: Vec<u32>,
@@ -14,6 +15,8 @@ pub struct CaptureOptions {
     pub children: bool,
     /// Functions to probe in those processes.
     pub functions: Vec<ProbeFunction>,
+    /// C libraries to probe in them.
+    pub libc: Vec<LibcProbes>,
     /// Probe functions at all.
     pub uprobes: bool,
     /// Bytes of each of at most eight rings; rounded up to a power of two.

@@ -1,8 +1,12 @@
 //! A function's instructions, reduced to what matters for its exits: where each starts and where it can go on.
 
+use super::elf_file::ElfFile;
 use super::probeable::can_hold_probe;
 use super::unsure::UnsureReason;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
+};
 
 /// One instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +84,88 @@ pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnsureReason> {
         window[WINDOW - 1] = instruction;
     }
     Ok(steps)
+}
+
+/// Reads instructions one by one from an address of a file on.
+pub struct Walker<'a> {
+    elf: &'a ElfFile,
+    address: u64,
+    /// Bytes from `bytes_at` on.
+    bytes: Vec<u8>,
+    bytes_at: u64,
+    window: [Instruction; WINDOW],
+}
+
+impl<'a> Walker<'a> {
+    /// At this address.
+    pub fn new(elf: &'a ElfFile, address: u64) -> Walker<'a> {
+        Walker {
+            elf,
+            address,
+            bytes: Vec::new(),
+            bytes_at: address,
+            window: [Instruction::default(); WINDOW],
+        }
+    }
+
+    /// Where the next instruction starts.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The next instruction, and whether it writes the register of the first argument.
+    pub fn step(&mut self) -> Result<(Step, bool), UnsureReason> {
+        let instruction = self.instruction()?;
+        let own = self.own_bytes(&instruction);
+        if is_foreign(&instruction, own) {
+            return Err(UnsureReason::NotCode);
+        }
+        let step = Step {
+            address: instruction.ip(),
+            len: own.len() as u8,
+            flow: flow(&instruction, &self.window),
+            can_hold_probe: can_hold_probe(&instruction, own),
+        };
+        let mut info = InstructionInfoFactory::new();
+        let writes = info.info(&instruction).used_registers().iter().any(|used| {
+            used.register().full_register() == Register::RDI
+                && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)
+        });
+        self.window.rotate_left(1);
+        self.window[WINDOW - 1] = instruction;
+        Ok((step, writes))
+    }
+
+    /// The next instruction as it is, and steps over it.
+    pub fn instruction(&mut self) -> Result<Instruction, UnsureReason> {
+        const LONGEST: u64 = 15;
+        const CHUNK: u64 = 256;
+        let at = self.address.wrapping_sub(self.bytes_at);
+        if at.saturating_add(LONGEST) > self.bytes.len() as u64 {
+            let unreadable = UnsureReason::Unreadable;
+            let offset = self.elf.code_offset_of(self.address).ok_or(unreadable)?;
+            // At the end of a segment less is there.
+            let read = |size| self.elf.read(offset, size, "a function", CHUNK).ok();
+            let inside =
+                |&size: &u64| self.elf.code_offset_of(self.address.saturating_add(size - 1)).is_some();
+            let sizes = [CHUNK, 64, 16, 8, 4, 2, 1];
+            self.bytes = sizes.into_iter().filter(inside).find_map(read).ok_or(unreadable)?;
+            self.bytes_at = self.address;
+        }
+        let at = usize::try_from(self.address.wrapping_sub(self.bytes_at)).unwrap_or(usize::MAX);
+        let bytes = self.bytes.get(at..).unwrap_or_default();
+        let instruction = Decoder::with_ip(64, bytes, self.address, DecoderOptions::NONE).decode();
+        if instruction.is_invalid() {
+            return Err(UnsureReason::NotCode);
+        }
+        self.address = instruction.next_ip();
+        Ok(instruction)
+    }
+
+    fn own_bytes(&self, instruction: &Instruction) -> &[u8] {
+        let at = usize::try_from(instruction.ip().wrapping_sub(self.bytes_at)).unwrap_or(usize::MAX);
+        self.bytes.get(at..).and_then(|bytes| bytes.get(..instruction.len())).unwrap_or_default()
+    }
 }
 
 /// Valid encodings that no compiler puts into a function, but that data often looks like.

@@ -9,6 +9,7 @@ use object::Endianness;
 use object::elf::{FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 const MAX_SECTION_NAMES: u64 = 16 << 20;
 /// Largest note section read.
 const MAX_NOTES: u64 = 1 << 20;
+/// Longest path of a loader.
+const MAX_LOADER_NAME: u64 = 4096;
 /// Extended numbering starts here; no linked program needs it.
 const MAX_SECTIONS: u16 = 0xff00;
 
@@ -35,6 +38,10 @@ pub struct ElfFile {
     pub sections: Vec<Section>,
     /// Its build-id, if it has one.
     pub build_id: Option<BuildId>,
+    /// Bytes of its thread-local variables, as they lie below a static program's thread pointer.
+    pub thread_local_bytes: Option<u64>,
+    /// The loader that it names; a statically linked program names none.
+    pub interpreter: Option<PathBuf>,
 }
 
 /// A `PT_LOAD` segment.
@@ -110,6 +117,8 @@ impl ElfFile {
             segments: Vec::new(),
             sections: Vec::new(),
             build_id: None,
+            thread_local_bytes: None,
+            interpreter: None,
         };
         elf.read_headers()?;
         Ok(elf)
@@ -234,6 +243,15 @@ impl ElfFile {
         };
         let mut notes: Vec<(u64, u64)> = Vec::new();
         let mut loaded = Vec::new();
+        let mut thread_local_bytes = None;
+        let interpreter = segments.iter().find(|header| header.p_type(endian) == object::elf::PT_INTERP);
+        let interpreter = interpreter.map(|header| {
+            // What cannot be read is a loader all the same, with no name.
+            let place = (header.p_offset(endian), header.p_filesz(endian));
+            let name = self.read(place.0, place.1, "the loader's name", MAX_LOADER_NAME).unwrap_or_default();
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            PathBuf::from(std::ffi::OsStr::from_bytes(name))
+        });
         for header in &segments {
             let kind = header.p_type(endian);
             if kind == object::elf::PT_LOAD {
@@ -244,6 +262,9 @@ impl ElfFile {
                     memory_size: header.p_memsz(endian),
                     executable: header.p_flags(endian).0 & object::elf::PF_X.0 != 0,
                 });
+            } else if kind == object::elf::PT_TLS {
+                let align = header.p_align(endian).clamp(1, 1 << 20);
+                thread_local_bytes = header.p_memsz(endian).checked_next_multiple_of(align);
             } else if kind == object::elf::PT_NOTE {
                 notes.push((header.p_offset(endian), header.p_filesz(endian)));
             }
@@ -274,6 +295,8 @@ impl ElfFile {
         self.segments = loaded;
         self.sections = sections;
         self.build_id = build_id;
+        self.thread_local_bytes = thread_local_bytes;
+        self.interpreter = interpreter;
         Ok(())
     }
 

@@ -19,6 +19,8 @@ mod functions;
 mod glob;
 mod landing_pads;
 mod left_out;
+mod libc_functions;
+mod libc_names;
 mod name;
 mod origin;
 mod placed;
@@ -28,6 +30,7 @@ mod rust_v0;
 mod unsure;
 mod unwind;
 mod variables;
+mod ways_out;
 
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
@@ -37,6 +40,7 @@ pub use exits::{Analysis, Exits, analyse};
 pub use functions::{Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, unnamed};
 pub(crate) use glob::matches;
 pub use left_out::LeftOut;
+pub use libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_functions};
 pub use name::{MAX_NAME_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within};
 pub use placed::{CallPlace, Placed};
 pub use resolve::{

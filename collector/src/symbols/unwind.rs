@@ -74,6 +74,12 @@ impl UnwindTables {
     /// `.eh_frame_hdr`. Only the form that every linker writes is read: rows of two signed 4-byte distances from
     /// the header's own address, function and description.
     fn frame_offset(&self, start: u64) -> Option<usize> {
+        let (found, offset) = self.row_up_to(start)?;
+        (found == start).then_some(offset)
+    }
+
+    /// The last row whose function starts at this address or before it: that start, and the description's place.
+    fn row_up_to(&self, start: u64) -> Option<(u64, usize)> {
         let (&[1, _, 0x03, 0x3b], rest) = self.header.split_first_chunk::<4>()? else { return None };
         let (&[_, _, _, _, a, b, c, d], rows) = rest.split_first_chunk::<8>()?;
         let count = usize::try_from(u32::from_le_bytes([a, b, c, d])).ok()?;
@@ -82,8 +88,26 @@ impl UnwindTables {
             let distance = i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
             self.header_at.wrapping_add_signed(i64::from(distance))
         };
-        let row = rows.binary_search_by_key(&start, |row| address(row, 0)).ok()?;
-        usize::try_from(address(&rows[row], 4).checked_sub(self.frames_at)?).ok()
+        let row = rows.get(rows.partition_point(|row| address(row, 0) <= start).checked_sub(1)?)?;
+        Some((address(row, 0), usize::try_from(address(row, 4).checked_sub(self.frames_at)?).ok()?))
+    }
+
+    /// Start and end of the described stretch of code that the address lies in.
+    pub fn stretch_of(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, offset) = self.row_up_to(address)?;
+        let end = contained(|| {
+            let mut frames = EhFrame::new(&self.frames, LittleEndian);
+            frames.set_address_size(8);
+            let offset = gimli::EhFrameOffset(offset);
+            let fde = frames.fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset).ok()?;
+            (fde.initial_address() == start).then(|| start.checked_add(fde.len()))?
+        })??;
+        (address < end).then_some((start, end))
+    }
+
+    /// Whether they describe a stretch of code that starts at exactly this address.
+    pub fn starts_at(&self, address: u64) -> bool {
+        self.frame_offset(address).is_some()
     }
 
     /// What is known about the code that starts at exactly this address.

@@ -2,6 +2,7 @@
 //! ([`attach_facts`], [`Process`], [`modules`]), and starting one held at a gate until it is watched ([`Launch`]).
 
 mod busy;
+mod c_libraries;
 mod clock;
 mod command;
 mod cpus;
@@ -18,6 +19,7 @@ pub mod signals;
 mod usage;
 
 pub use busy::BusyTimes;
+pub use c_libraries::{CLibrary, CLibraryKind, c_libraries_to_come, mapped_c_libraries};
 pub use clock::monotonic_ns;
 pub use command::{binary_of, resolve};
 pub use cpus::{CpuList, on};

@@ -193,6 +193,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         optional_pids: 0,
         children: false,
         functions: Vec::new(),
+        libc: Vec::new(),
         uprobes: true,
         ring_bytes: 1 << 24,
         max_rate_hz: 0,

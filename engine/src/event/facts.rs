@@ -349,4 +349,12 @@ pub enum GapReason {
     NotProbed,
     /// A thread's ring was full: only synchronization operations are missing, the scheduler's records are whole.
     OperationsLost,
+    /// A new process or program had no probes on its C library yet: only synchronization operations are missing.
+    LibcNotYetProbed,
+    /// A process's synchronization functions of one family were called too often and lost their probes: only operations
+    /// of that family are missing from here on.
+    OperationsOff {
+        /// A [`probe_abi::SyncFamily`] as a number.
+        family: u8,
+    },
 }

@@ -6,10 +6,11 @@ use super::gaps::Gaps;
 use super::locks::Locks;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
+use super::operations_off::OperationsOff;
 use super::stack::{ExitOutcome, StepLog};
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
-use probe_abi::{Cause, Context, Fork, Header, Record, Switch, SwitchFlags, Waking, WakingFlags};
+use probe_abi::{Cause, Context, Fork, Header, Operation, Record, Switch, SwitchFlags, Waking, WakingFlags};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
@@ -30,6 +31,7 @@ pub(super) struct Builder {
     pub(super) cpus: Vec<Cpu>,
     pub(super) gaps: Gaps,
     pub(super) locks: Locks,
+    pub(super) operations_off: OperationsOff,
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
@@ -50,6 +52,7 @@ impl Builder {
             now_ns: facts.start_ns,
             limit_ns,
             gaps: Gaps::new(notes, facts.start_ns),
+            operations_off: OperationsOff::new(notes),
             listed_ns: facts.threads.iter().map(|thread| thread.seen_ns).max().unwrap_or(0),
             process_names: facts.processes.iter().map(|p| (p.pid, clean_name(p.comm.as_bytes()))).collect(),
             costs: FunctionCosts::new(facts),
@@ -84,6 +87,7 @@ impl Builder {
         self.events += 1;
         self.now_ns = time_ns;
         self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
+        self.operations_go_missing(time_ns);
         match record {
             Record::Switch(switch) => self.switch(switch),
             Record::Waking(waking) => self.waking(waking),
@@ -116,6 +120,7 @@ impl Builder {
 
     /// Nothing more comes up to here.
     pub(super) fn advance_to(&mut self, time_ns: u64) {
+        self.operations_go_missing(time_ns);
         self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
         self.now_ns = self.now_ns.max(time_ns);
     }
@@ -244,6 +249,27 @@ impl Builder {
             Some((_, ExitOutcome::Matched)) | None => {}
         }
         thread.out.steps = steps;
+    }
+
+    /// The hits of the probes on an operation: one where it began, one where it ended.
+    pub(super) fn operation_hits(&mut self, thread: u32, record: &Operation) {
+        if record.header.cpu == Header::NO_CPU {
+            return;
+        }
+        let Some((entry, exit)) = self.costs.operation() else { return };
+        let Some(thread) = self.threads.get_mut(thread as usize) else { return };
+        let ended_ns = record.header.time_ns;
+        let hit = |time_ns: u64, cost: HitCost| Hit {
+            time: Timestamp(time_ns),
+            before_ns: cost.before_ns,
+            after_ns: cost.after_ns,
+        };
+        // In order of time: other hits may lie in between.
+        if record.began_ns < ended_ns {
+            let at = thread.out.hits.partition_point(|hit| hit.time.0 <= record.began_ns);
+            thread.out.hits.insert(at, hit(record.began_ns, entry));
+        }
+        thread.out.hits.push(hit(ended_ns, exit));
     }
 
     /// The header's thread does what the record says, so it is on the header's CPU.

@@ -184,6 +184,9 @@ fn findings(
             format!("in {places} lock operations of a thread are missing: what it held there is not counted"),
         );
     }
+    for sentence in super::operations_off::sentences(timeline, &recording.notes) {
+        say("operations_off", sentence);
+    }
     if counts.stray_exits > 0 {
         let exits = plural(counts.stray_exits, "function exit", "function exits");
         say("stray_exit", format!("{exits} fit no entry and were left out"));
@@ -238,7 +241,8 @@ fn gap_lengths(timeline: &Timeline, recording: &Recording) -> (u64, u64) {
                     lengths.1 = lengths.1.saturating_add(length.min(lived));
                 }
                 // What the threads did is whole; the loss counters tell.
-                GapReason::OperationsLost => {}
+                GapReason::OperationsLost | GapReason::OperationsOff { .. } | GapReason::LibcNotYetProbed => {
+                }
                 // Up to the end of the process, which may have come long before that of the recording.
                 GapReason::NotProbed => {}
             }

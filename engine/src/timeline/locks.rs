@@ -96,6 +96,7 @@ impl Builder {
         };
         let Some(thread) = found else { return };
         self.past_sleep(Some(thread));
+        self.operation_hits(thread, record);
         let after_hole = header.cpu == Header::NO_CPU
             && self
                 .locks

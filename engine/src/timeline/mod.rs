@@ -25,6 +25,7 @@ mod life;
 mod locks;
 mod machine;
 mod model;
+mod operations_off;
 mod probe_time;
 mod resume;
 mod shed;

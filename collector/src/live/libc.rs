@@ -1,0 +1,180 @@
+//! Which files are the C library of a process, and whether its operations are recorded by probes there at all: a process
+//! that a library was put into records them itself.
+
+use super::functions::FileKey;
+use crate::probe::{LibcFile, LibcProbes};
+use crate::symbols::{LibcFunctions, libc_functions};
+use crate::target::{CLibrary, CLibraryKind, Process, c_libraries_to_come, mapped_c_libraries};
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Most different files; every container may have its own.
+const MOST_FILES: usize = 128;
+
+/// The C libraries seen so far.
+#[derive(Default)]
+pub struct Libc {
+    files: HashMap<FileKey, (u32, Arc<LibcFunctions>)>,
+    /// The library that programs were started with, if some were.
+    inside: Option<PathBuf>,
+}
+
+/// What is to be done about the operations of a process.
+#[derive(Debug)]
+pub enum LibcChoice {
+    /// Probes there.
+    Probes(LibcProbes),
+    /// The process records them itself.
+    Inside,
+    /// It has no C library that could be probed: for people.
+    None(String),
+}
+
+impl Libc {
+    /// `inside`: the library that the command is started with, which records operations in processes that have it.
+    pub fn new(inside: Option<PathBuf>) -> Libc {
+        Libc { inside, ..Libc::default() }
+    }
+
+    /// For a process as it is now, and as it will be when its loader is done.
+    pub fn of_process(&mut self, process: &Process) -> LibcChoice {
+        if self.records_itself(process) {
+            return LibcChoice::Inside;
+        }
+        let mut libraries = mapped_c_libraries(process);
+        if has_our_root(process.pid) {
+            let mapped: Vec<_> = libraries.iter().filter_map(key).collect();
+            let new = |library: &CLibrary| key(library).is_some_and(|key| !mapped.contains(&key));
+            // A loader maps the others when the program is already there.
+            libraries.extend(c_libraries_to_come(&process.open_path()).into_iter().filter(new));
+        }
+        self.choose(process.pid, libraries, namespace(process))
+    }
+
+    /// For a process at the start; `binary`: it is a command that is held and will run this program. `None`: it is gone.
+    pub fn choose_for(&mut self, pid: u32, binary: Option<&Path>) -> Option<LibcChoice> {
+        match binary {
+            Some(binary) => Some(self.of_command(pid, binary)),
+            None => Process::open(pid).ok().map(|process| self.of_process(&process)),
+        }
+    }
+
+    /// The probes of a process, if it is to get some.
+    pub fn probes_of(&mut self, pid: u32) -> Option<LibcProbes> {
+        match self.choose_for(pid, None)? {
+            LibcChoice::Probes(probes) => Some(probes),
+            LibcChoice::Inside | LibcChoice::None(_) => None,
+        }
+    }
+
+    /// For a command that is held: it will run the program in `binary`.
+    fn of_command(&mut self, pid: u32, binary: &Path) -> LibcChoice {
+        self.choose(pid, c_libraries_to_come(binary), None)
+    }
+
+    fn choose(&mut self, pid: u32, libraries: Vec<CLibrary>, namespace: Option<(u64, u64)>) -> LibcChoice {
+        let (mut files, mut own) = (Vec::new(), Vec::new());
+        let mut why = "it has no C library that is known".to_owned();
+        for library in libraries {
+            if let Some(range) = library.range {
+                match library.kind {
+                    CLibraryKind::Loader => own.insert(0, range),
+                    CLibraryKind::Library | CLibraryKind::Program => own.push(range),
+                }
+            }
+            match self.file(library) {
+                Ok(file) => files.push(file),
+                Err(reason) => why = reason,
+            }
+        }
+        if files.iter().any(|file| !file.is_loader && !file.functions.functions.is_empty()) {
+            LibcChoice::Probes(LibcProbes { pid, files, own, namespace })
+        } else {
+            LibcChoice::None(why)
+        }
+    }
+
+    fn file(&mut self, library: CLibrary) -> Result<LibcFile, String> {
+        let CLibrary { file, name, kind, .. } = library;
+        let key =
+            file.metadata().map(|metadata| FileKey::of(&metadata)).map_err(|error| error.to_string())?;
+        let (id, functions) = match self.files.get(&key) {
+            Some((id, functions)) => (*id, Arc::clone(functions)),
+            None if self.files.len() >= MOST_FILES => {
+                return Err(format!("{MOST_FILES} different C libraries have probes already"));
+            }
+            None => {
+                use std::os::fd::AsRawFd;
+                let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+                let functions = Arc::new(libc_functions(&path).map_err(|error| format!("{name}: {error}"))?);
+                for (function, reason) in &functions.unsure {
+                    tracing::warn!("{function} of {name} cannot be probed: {reason}");
+                }
+                let id = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
+                self.files.insert(key, (id, Arc::clone(&functions)));
+                (id, functions)
+            }
+        };
+        if kind != CLibraryKind::Loader && functions.functions.is_empty() {
+            return Err(match kind {
+                CLibraryKind::Program => {
+                    format!(
+                        "{name} is statically linked and names no synchronization function of a C library"
+                    )
+                }
+                _ => format!("{name} names no synchronization function"),
+            });
+        }
+        Ok(LibcFile { id, name, file: Arc::new(file), functions, is_loader: kind == CLibraryKind::Loader })
+    }
+
+    /// Whether the library that programs were started with is in this process, or will be when its loader is done.
+    fn records_itself(&self, process: &Process) -> bool {
+        let Some(inside) = &self.inside else { return false };
+        // In a PID namespace of its own it does not know the numbers that the kernel's records have, and records nothing.
+        if process.namespace_pids.len() > 1 {
+            return false;
+        }
+        let folder = PathBuf::from(format!("/proc/{}", process.pid));
+        let maps = std::fs::read(folder.join("maps")).unwrap_or_default();
+        if contains(&maps, inside.as_os_str().as_bytes()) {
+            return true;
+        }
+        // Just started: its loader is not so far yet.
+        let loaded = mapped_c_libraries(process).iter().any(|library| library.kind == CLibraryKind::Library);
+        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+        let wanted = |name: &[u8], what: &[u8]| {
+            environment.split(|&byte| byte == 0).any(|entry| entry.starts_with(name) && contains(entry, what))
+        };
+        !loaded
+            && wanted(b"LD_PRELOAD=", inside.as_os_str().as_bytes())
+            && crate::interpose::c_library(&process.open_path()).is_ok()
+    }
+}
+
+fn contains(bytes: &[u8], what: &[u8]) -> bool {
+    !what.is_empty() && bytes.windows(what.len()).any(|window| window == what)
+}
+
+fn key(library: &CLibrary) -> Option<FileKey> {
+    library.file.metadata().ok().map(|metadata| FileKey::of(&metadata))
+}
+
+/// Whether a process sees the files that we see.
+fn has_our_root(pid: u32) -> bool {
+    let id = |path: &str| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let own = id("/");
+    own.is_some() && id(&format!("/proc/{pid}/root")) == own
+}
+
+/// A process's PID namespace, if it is not the first one.
+fn namespace(process: &Process) -> Option<(u64, u64)> {
+    if process.namespace_pids.len() < 2 {
+        return None;
+    }
+    let metadata = std::fs::metadata(format!("/proc/{}/ns/pid", process.pid)).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}

@@ -1,0 +1,660 @@
+//! Probes on the synchronization functions of the C libraries of processes.
+//!
+//! Each process has one link for each file of its C library. Operations of one family are counted together and lose their
+//! probes together: a recording with acquisitions and without releases would tell a lie. Links need no generations, since
+//! the program writes a call when it comes back: a probe that is hit twice finds it written.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    num::NonZeroU32,
+    os::fd::AsRawFd as _,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    thread::JoinHandle,
+};
+
+use aya::{
+    Ebpf,
+    maps::{HashMap, MapData},
+    programs::{
+        UProbe,
+        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
+    },
+};
+use engine::event::{GapReason, Note, NoteKind, PendingOperation};
+use probe_abi::{
+    FunctionCounters, LibcCookie, LibcFunction, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OPEN_OPERATIONS,
+    MAX_OWN_RANGES, ObjectFrom, OpenOperations, OutcomeFrom, Part, SecondFrom, SyncFamily, SyncOperation,
+};
+
+use crate::symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
+
+use super::{
+    attach::{Link, close_together, program},
+    error::{ProbeError, ProbeErrorKind, io_code},
+    load::Shared,
+};
+
+/// Processes that can have probes on their C library at the same time.
+pub(crate) const MOST_PROCESSES: usize = 256;
+/// Counters of one process: one for each family, and one to spare.
+const COUNTERS_PER_PROCESS: usize = 8;
+/// Counters of all.
+pub(crate) const COUNTERS: usize = MOST_PROCESSES * COUNTERS_PER_PROCESS;
+const _: () = assert!(SyncFamily::ALL.len() <= COUNTERS_PER_PROCESS);
+const _: () = assert!(COUNTERS <= u16::MAX as usize);
+
+/// A process's C library, to be probed.
+#[derive(Clone, Debug, Default)]
+pub struct LibcProbes {
+    /// The process.
+    pub pid: u32,
+    /// Its files.
+    pub files: Vec<LibcFile>,
+    /// Where they are in the process (from, up to), if they are mapped already; the loader first.
+    pub own: Vec<(u64, u64)>,
+    /// Device and inode of its PID namespace as `stat` gives them, if that is not the first one.
+    pub namespace: Option<(u64, u64)>,
+}
+
+/// One file of it.
+#[derive(Clone, Debug)]
+pub struct LibcFile {
+    /// The same for the same file.
+    pub id: u32,
+    /// Its name, for people.
+    pub name: String,
+    /// The file itself.
+    pub file: Arc<File>,
+    /// What it has.
+    pub functions: Arc<LibcFunctions>,
+    /// It is the loader only.
+    pub is_loader: bool,
+}
+
+/// All probes on C libraries.
+pub(crate) struct Operations {
+    shared: Arc<Shared>,
+    /// Number of the first function counters of ours.
+    first_counters: u32,
+    watched: Vec<Watched>,
+    /// File → number of its first site.
+    sites: BTreeMap<u32, u16>,
+    next_site: usize,
+    slots: Vec<bool>,
+    loaded: bool,
+    closing: Vec<JoinHandle<()>>,
+    got: Vec<u32>,
+    version: u64,
+}
+
+/// A process.
+pub(crate) struct Watched {
+    pid: NonZeroU32,
+    slot: usize,
+    files: Vec<(LibcFile, Vec<UProbeLink>)>,
+    off: BTreeSet<SyncFamily>,
+}
+
+impl Operations {
+    pub(crate) fn new(shared: Arc<Shared>, first_counters: u32) -> Operations {
+        Operations {
+            shared,
+            first_counters,
+            watched: Vec::new(),
+            sites: BTreeMap::new(),
+            next_site: 0,
+            slots: vec![false; MOST_PROCESSES],
+            loaded: false,
+            closing: Vec::new(),
+            got: Vec::new(),
+            version: 0,
+        }
+    }
+
+    /// Puts probes on a process's C library, as far as they are not there already; whether there was something to do.
+    /// `executed`: it runs another program than before, and whether its leading thread has started it. Probes are on files
+    /// and hold for the new program, too; not so after the exec of another thread: a link knows its process by the thread
+    /// that led it when it was made, and that one is dead.
+    pub(crate) fn add(
+        &mut self,
+        ebpf: &mut Ebpf,
+        probes: &LibcProbes,
+        executed: Option<bool>,
+    ) -> Result<bool, ProbeError> {
+        let pid = NonZeroU32::new(probes.pid).ok_or_else(|| {
+            ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
+        })?;
+        // Another program is not to blame for what the one before did.
+        let was_hot = self.watched.iter().any(|watched| watched.pid == pid && !watched.off.is_empty());
+        if executed == Some(false) || (executed.is_some() && was_hot) {
+            let old = self.silence(&|other| other == probes.pid);
+            self.close_groups(old);
+        }
+        if !probes.files.iter().any(|file| !file.is_loader && !file.functions.functions.is_empty()) {
+            return Ok(false);
+        }
+        self.write_process(ebpf, probes)?;
+        let at = match self.watched.iter().position(|watched| watched.pid == pid) {
+            Some(at) => at,
+            None => {
+                let slot = self.slots.iter().position(|taken| !taken).ok_or_else(|| {
+                    ProbeError::new(
+                        ProbeErrorKind::Failed,
+                        format!(
+                            "the locks of process {pid} are not recorded: {MOST_PROCESSES} processes have probes on their \
+                             libc already"
+                        ),
+                        "record fewer processes at once",
+                    )
+                })?;
+                if let Some(taken) = self.slots.get_mut(slot) {
+                    *taken = true;
+                }
+                self.clear_counters(slot);
+                self.watched.push(Watched { pid, slot, files: Vec::new(), off: BTreeSet::new() });
+                self.watched.len() - 1
+            }
+        };
+        let mut is_new = false;
+        for file in &probes.files {
+            if self.watched[at].files.iter().any(|(known, _)| known.id == file.id) {
+                continue;
+            }
+            let first = self.first_site(file)?;
+            let links = {
+                let watched = &self.watched[at];
+                attach(ebpf, &mut self.loaded, watched, file, first)
+            };
+            match links {
+                Ok(links) => {
+                    self.watched[at].files.push((file.clone(), links));
+                    is_new = true;
+                }
+                Err(error) => {
+                    let failed = self.silence(&|other| other == probes.pid);
+                    self.close_groups(failed);
+                    return Err(error);
+                }
+            }
+        }
+        self.got.push(probes.pid);
+        self.version = self.version.wrapping_add(1);
+        Ok(is_new)
+    }
+
+    /// Tells the program about a process.
+    fn write_process(&mut self, ebpf: &mut Ebpf, probes: &LibcProbes) -> Result<(), ProbeError> {
+        let mut process = LibcProcess::default();
+        for (slot, &(from, to)) in process.own.iter_mut().zip(probes.own.iter().take(MAX_OWN_RANGES)) {
+            *slot = [from, to];
+        }
+        if let Some((device, inode)) = probes.namespace {
+            process.namespace_device = kernel_device(device);
+            process.namespace_inode = inode;
+        }
+        const WORDS: usize = size_of::<LibcProcess>() / 8;
+        let words: [u64; WORDS] = zerocopy::transmute!(process);
+        let mut map = processes(ebpf)?;
+        // What the loader's start has told already is known no better here.
+        if probes.own.is_empty() && map.get(&probes.pid, 0).is_ok() {
+            return Ok(());
+        }
+        map.insert(&probes.pid, &words, 0)
+            .map_err(|error| ProbeError::from_cause(format_args!("process {}", probes.pid), &error))
+    }
+
+    fn clear_counters(&self, slot: usize) {
+        const WORDS: usize = size_of::<FunctionCounters>() / 8;
+        let first = (self.first_counters as usize + slot * COUNTERS_PER_PROCESS) * WORDS;
+        for word in first..first + COUNTERS_PER_PROCESS * WORDS {
+            if let Some(word) = self.shared.functions.word(word) {
+                word.store(0, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Number of a file's first site; writes them all if it is new.
+    fn first_site(&mut self, file: &LibcFile) -> Result<u16, ProbeError> {
+        if let Some(&first) = self.sites.get(&file.id) {
+            return Ok(first);
+        }
+        let first = self.next_site;
+        let sites = sites_of(file);
+        let end = first + sites.len();
+        let (Ok(number), true) = (u16::try_from(first), end <= MAX_LIBC_SITES) else {
+            return Err(ProbeError::new(
+                ProbeErrorKind::Failed,
+                "there is no room for the probes of another C library",
+                "record fewer different containers at once",
+            ));
+        };
+        const WORDS: usize = size_of::<LibcSite>() / 8;
+        for (at, site) in (first..).zip(sites) {
+            let words: [u64; WORDS] = zerocopy::transmute!(site);
+            for (offset, word) in words.into_iter().enumerate() {
+                if let Some(place) = self.shared.libc_sites.word(at * WORDS + offset) {
+                    place.store(word, Ordering::SeqCst);
+                }
+            }
+        }
+        self.next_site = end;
+        self.sites.insert(file.id, number);
+        Ok(number)
+    }
+
+    /// Processes with probes.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
+        self.watched.iter().map(|watched| watched.pid.get())
+    }
+
+    /// Families that have probes: number of their counters, process, family.
+    pub(crate) fn families(&self) -> impl Iterator<Item = (u32, u32, SyncFamily)> {
+        self.watched.iter().flat_map(|watched| {
+            let on = SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains(family));
+            on.map(|family| {
+                let number = watched.slot * COUNTERS_PER_PROCESS + family as usize;
+                (self.first_counters + number as u32, watched.pid.get(), family)
+            })
+        })
+    }
+
+    /// Whether these are counters of ours.
+    pub(crate) fn is_counters(&self, number: u32) -> bool {
+        number >= self.first_counters
+    }
+
+    /// Changes whenever [`Operations::families`] may have.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Takes the probes off the families whose counters' number `hot` names, for good, and notes that their operations are
+    /// missing from `time_ns` on. On an error old probes stay where they are.
+    pub(crate) fn shed(
+        &mut self,
+        ebpf: &mut Ebpf,
+        time_ns: u64,
+        hot: &dyn Fn(u32) -> bool,
+        notes: &mut Vec<Note>,
+    ) {
+        let hot: Vec<(u32, SyncFamily)> = self
+            .families()
+            .filter(|(number, ..)| hot(*number))
+            .map(|(_, pid, family)| (pid, family))
+            .collect();
+        if let Err(error) = self.take_off(ebpf, &hot) {
+            log::warn!("synchronization functions called too often keep their probes: {error}");
+        }
+        notes.extend(hot.into_iter().map(|(pid, family)| off_note(time_ns, pid, family)));
+    }
+
+    fn take_off(&mut self, ebpf: &mut Ebpf, hot: &[(u32, SyncFamily)]) -> Result<(), ProbeError> {
+        let mut result = Ok(());
+        self.version = self.version.wrapping_add(1);
+        let mut watched = std::mem::take(&mut self.watched);
+        for one in &mut watched {
+            let before = one.off.len();
+            one.off.extend(hot.iter().filter(|(pid, _)| *pid == one.pid.get()).map(|(_, family)| *family));
+            if one.off.len() == before {
+                continue;
+            }
+            for place in 0..one.files.len() {
+                let file = one.files[place].0.clone();
+                let first = self.sites.get(&file.id).copied().unwrap_or(0);
+                match attach(ebpf, &mut self.loaded, one, &file, first) {
+                    Ok(links) => {
+                        let old = std::mem::replace(&mut one.files[place].1, links);
+                        self.close(old);
+                    }
+                    Err(error) => result = Err(error),
+                }
+            }
+        }
+        self.watched = watched;
+        result
+    }
+
+    /// Gives up the processes that `gone` names: their probes are still there.
+    pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Watched> {
+        let (silent, kept): (Vec<Watched>, _) =
+            std::mem::take(&mut self.watched).into_iter().partition(|watched| gone(watched.pid.get()));
+        self.watched = kept;
+        self.version = self.version.wrapping_add(1);
+        for watched in &silent {
+            if let Some(taken) = self.slots.get_mut(watched.slot) {
+                *taken = false;
+            }
+        }
+        silent
+    }
+
+    /// Takes the probes of given up processes off.
+    pub(crate) fn close_groups(&mut self, groups: Vec<Watched>) {
+        for group in groups {
+            for (_, links) in group.files {
+                self.close(links);
+            }
+        }
+        self.closing.retain(|thread| !thread.is_finished());
+    }
+
+    fn close(&mut self, links: Vec<UProbeLink>) {
+        self.closing.extend(close_together(links.into_iter().map(|link| Box::new(link) as Link).collect()));
+    }
+
+    /// Takes the probes of processes that are gone off.
+    pub(crate) fn forget_the_dead(&mut self, ebpf: &mut Ebpf) {
+        let shared = self.shared.clone();
+        let gone = |pid: u32| !shared.is_tracked(pid);
+        if !self.processes().any(gone) {
+            return;
+        }
+        let old = self.silence(&gone);
+        if let Ok(mut map) = processes(ebpf) {
+            for watched in &old {
+                let _ = map.remove(&watched.pid.get());
+            }
+        }
+        self.close_groups(old);
+    }
+
+    /// Takes the probes off the families that the programs have cut off; their counters' numbers.
+    pub(crate) fn shed_hot(&mut self, ebpf: &mut Ebpf, notes: &mut Vec<Note>) -> BTreeSet<u32> {
+        let shared = self.shared.clone();
+        let cut = |number: u32| shared.function(number).map_or(0, |counters| counters.cut_ns);
+        let hot: BTreeMap<u32, u64> = self
+            .families()
+            .map(|(number, ..)| (number, cut(number)))
+            .filter(|(_, cut_ns)| *cut_ns != 0)
+            .collect();
+        for (number, cut_ns) in &hot {
+            self.shed(ebpf, *cut_ns, &|other| other == *number, notes);
+        }
+        hot.into_keys().collect()
+    }
+
+    /// Processes that got probes; empties the list.
+    pub(crate) fn take_probed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.got)
+    }
+
+    /// Takes all probes off, and gives the threads that are still at it.
+    pub(crate) fn close_all(&mut self) -> Vec<JoinHandle<()>> {
+        let all = self.silence(&|_| true);
+        self.close_groups(all);
+        std::mem::take(&mut self.closing)
+    }
+}
+
+/// Says that operations of a family are missing from here on.
+pub(crate) fn off_note(time_ns: u64, pid: u32, family: SyncFamily) -> Note {
+    let reason = GapReason::OperationsOff { family: family as u8 };
+    Note { time_ns, kind: NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason } }
+}
+
+/// Calls in progress now.
+pub(crate) fn pending(ebpf: &Ebpf) -> Vec<PendingOperation> {
+    const WORDS: usize = size_of::<OpenOperations>() / 8;
+    let map =
+        ebpf.map("OPERATIONS").and_then(|map| HashMap::<&MapData, u32, [u64; WORDS]>::try_from(map).ok());
+    let Some(map) = map else { return Vec::new() };
+    let mut pending = Vec::new();
+    for (tid, words) in map.iter().filter_map(Result::ok) {
+        let calls: OpenOperations = zerocopy::transmute!(words);
+        let depth = usize::try_from(calls.depth).unwrap_or(0).min(MAX_OPEN_OPERATIONS);
+        for call in &calls.open[..depth] {
+            let operation = u16::from(LibcCookie::from_bits(call.cookie).function.operation);
+            if operation == SyncOperation::ThreadExit as u16 {
+                continue;
+            }
+            pending.push(PendingOperation {
+                pid: u32::try_from(calls.pid).unwrap_or(0),
+                tid,
+                began_ns: call.began_ns,
+                object: call.object,
+                second: call.second,
+                caller: call.caller,
+                operation,
+            });
+        }
+    }
+    pending.sort_by_key(|call| (call.pid, call.tid, call.began_ns));
+    pending
+}
+
+type Processes<'a> = HashMap<&'a mut MapData, u32, [u64; size_of::<LibcProcess>() / 8]>;
+
+fn processes(ebpf: &mut Ebpf) -> Result<Processes<'_>, ProbeError> {
+    let map = ebpf.map_mut("LIBC_PROCESSES").ok_or_else(|| {
+        ProbeError::new(
+            ProbeErrorKind::Failed,
+            "the kernel programs have no map LIBC_PROCESSES",
+            "the object file and this binary are of different versions: build both with ./x build",
+        )
+    })?;
+    HashMap::try_from(map).map_err(|error| ProbeError::from_cause("map LIBC_PROCESSES", &error))
+}
+
+/// A device number as the kernel has it inside: 12 bits of class, 20 of instance.
+fn kernel_device(device: u64) -> u64 {
+    u64::from(libc::major(device)) << 20 | u64::from(libc::minor(device))
+}
+
+/// What probes of a call belong to: the loader's start first, then all functions; those that are seen as a whole have
+/// one site for each `ret`.
+fn sites_of(file: &LibcFile) -> Vec<LibcSite> {
+    let functions = &file.functions;
+    let (errno_known, errno_slot, errno_distance) = match functions.errno {
+        Some(ErrnoPlace::At(distance)) => (1, 0, distance),
+        Some(ErrnoPlace::In(slot)) => (1, slot, 0),
+        None => (0, 0, 0),
+    };
+    let (text_from, text_to) = if functions.is_static && !file.is_loader { (0, 0) } else { functions.text };
+    let site = |entry: u64| LibcSite {
+        entry,
+        text_from,
+        text_to,
+        errno_slot,
+        errno_distance,
+        errno_known,
+        layout: functions.layout as u32,
+    };
+    let start = functions.start.map_or(0, |place| place.address);
+    std::iter::once(site(start)).chain(seen(functions).map(|(_, place)| site(place.address))).collect()
+}
+
+/// Where calls begin, or are seen as a whole, in order of their sites.
+fn seen(functions: &LibcFunctions) -> impl Iterator<Item = (&LibcCall, CodePlace)> {
+    functions.functions.iter().flat_map(|call| {
+        let places = if call.entry_is_closed { call.leaves.clone() } else { vec![call.entry] };
+        places.into_iter().map(move |place| (call, place))
+    })
+}
+
+/// Attaches everything of one file in one process; a family at a time where the kernel refuses one of the instructions.
+fn attach(
+    ebpf: &mut Ebpf,
+    loaded: &mut bool,
+    watched: &Watched,
+    file: &LibcFile,
+    first_site: u16,
+) -> Result<Vec<UProbeLink>, ProbeError> {
+    const ENOTSUPP: i32 = 524;
+    let probe: &mut UProbe = program(ebpf, "operation_probe")?;
+    if !*loaded {
+        probe.load().map_err(|error| ProbeError::from_cause("program operation_probe", &error))?;
+        *loaded = true;
+    }
+    let on: Vec<SyncFamily> =
+        SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains(family)).collect();
+    let mut links = Vec::new();
+    match attach_families(probe, watched, file, first_site, &on, true) {
+        Ok(link) => links.extend(link),
+        Err(error) if matches!(io_code(&error), Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP)) => {
+            for (number, family) in on.iter().enumerate() {
+                match attach_families(probe, watched, file, first_site, &[*family], number == 0) {
+                    Ok(link) => links.extend(link),
+                    Err(error) => {
+                        log::warn!("{} of {} cannot be probed: {error}", family.name(), file.name);
+                    }
+                }
+            }
+        }
+        Err(error) => {
+            let what = format!("cannot probe {} in process {}", file.name, watched.pid);
+            let failed = ProbeError::from_cause(what, &error);
+            return Err(match io_code(&error) {
+                Some(libc::ENOENT | libc::ESRCH) => {
+                    ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
+                }
+                _ => failed,
+            });
+        }
+    }
+    Ok(links)
+}
+
+fn attach_families(
+    probe: &mut UProbe,
+    watched: &Watched,
+    file: &LibcFile,
+    first_site: u16,
+    families: &[SyncFamily],
+    with_start: bool,
+) -> Result<Option<UProbeLink>, aya::programs::ProgramError> {
+    let points = points(watched.slot, file, first_site, families, with_start);
+    if points.is_empty() {
+        return Ok(None);
+    }
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.file.as_raw_fd()));
+    let points = points.into_iter().map(|(offset, cookie)| UProbeAttachPoint {
+        location: UProbeAttachLocation::AbsoluteOffset(offset),
+        cookie: Some(cookie.to_bits()),
+    });
+    let id = probe.attach(points, &path, UProbeScope::OneProcess(watched.pid))?;
+    probe.take_link(id).map(Some)
+}
+
+/// Offsets in the file and what the probe there is told.
+fn points(
+    slot: usize,
+    file: &LibcFile,
+    first_site: u16,
+    families: &[SyncFamily],
+    with_start: bool,
+) -> Vec<(u64, LibcCookie)> {
+    let no_function = LibcFunction {
+        operation: 0,
+        object: ObjectFrom::Nothing,
+        second: SecondFrom::Nothing,
+        outcome: OutcomeFrom::Nothing,
+        looks_at_mutex: false,
+    };
+    let no_call = |part| LibcCookie { part, function: no_function, site: first_site, counters: 0 };
+    let mut points = Vec::new();
+    if let (true, true, Some(start)) = (file.is_loader, with_start, file.functions.start) {
+        points.push((start.offset, no_call(Part::Loader)));
+    }
+    let mut shared_places = BTreeMap::new();
+    for (site, (call, place)) in (first_site.saturating_add(1)..).zip(seen(&file.functions)) {
+        let family = call.operation.family();
+        if !families.contains(&family) {
+            continue;
+        }
+        let part = match call.operation {
+            SyncOperation::ThreadExit => Part::Gone,
+            _ if call.entry_is_closed => Part::Whole,
+            _ => Part::Enter,
+        };
+        let counters = u16::try_from(slot * COUNTERS_PER_PROCESS + family as usize).unwrap_or(0);
+        points.push((place.offset, LibcCookie { part, function: call.function, site, counters }));
+        if !call.entry_is_closed {
+            // Functions have some of these in common.
+            shared_places.extend(call.leaves.iter().map(|place| (place.offset, Part::Leave)));
+            shared_places.extend(call.ran.iter().map(|place| (place.offset, Part::Ran)));
+        }
+    }
+    points.extend(shared_places.into_iter().map(|(offset, part)| (offset, no_call(part))));
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(operation: SyncOperation, entry: u64, leaves: &[u64], entry_is_closed: bool) -> LibcCall {
+        let place = |offset: u64| CodePlace { address: offset + 0x1000, offset };
+        let function = LibcFunction {
+            operation: operation as u8,
+            object: ObjectFrom::Argument,
+            second: SecondFrom::Nothing,
+            outcome: OutcomeFrom::Error,
+            looks_at_mutex: false,
+        };
+        LibcCall {
+            name: "f",
+            operation,
+            function,
+            entry: place(entry),
+            entry_is_closed,
+            leaves: leaves.iter().map(|&offset| place(offset)).collect(),
+            ran: Vec::new(),
+        }
+    }
+
+    fn file() -> LibcFile {
+        let functions = vec![
+            call(SyncOperation::MutexLock, 100, &[110, 150], false),
+            call(SyncOperation::MutexTimedLock, 120, &[150], false),
+            call(SyncOperation::SpinLock, 200, &[210, 220], true),
+            call(SyncOperation::ThreadExit, 300, &[], false),
+        ];
+        LibcFile {
+            id: 3,
+            name: "libc.so.6".into(),
+            file: Arc::new(File::open("/dev/null").expect("open")),
+            functions: Arc::new(LibcFunctions { functions, ..LibcFunctions::default() }),
+            is_loader: false,
+        }
+    }
+
+    #[test]
+    fn each_place_gets_one_probe_and_each_call_its_site() {
+        let file = file();
+        let points = points(2, &file, 40, &SyncFamily::ALL, true);
+        let parts: Vec<(u64, Part, u16)> =
+            points.iter().map(|(offset, cookie)| (*offset, cookie.part, cookie.site)).collect();
+        assert_eq!(
+            parts,
+            [
+                (100, Part::Enter, 41),
+                (120, Part::Enter, 42),
+                (210, Part::Whole, 43),
+                (220, Part::Whole, 44),
+                (300, Part::Gone, 45),
+                (110, Part::Leave, 40),
+                (150, Part::Leave, 40),
+            ]
+        );
+        let sites = sites_of(&file);
+        assert_eq!(sites.len(), 6);
+        assert_eq!(sites[3].entry, 0x1000 + 210, "of what is seen as a whole it is where it is seen");
+        assert_eq!(points[0].1.counters, 2 * COUNTERS_PER_PROCESS as u16 + SyncFamily::Mutex as u16);
+        assert_eq!(points[2].1.counters, 2 * COUNTERS_PER_PROCESS as u16 + SyncFamily::Spin as u16);
+    }
+
+    #[test]
+    fn a_family_that_is_off_has_no_probe_left() {
+        let points = points(0, &file(), 0, &[SyncFamily::Thread], true);
+        assert_eq!(points.len(), 1);
+        assert_eq!(points[0].0, 300);
+    }
+
+    #[test]
+    fn devices_are_numbered_as_inside_the_kernel() {
+        assert_eq!(kernel_device(libc::makedev(0, 4)), 4);
+        assert_eq!(kernel_device(libc::makedev(8, 300)), 8 << 20 | 300);
+    }
+}

@@ -1,0 +1,237 @@
+//! Building the workload with each C library, recording it in each way, and reading its calls as people would write them.
+
+use engine::event::Recording;
+use object::{Object as _, ObjectSymbol as _, SymbolKind};
+use probe_abi::{Operation, Record, SyncOperation};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+pub const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
+pub const OPERATIONS: &str = include_str!("../../../tests/workloads/operations.c");
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Waits for its turn; `None`, after saying why, where nothing can be recorded.
+pub fn live(test: &str) -> Option<MutexGuard<'static, ()>> {
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let reason = REASON.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("folder");
+        let trial = Command::new(LONGPOLE)
+            .arg("record")
+            .arg("-o")
+            .arg(folder.path().join("trial.lp"))
+            .args(["--", "true"])
+            .output()
+            .expect("longpole");
+        let words = String::from_utf8_lossy(&trial.stderr).lines().next().unwrap_or_default().to_owned();
+        match trial.status.code() {
+            Some(77) => Some(words),
+            Some(0) => None,
+            other => panic!("{other:?}: {words}"),
+        }
+    });
+    match reason {
+        Some(reason) => {
+            println!("SKIP {test}: {reason}");
+            None
+        }
+        None => Some(turn),
+    }
+}
+
+/// A compiled program.
+pub struct Program {
+    pub folder: tempfile::TempDir,
+    pub path: PathBuf,
+}
+
+/// Compiles; `None`, after saying why, where this compiler or its library is missing.
+pub fn build(test: &str, source: &str, compiler: &str, flags: &[&str]) -> Option<Program> {
+    let folder = tempfile::tempdir().expect("folder");
+    let (text, path) = (folder.path().join("operations.c"), folder.path().join("operations"));
+    std::fs::write(&text, source).expect("source");
+    let mut command = Command::new(compiler);
+    command.args(["-g", "-O1", "-pthread", "-w"]).arg(&text).args(flags).arg("-o").arg(&path);
+    match command.output() {
+        Ok(output) if output.status.success() => Some(Program { folder, path }),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(compiler != "cc" || flags.contains(&"-static"), "{said}");
+            println!("SKIP {test}: {compiler} {flags:?}: {}", said.lines().last().unwrap_or_default());
+            None
+        }
+        Err(error) => {
+            println!("SKIP {test}: no {compiler}: {error}");
+            None
+        }
+    }
+}
+
+/// A recording and what longpole said.
+pub struct Recorded {
+    pub recording: Recording,
+    pub said: String,
+}
+
+fn read(file: &Path, said: String) -> Recorded {
+    let (recording, _) = collector::session::read(file).unwrap_or_else(|error| panic!("{error}\n{said}"));
+    let lost = recording.facts.end.as_ref().map(|end| end.loss.lost());
+    assert_eq!(lost, Some(0), "{said}");
+    Recorded { recording, said }
+}
+
+impl Program {
+    /// `longpole record OPTIONS -- PROGRAM WORDS`
+    pub fn launched(&self, options: &[&str], words: &[&str]) -> Recorded {
+        let file = self.folder.path().join("launched.lp");
+        let output = Command::new(LONGPOLE)
+            .args(["record", "--force", "--max-rate", "1000000"])
+            .args(options)
+            .arg("-o")
+            .arg(&file)
+            .arg("--")
+            .arg(&self.path)
+            .args(words)
+            .output()
+            .expect("longpole");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        read(&file, said)
+    }
+
+    /// Starts it, waits until it says so, and has longpole attached before it is told to go on.
+    pub fn attached(&self, options: &[&str]) -> Recorded {
+        let file = self.folder.path().join("attached.lp");
+        let mut target = self.gated();
+        let mut longpole = Command::new(LONGPOLE)
+            .args(["record", "--force", "--max-rate", "1000000", "-p", &target.0.id().to_string()])
+            .args(options)
+            .arg("-o")
+            .arg(&file)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("longpole");
+        let mut lines = BufReader::new(longpole.stderr.take().expect("piped")).lines();
+        let mut said = String::new();
+        for line in lines.by_ref().map_while(Result::ok) {
+            said.push_str(&line);
+            said.push('\n');
+            if line.starts_with("recording ") {
+                break;
+            }
+        }
+        target.go();
+        said.extend(lines.map_while(Result::ok).map(|line| line + "\n"));
+        assert_eq!(longpole.wait().expect("ended").code(), Some(0), "{said}");
+        read(&file, said)
+    }
+
+    /// Starts it, and waits until it says that it is up.
+    pub fn gated(&self) -> Target {
+        let mut child = Command::new(&self.path)
+            .arg("gate")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the workload");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("read");
+        assert_eq!(line, "up\n");
+        Target(child)
+    }
+}
+
+/// A running workload; it ends with this.
+pub struct Target(pub Child);
+
+impl Target {
+    pub fn go(&mut self) {
+        self.0.stdin.as_mut().expect("piped").write_all(b"\n").expect("told");
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Names of a program's functions and variables by address; for programs that lie where they were linked to.
+pub struct Names(Vec<(u64, u64, String)>);
+
+impl Names {
+    pub fn of(program: &Path) -> Names {
+        let bytes = std::fs::read(program).expect("program");
+        let file = object::File::parse(&*bytes).expect("ELF");
+        let mut names: Vec<(u64, u64, String)> = file
+            .symbols()
+            .filter(|symbol| {
+                matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Data) && symbol.size() > 0
+            })
+            .map(|symbol| (symbol.address(), symbol.size(), symbol.name().unwrap_or_default().to_owned()))
+            .collect();
+        names.sort();
+        Names(names)
+    }
+
+    /// `name+offset`, or `-` for what is none of the program's.
+    fn at(&self, address: u64) -> String {
+        let inside = |(start, size, _): &&(u64, u64, String)| (*start..start + size).contains(&address);
+        self.0.iter().find(inside).map_or("-".to_owned(), |(start, _, name)| match address - start {
+            0 => name.clone(),
+            offset => format!("{name}+{offset}"),
+        })
+    }
+
+    fn function(&self, address: u64) -> String {
+        let name = self.at(address.wrapping_sub(1));
+        name.split('+').next().unwrap_or_default().to_owned()
+    }
+}
+
+/// Each thread's calls from functions of the program, in order; threads in the order of their births.
+pub fn calls(recorded: &Recorded, names: &Names) -> Vec<Vec<String>> {
+    let mut threads: Vec<u32> = Vec::new();
+    let mut lists: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for event in &recorded.recording.events {
+        match event {
+            Record::Fork(fork) => threads.push(fork.child_tid),
+            Record::Operation(operation) => {
+                if !threads.contains(&operation.header.tid) {
+                    threads.insert(0, operation.header.tid);
+                }
+                let text = describe(operation, names);
+                lists.entry(operation.header.tid).or_default().extend(text);
+            }
+            _ => {}
+        }
+    }
+    threads.iter().map(|tid| lists.remove(tid).unwrap_or_default()).collect()
+}
+
+/// A call in words; `None` if a library made it.
+fn describe(operation: &Operation, names: &Names) -> Option<String> {
+    let caller = names.function(operation.caller);
+    if caller == "-" {
+        return None;
+    }
+    let kind = SyncOperation::from_number(operation.operation).expect("known");
+    // glibc has one code for both.
+    let kind = if kind == SyncOperation::SpinInit { SyncOperation::SpinUnlock } else { kind };
+    let waits = matches!(kind, SyncOperation::ConditionWait | SyncOperation::ConditionTimedWait);
+    let counts = matches!(kind, SyncOperation::BarrierInit | SyncOperation::SemaphoreInit);
+    let second = match operation.second {
+        mutex if waits => names.at(mutex),
+        count if counts => count.to_string(),
+        _ => String::new(),
+    };
+    // One of two gets the serial thread's outcome.
+    let outcome = if kind == SyncOperation::BarrierWait { 0 } else { operation.outcome };
+    let object = names.at(operation.object);
+    Some(format!("{caller}: {} {object} {second} = {outcome}", kind.name()))
+}

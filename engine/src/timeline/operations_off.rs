@@ -1,0 +1,88 @@
+//! Synchronization operations that are missing from some instant on, because their probes were taken off: whoever held a
+//! lock then may have given it back at any time.
+
+use super::builder::Builder;
+use super::model::{NO_OBJECT, StepKind, Timeline, Use};
+use crate::event::{GapReason, Note, NoteKind};
+use crate::time::Timestamp;
+use probe_abi::{SyncFamily, SyncOperation};
+use std::collections::BTreeMap;
+
+/// Instants from which on operations of a process are missing, the next one last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OperationsOff {
+    coming: Vec<(u64, u32)>,
+}
+
+impl OperationsOff {
+    /// As notes tell it.
+    pub(super) fn new(notes: &[Note]) -> OperationsOff {
+        let mut coming: Vec<(u64, u32)> = off(notes).map(|(time_ns, pid, _)| (time_ns, pid)).collect();
+        coming.sort_unstable_by_key(|&(time_ns, pid)| std::cmp::Reverse((time_ns, pid)));
+        OperationsOff { coming }
+    }
+
+    /// The process whose operations are missing from an instant up to `time_ns` on.
+    fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
+        self.coming.pop_if(|&mut (from_ns, _)| from_ns <= time_ns)
+    }
+}
+
+/// When, in which process and of which family.
+fn off(notes: &[Note]) -> impl Iterator<Item = (u64, u32, SyncFamily)> {
+    notes.iter().filter_map(|note| match note.kind {
+        NoteKind::Gap { pid, reason: GapReason::OperationsOff { family }, .. } => {
+            Some((note.time_ns, pid, SyncFamily::from_number(family)?))
+        }
+        _ => None,
+    })
+}
+
+impl Builder {
+    /// Lets threads forget what they held when their operations went missing, up to `time_ns`.
+    pub(super) fn operations_go_missing(&mut self, time_ns: u64) {
+        while let Some((from_ns, pid)) = self.operations_off.next(time_ns) {
+            let mut threads: Vec<u32> = self.by_process.get(&pid).cloned().unwrap_or_default();
+            threads.sort_unstable();
+            threads.dedup();
+            for thread in threads {
+                let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
+                // A use of nothing, which only says that others are missing.
+                self.locks.uses.push(Use {
+                    began: Timestamp(from_ns),
+                    ended: Timestamp(from_ns),
+                    value: 0,
+                    caller: 0,
+                    thread,
+                    object: NO_OBJECT,
+                    second: NO_OBJECT,
+                    outcome: 0,
+                    operation: SyncOperation::MutexConsistent,
+                    flags: 0,
+                    after_hole: true,
+                });
+                self.step(thread, from_ns, StepKind::Operated(number));
+            }
+        }
+    }
+}
+
+/// What to say about it: one sentence for each family.
+pub(super) fn sentences(timeline: &Timeline, notes: &[Note]) -> Vec<String> {
+    let mut families: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
+    for (time_ns, _, family) in off(notes) {
+        let (first, processes) = families.entry(family).or_insert((time_ns, 0));
+        *first = time_ns.min(*first);
+        *processes += 1;
+    }
+    let sentence = |(family, (first_ns, processes)): (SyncFamily, (u64, usize))| {
+        let after = first_ns.saturating_sub(timeline.start.0) as f64 / 1e9;
+        let of = if processes == 1 { String::new() } else { format!(" of {processes} processes") };
+        format!(
+            "{}{of} were used too often for probes and lost them after {after:.3} s: uncontended acquisitions are not \
+             visible from then on, and predictions above the recorded parallelism are optimistic for them",
+            family.name()
+        )
+    };
+    families.into_iter().map(sentence).collect()
+}
