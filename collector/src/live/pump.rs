@@ -258,8 +258,9 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
                 news.send(Message::TakenOff(functions.clone())).ok()?;
             }
             NoteKind::Gap { reason: GapReason::OperationsOff { family }, .. } => {
-                let family = SyncFamily::from_number(*family);
-                family.map_or(Ok(()), |family| news.send(Message::OperationsOff(family))).ok()?;
+                if let Some(family) = SyncFamily::from_number(*family) {
+                    news.send(Message::OperationsOff(family)).ok()?;
+                }
             }
             _ => {}
         }

@@ -4,6 +4,7 @@ use engine::event::Recording;
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use probe_abi::{Operation, Record, SyncOperation};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -60,7 +61,7 @@ pub fn build(test: &str, source: &str, compiler: &str, flags: &[&str]) -> Option
         Ok(output) if output.status.success() => Some(Program { folder, path }),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(compiler != "cc" || flags.contains(&"-static"), "{said}");
+            assert!(!matches!(compiler, "cc" | "c++") || flags.contains(&"-static"), "{said}");
             println!("SKIP {test}: {compiler} {flags:?}: {}", said.lines().last().unwrap_or_default());
             None
         }
@@ -75,22 +76,29 @@ pub fn build(test: &str, source: &str, compiler: &str, flags: &[&str]) -> Option
 pub struct Recorded {
     pub recording: Recording,
     pub said: String,
+    pub file: PathBuf,
 }
 
-fn read(file: &Path, said: String) -> Recorded {
+pub fn read(file: &Path, said: String) -> Recorded {
     let (recording, _) = collector::session::read(file).unwrap_or_else(|error| panic!("{error}\n{said}"));
     let lost = recording.facts.end.as_ref().map(|end| end.loss.lost());
     assert_eq!(lost, Some(0), "{said}");
-    Recorded { recording, said }
+    Recorded { recording, said, file: file.to_owned() }
 }
 
 impl Program {
     /// `longpole record OPTIONS -- PROGRAM WORDS`
     pub fn launched(&self, options: &[&str], words: &[&str]) -> Recorded {
+        self.launched_with(options, words, &[])
+    }
+
+    /// As [`Program::launched`], with variables in its environment.
+    pub fn launched_with(&self, options: &[&str], words: &[&str], variables: &[(&str, &OsStr)]) -> Recorded {
         let file = self.folder.path().join("launched.lp");
         let output = Command::new(LONGPOLE)
-            .args(["record", "--force", "--max-rate", "1000000"])
-            .args(options)
+            .args(["record", "--force"])
+            .args(with_rate(options))
+            .envs(variables.iter().copied())
             .arg("-o")
             .arg(&file)
             .arg("--")
@@ -108,24 +116,17 @@ impl Program {
         let file = self.folder.path().join("attached.lp");
         let mut target = self.gated();
         let mut longpole = Command::new(LONGPOLE)
-            .args(["record", "--force", "--max-rate", "1000000", "-p", &target.0.id().to_string()])
-            .args(options)
+            .args(["record", "--force", "-p", &target.0.id().to_string()])
+            .args(with_rate(options))
             .arg("-o")
             .arg(&file)
             .stderr(Stdio::piped())
             .spawn()
             .expect("longpole");
-        let mut lines = BufReader::new(longpole.stderr.take().expect("piped")).lines();
-        let mut said = String::new();
-        for line in lines.by_ref().map_while(Result::ok) {
-            said.push_str(&line);
-            said.push('\n');
-            if line.starts_with("recording ") {
-                break;
-            }
-        }
+        let mut said = until_recording(&mut longpole);
         target.go();
-        said.extend(lines.map_while(Result::ok).map(|line| line + "\n"));
+        let mut rest = longpole.stderr.take().expect("piped");
+        std::io::Read::read_to_string(&mut rest, &mut said).expect("read");
         assert_eq!(longpole.wait().expect("ended").code(), Some(0), "{said}");
         read(&file, said)
     }
@@ -145,12 +146,45 @@ impl Program {
     }
 }
 
+/// As many as the test makes are to be recorded, unless it says otherwise.
+fn with_rate<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let mut all = options.to_vec();
+    if !options.contains(&"--max-rate") {
+        all.extend(["--max-rate", "1000000", "--overhead", "none"]);
+    }
+    all
+}
+
+/// What longpole says until it records.
+pub fn until_recording(longpole: &mut Child) -> String {
+    let mut said = String::new();
+    let stderr = longpole.stderr.as_mut().expect("piped");
+    // Byte by byte: what follows is somebody else's to read.
+    while !said.lines().any(|line| line.starts_with("recording ")) || !said.ends_with('\n') {
+        let mut byte = [0];
+        if std::io::Read::read(stderr, &mut byte).expect("read") == 0 {
+            break;
+        }
+        said.push(char::from(byte[0]));
+    }
+    said
+}
+
 /// A running workload; it ends with this.
 pub struct Target(pub Child);
 
 impl Target {
     pub fn go(&mut self) {
         self.0.stdin.as_mut().expect("piped").write_all(b"\n").expect("told");
+    }
+
+    /// Waits until it ends with this code; what it said.
+    pub fn ends(&mut self, code: i32) -> String {
+        let mut said = String::new();
+        let stdout = self.0.stdout.as_mut().expect("piped");
+        std::io::Read::read_to_string(stdout, &mut said).expect("read");
+        assert_eq!(self.0.wait().expect("ended").code(), Some(code), "{said}");
+        said
     }
 }
 
