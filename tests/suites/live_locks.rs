@@ -166,7 +166,7 @@ fn every_kind_of_object_is_decided_anew() {
 fn a_recording_without_lock_operations_says_so() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("convoy.c"));
-    let recorded = Recorded::good(&["--interpose", "never"], &program, &["11", "2", "1000"]);
+    let recorded = Recorded::good(&["--no-uprobes"], &program, &["11", "2", "1000"]);
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
     assert!(text.contains("No lock operations are in this recording"), "{text}");
     assert_eq!(recorded.report("1").findings("uncontended").len(), 1);

@@ -61,7 +61,7 @@ pub struct CaptureArguments {
     /// Include child processes
     #[arg(long)]
     pub children: bool,
-    /// Scheduler and futex events only, no function probes
+    /// Scheduler and futex events only: no probes on functions, nor on libc's for locks
     #[arg(long)]
     pub no_uprobes: bool,
     /// Probe only functions with a matching name (may be repeated)
@@ -85,7 +85,8 @@ pub struct CaptureArguments {
     /// Size of each ring buffer, for example 8M [default: 16M]
     #[arg(long, value_name = "SIZE")]
     pub ring_size: Option<String>,
-    /// Record the command's locks from inside it, by a library put before its libc: auto, always or never
+    /// Record the command's locks from inside it, by a library put before its libc, instead of by probes on its libc, which
+    /// are dearer: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub interpose: String,
     /// Let the command run on these CPUs only, for example 0 or 0-3

@@ -60,6 +60,20 @@ struct Subject {
     binary: Option<PathBuf>,
     /// It is a command at the gate: `binary` is what it will run.
     held: bool,
+    /// Its number in its own PID namespace, if that is not the first.
+    inner: Option<u32>,
+}
+
+impl Subject {
+    fn running(process: &Process) -> Subject {
+        Subject {
+            pid: process.pid,
+            name: process.program_name().to_owned(),
+            binary: Some(process.open_path()),
+            held: false,
+            inner: process.namespace_pids.get(1..).and_then(|inner| inner.last().copied()),
+        }
+    }
 }
 
 /// Attaches. `output` is where a launched command's output goes: `None` leaves it its own.
@@ -101,8 +115,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     let mut subjects = Vec::new();
     for &pid in asked {
         let process = Process::open(pid)?;
-        let name = process.program_name().to_owned();
-        subjects.push(Subject { pid, name, binary: Some(process.open_path()), held: false });
+        subjects.push(Subject::running(&process));
     }
     let roots = subjects.len();
     if plan.children {
@@ -111,8 +124,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         for pid in below.difference(&known) {
             // A child that ends meanwhile, or that may not be looked at, does not spoil the rest.
             if let Ok(process) = Process::open(*pid) {
-                let name = process.program_name().to_owned();
-                subjects.push(Subject { pid: *pid, name, binary: Some(process.open_path()), held: false });
+                subjects.push(Subject::running(&process));
             }
         }
     }
@@ -166,7 +178,7 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
     let path = PathBuf::from(child.command_name());
     let name = path.file_name().map(|name| crate::symbols::safe(&name.to_string_lossy())).unwrap_or_default();
     let binary = child.command_binary().map(PathBuf::from);
-    let subjects = [Subject { pid, name: name.clone(), binary, held: true }];
+    let subjects = [Subject { pid, name: name.clone(), binary, held: true, inner: None }];
     let inside = interposed.as_ref().map(|interposed| interposed.library().to_owned());
     let Started { capture, functions, mut facts, remarks, libraries, .. } =
         start(plan, &subjects, 0, inside)?;
@@ -324,6 +336,9 @@ fn merge(facts: &mut Facts, more: Facts) {
 
 fn subject(subjects: &[Subject], roots: usize) -> String {
     let mut text = match subjects.first() {
+        Some(Subject { name, pid, inner: Some(inner), .. }) => {
+            format!("{name} (pid {pid}, {inner} in its PID namespace)")
+        }
         Some(first) => format!("{} (pid {})", first.name, first.pid),
         None => String::new(),
     };
@@ -379,10 +394,13 @@ mod tests {
 
     #[test]
     fn the_subject_names_the_first_process_and_counts_the_others() {
-        let subjects: Vec<Subject> =
-            (1..4).map(|pid| Subject { pid, name: "sort".into(), binary: None, held: false }).collect();
+        let subjects: Vec<Subject> = (1..4)
+            .map(|pid| Subject { pid, name: "sort".into(), binary: None, held: false, inner: None })
+            .collect();
         assert_eq!(subject(&subjects, 1), "sort (pid 1)");
         assert_eq!(subject(&subjects, 2), "sort (pid 1) and 1 more process");
         assert_eq!(subject(&subjects, 3), "sort (pid 1) and 2 more processes");
+        let inner = Subject { pid: 70, name: "sort".into(), binary: None, held: false, inner: Some(3) };
+        assert_eq!(subject(&[inner], 1), "sort (pid 70, 3 in its PID namespace)");
     }
 }

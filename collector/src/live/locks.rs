@@ -74,7 +74,7 @@ impl Locks {
         match how {
             Err(reason) if plan.interpose == Wish::Always => Err(UserError::runtime(
                 format!("the command's locks cannot be recorded from inside: {reason}"),
-                "leave out --interpose always: longpole then records what the scheduler shows",
+                "leave out --interpose always: longpole then puts probes on the functions of its libc",
             )),
             how => Ok(Locks { how }),
         }

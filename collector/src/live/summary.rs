@@ -212,6 +212,7 @@ mod tests {
             file: "longpole-quicksort-4242-20260101T000000Z.lp".into(),
             probed: 14,
             uprobes: true,
+            locks: "recorded by probes on the functions of libc.so.6".into(),
             ..RecordSummary::default()
         }
     }
@@ -230,6 +231,7 @@ mod tests {
              events    812,345, 80,911 a second, 7.9 bytes each in the file (48 in the kernel)\n\
              lost      0\n\
              probes    14 functions on, 0 off\n\
+             locks     recorded by probes on the functions of libc.so.6\n\
              file      longpole-quicksort-4242-20260101T000000Z.lp, 6.4 MB\n\
              next      longpole report longpole-quicksort-4242-20260101T000000Z.lp\n"
         );

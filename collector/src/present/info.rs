@@ -7,7 +7,7 @@ use crate::session::{Meta, SessionInfo};
 use engine::event::{FunctionId, HitCost, HitCosts, LossCounts, NoteKind, Overhead, Recording};
 use engine::program::Program;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -36,6 +36,9 @@ struct SessionFacts {
     unknown_records: u64,
     duration_ns: u64,
     processes: usize,
+    /// Processes that are not in the first PID namespace → their ids in those below it, the own one last.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    inner_pids: BTreeMap<u32, Vec<u32>>,
     threads: usize,
     functions: usize,
     probes_off: usize,
@@ -100,6 +103,13 @@ impl Facts {
             unknown_records: info.unknown_records,
             duration_ns,
             processes: recording.facts.processes.len(),
+            inner_pids: recording
+                .facts
+                .processes
+                .iter()
+                .filter(|process| !process.inner_pids.is_empty())
+                .map(|process| (process.pid, process.inner_pids.clone()))
+                .collect(),
             threads: recording.facts.threads.len(),
             functions: recording.facts.functions.len(),
             probes_off: off.len(),
@@ -152,7 +162,14 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     }
     if let Some(meta) = &session.meta {
         line(out, style, "command", &meta.command.join(" "))?;
-        let pids: Vec<String> = meta.pids.iter().map(u32::to_string).collect();
+        let pid = |pid: &u32| match session.inner_pids.get(pid) {
+            Some(inner) => {
+                let inner: Vec<String> = inner.iter().map(u32::to_string).collect();
+                format!("{pid} ({} in its PID namespace)", inner.join(" / "))
+            }
+            None => pid.to_string(),
+        };
+        let pids: Vec<String> = meta.pids.iter().map(pid).collect();
         line(out, style, "processes", &pids.join(", "))?;
         let time = UNIX_EPOCH.checked_add(Duration::from_nanos(meta.clock.realtime_ns));
         let time = time.map(|time| humantime::format_rfc3339_seconds(time).to_string());

@@ -68,7 +68,16 @@ impl TargetError {
     /// What the user can do.
     pub fn hint(&self) -> String {
         match self {
-            TargetError::NoSuchProcess { .. } => "list processes with `ps -e`".into(),
+            TargetError::NoSuchProcess { pid } => match super::namespace::with_inner_pid(*pid)[..] {
+                [] => "list processes with `ps -e`".into(),
+                [outer] => format!(
+                    "process {outer} has the number {pid} in its own PID namespace (container): `-p {outer}`"
+                ),
+                [first, ..] => format!(
+                    "several processes have the number {pid} in PID namespaces of their own (containers), {first} for \
+                     example: give the number that `ps -e` shows here"
+                ),
+            },
             TargetError::Zombie { .. } => "watch the program from its start: `longpole record -- CMD`".into(),
             TargetError::ExitedDuringAttach { .. } => {
                 "for short programs use `longpole record -- CMD`, which starts them".into()

@@ -45,6 +45,7 @@ fn add(facts: &mut Facts, process: &Process) -> Result<(), TargetError> {
         pid: process.pid,
         comm: process.comm.clone(),
         executable: process.executable.clone(),
+        inner_pids: process.namespace_pids.get(1..).unwrap_or_default().to_vec(),
     });
     Ok(())
 }

@@ -11,6 +11,7 @@ mod facts;
 pub mod gate;
 mod launch;
 mod maps;
+mod namespace;
 mod owner;
 mod proc_dir;
 mod proc_text;

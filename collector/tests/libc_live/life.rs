@@ -493,7 +493,13 @@ fn owners_in_another_pid_namespace_are_known() {
     std::io::Write::write_all(outer.stdin.as_mut().expect("piped"), b"\n").expect("told");
     assert_eq!(outer.wait().expect("ended").code(), Some(0));
     assert_eq!(longpole.wait().expect("ended").code(), Some(0), "{said}");
+    // The number inside is no number of ours: whoever gives it is told which one is.
+    assert!(said.contains(&format!("(pid {inner}, 1 in its PID namespace)")), "{said}");
+    let info = Command::new(LONGPOLE).arg("info").arg(&file).output().expect("info");
+    let info = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(info.contains(&format!("{inner} (1 in its PID namespace)")), "{info}");
     let recorded = read(&file, said);
+    assert_eq!(recorded.recording.facts.processes[0].inner_pids, [1]);
     let contended = |kind: SyncOperation| -> Vec<bool> {
         let of = recorded.recording.events.iter().filter_map(|event| match event {
             Record::Operation(operation) if operation.operation == kind as u16 => {
@@ -532,4 +538,39 @@ fn one_recording_after_another() {
     }
     target.go();
     assert_eq!(target.ends(0), "1 1\n");
+}
+
+/// Who gives the number that a process has in its container is told the one that counts here.
+#[test]
+fn a_number_from_inside_a_container_gets_a_hint() {
+    let test = "a_number_from_inside_a_container_gets_a_hint";
+    let Some(_turn) = live(test) else { return };
+    // In the new namespace the next process gets a number that nobody has here.
+    let free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).exists();
+    let number = (30_000..32_000).find(free).expect("a number that nobody has");
+    let script =
+        format!("echo {} > /proc/sys/kernel/ns_last_pid && {{ sleep 100 & echo $!; wait; }}", number - 1);
+    let mut outer = Command::new("unshare")
+        .args(["-pf", "--mount-proc", "--kill-child", "sh", "-c", &script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("unshare");
+    let mut line = String::new();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(outer.stdout.as_mut().expect("piped")),
+        &mut line,
+    )
+    .expect("a number");
+    if line.trim() != number.to_string() {
+        println!("SKIP {test}: ns_last_pid does not work here: {line:?}");
+    } else {
+        let output = Command::new(LONGPOLE).args(["record", "-p", line.trim()]).output().expect("longpole");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("no process with PID {number}")), "{said}");
+        assert!(said.contains(&format!("has the number {number} in its own PID namespace")), "{said}");
+        assert!(said.contains("hint: process ") && said.contains("`-p "), "{said}");
+    }
+    let _ = outer.kill();
+    let _ = outer.wait();
 }

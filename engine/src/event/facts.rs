@@ -72,6 +72,9 @@ pub struct ProcessFact {
     pub comm: String,
     /// Path of the executable, as the process sees it.
     pub executable: String,
+    /// Its ids in the PID namespaces below the first, its own last; empty: it is in the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inner_pids: Vec<u32>,
 }
 
 /// One thread at the start of the window, read from /proc.

@@ -45,7 +45,12 @@ fn likely_record(i: u64) -> Record {
 fn facts() -> Facts {
     Facts {
         start_ns: 99,
-        processes: vec![ProcessFact { pid: 7, comm: "sort".into(), executable: "/bin/sort".into() }],
+        processes: vec![ProcessFact {
+            pid: 7,
+            comm: "sort".into(),
+            executable: "/bin/sort".into(),
+            inner_pids: vec![3],
+        }],
         threads: vec![ThreadFact { tid: 7, pid: 7, state: ThreadState::Running, ..ThreadFact::default() }],
         functions: vec![FunctionFact { id: 1, name: "par_sort".into(), ..FunctionFact::default() }],
         addresses: vec![AddressFact {
