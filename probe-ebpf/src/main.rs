@@ -12,6 +12,7 @@ mod filter;
 mod function;
 mod interrupt;
 mod kernel;
+mod libc_memory;
 mod life;
 mod memory;
 mod network;

@@ -12,7 +12,7 @@ use aya_ebpf::{
     EbpfContext,
     bindings::{BPF_ANY, BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, bpf_pidns_info, pt_regs},
     helpers::{
-        bpf_get_current_pid_tgid, bpf_probe_read_user,
+        bpf_get_current_pid_tgid,
         generated::{bpf_get_attach_cookie, bpf_get_ns_current_pid_tgid},
     },
     macros::{map, uprobe},
@@ -21,20 +21,19 @@ use aya_ebpf::{
 };
 use probe_abi::{
     Context, Kind, LibcCookie, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OPEN_OPERATIONS, MAX_OWN_RANGES, MutexLayout,
-    ObjectFrom, OpenOperation, OpenOperations, Operation, OperationFlags, OutcomeFrom, Part, SecondFrom, SyncOperation,
+    ObjectFrom, OpenOperation, OpenOperations, Operation, OperationFlags, Part, SecondFrom, SyncOperation,
 };
 
 use crate::{
     filter,
     function::{OTHER_STACK_BYTES, count_call, read_return_address},
-    kernel::Task,
+    libc_memory::{kind, outcome, read_half, read_word},
     memory,
     ring::{self, count},
     settings::setting,
 };
 
 const ONCE: u8 = SyncOperation::Once as u8;
-const EINVAL: i32 = 22;
 const EOWNERDEAD: i32 = 130;
 
 /// A call from so little below another one comes from libc, wherever that is: between a call and that of a signal handler the kernel puts more (red zone, registers and at least 512 bytes of floating point state).
@@ -352,18 +351,6 @@ fn is_acquisition(operation: u8) -> bool {
         || operation == SyncOperation::MutexTimedLock as u8
 }
 
-#[inline(always)]
-fn read_half(address: u64) -> Option<u32> {
-    // SAFETY: the helper checks the address itself.
-    unsafe { bpf_probe_read_user(address as usize as *const u32) }.ok()
-}
-
-#[inline(always)]
-fn read_word(address: u64) -> Option<u64> {
-    // SAFETY: the helper checks the address itself.
-    unsafe { bpf_probe_read_user(address as usize as *const u64) }.ok()
-}
-
 /// Whether another thread has a mutex.
 #[inline(always)]
 fn held_by_another(hit: &Hit, site: *const LibcSite, mutex: u64) -> bool {
@@ -401,72 +388,6 @@ fn own_number(hit: &Hit) -> u32 {
         bpf_get_ns_current_pid_tgid(device, inode, &raw mut ids, size_of::<bpf_pidns_info>() as u32)
     };
     if failed == 0 { ids.pid } else { hit.tid }
-}
-
-/// What kind of mutex it is.
-#[inline(always)]
-fn kind(site: *const LibcSite, mutex: u64) -> u16 {
-    // SAFETY: a map value.
-    let layout = unsafe { (*site).layout };
-    if layout == MutexLayout::Glibc as u32 {
-        let Some(kind) = read_half(mutex.wrapping_add(16)) else { return 0 };
-        let mut flags = match kind & 3 {
-            1 => OperationFlags::RECURSIVE,
-            2 => OperationFlags::ERROR_CHECK,
-            3 => OperationFlags::ADAPTIVE,
-            _ => 0,
-        };
-        flags |= if kind & 16 != 0 { OperationFlags::ROBUST } else { 0 };
-        flags |= if kind & 32 != 0 { OperationFlags::INHERIT } else { 0 };
-        flags |= if kind & 64 != 0 { OperationFlags::PROTECT } else { 0 };
-        flags |= if kind & 128 != 0 { OperationFlags::SHARED } else { 0 };
-        flags | OperationFlags::KIND_KNOWN
-    } else if layout == MutexLayout::Musl as u32 {
-        let Some(kind) = read_half(mutex) else { return 0 };
-        let mut flags = match kind & 3 {
-            1 => OperationFlags::RECURSIVE,
-            2 => OperationFlags::ERROR_CHECK,
-            _ => 0,
-        };
-        flags |= if kind & 4 != 0 { OperationFlags::ROBUST } else { 0 };
-        flags |= if kind & 8 != 0 { OperationFlags::INHERIT } else { 0 };
-        flags |= if kind & 128 != 0 { OperationFlags::SHARED } else { 0 };
-        flags | OperationFlags::KIND_KNOWN
-    } else {
-        0
-    }
-}
-
-/// What a result means, as [`Operation::outcome`] says it.
-#[inline(always)]
-fn outcome(site: *const LibcSite, base: u64, from: OutcomeFrom, result: u64) -> i32 {
-    match from {
-        OutcomeFrom::Error => result as i32,
-        OutcomeFrom::Errno if result as i32 == -1 => errno(site, base).unwrap_or(-1),
-        OutcomeFrom::Errno => result as i32,
-        OutcomeFrom::Pointer if result == 0 => errno(site, base).unwrap_or(-1),
-        OutcomeFrom::Pointer | OutcomeFrom::Nothing => 0,
-        OutcomeFrom::C11 => match result as i32 {
-            0 => 0,
-            1 => 16,
-            3 => 12,
-            4 => 110,
-            _ => EINVAL,
-        },
-    }
-}
-
-#[inline(always)]
-fn errno(site: *const LibcSite, base: u64) -> Option<i32> {
-    // SAFETY: a map value.
-    let (known, slot, distance) =
-        unsafe { ((*site).errno_known, (*site).errno_slot, (*site).errno_distance) };
-    if known == 0 {
-        return None;
-    }
-    let distance = if slot == 0 { distance as u64 } else { read_word(base.wrapping_add(slot))? };
-    let place = Task::current().thread_pointer()?.wrapping_add(distance);
-    read_half(place).map(|errno| errno as i32)
 }
 
 #[inline(always)]

@@ -19,6 +19,7 @@ mod functions;
 mod governor;
 mod layout;
 mod ledger;
+mod libc_points;
 mod load;
 mod object;
 mod operations;
