@@ -7,8 +7,8 @@ use crate::time::Ticks;
 
 const FUNCTIONS: u64 = 64;
 
-/// A graph with exactly this many edges (at least some tens) on 8 threads: chains of computing and synchronization, and a
-/// wake edge at one of 14 vertices, as in the largest graph of the paper (261,776 edges and 243,447 vertices).
+/// A graph with exactly this many edges (at least some tens) on 8 threads: chains of computing, and a wake edge
+/// with a latency at one of 14 vertices, as in the largest graph of the paper (261,776 edges and 243,447 vertices).
 ///
 /// # Errors
 /// More edges than 32 bits can number.
@@ -26,11 +26,7 @@ pub fn large_graph(edges: u32, seed: u64) -> Result<ActivityGraph, GraphError> {
         let head = VertexId(vertex);
         let wake = vertex > THREADS && numbers.below(u64::from(inner - vertex + 1)) < u64::from(wakes);
         let starts = last[thread as usize] == VertexId(0);
-        let kind = match (starts, wake) {
-            (true, _) => ActivityKind::Start,
-            (false, true) => ActivityKind::Step,
-            (false, false) => ActivityKind::Compute,
-        };
+        let kind = if starts { ActivityKind::Start } else { ActivityKind::Compute };
         let computes = kind == ActivityKind::Compute;
         let edge = Activity {
             tail: last[thread as usize],
@@ -45,7 +41,9 @@ pub fn large_graph(edges: u32, seed: u64) -> Result<ActivityGraph, GraphError> {
         if wake {
             let other = (thread + 1 + numbers.below(u64::from(THREADS - 1)) as u32) % THREADS;
             let tail = last[other as usize];
-            all.push(Activity { tail, length: Ticks(0), kind: ActivityKind::Wake, function: None, ..edge });
+            // A latency, so that hardly two paths are equally long.
+            let length = Ticks::from_ns(1 + numbers.below(5_000));
+            all.push(Activity { tail, length, kind: ActivityKind::Wake, function: None, ..edge });
             wakes -= 1;
         }
         last[thread as usize] = head;

@@ -67,7 +67,7 @@ fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str>
             let lower = known.to_lowercase();
             // The last part of a qualified name is what people type.
             let short = lower.rsplit("::").next().unwrap_or(&lower);
-            let distance = distance(&wanted, &lower).min(distance(&wanted, short) + 1);
+            let distance = distance(&wanted, &lower).min(distance(&wanted, short));
             let part = wanted.len() > 2 && lower.contains(&wanted);
             (part || distance * 3 <= wanted.chars().count().max(3)).then_some((distance, known))
         })
@@ -77,20 +77,26 @@ fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str>
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// Characters to be put in, left out or changed (Levenshtein 1966); long names are compared by their beginnings.
+/// Characters to be put in, left out, changed or swapped with the next one (Damerau 1964, each place once); long names are
+/// compared by their beginnings.
 fn distance(a: &str, b: &str) -> usize {
     const COMPARED: usize = 120;
+    let a: Vec<char> = a.chars().take(COMPARED).collect();
     let b: Vec<char> = b.chars().take(COMPARED).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, a) in a.chars().take(COMPARED).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+    let mut before = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1; b.len() + 1];
+        for j in 0..b.len() {
+            let changed = last[j] + usize::from(a[i] != b[j]);
+            row[j + 1] = changed.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
