@@ -32,7 +32,7 @@ fn operation(operation: SyncOperation, object: u64, time_ns: u64, caller: u64) -
 
 fn fact(address: u64, since_ns: u64, name: Option<&str>, location: Option<&str>) -> AddressFact {
     let (name, location) = (name.map(str::to_owned), location.map(str::to_owned));
-    AddressFact { pid: PID, address, since_ns, name, location }
+    AddressFact { pid: PID, address, since_ns, name, location, ..AddressFact::default() }
 }
 
 fn objects(operations: Vec<Record>, addresses: Vec<AddressFact>) -> Vec<String> {

@@ -33,6 +33,8 @@ pub enum Command {
     Diff(study::DiffArguments),
     /// Check a recording against rules, for CI
     Check(study::CheckArguments),
+    /// Give a recording better names, with debug information found since, and store them in it
+    Symbolize(SymbolizeArguments),
     /// Write a recording in another format
     Export(ExportArguments),
     /// Show what a recording holds
@@ -44,6 +46,9 @@ pub enum Command {
     /// Wait for a byte on a pipe, then become the command
     #[command(name = "__gate", hide = true)]
     Gate(GateArguments),
+    /// Give up all rights, then read symbols of the binary that comes over standard input
+    #[command(name = "__symbols", hide = true)]
+    Symbols(SymbolsArguments),
 }
 
 /// What scripts have to know about `record`.
@@ -161,6 +166,28 @@ pub struct ReportArguments {
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
+    #[command(flatten)]
+    pub sources: SymbolSources,
+}
+
+/// Where symbols come from that were not there when the recording was made.
+#[derive(Debug, Args)]
+pub struct SymbolSources {
+    /// Look for binaries and debug files in this folder, too (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub symbol_dir: Vec<PathBuf>,
+    /// Ask the servers in DEBUGINFOD_URLS for what is nowhere here
+    #[arg(long)]
+    pub debuginfod: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SymbolizeArguments {
+    /// A session; it is replaced by one with more names
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub sources: SymbolSources,
 }
 
 /// What has to be known about `predict`.
@@ -278,6 +305,12 @@ pub struct DoctorArguments {
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SymbolsArguments {
+    pub memory_bytes: u64,
+    pub cpu_seconds: u64,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,8 @@ use super::UserError;
 use super::args::{self, Command};
 use super::plan::{
     CapturePlan, DoctorPlan, ExportFormat, ExportPlan, GatePlan, InfoPlan, InputPlan, OutputPlan, Plan,
-    PredictPlan, RecordPlan, ReportPlan, Selection, TargetPlan, TopPlan, ValidatePlan,
+    PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan, TargetPlan, TopPlan,
+    ValidatePlan,
 };
 use super::{study, value};
 use crate::interpose::Wish;
@@ -30,6 +31,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             input: input(args.file),
             by: rows(&args.by)?,
             json: args.json,
+            symbols: symbols(args.sources)?,
             segments: args.segments,
             raw: args.raw,
         }),
@@ -39,6 +41,9 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         Command::WhatIf(args) => Plan::WhatIf(study::what_if(args)?),
         Command::Diff(args) => Plan::Diff(study::diff(args)?),
         Command::Check(args) => Plan::Check(study::check(args)?),
+        Command::Symbolize(args) => {
+            Plan::Symbolize(SymbolizePlan { symbols: symbols(args.sources)?, file: args.file })
+        }
         Command::Export(args) => Plan::Export(ExportPlan {
             format: format(&args.format)?,
             raw: args.raw,
@@ -54,7 +59,20 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         Command::Validate(args) => Plan::Validate(validate(args)?),
         Command::Doctor(args) => Plan::Doctor(DoctorPlan { json: args.json }),
         Command::Gate(args) => Plan::Gate(GatePlan { fd: args.fd, command: args.command }),
+        Command::Symbols(args) => {
+            Plan::Symbols(crate::sandbox::Limits { memory: args.memory_bytes, cpu_s: args.cpu_seconds })
+        }
     })
+}
+
+fn symbols(args: args::SymbolSources) -> Result<SymbolPlan, UserError> {
+    if let Some(folder) = args.symbol_dir.iter().find(|folder| !folder.is_dir()) {
+        return Err(UserError::usage(
+            format!("--symbol-dir {} is no folder", folder.display()),
+            "give a folder with debug files or binaries",
+        ));
+    }
+    Ok(SymbolPlan { folders: args.symbol_dir, debuginfod: args.debuginfod })
 }
 
 fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {

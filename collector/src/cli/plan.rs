@@ -32,6 +32,8 @@ pub enum Plan {
     Diff(DiffPlan),
     /// `longpole check`
     Check(CheckPlan),
+    /// `longpole symbolize`
+    Symbolize(SymbolizePlan),
     /// `longpole export`
     Export(ExportPlan),
     /// `longpole info`
@@ -42,6 +44,8 @@ pub enum Plan {
     Doctor(DoctorPlan),
     /// The hidden `longpole __gate FD -- CMD`: waits on the pipe `fd`, then becomes the command.
     Gate(GatePlan),
+    /// The hidden `longpole __symbols`: reads symbols in a process without rights.
+    Symbols(crate::sandbox::Limits),
 }
 
 /// Who is watched.
@@ -190,6 +194,33 @@ pub struct ReportPlan {
     pub segments: bool,
     /// Rows in the table; `None`: the default of [`crate::present::text`].
     pub top: Option<usize>,
+    /// Names that the recording lacks: where to look for them.
+    pub symbols: SymbolPlan,
+}
+
+/// Where symbols come from that were not there when a recording was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SymbolPlan {
+    /// Folders with binaries and debug files.
+    pub folders: Vec<PathBuf>,
+    /// Ask debuginfod servers.
+    pub debuginfod: bool,
+}
+
+impl SymbolPlan {
+    /// Whether there is anywhere to look that the recording could not know.
+    pub fn is_given(&self) -> bool {
+        self.debuginfod || !self.folders.is_empty()
+    }
+}
+
+/// `longpole symbolize`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolizePlan {
+    /// The session.
+    pub file: PathBuf,
+    /// Where to look.
+    pub symbols: SymbolPlan,
 }
 
 /// `longpole predict`.

@@ -16,6 +16,7 @@ use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, check_capabilities, check_programs,
 };
+use crate::symbols::Parsers;
 use crate::target::{
     ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, monotonic_ns,
 };
@@ -143,8 +144,9 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
             let process = Process::open(pid).ok()?;
             functions.of_process(pid, process.program_name(), &process.open_path()).ok()
         });
-        let First { probes, facts: more, .. } = first.unwrap_or_default();
+        let First { probes, facts: more, module, .. } = first.unwrap_or_default();
         facts.functions.extend(more);
+        facts.modules.extend(module);
         if let Err(error) = capture.add_process(pid, start_ns, &probes) {
             capture.leave_unprobed(pid, start_ns);
             unprobed.push(error.message);
@@ -249,7 +251,9 @@ fn start(
     inside: Option<PathBuf>,
 ) -> Result<Started, UserError> {
     let is_inside = inside.is_some();
-    let mut functions = plan.uprobes.then(|| Functions::new(&plan.selection, plan.depth, Libc::new(inside)));
+    let mut functions = plan
+        .uprobes
+        .then(|| Functions::new(&plan.selection, plan.depth, Libc::new(inside), Parsers::of_longpole()));
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
     let mut unread = Vec::new();
     if let Some(functions) = &mut functions {
@@ -264,6 +268,9 @@ fn start(
                 Ok(first) => {
                     probes.extend(first.probes);
                     facts.functions.extend(first.facts);
+                    let missing = first.module.as_ref().and_then(|module| module.missing.as_ref());
+                    remarks.extend(missing.map(|missing| format!("{name}: {missing}")));
+                    facts.modules.extend(first.module);
                     remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
                     remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
                 }

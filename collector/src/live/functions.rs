@@ -6,9 +6,9 @@ use super::libc::{Libc, LibcChoice};
 use super::message::{ChangeKind, Chosen, LibcChosen, NewFunctions, ProcessChange, Unprobed};
 use crate::cli::plan;
 use crate::probe::ProbeFunction;
-use crate::symbols::{self, ChosenFunction, SymbolError};
+use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
-use engine::event::FunctionFact;
+use engine::event::{FunctionFact, ModuleFact};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -42,6 +42,7 @@ impl FileKey {
 
 /// The table of functions while it grows.
 pub struct Functions {
+    parsers: Parsers,
     selection: symbols::Selection,
     /// As many as one program may have if it is the only one.
     max_functions: usize,
@@ -59,6 +60,8 @@ pub struct First {
     pub probes: Vec<ProbeFunction>,
     /// For the recording's table; empty if they are in it already.
     pub facts: Vec<FunctionFact>,
+    /// The program's binary; `None` if it is in the recording already.
+    pub module: Option<ModuleFact>,
     /// What was left out, for people.
     pub sentence: Option<String>,
     /// What can be done about it, if much was left out.
@@ -67,8 +70,9 @@ pub struct First {
 
 impl Functions {
     /// A table without functions.
-    pub fn new(plan: &plan::Selection, depth: Option<u32>, libc: Libc) -> Functions {
+    pub fn new(plan: &plan::Selection, depth: Option<u32>, libc: Libc, parsers: Parsers) -> Functions {
         Functions {
+            parsers,
             selection: symbols::Selection {
                 max_functions: plan.max_functions,
                 include: plan.functions.clone(),
@@ -93,14 +97,13 @@ impl Functions {
         let chosen = match self.files.get(&key) {
             Some(chosen) => Arc::clone(chosen),
             None => {
-                let mut module = symbols::functions_of(binary)?;
-                module.rename(name);
-                if let Some(chosen) = self.chosen_before(&key, &module) {
+                let mut parser = self.parsers.open(binary, name)?;
+                if let Some(chosen) = self.chosen_before(&key, &mut parser)? {
                     self.files.insert(key, Arc::clone(&chosen));
                     return Ok(self.first(pid, key, &chosen, binary, first));
                 }
-                let mut choice = symbols::choose(&module, &self.selection);
-                symbols::locate_functions(&module, choice.chosen.iter_mut().map(|chosen| &mut chosen.fact));
+                let choice = parser.choose(&self.selection)?;
+                let summary = parser.summary()?;
                 let count = u32::try_from(choice.chosen.len()).unwrap_or(u32::MAX);
                 self.selection.first_id = self.selection.first_id.saturating_add(count);
                 self.selection.max_functions =
@@ -109,7 +112,8 @@ impl Functions {
                     0 => "no function symbols: scheduler and futex events only".to_owned(),
                     _ => choice.sentence(),
                 });
-                first.hint = hint(&module, choice.total);
+                first.module = Some(summary.fact(&path_of(pid, binary)));
+                first.hint = hint(summary.is_go, choice.total);
                 first.facts = choice.chosen.iter().map(|chosen| chosen.fact.clone()).collect();
                 let chosen: Arc<[ChosenFunction]> = choice.chosen.into();
                 self.files.insert(key, Arc::clone(&chosen));
@@ -124,23 +128,23 @@ impl Functions {
     fn chosen_before(
         &self,
         key: &FileKey,
-        module: &symbols::ModuleFunctions,
-    ) -> Option<Arc<[ChosenFunction]>> {
+        parser: &mut Parser,
+    ) -> Result<Option<Arc<[ChosenFunction]>>, SymbolError> {
         let same_file =
             |other: &FileKey| (other.device, other.inode, other.bytes) == (key.device, key.inode, key.bytes);
         let earlier: Vec<_> =
             self.files.iter().filter(|(other, _)| same_file(other)).map(|(_, chosen)| chosen).collect();
         if earlier.is_empty() {
-            return None;
+            return Ok(None);
         }
         let selection = symbols::Selection { max_functions: self.max_functions, ..self.selection.clone() };
-        let now = symbols::choose(module, &selection);
+        let now = parser.choose(&selection)?;
         let place = |chosen: &ChosenFunction| {
             (chosen.entry_offset, chosen.exit_offsets.clone(), chosen.fact.name.clone(), chosen.fact.offset)
         };
         let mut earlier =
             earlier.into_iter().filter(|chosen| chosen.iter().map(place).eq(now.chosen.iter().map(place)));
-        earlier.next().map(Arc::clone)
+        Ok(earlier.next().map(Arc::clone))
     }
 
     fn first(
@@ -166,10 +170,18 @@ impl Functions {
     }
 }
 
-fn hint(module: &symbols::ModuleFunctions, total: usize) -> Option<&'static str> {
+/// The binary's path as people know it.
+fn path_of(pid: u32, binary: &Path) -> String {
+    match Process::open(pid) {
+        Ok(process) if binary == process.open_path() => process.executable,
+        _ => symbols::safe_path(binary),
+    }
+}
+
+fn hint(is_go: bool, total: usize) -> Option<&'static str> {
     if total == 0 {
         Some("function names come from the symbol table: build it without -s and do not strip it")
-    } else if module.is_go() {
+    } else if is_go {
         Some(
             "the times of Go functions are inferred, since their returns cannot be probed; --no-uprobes leaves them out",
         )
@@ -216,7 +228,9 @@ impl Choose for Functions {
             Err(Unprobed::Refused(format!("{MOST_PROCESSES} processes have function probes already")))
         } else {
             match self.of_process(pid, process.program_name(), &binary) {
-                Ok(First { probes, facts, .. }) => Ok(NewFunctions { probes, facts }),
+                Ok(First { probes, facts, module, .. }) => {
+                    Ok(NewFunctions { probes, facts, modules: module.into_iter().collect() })
+                }
                 Err(SymbolError::Open { .. }) => return gone,
                 Err(error) => Err(Unprobed::Refused(error.to_string())),
             }
@@ -236,7 +250,7 @@ mod tests {
         let path = folder.path().join("program");
         std::fs::copy("/proc/self/exe", &path).expect("copied");
         let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
-        let mut functions = Functions::new(&plan, None, Libc::default());
+        let mut functions = Functions::new(&plan, None, Libc::default(), Parsers::here());
         let before = functions.of_process(7, "program", &path).expect("functions");
         assert_eq!(before.facts.len(), 50, "this test has functions");
         let renamed = folder.path().join("renamed");

@@ -75,6 +75,9 @@ fn keep(writer: &mut Writer, item: &Feed, flushed: &mut Instant) -> std::io::Res
         Feed::Functions(functions) => {
             writer.facts(&Facts { functions: functions.clone(), ..Facts::default() })?;
         }
+        Feed::Modules(modules) => {
+            writer.facts(&Facts { modules: modules.clone(), ..Facts::default() })?;
+        }
         Feed::Addresses(addresses) if addresses.is_empty() => {}
         Feed::Addresses(addresses) => {
             writer.facts(&Facts { addresses: addresses.clone(), ..Facts::default() })?;

@@ -5,7 +5,7 @@ use super::Probed;
 use crate::probe::{LibcProbes, ProbeFunction};
 use crate::tui::{LiveCounts, Snapshot};
 use crossterm::event::KeyEvent;
-use engine::event::{FunctionFact, FunctionId};
+use engine::event::{FunctionFact, FunctionId, ModuleFact};
 use probe_abi::SyncFamily;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -165,6 +165,8 @@ pub struct NewFunctions {
     pub probes: Vec<ProbeFunction>,
     /// Functions not yet in the recording's table.
     pub facts: Vec<FunctionFact>,
+    /// Binaries not yet in the recording.
+    pub modules: Vec<ModuleFact>,
 }
 
 /// A part of longpole that cannot go on.

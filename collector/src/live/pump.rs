@@ -7,7 +7,8 @@ use super::naming::Namer;
 use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
 use engine::event::{
-    AddressFact, FunctionFact, GapReason, LossCounts, Note, NoteKind, Overhead, ThreadFact, WindowEnd,
+    AddressFact, FunctionFact, GapReason, LossCounts, ModuleFact, Note, NoteKind, Overhead, ThreadFact,
+    WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::VecDeque;
@@ -35,6 +36,8 @@ pub enum Feed {
     Batch(Batch),
     /// More functions have probes from now on.
     Functions(Vec<FunctionFact>),
+    /// More binaries have functions with probes.
+    Modules(Vec<ModuleFact>),
     /// More addresses have names.
     Addresses(Vec<AddressFact>),
     /// Nothing more comes.
@@ -277,7 +280,10 @@ fn add_process(
 ) -> Option<()> {
     let Chosen { pid, missing_since_ns, functions } = chosen;
     let added = match functions {
-        Ok(NewFunctions { probes, facts }) => {
+        Ok(NewFunctions { probes, facts, modules }) => {
+            if !modules.is_empty() {
+                feed.send(Feed::Modules(modules)).ok()?;
+            }
             // Whatever becomes of this process: the next one of the same program comes without them.
             if !facts.is_empty() {
                 feed.send(Feed::Functions(facts)).ok()?;
@@ -348,7 +354,7 @@ mod tests {
         let (feed, fed) = std::sync::mpsc::sync_channel(4);
         let mut source = super::super::Replay::new(Recording::default(), super::super::Pace::Batches(1));
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
-        let functions = NewFunctions { probes: Vec::new(), facts: vec![fact.clone()] };
+        let functions = NewFunctions { facts: vec![fact.clone()], ..NewFunctions::default() };
         let chosen = Chosen { pid: 5, missing_since_ns: 9, functions: Ok(functions) };
         let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
         assert!(add_process(&mut source, chosen, &feed, &news).is_some());

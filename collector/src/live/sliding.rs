@@ -45,6 +45,8 @@ impl Sliding {
                 self.report_if_due(batch);
             }
             Feed::Functions(functions) => self.stretch.add_functions(functions),
+            // Where binaries lay matters to a file that is read elsewhere.
+            Feed::Modules(_) => {}
             Feed::Addresses(addresses) => self.stretch.add_addresses(addresses),
             Feed::End(end) => {
                 if !skip_last.load(Ordering::Relaxed) {

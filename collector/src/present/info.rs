@@ -4,7 +4,7 @@ use super::cell::{duration, grouped};
 use super::style::{Paint, Style};
 use super::table;
 use crate::session::{Meta, SessionInfo};
-use engine::event::{FunctionId, HitCost, HitCosts, LossCounts, NoteKind, Overhead, Recording};
+use engine::event::{FunctionId, HitCost, HitCosts, LossCounts, ModuleFact, NoteKind, Overhead, Recording};
 use engine::program::Program;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +42,9 @@ struct SessionFacts {
     threads: usize,
     functions: usize,
     probes_off: usize,
+    /// Binaries whose functions are probed, with what of their symbols was missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    modules: Vec<ModuleFact>,
     gaps: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<LossCounts>,
@@ -113,6 +116,7 @@ impl Facts {
             threads: recording.facts.threads.len(),
             functions: recording.facts.functions.len(),
             probes_off: off.len(),
+            modules: recording.facts.modules.clone(),
             gaps: gaps.count(),
             loss: recording.facts.end.as_ref().map(|end| end.loss),
             overhead: recording.facts.end.as_ref().and_then(|end| end.overhead),
@@ -209,6 +213,10 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
             one(&costs.exit)
         );
         line(out, style, "probe hits", &each)?;
+    }
+    for module in &session.modules {
+        let missing = module.missing.as_deref().unwrap_or("all symbols and lines there");
+        line(out, style, "symbols", &format!("{}: {missing}", module.name))?;
     }
     match &session.loss {
         Some(loss) => line(

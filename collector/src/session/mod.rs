@@ -4,6 +4,7 @@
 //! the writer (`kill -9`, a full disk) or to the file (cut, damaged) it reads up to the last whole chunk. There is
 //! one module per version of the format; [`v1`] describes the bytes.
 
+mod add;
 mod damage;
 mod error;
 mod file;
@@ -12,6 +13,7 @@ mod meta;
 mod read;
 mod v1;
 
+pub use add::add_facts;
 pub use damage::{Damage, DamageKind};
 pub use error::SessionError;
 pub use file::{CreateError, CreateProblem, Overwrite, check_file, create_file, default_name};

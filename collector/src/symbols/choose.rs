@@ -10,11 +10,12 @@ use super::origin;
 use super::unsure::UnsureReason;
 use super::unwind::UnwindTables;
 use engine::event::FunctionFact;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// What the user wants probed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// At most this many functions; the largest ones count most.
     pub max_functions: usize,
@@ -38,7 +39,7 @@ impl Default for Selection {
 }
 
 /// A function to probe.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenFunction {
     /// For the recording's function table; `location` is filled by [`super::locate_functions`].
     pub fact: FunctionFact,
@@ -55,7 +56,7 @@ pub struct ChosenFunction {
 }
 
 /// The outcome of [`choose`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The functions to probe, largest first; their numbers count up from [`Selection::first_id`].
     pub chosen: Vec<ChosenFunction>,
@@ -190,7 +191,8 @@ fn named(module: &ModuleFunctions, names: &[Function], patterns: &[String]) -> b
 /// Decodes functions on a few threads: they are independent, and order does not depend on timing.
 fn analyse_all(module: &ModuleFunctions, unwind: Option<&UnwindTables>, indices: &[usize]) -> Vec<Analysis> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
-    if threads == 1 || indices.len() < 256 {
+    // A confined process has one thread.
+    if threads == 1 || indices.len() < 256 || module.elf().may_map() {
         return indices.iter().map(|&index| analyse(module, unwind, index)).collect();
     }
     // Dealt out in turn, since the functions are sorted by size.

@@ -1,47 +1,83 @@
-//! A binary's separate debug file, in the places where distributions and debuggers put it.
+//! A binary's separate debug file: found by build-id, else by debug link and checksum; one that does not belong to the
+//! binary is refused, and that is said.
 
-use super::build_id::BuildId;
-use super::elf_file::{ElfFile, text_at};
-use std::path::{Path, PathBuf};
+use super::debug_link::{checksum, debug_link};
+use super::elf_file::ElfFile;
+use super::files::{Candidate, Files, Wish, search};
+use super::name::safe_path;
 
-/// Where distributions install debug files.
-const DEBUG_ROOT: &str = "/usr/lib/debug";
+/// Most refusals that are told.
+const MAX_REFUSED: usize = 8;
 
-/// The separate debug file whose build-id equals the binary's. A binary without build-id has none: a name alone
-/// proves nothing.
-pub fn find(elf: &ElfFile) -> Option<ElfFile> {
-    let build_id = elf.build_id.as_ref()?;
-    candidates(elf, build_id)
-        .into_iter()
-        .filter_map(|path| ElfFile::open(&path).ok())
-        .find(|debug| debug.build_id.as_ref() == Some(build_id) && debug.is_x86_64 == elf.is_x86_64)
+/// The outcome of a search.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// The debug file.
+    pub found: Option<ElfFile>,
+    /// For each file that was there but does not belong to the binary: which, and why not.
+    pub refused: Vec<String>,
 }
 
-fn candidates(elf: &ElfFile, build_id: &BuildId) -> Vec<PathBuf> {
-    let hex = build_id.to_string();
-    let mut paths = Vec::new();
-    if let (Some(start), Some(rest)) = (hex.get(..2), hex.get(2..))
-        && !rest.is_empty()
-    {
-        paths.push(Path::new(DEBUG_ROOT).join(".build-id").join(start).join(format!("{rest}.debug")));
-    }
-    if let Some(name) = debug_link(elf)
-        && let Ok(binary) = std::fs::canonicalize(elf.path())
-        && let Some(folder) = binary.parent()
-    {
-        paths.push(folder.join(&name));
-        paths.push(folder.join(".debug").join(&name));
-        if let Ok(below) = folder.strip_prefix("/") {
-            paths.push(Path::new(DEBUG_ROOT).join(below).join(&name));
+impl Search {
+    /// Notes a refusal, once.
+    pub fn refuse(&mut self, text: String) {
+        if self.refused.len() < MAX_REFUSED && !self.refused.contains(&text) {
+            self.refused.push(text);
         }
     }
-    paths
 }
 
-/// The plain file name in `.gnu_debuglink`. Anything with a path in it is refused.
-fn debug_link(elf: &ElfFile) -> Option<String> {
-    let section = elf.section(b".gnu_debuglink")?;
-    let bytes = elf.section_bytes(section, "the debug link", 4096).ok()?;
-    let name = std::str::from_utf8(text_at(&bytes, 0, 255)).ok()?;
-    (!name.is_empty() && name != "." && name != ".." && !name.contains('/')).then(|| name.to_owned())
+/// Looks for the debug file.
+pub fn find(elf: &ElfFile, files: &mut dyn Files) -> Search {
+    let mut outcome = Search::default();
+    if let Some(id) = &elf.build_id {
+        let wish = Wish::BuildId(id.clone());
+        outcome.found = search(files, &wish, |candidate| check(elf, candidate, None, &mut outcome));
+    }
+    if outcome.found.is_none()
+        && let Some(link) = debug_link(elf)
+    {
+        let wish = Wish::DebugLink(link.name.clone());
+        outcome.found =
+            search(files, &wish, |candidate| check(elf, candidate, Some(link.checksum), &mut outcome));
+    }
+    outcome
+}
+
+/// With a build-id on both sides that decides; without, the checksum does.
+fn check(elf: &ElfFile, candidate: Candidate, sum: Option<u32>, outcome: &mut Search) -> Option<ElfFile> {
+    let path = safe_path(&candidate.path);
+    let debug = match elf.beside(candidate.file, &candidate.path) {
+        Ok(debug) => debug,
+        Err(error) => {
+            outcome.refuse(format!("{path} is refused: {error}"));
+            return None;
+        }
+    };
+    if debug.is_x86_64 != elf.is_x86_64 {
+        outcome.refuse(format!("{path} is refused: it is for another processor"));
+        return None;
+    }
+    match (&elf.build_id, &debug.build_id) {
+        (Some(own), Some(other)) if own == other => return Some(debug),
+        (Some(own), Some(other)) => {
+            outcome.refuse(format!("{path} is refused: its build-id is {other}, not {own}"));
+            return None;
+        }
+        _ => {}
+    }
+    // The link of a file to itself names no debug file.
+    let is_itself = debug.section(b".debug_info").is_none() && debug.section(b".symtab").is_none();
+    match sum {
+        Some(_) if is_itself => None,
+        Some(sum) if checksum(debug.file()) == Some(sum) => Some(debug),
+        Some(sum) => {
+            outcome.refuse(format!("{path} is refused: its checksum is not {sum:08x}"));
+            None
+        }
+        None => {
+            outcome.refuse(format!("{path} is refused: it has no build-id"));
+            None
+        }
+    }
 }

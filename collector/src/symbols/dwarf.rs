@@ -1,115 +1,170 @@
 //! Source lines and inline chains out of DWARF, for many addresses of one module at once.
 
 use super::contained::contained;
-use super::elf_file::{ElfFile, Section};
+use super::debug_link::supplement_link;
+use super::elf_file::ElfFile;
+use super::files::{Wish, search};
+use super::functions::ModuleFunctions;
 use super::name;
-use super::resolve::{Frame, Reason};
+use super::resolve::Reason;
+use super::sections::{Bytes, debug_sections, has_debug_information};
+use super::split::{Parts, Slice, Split};
+use super::texts::Texts;
+use addr2line::{LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
-use object::{CompressedData, CompressionFormat};
+use std::cell::Cell;
 
-/// Largest amount of debug information read, decompressed, all sections together.
-const MAX_BYTES: u64 = 2 << 30;
 /// Deepest inlining accepted: addr2line follows it by recursion, and a hostile file could use up the stack.
 const MAX_INLINE_DEPTH: usize = 400;
 /// Most frames of one inline chain handed out.
 const MAX_FRAMES: usize = 128;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
-
-/// A module's debug sections, decompressed.
-pub struct DebugInformation {
-    sections: DwarfSections<Vec<u8>>,
+/// A module's debug sections, unpacked.
+pub struct DebugInformation<'a> {
+    module: &'a ModuleFunctions,
+    sections: DwarfSections<Bytes>,
+    /// What several debug files have in common.
+    supplement: Option<DwarfSections<Bytes>>,
+    supplement_missing: bool,
+    parts: Parts,
+    /// A process that may be lost need not look for nesting that is too deep beforehand.
+    trusted: bool,
 }
 
-impl DebugInformation {
-    /// Reads the debug sections of a file.
-    pub fn read(elf: &ElfFile) -> Result<DebugInformation, Reason> {
-        if elf.section(b".debug_info").or(elf.section(b".zdebug_info")).is_none() {
-            return Err(Reason::NoDebugInformation);
-        }
-        let mut left = MAX_BYTES;
-        let sections = DwarfSections::load(|id| {
-            let Some(section) = elf.section(id.name().as_bytes()) else { return Ok(Vec::new()) };
-            let bytes = read_section(elf, section, left)?;
-            left = left.saturating_sub(bytes.len() as u64);
-            Ok(bytes)
-        })?;
-        Ok(DebugInformation { sections })
+/// A function at a source line, by numbers of [`Texts`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameNumbers {
+    /// Readable name.
+    pub function: Option<u32>,
+    /// Source file.
+    pub file: Option<u32>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+    /// Column, from 1; 0 is the left edge.
+    pub column: Option<u32>,
+}
+
+impl<'a> DebugInformation<'a> {
+    /// The debug information of a module: its own, else that of its separate debug file.
+    pub fn of(module: &'a ModuleFunctions) -> Result<DebugInformation<'a>, Reason> {
+        let files = [Some(module.elf()), module.debug()];
+        let elf = files.into_iter().flatten().find(|elf| has_debug_information(elf));
+        let elf = elf.ok_or(Reason::NoDebugInformation)?;
+        let sections = debug_sections(elf)?;
+        let link = supplement_link(elf);
+        let supplement = link.as_ref().and_then(|(path, id)| {
+            let wish = Wish::Supplement { path: path.clone(), build_id: id.clone() };
+            module.with_files(|files| {
+                search(files, &wish, |candidate| {
+                    let file = module.elf().beside(candidate.file, &candidate.path).ok()?;
+                    (id.is_some() && file.build_id == *id).then_some(file)
+                })
+            })
+        });
+        let supplement: Option<ElfFile> = supplement;
+        let supplement = supplement.map(|file| debug_sections(&file)).transpose()?;
+        Ok(DebugInformation {
+            module,
+            sections,
+            supplement_missing: link.is_some() && supplement.is_none(),
+            supplement,
+            parts: Parts::of(module),
+            trusted: module.elf().may_map(),
+        })
+    }
+
+    /// Whether the file that holds what is common to several debug files is missing: some names are unknown then.
+    pub fn supplement_missing(&self) -> bool {
+        self.supplement_missing
     }
 
     /// A searcher over the sections.
     pub fn lines(&self) -> Result<Lines<'_>, Reason> {
-        let dwarf = self.sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
-        let context = contained(|| is_shallow(&dwarf).then(|| addr2line::Context::from_dwarf(dwarf)));
+        let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
+        let context = contained(|| {
+            let mut dwarf = self.sections.borrow(|bytes: &Bytes| borrow(bytes));
+            if let Some(supplement) = &self.supplement {
+                dwarf.set_sup(supplement.borrow(|bytes: &Bytes| borrow(bytes)));
+            }
+            let shallow = self.trusted || is_shallow(&dwarf);
+            shallow.then(|| addr2line::Context::from_dwarf(dwarf))
+        });
         match context {
-            Some(Some(Ok(context))) => Ok(Lines { context }),
+            Some(Some(Ok(context))) => {
+                let split = Split::new(self.module, &self.parts);
+                Ok(Lines { context, split, parts_missing: Cell::new(false) })
+            }
             _ => Err(Reason::BadDebugInformation),
         }
     }
 }
 
-fn read_section(elf: &ElfFile, section: &Section, left: u64) -> Result<Vec<u8>, Reason> {
-    let bad = |_| Reason::BadDebugInformation;
-    if section.size > left {
-        return Err(Reason::TooLarge);
-    }
-    let bytes = elf.section_bytes(section, "debug information", left).map_err(bad)?;
-    if section.flags & object::elf::SHF_COMPRESSED.0 == 0 {
-        return Ok(bytes);
-    }
-    // ELF's compression header: kind (u32), padding (u32), size (u64), alignment (u64).
-    let header: &[u8; 24] = bytes.first_chunk().ok_or(Reason::BadDebugInformation)?;
-    let format = match header[0] {
-        1 => CompressionFormat::Zlib,
-        2 => CompressionFormat::Zstandard,
-        _ => return Err(Reason::BadDebugInformation),
-    };
-    let size = header[8..16].iter().rev().fold(0u64, |size, &byte| size << 8 | u64::from(byte));
-    if size > left {
-        return Err(Reason::TooLarge);
-    }
-    let data = CompressedData { format, data: &bytes[24..], uncompressed_size: size };
-    Ok(data.decompress().map_err(|_| Reason::BadDebugInformation)?.into_owned())
-}
-
 /// Looks addresses up.
 pub struct Lines<'a> {
     context: addr2line::Context<Slice<'a>>,
+    split: Split<'a>,
+    parts_missing: Cell<bool>,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
     /// The inline chain at a linked address, innermost first. The last one is the function itself.
-    pub fn frames(&self, address: u64) -> Result<Vec<Frame>, Reason> {
-        contained(|| self.find(address)).unwrap_or(Err(Reason::BadDebugInformation))
+    pub fn frames(&self, address: u64, texts: &mut Texts) -> Result<Vec<FrameNumbers>, Reason> {
+        contained(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation))
     }
 
-    fn find(&self, address: u64) -> Result<Vec<Frame>, Reason> {
-        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads();
-        let Some(unit) = unit else { return Err(Reason::NoLineForAddress) };
-        if unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit) {
-            return Err(Reason::SplitDebugInformation);
-        }
+    fn find(&self, address: u64, texts: &mut Texts) -> Result<Vec<FrameNumbers>, Reason> {
         let bad = |_| Reason::BadDebugInformation;
-        let mut found = self.context.find_frames(address).skip_all_loads().map_err(bad)?;
-        let mut frames = Vec::new();
+        let mut found = self.loaded(self.context.find_frames(address)).map_err(bad)?;
+        let mut frames: Vec<FrameNumbers> = Vec::new();
         while let Some(frame) = found.next().map_err(bad)? {
             if frames.len() >= MAX_FRAMES {
                 break;
             }
-            let raw = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let (file, line, column) =
-                frame.location.map_or((None, None, None), |place| (place.file, place.line, place.column));
-            frames.push(Frame {
-                function: raw.map(|raw| name::demangled(&raw)),
-                file: file.map(name::safe),
-                line,
-                column,
+            let function = match frame.function.as_ref().map(addr2line::FunctionName::raw_name) {
+                Some(Ok(std::borrow::Cow::Borrowed(raw))) => Some(texts.made_from(raw, name::demangled)),
+                Some(Ok(std::borrow::Cow::Owned(raw))) => Some(texts.number(name::demangled(&raw))),
+                _ => None,
+            };
+            let place = frame.location;
+            frames.push(FrameNumbers {
+                function,
+                file: place
+                    .as_ref()
+                    .and_then(|place| place.file)
+                    .map(|file| texts.made_from(file, name::safe)),
+                line: place.as_ref().and_then(|place| place.line),
+                column: place.as_ref().and_then(|place| place.column),
             });
         }
         if frames.iter().all(|frame| frame.function.is_none() && frame.line.is_none()) {
             return Err(Reason::NoLineForAddress);
         }
+        if self.parts_missing.get() && frames.iter().all(|frame| frame.function.is_none()) {
+            // A line without its function: it may be that of a function inlined there.
+            let unit = self.loaded(self.context.find_dwarf_and_unit(address));
+            if unit
+                .is_some_and(|unit| unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit))
+            {
+                return Err(Reason::SplitDebugInformation);
+            }
+        }
         Ok(frames)
+    }
+
+    /// The result of a search, with all split parts that it needs.
+    fn loaded<L: LookupContinuation<Buf = Slice<'a>>>(&self, mut result: LookupResult<L>) -> L::Output {
+        loop {
+            match result {
+                LookupResult::Output(output) => return output,
+                LookupResult::Load { load, continuation } => {
+                    let part = self.split.load(&load);
+                    if part.is_none() {
+                        self.parts_missing.set(true);
+                    }
+                    result = continuation.resume(part);
+                }
+            }
+        }
     }
 }
 

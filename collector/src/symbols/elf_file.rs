@@ -1,10 +1,12 @@
 //! One ELF file, opened once and read piece by piece: headers, segments, sections, address ↔ file offset.
 //!
 //! The file is untrusted. It stays open, so that everything read later comes from the same inode even if the
-//! path is replaced; it is never mapped, so that cutting it short gives an error and not a SIGBUS.
+//! path is replaced. It is mapped only in a process that may be lost ([`ElfFile::let_map`]): else cutting it short has to
+//! give an error and not a SIGBUS.
 
 use super::build_id::BuildId;
 use super::error::SymbolError;
+use crate::sandbox::Mapping;
 use object::Endianness;
 use object::elf::{FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
@@ -28,6 +30,7 @@ pub struct ElfFile {
     file: File,
     path: PathBuf,
     len: u64,
+    may_map: bool,
     /// Whether it is x86-64 code, the only one whose instructions are understood.
     pub is_x86_64: bool,
     /// Address of the first instruction, 0 if none.
@@ -93,11 +96,7 @@ impl Section {
 impl ElfFile {
     /// Opens a file and reads its headers. A pipe or device is refused without waiting for it.
     pub fn open(path: &Path) -> Result<ElfFile, SymbolError> {
-        let file = File::options()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path)
-            .map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
+        let file = open_plain(path)?;
         ElfFile::from_file(file, path)
     }
 
@@ -112,6 +111,7 @@ impl ElfFile {
             file,
             path: path.to_owned(),
             len: metadata.len(),
+            may_map: false,
             is_x86_64: false,
             entry: 0,
             segments: Vec::new(),
@@ -122,6 +122,31 @@ impl ElfFile {
         };
         elf.read_headers()?;
         Ok(elf)
+    }
+
+    /// As [`ElfFile::from_file`] for a file that belongs to this one, under the same rules.
+    pub fn beside(&self, file: File, path: &Path) -> Result<ElfFile, SymbolError> {
+        let mut elf = ElfFile::from_file(file, path)?;
+        elf.may_map = self.may_map;
+        Ok(elf)
+    }
+
+    /// From now on large parts are mapped instead of read: for a process that may be lost.
+    pub fn let_map(&mut self) {
+        self.may_map = true;
+    }
+
+    /// Whether this process may be lost by what it reads.
+    pub fn may_map(&self) -> bool {
+        self.may_map
+    }
+
+    /// `size` bytes at `offset` without reading them, if that is allowed and possible.
+    pub fn map(&self, offset: u64, size: u64) -> Option<Mapping> {
+        if !self.may_map || size == 0 {
+            return None;
+        }
+        Mapping::new(&self.file, offset, size).ok()
     }
 
     /// What messages call it.
@@ -325,6 +350,15 @@ impl Segment {
         let at = address.checked_sub(self.address).filter(|&at| at < self.file_size)?;
         self.offset.checked_add(at)
     }
+}
+
+/// Opens a file for reading. A pipe or device is not waited for.
+pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
+    File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
+        .map_err(|source| SymbolError::Open { path: path.to_owned(), source })
 }
 
 /// The NUL-ended text at an offset of a string table, at most `max` bytes of it; empty outside.

@@ -1,6 +1,7 @@
 //! Why a binary's symbols cannot be read: one line for people, one hint.
 
 use super::name::safe_path;
+use super::service::FailureKind;
 use std::path::{Path, PathBuf};
 
 /// A binary that cannot be used. `Display` is one line; [`SymbolError::hint`] says what to do.
@@ -54,6 +55,22 @@ pub enum SymbolError {
         /// The limit, bytes.
         limit: u64,
     },
+    /// The process that reads symbols was lost to this file.
+    #[error("cannot read {}: the process that reads its symbols {what}", safe_path(path))]
+    Parser {
+        /// Which file.
+        path: PathBuf,
+        /// What became of it, as the rest of the sentence.
+        what: String,
+    },
+    /// What the process that reads symbols says.
+    #[error("{text}")]
+    Told {
+        /// What kind of failure.
+        kind: FailureKind,
+        /// One line.
+        text: String,
+    },
 }
 
 impl SymbolError {
@@ -70,7 +87,15 @@ impl SymbolError {
             SymbolError::Read { .. } | SymbolError::NotElf { .. } => {
                 "use --no-uprobes to record scheduler and futex events only"
             }
-            SymbolError::Unsupported { .. } | SymbolError::TooLarge { .. } => {
+            SymbolError::Parser { .. } => {
+                "the file is damaged or hostile; use --no-uprobes to record scheduler and futex events only"
+            }
+            SymbolError::Told { kind: FailureKind::NotElf | FailureKind::Unreadable, .. } => {
+                "use --no-uprobes to record scheduler and futex events only"
+            }
+            SymbolError::Unsupported { .. }
+            | SymbolError::TooLarge { .. }
+            | SymbolError::Told { kind: FailureKind::Unsupported, .. } => {
                 "use --no-uprobes: scheduler and futex events need no symbols"
             }
         }

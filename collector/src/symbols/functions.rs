@@ -1,22 +1,23 @@
 //! The functions that a binary's symbol table names.
 
 use super::build_id::BuildId;
-use super::debug_file;
+use super::debug_file::{self, Search};
 use super::elf_file::{ElfFile, Section, text_at};
 use super::error::SymbolError;
+use super::files::Files;
+use super::go_table::GoTable;
+use super::mini_debug;
 use super::name::{self, MAX_RAW_BYTES};
-use object::elf::{STT_FUNC, STT_GNU_IFUNC, Sym64};
-use object::read::elf::Sym as _;
-use object::{LittleEndian as LE, elf};
+use super::places::HostFiles;
+use super::symbol_table;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// Largest symbol table and largest table of names read.
-const MAX_TABLE: u64 = 512 << 20;
 /// Most sections of linker stubs looked at; an honest file has three.
 const MAX_STUB_SECTIONS: usize = 16;
-/// Most function symbols accepted.
-const MAX_FUNCTIONS: usize = 2_000_000;
 
 /// Every function that a binary's symbol table names, in order of address. The file stays open: whatever is
 /// read later (instructions, debug information) comes from the same file.
@@ -24,6 +25,12 @@ const MAX_FUNCTIONS: usize = 2_000_000;
 pub struct ModuleFunctions {
     elf: ElfFile,
     debug: Option<ElfFile>,
+    /// The small symbol table that is packed into some stripped binaries.
+    mini: Option<ElfFile>,
+    go: Option<GoTable>,
+    /// Debug files that do not belong to the binary.
+    refused: Vec<String>,
+    files: OtherFiles,
     module: String,
     functions: Vec<Function>,
     names: Vec<u8>,
@@ -34,15 +41,29 @@ pub struct ModuleFunctions {
     stubs: Vec<Section>,
 }
 
+/// Who opens further files of a module.
+struct OtherFiles(Mutex<Box<dyn Files>>);
+
+impl fmt::Debug for OtherFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OtherFiles")
+    }
+}
+
 /// Which table the names came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SymbolSource {
     /// The binary's own symbol table.
     SymbolTable,
     /// A stripped binary's dynamic symbols: what it exports, no more.
     DynamicSymbols,
-    /// The symbol table of a separate debug file with the same build-id.
+    /// The symbol table of its separate debug file.
     DebugFile(PathBuf),
+    /// A stripped binary's dynamic symbols and the small table packed into it (`.gnu_debugdata`).
+    PackedTable,
+    /// Go's own table of functions (`.gopclntab`).
+    GoTable,
     /// None: nothing is named.
     None,
 }
@@ -99,19 +120,39 @@ pub fn functions_of(path: &Path) -> Result<ModuleFunctions, SymbolError> {
     ModuleFunctions::read(ElfFile::open(path)?)
 }
 
+/// As [`functions_of`] with folders that debug files are looked for in first.
+pub fn functions_with(path: &Path, folders: &[PathBuf]) -> Result<ModuleFunctions, SymbolError> {
+    let files = HostFiles::of(path).with_folders(folders);
+    ModuleFunctions::load(ElfFile::open(path)?, Box::new(files))
+}
+
 impl ModuleFunctions {
     /// As [`functions_of`] for a file that is already open.
     pub fn read(elf: ElfFile) -> Result<ModuleFunctions, SymbolError> {
+        let files = HostFiles::of(elf.path());
+        ModuleFunctions::load(elf, Box::new(files))
+    }
+
+    /// As [`ModuleFunctions::read`] with somebody else to open further files.
+    pub fn load(elf: ElfFile, mut files: Box<dyn Files>) -> Result<ModuleFunctions, SymbolError> {
         let module = elf.path().file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let module = name::safe_within(&module, 255);
         let is_go = elf.section(b".go.buildinfo").is_some() || elf.section(b".gopclntab").is_some();
-        let debug = debug_file::find(&elf);
+        let Search { found: debug, refused } = debug_file::find(&elf, files.as_mut());
+        let has_table = |elf: &ElfFile| symbol_table::has_full_table(elf);
+        let named = has_table(&elf) || debug.as_ref().is_some_and(has_table);
+        let mini = if named { None } else { mini_debug::read(&elf) };
+        let go = if is_go { GoTable::read(&elf) } else { None };
         // Asked for at every jump, and a hostile file may have 65,000 sections.
         let stubs = elf.sections.iter().filter(|section| section.name.starts_with(b".plt"));
         let stubs = stubs.take(MAX_STUB_SECTIONS).cloned().collect();
         let mut functions = ModuleFunctions {
             elf,
             debug,
+            mini,
+            go,
+            refused,
+            files: OtherFiles(Mutex::new(files)),
             module,
             functions: Vec::new(),
             names: Vec::new(),
@@ -164,9 +205,25 @@ impl ModuleFunctions {
         &self.elf
     }
 
-    /// The separate debug file with the same build-id, if there is one.
+    /// The separate debug file, if there is one that belongs to the binary.
     pub fn debug(&self) -> Option<&ElfFile> {
         self.debug.as_ref()
+    }
+
+    /// Debug files that were there but do not belong to the binary: one sentence for each.
+    pub fn refused(&self) -> &[String] {
+        &self.refused
+    }
+
+    /// Go's own table of functions and lines.
+    pub(super) fn go(&self) -> Option<&GoTable> {
+        self.go.as_ref()
+    }
+
+    /// Opens further files of the module.
+    pub(super) fn with_files<T>(&self, open: impl FnOnce(&mut dyn Files) -> T) -> T {
+        let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open(files.as_mut())
     }
 
     /// The symbol as it stands in the file (at most [`MAX_RAW_BYTES`] of it).
@@ -200,6 +257,19 @@ impl ModuleFunctions {
             })
     }
 
+    /// The symbol that an address belongs to: one that holds it, else one without a size that starts before it in the same
+    /// section (hand-written assembly), as long as nothing else starts between them.
+    pub fn covering(&self, address: u64) -> Option<&Function> {
+        self.containing(address).or_else(|| {
+            let end = self.functions.partition_point(|function| function.address <= address);
+            let start = self.functions.get(end.checked_sub(1)?)?.address;
+            let first = self.functions.get(self.starting_at(start)?)?;
+            let sections = self.elf.code_sections();
+            let section = sections.iter().find(|section| section.contains(address))?;
+            (first.size == 0 && section.contains(first.address)).then_some(first)
+        })
+    }
+
     /// Whether the address lies in a section of linker stubs.
     pub fn is_plt(&self, address: u64) -> bool {
         self.stubs.iter().any(|section| section.contains(address))
@@ -210,68 +280,26 @@ impl ModuleFunctions {
     }
 
     fn read_symbols(&mut self) -> Result<(), SymbolError> {
-        let of_kind = |elf: &ElfFile, kind: u32| {
-            elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
-        };
-        let (from, index, source) = if let Some(index) = of_kind(&self.elf, elf::SHT_SYMTAB.0) {
-            (&self.elf, index, SymbolSource::SymbolTable)
-        } else if let Some((debug, index)) =
-            self.debug.as_ref().and_then(|debug| Some((debug, of_kind(debug, elf::SHT_SYMTAB.0)?)))
-        {
-            (debug, index, SymbolSource::DebugFile(debug.path().to_owned()))
-        } else if let Some(index) = of_kind(&self.elf, elf::SHT_DYNSYM.0) {
-            (&self.elf, index, SymbolSource::DynamicSymbols)
-        } else {
-            return Ok(());
-        };
-        let table = &from.sections[index];
-        let bytes = from.section_bytes(table, "the symbol table", MAX_TABLE)?;
-        let names = match from.sections.get(table.link as usize) {
-            Some(strings) => from.section_bytes(strings, "the symbol names", MAX_TABLE)?,
-            None => Vec::new(),
-        };
-        let (symbols, _) =
-            object::pod::slice_from_bytes::<Sym64<LE>>(&bytes, bytes.len() / size_of::<Sym64<LE>>())
-                .map_err(|()| SymbolError::not_elf(from.path(), "its symbol table cannot be read"))?;
-
+        let mut found =
+            symbol_table::read(&self.elf, self.debug.as_ref(), self.mini.as_ref(), self.go.as_ref())?;
         let code = self.elf.code_sections();
-        let mut functions = Vec::new();
-        let mut outside = 0;
-        for symbol in symbols {
-            let kind = symbol.st_type();
-            if (kind != STT_FUNC && kind != STT_GNU_IFUNC) || symbol.st_shndx(LE) == elf::SHN_UNDEF {
-                continue;
-            }
-            let address = symbol.st_value(LE);
-            let Some(file_offset) = self.code_offset(address, &code) else {
-                outside += 1;
+        let mut functions = Vec::with_capacity(found.symbols.len());
+        for symbol in &found.symbols {
+            let Some(file_offset) = self.code_offset(symbol.address, &code) else {
+                self.outside += 1;
                 continue;
             };
-            if functions.len() >= MAX_FUNCTIONS {
-                let (path, what) = (self.elf.path().to_owned(), "the table of function symbols");
-                return Err(SymbolError::TooLarge { path, what, limit: MAX_FUNCTIONS as u64 * 24 });
-            }
-            let name_at = symbol.st_name(LE);
             functions.push(Function {
-                address,
+                address: symbol.address,
                 file_offset,
-                size: symbol.st_size(LE),
-                binding: match symbol.st_bind() {
-                    elf::STB_LOCAL => Binding::Local,
-                    elf::STB_WEAK => Binding::Weak,
-                    _ => Binding::Global,
-                },
-                kind: if kind == STT_GNU_IFUNC {
-                    FunctionKind::IfuncResolver
-                } else {
-                    FunctionKind::Ordinary
-                },
-                name_at,
+                size: symbol.size,
+                binding: symbol.binding,
+                kind: if symbol.is_ifunc { FunctionKind::IfuncResolver } else { FunctionKind::Ordinary },
+                name_at: symbol.name_at,
             });
         }
-        self.names = names;
-        self.source = source;
-        self.outside = outside;
+        self.names = std::mem::take(&mut found.names);
+        self.source = found.source;
         self.functions = functions;
         self.sort_and_classify();
         Ok(())

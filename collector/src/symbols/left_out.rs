@@ -1,7 +1,10 @@
 //! Why functions are not probed, and how that is said.
 
+use serde::{Deserialize, Serialize};
+
 /// Why a function is not probed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LeftOut {
     /// Beyond [`super::Selection::max_functions`].
     BeyondLimit,

@@ -2,16 +2,19 @@
 
 use super::elf_file::{ElfFile, Segment};
 use super::error::SymbolError;
-use super::functions::ModuleFunctions;
-use super::resolve::{Frame, Location, Place, locate};
-use super::variables::Variables;
+use super::parser::{Parser, Parsers};
+use super::places::HostFiles;
+use super::resolve::{Frame, Location, Place};
 use std::path::Path;
 
 /// The symbols of one binary. The file stays open: its process may end before it is looked into.
 #[derive(Debug)]
 pub struct Placed {
     elf: ElfFile,
-    symbols: Option<(ModuleFunctions, Variables)>,
+    /// Places of its debug files, found while the process is there.
+    files: Option<HostFiles>,
+    parsers: Parsers,
+    parser: Option<Parser>,
 }
 
 /// What is known of a call.
@@ -25,8 +28,9 @@ pub struct CallPlace {
 
 impl Placed {
     /// Opens a binary; its symbols are read when they are first asked for.
-    pub fn open(path: &Path) -> Result<Placed, SymbolError> {
-        Ok(Placed { elf: ElfFile::open(path)?, symbols: None })
+    pub fn open(path: &Path, parsers: &Parsers) -> Result<Placed, SymbolError> {
+        let elf = ElfFile::open(path)?;
+        Ok(Placed { elf, files: Some(HostFiles::of(path)), parsers: parsers.clone(), parser: None })
     }
 
     /// How far from its linked address everything lies, in a process that has mapped `file_offset` at `start`, where
@@ -67,38 +71,46 @@ impl Placed {
         self.elf.segments.iter().any(|segment| inside(segment.address, segment.memory_size))
     }
 
-    /// Reads what has not been read yet.
+    /// The path that it was opened by.
+    pub fn path(&self) -> &Path {
+        self.elf.path()
+    }
+
+    /// The binary's build-id, as text.
+    pub fn build_id(&self) -> Option<String> {
+        self.elf.build_id.as_ref().map(ToString::to_string)
+    }
+
+    /// Opens what has not been opened yet. `name` is what people call the binary.
     pub fn read(&mut self, name: &str) -> Result<(), SymbolError> {
-        if self.symbols.is_none() {
-            let file = self
-                .elf
-                .file()
-                .try_clone()
-                .map_err(|source| SymbolError::Open { path: self.elf.path().to_owned(), source })?;
-            let mut module = ModuleFunctions::read(ElfFile::from_file(file, self.elf.path())?)?;
-            module.rename(name);
-            let variables = Variables::read(module.elf(), module.debug())?;
-            self.symbols = Some((module, variables));
+        if let Some(files) = self.files.take() {
+            let path = self.elf.path();
+            let file = self.elf.file().try_clone();
+            let file = file.map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
+            self.parser = Some(self.parsers.open_file(file, path, name, files)?);
         }
         Ok(())
     }
 
     /// The variable at a linked address.
-    pub fn variable(&self, linked: u64) -> Option<String> {
-        self.symbols.as_ref()?.1.at(linked)
+    pub fn variable(&mut self, linked: u64) -> Option<String> {
+        self.parser.as_mut()?.variables(&[linked]).ok()?.pop()?
     }
 
     /// Where calls were made that return to these linked addresses, in the same order. Lines of the standard library's
     /// headers are not the program's: the line that got there by inlining is told instead, or none.
-    pub fn calls(&self, returns: &[u64]) -> Vec<CallPlace> {
-        let Some((module, _)) = &self.symbols else { return vec![CallPlace::default(); returns.len()] };
+    pub fn calls(&mut self, returns: &[u64]) -> Vec<CallPlace> {
         let places: Vec<Place> =
             returns.iter().map(|linked| Place::Address(linked.wrapping_sub(1))).collect();
-        locate(module, &places).locations.iter().map(call_place).collect()
+        match self.parser.as_mut().map(|parser| parser.locate(&places)) {
+            Some(Ok(located)) => located.locations().iter().map(call_place).collect(),
+            _ => vec![CallPlace::default(); returns.len()],
+        }
     }
 }
 
-fn call_place(location: &Location) -> CallPlace {
+/// What of a location is told of a call: lines of the standard library's headers are not the program's.
+pub fn call_place(location: &Location) -> CallPlace {
     let frames = location.frames.as_deref().unwrap_or_default();
     let own = frames.iter().find(|frame| !is_standard(frame));
     if own.is_none() && !frames.is_empty() {
@@ -149,7 +161,7 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
         let here = this_test_is_placed_where_it_runs as fn() as usize as u64;
         let exe = std::fs::read_link("/proc/self/exe").expect("link");
-        let mut placed = Placed::open(Path::new("/proc/self/exe")).expect("this test");
+        let mut placed = Placed::open(Path::new("/proc/self/exe"), &Parsers::here()).expect("this test");
         placed.read("test").expect("symbols");
         let line = maps
             .lines()

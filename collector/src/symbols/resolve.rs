@@ -1,9 +1,9 @@
 //! One question and one answer: what lies at these addresses of this binary? Both are serializable.
 
 use super::build_id::BuildId;
-use super::dwarf::{DebugInformation, Lines};
 use super::error::SymbolError;
-use super::functions::{ModuleFunctions, SymbolSource, functions_of, unnamed};
+use super::functions::{ModuleFunctions, functions_of, unnamed};
+use super::locator::Locator;
 use super::name;
 use engine::event::FunctionFact;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ pub enum Reason {
     NoSymbolForAddress,
     /// Neither the binary nor a separate debug file has debug information.
     NoDebugInformation,
-    /// The debug information lies in other files (`-gsplit-dwarf`), which are not read.
+    /// The debug information lies in other files (`-gsplit-dwarf`), which are not there.
     SplitDebugInformation,
     /// The debug information says nothing about this place.
     NoLineForAddress,
@@ -106,6 +106,16 @@ pub enum Reason {
     BadDebugInformation,
     /// There is more debug information than is read.
     TooLarge,
+    /// The process has nothing at this address that could be found.
+    NotMapped,
+    /// The kernel does not tell where its functions are.
+    KernelHidden,
+}
+
+impl From<gimli::Error> for Reason {
+    fn from(_: gimli::Error) -> Reason {
+        Reason::BadDebugInformation
+    }
 }
 
 impl fmt::Display for Reason {
@@ -120,11 +130,15 @@ impl fmt::Display for Reason {
             Reason::NoSymbols => f.write_str("stripped: it has no symbols"),
             Reason::NoSymbolForAddress => f.write_str("no symbol holds this address"),
             Reason::NoDebugInformation => f.write_str("no debug information: compile with -g"),
-            Reason::SplitDebugInformation => {
-                f.write_str("its debug information is split off (-gsplit-dwarf)")
-            }
+            Reason::SplitDebugInformation => f.write_str(
+                "its debug information is split off (-gsplit-dwarf), and the .dwo or .dwp file is not there",
+            ),
             Reason::NoLineForAddress => f.write_str("its debug information does not cover this address"),
             Reason::BadDebugInformation => f.write_str("its debug information contradicts itself"),
+            Reason::NotMapped => f.write_str("the process has no code there that is known"),
+            Reason::KernelHidden => {
+                f.write_str("the kernel hides its addresses: run as root, or set kernel.kptr_restrict to 0")
+            }
             Reason::TooLarge => f.write_str("its debug information is too large"),
         }
     }
@@ -152,16 +166,9 @@ pub fn resolve(request: &Request) -> Answer {
 
 /// As [`resolve`] for a module that is already read.
 pub fn locate(module: &ModuleFunctions, places: &[Place]) -> Answer {
-    let debug = match module.debug() {
-        Some(separate) => DebugInformation::read(module.elf()).or_else(|_| DebugInformation::read(separate)),
-        None => DebugInformation::read(module.elf()),
-    };
-    let lines = match &debug {
-        Ok(debug) => debug.lines(),
-        Err(reason) => Err(reason.clone()),
-    };
-    let locations = places.iter().map(|&place| location(module, &lines, place)).collect();
-    Answer { module: module.module().to_owned(), build_id: module.build_id().cloned(), locations }
+    let located = Locator::with(module, |locator| locator.locate(places));
+    let (module, build_id) = (located.module.clone(), located.build_id.clone());
+    Answer { module, build_id, locations: located.locations() }
 }
 
 /// Fills in `file:line` of functions of this module (the others are left alone): the place of the function's own
@@ -170,42 +177,26 @@ pub fn locate_functions<'a>(
     module: &ModuleFunctions,
     functions: impl IntoIterator<Item = &'a mut FunctionFact>,
 ) {
+    Locator::with(module, |locator| locate_with(locator, functions));
+}
+
+/// As [`locate_functions`] with a locator that is there.
+pub fn locate_with<'a>(locator: &mut Locator<'_>, functions: impl IntoIterator<Item = &'a mut FunctionFact>) {
+    let module = locator.module().to_owned();
     let mut own: Vec<&mut FunctionFact> =
-        functions.into_iter().filter(|function| function.module == module.module()).collect();
+        functions.into_iter().filter(|function| function.module == module).collect();
     let places: Vec<Place> = own.iter().map(|function| Place::FileOffset(function.offset)).collect();
-    for (function, location) in own.iter_mut().zip(locate(module, &places).locations) {
-        function.location = location.frames.ok().and_then(|frames| {
-            let frame = frames.last()?;
-            Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))
-        });
+    for (function, location) in own.iter_mut().zip(locator.locate(&places).locations()) {
+        function.location = location.line();
     }
 }
 
-fn location(module: &ModuleFunctions, lines: &Result<Lines<'_>, Reason>, place: Place) -> Location {
-    let address = match place {
-        Place::Address(address) => module.elf().code_offset_of(address).map(|_| address),
-        Place::FileOffset(offset) => module.elf().code_address_of(offset),
-    };
-    let Some(address) = address else { return unknown(module.module(), place, Reason::NotCode) };
-    let symbol = match module.containing(address) {
-        Some(function) => {
-            Ok(SymbolHit { name: module.name(function), distance: address.saturating_sub(function.address) })
-        }
-        None if *module.source() == SymbolSource::None => Err(Reason::NoSymbols),
-        None => Err(Reason::NoSymbolForAddress),
-    };
-    let frames = match lines {
-        Ok(lines) => lines.frames(address),
-        Err(reason) => Err(reason.clone()),
-    };
-    let outermost = frames.as_ref().ok().and_then(|frames| frames.last()?.function.clone());
-    let name = match &symbol {
-        Ok(hit) => hit.name.clone(),
-        Err(_) => outermost.unwrap_or_else(|| {
-            unnamed(module.module(), module.elf().code_offset_of(address).unwrap_or(address))
-        }),
-    };
-    Location { name, symbol, frames }
+impl Location {
+    /// `file:line` of the function itself, not of what is inlined there.
+    pub fn line(&self) -> Option<String> {
+        let frame = self.frames.as_ref().ok()?.last()?;
+        Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))
+    }
 }
 
 fn nothing(request: &Request, module: Option<String>, error: &SymbolError) -> Answer {

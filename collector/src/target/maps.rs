@@ -81,6 +81,13 @@ pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
     Ok(modules)
 }
 
+/// Where a process has the kernel's own library: first address and the one after the last.
+pub fn vdso(process: &Process) -> Option<(u64, u64)> {
+    let text = process.folder().text("maps").ok()?;
+    let map = text.lines().filter_map(MapLine::parse).find(|map| map.path == "[vdso]")?;
+    Some((map.start, map.end))
+}
+
 /// Executable mappings of files, grouped by file, in order of their first address. `open_path` is still the path
 /// as the kernel writes it.
 fn grouped(maps: &str) -> Vec<Module> {

@@ -104,6 +104,11 @@ impl Process {
         self.executable.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(&self.comm)
     }
 
+    /// When it started, in the kernel's ticks since boot: tells it from a later process with the same number.
+    pub fn start_ticks(&self) -> Option<u64> {
+        Stat::parse(&self.folder.text("stat").ok()?).map(|stat| stat.start_ticks)
+    }
+
     pub(super) fn folder(&self) -> &ProcDir {
         &self.folder
     }

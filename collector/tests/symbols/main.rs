@@ -1,7 +1,12 @@
 //! Tests of `collector::symbols` on real, compiled, running and hostile programs.
 
+mod against_llvm;
 mod compiled;
 mod exits_against_objdump;
 mod exits_at_run_time;
+mod go;
 mod hostile;
+mod of_processes;
+mod sandboxed;
 mod sources;
+mod symbolized;

@@ -27,8 +27,27 @@ pub struct Facts {
     /// stays in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_costs: Option<HitCosts>,
+    /// Binaries whose functions are probed: where they lay, and what of their symbols was missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<ModuleFact>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
+}
+
+/// A binary: enough to find it, or its debug information, later and elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModuleFact {
+    /// File name, as in [`FunctionFact::module`].
+    pub name: String,
+    /// Path, as the process saw it.
+    pub path: String,
+    /// Its build-id, lower-case hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// What of its symbols is missing, and what to do about it; `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
 }
 
 /// What lies at an address of a process. A process that runs another program from some instant on has new facts from
@@ -50,6 +69,15 @@ pub struct AddressFact {
     /// Code: `file:line` of the call, if debug information gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
+    /// Path of the binary that it lies in, as the process saw it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// That binary's build-id, lower-case hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// The address as that binary counts: names can be found later, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linked: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]

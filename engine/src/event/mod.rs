@@ -13,8 +13,8 @@ mod window;
 
 pub use facts::{
     AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
-    Note, NoteKind, PendingOperation, ProcessFact, StackFact, ThreadBefore, ThreadFact, ThreadState,
-    WindowEnd,
+    ModuleFact, Note, NoteKind, PendingOperation, ProcessFact, StackFact, ThreadBefore, ThreadFact,
+    ThreadState, WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};

@@ -69,6 +69,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
             .collect(),
         functions: facts.functions.clone(),
         addresses: facts.addresses.clone(),
+        modules: facts.modules.clone(),
         hit_costs: facts.hit_costs,
         end: None,
     }

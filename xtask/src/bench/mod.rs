@@ -7,6 +7,7 @@ mod graph;
 mod handover;
 mod interpose;
 mod simulate;
+mod symbols;
 mod weights;
 
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ enum Which {
     Apps,
     /// Half a million events a second for a minute
     Flood,
+    /// 100,000 addresses of a binary with a lot of debug information
+    Symbols,
 }
 
 /// Measures, prints, and updates the sections of BENCHMARKS.md.
@@ -65,6 +68,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Graph) {
         page.put("graph", &graph::measure(&workspace)?)?;
+    }
+    if wanted(Which::Symbols) {
+        page.put("symbols", &symbols::measure(&workspace)?)?;
     }
     if [Which::Attach, Which::Handover, Which::Interpose, Which::Apps, Which::Flood].into_iter().any(wanted) {
         let longpole = recorder(&workspace)?;

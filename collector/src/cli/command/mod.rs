@@ -10,6 +10,7 @@ pub mod paths;
 pub mod predict;
 pub mod report;
 pub mod slack;
+pub mod symbolize;
 pub mod what_if;
 
 use super::UserError;

@@ -9,7 +9,10 @@ use engine::report::Detail;
 
 /// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
 pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
-    let input = Input::open(&plan.input)?;
+    let mut input = Input::open(&plan.input)?;
+    if let Input::Session(read) = &mut input {
+        super::symbolize::in_memory(&mut read.0, &plan.symbols)?;
+    }
     let program = if plan.raw { input.raw() } else { input }.into_program();
     let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
     let report = engine::report::report(&program, &plan.cpus, detail);

@@ -5,6 +5,7 @@ use super::seen::{Ask, Place};
 use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
 use crate::live::parts;
+use crate::symbols::Parsers;
 use engine::event::AddressFact;
 use std::io;
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ struct Open {
 }
 
 fn run(launched: Option<(u32, PathBuf)>, inbox: &Receiver<Vec<Ask>>, outbox: &Sender<Vec<AddressFact>>) {
-    let mut spaces = Spaces::expecting(launched);
+    let mut spaces = Spaces::expecting(launched, Parsers::of_longpole());
     let mut open: Vec<Open> = Vec::new();
     let mut not_before = Instant::now();
     loop {
@@ -143,7 +144,8 @@ fn name(open: Vec<Open>) -> Vec<AddressFact> {
             tracing::debug!("no names of {module}: {error}");
             continue;
         }
-        let placed = binary.borrow();
+        let mut placed = binary.borrow_mut();
+        let placed_id = placed.build_id();
         let (calls, objects): (Vec<Open>, Vec<Open>) =
             group.into_iter().partition(|open| open.place == Place::Return);
         let fact = |open: &Open, name, location| AddressFact {
@@ -152,12 +154,16 @@ fn name(open: Vec<Open>) -> Vec<AddressFact> {
             since_ns: open.since_ns,
             name,
             location,
+            module: (open.place == Place::Return).then(|| open.spot.path.clone()),
+            build_id: (open.place == Place::Return).then(|| placed_id.clone()).flatten(),
+            linked: (open.place == Place::Return).then_some(open.spot.linked),
         };
         facts.extend(objects.iter().map(|open| fact(open, placed.variable(open.spot.linked), None)));
         let returns: Vec<u64> = calls.iter().map(|open| open.spot.linked).collect();
         let found = if returns.is_empty() { Vec::new() } else { placed.calls(&returns) };
         facts.extend(calls.iter().zip(found).map(|(open, call)| fact(open, call.function, call.location)));
     }
-    facts.retain(|fact| fact.name.is_some() || fact.location.is_some());
+    // The place of a call can get its name later, where there are more symbols.
+    facts.retain(|fact| fact.name.is_some() || fact.location.is_some() || fact.linked.is_some());
     facts
 }

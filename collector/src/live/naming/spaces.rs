@@ -1,6 +1,6 @@
 //! What each process has mapped, and where in which binary an address lies.
 
-use crate::symbols::{Placed, safe};
+use crate::symbols::{Parsers, Placed, safe, safe_path};
 use crate::target::{Module, Process, mapped};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,13 +27,15 @@ pub struct Spot {
     pub binary: Binary,
     /// What people call it.
     pub module: String,
+    /// Its path, as the process sees it.
+    pub path: String,
     /// The address as linked.
     pub linked: u64,
 }
 
 /// See the module.
-#[derive(Default)]
 pub struct Spaces {
+    parsers: Parsers,
     binaries: HashMap<FileKey, Option<Binary>>,
     processes: HashMap<u32, Space>,
     /// The process that will run this program.
@@ -54,11 +56,16 @@ struct Space {
 }
 
 impl Spaces {
+    /// Nothing known yet; binaries are read as `parsers` do it.
+    pub fn new(parsers: Parsers) -> Spaces {
+        Spaces { parsers, binaries: HashMap::new(), processes: HashMap::new(), expected: None }
+    }
+
     /// Knows beforehand which program a process will run.
-    pub fn expecting(launched: Option<(u32, PathBuf)>) -> Spaces {
-        let mut spaces = Spaces::default();
+    pub fn expecting(launched: Option<(u32, PathBuf)>, parsers: Parsers) -> Spaces {
+        let mut spaces = Spaces::new(parsers);
         spaces.expected = launched.and_then(|(pid, path)| {
-            let binary = open(&mut spaces.binaries, &path)?;
+            let binary = open(&spaces.parsers, &mut spaces.binaries, &path)?;
             let name = path.file_name().map(|name| safe(&name.to_string_lossy())).unwrap_or_default();
             Some((pid, binary, name))
         });
@@ -116,12 +123,17 @@ impl Spaces {
     }
 
     fn look(&mut self, pid: u32, address: u64) -> Option<Spot> {
-        let Spaces { binaries, processes, .. } = self;
+        let Spaces { parsers, binaries, processes, .. } = self;
         let space = processes.get_mut(&pid)?;
         if let Some((binary, name, first_page)) = &space.expected
             && let Some(linked) = binary.borrow().linked_at(*first_page, address)
         {
-            return Some(Spot { binary: Rc::clone(binary), module: name.clone(), linked });
+            return Some(Spot {
+                binary: Rc::clone(binary),
+                module: name.clone(),
+                path: safe_path(binary.borrow().path()),
+                linked,
+            });
         }
         let modules = Rc::clone(&space.modules);
         // Data lies behind the code of its binary: the nearest one below is most likely.
@@ -135,7 +147,8 @@ impl Spaces {
         });
         near.into_iter().take(8).find_map(|index| {
             let module = modules.get(index)?;
-            let opened = space.opened.entry(index).or_insert_with(|| open(binaries, &module.open_path));
+            let opened =
+                space.opened.entry(index).or_insert_with(|| open(parsers, binaries, &module.open_path));
             let binary = opened.as_ref()?;
             let range = module.ranges.first()?;
             let placed = binary.borrow();
@@ -143,6 +156,7 @@ impl Spaces {
             placed.holds(linked).then(|| Spot {
                 binary: Rc::clone(binary),
                 module: module.name().to_owned(),
+                path: module.path.clone(),
                 linked,
             })
         })
@@ -153,7 +167,7 @@ fn modules(pid: u32) -> Rc<[Module]> {
     Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default().into()
 }
 
-fn open(binaries: &mut HashMap<FileKey, Option<Binary>>, path: &Path) -> Option<Binary> {
+fn open(parsers: &Parsers, binaries: &mut HashMap<FileKey, Option<Binary>>, path: &Path) -> Option<Binary> {
     let found = std::fs::metadata(path).ok()?;
     let key = (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec());
     if let Some(binary) = binaries.get(&key) {
@@ -162,7 +176,7 @@ fn open(binaries: &mut HashMap<FileKey, Option<Binary>>, path: &Path) -> Option<
     if binaries.len() >= MOST_BINARIES {
         return None;
     }
-    let binary = Placed::open(path).ok().map(|placed| Rc::new(RefCell::new(placed)));
+    let binary = Placed::open(path, parsers).ok().map(|placed| Rc::new(RefCell::new(placed)));
     binaries.insert(key, binary.clone());
     binary
 }
@@ -189,7 +203,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        let mut spaces = Spaces::default();
+        let mut spaces = Spaces::new(Parsers::here());
         let found = spaces.find(pid, 0, code, Duration::ZERO);
         let stack = spaces.find(pid, 0, 0x7fff_ffff_f000, Duration::ZERO);
         let forked = {

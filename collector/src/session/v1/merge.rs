@@ -1,6 +1,6 @@
 //! Facts may come in several chunks: cutting them up for writing, and putting them together when reading.
 
-use engine::event::{AddressFact, Facts, FunctionFact, ProcessFact, ThreadFact};
+use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact, ProcessFact, ThreadFact};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -20,7 +20,8 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
     let chunks = count(facts.processes.len())
         .max(count(facts.threads.len()))
         .max(count(facts.functions.len()))
-        .max(count(facts.addresses.len()));
+        .max(count(facts.addresses.len()))
+        .max(count(facts.modules.len()));
     (0..chunks.max(1))
         .map(|i| Facts {
             start_ns: facts.start_ns,
@@ -28,6 +29,7 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
             threads: piece(&facts.threads, i, shorten_thread),
             functions: piece(&facts.functions, i, shorten_function),
             addresses: piece(&facts.addresses, i, shorten_address),
+            modules: piece(&facts.modules, i, shorten_module),
             hit_costs: facts.hit_costs,
             end: None,
         })
@@ -59,7 +61,22 @@ fn shorten_function(function: &mut FunctionFact) {
 }
 
 fn shorten_address(address: &mut AddressFact) {
-    address.name.iter_mut().chain(&mut address.location).for_each(shorten);
+    let AddressFact { name, location, module, build_id, .. } = address;
+    name.iter_mut().chain(location).chain(module).chain(build_id).for_each(shorten);
+}
+
+fn shorten_module(module: &mut ModuleFact) {
+    let ModuleFact { name, path, build_id, missing } = module;
+    [name, path].into_iter().chain(build_id).chain(missing).for_each(shorten);
+}
+
+/// Entries of all lists.
+pub fn entries(facts: &Facts) -> usize {
+    facts.processes.len()
+        + facts.threads.len()
+        + facts.functions.len()
+        + facts.addresses.len()
+        + facts.modules.len()
 }
 
 fn shorten(name: &mut String) {
@@ -77,15 +94,13 @@ pub struct Merger {
     threads: HashMap<(u32, u64), usize>,
     functions: HashMap<u32, usize>,
     addresses: HashMap<(u32, u64, u64), usize>,
+    modules: HashMap<(String, Option<String>), usize>,
 }
 
 impl Merger {
     /// Adds a chunk's facts: what has a known key replaces, the rest is appended. `false`: that would be more than
     /// any recording has.
     pub fn add(&mut self, more: Facts) -> bool {
-        let entries = |facts: &Facts| {
-            facts.processes.len() + facts.threads.len() + facts.functions.len() + facts.addresses.len()
-        };
         if entries(&self.facts) + entries(&more) > MOST_ENTRIES {
             return false;
         }
@@ -98,6 +113,9 @@ impl Merger {
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);
         merge(&mut self.facts.addresses, &mut self.addresses, more.addresses, |fact| {
             (fact.pid, fact.address, fact.since_ns)
+        });
+        merge(&mut self.facts.modules, &mut self.modules, more.modules, |module| {
+            (module.path.clone(), module.build_id.clone())
         });
         true
     }

@@ -12,7 +12,7 @@
 //! | kind | payload | items |
 //! |---|---|---|
 //! | 1 meta | JSON [`super::Meta`]; the first chunk | 1 |
-//! | 2 facts | JSON `engine::event::Facts`; may come again with additions: a later function with the same id, thread with the same tid and start time, or process with the same pid replaces the earlier | entries |
+//! | 2 facts | JSON `engine::event::Facts`; may come again with additions: a later function with the same id, thread with the same tid and start time, process with the same pid, address of the same process and time, or module with the same path and build-id replaces the earlier | entries |
 //! | 3 events | columns of records: see [`columns`] | records |
 //! | 4 notes | JSON array of `engine::event::Note` | notes |
 //! | 5 end | JSON `engine::event::WindowEnd`: the recording ended in an orderly way | 1 |
@@ -22,6 +22,7 @@
 //! chunks are at most 16 MiB unpacked, a writer stores a chunk plain rather than packed more than 256 : 1, and a
 //! reader stops when events would fill half of the memory that is free.
 
+mod add;
 mod chunk;
 mod columns;
 mod header;
@@ -33,6 +34,7 @@ mod tests;
 mod varint;
 mod writer;
 
+pub use add::add_facts;
 pub use header::{FileHeader, MAGIC};
 pub use reader::{Limits, read};
 pub use writer::{Summary, Writer};

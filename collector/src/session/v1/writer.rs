@@ -93,9 +93,7 @@ impl<W: Write> Writer<W> {
     /// `Facts::end` is not written: [`Writer::finish`] does that.
     pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
         for piece in merge::pieces(facts) {
-            let items =
-                piece.processes.len() + piece.threads.len() + piece.functions.len() + piece.addresses.len();
-            let items = u32::try_from(items).unwrap_or(u32::MAX);
+            let items = u32::try_from(merge::entries(&piece)).unwrap_or(u32::MAX);
             self.json(ChunkKind::Facts, items, (facts.start_ns, facts.start_ns), &piece)?;
         }
         Ok(())

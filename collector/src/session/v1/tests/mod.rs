@@ -59,6 +59,12 @@ fn facts() -> Facts {
             name: Some("lock".into()),
             ..AddressFact::default()
         }],
+        modules: vec![engine::event::ModuleFact {
+            name: "prog".into(),
+            path: "/bin/prog".into(),
+            build_id: Some("ab".into()),
+            missing: Some("no debug info".into()),
+        }],
         hit_costs: Some(HitCosts {
             exit: HitCost { before_ns: 7, after_ns: 8, spread_ns: 1 },
             ..HitCosts::default()

@@ -1,0 +1,100 @@
+//! `longpole symbolize`, and the same in memory for `longpole report`
+
+use super::output::to_stdout;
+use crate::cli::input::Input;
+use crate::cli::plan::{InputPlan, SymbolPlan, SymbolizePlan};
+use crate::cli::{Outcome, UserError, say};
+use crate::present::cell::grouped;
+use crate::session;
+use crate::symbolize::{self, Client, Settings, symbolize};
+use crate::symbols::{Parsers, safe};
+use engine::event::{Facts, Recording};
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+/// Names what a session leaves unnamed, and stores the names in it. Done twice, the second time finds nothing to do.
+pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
+    let name = plan.file.display();
+    let Input::Session(read) = Input::open(&InputPlan::File(plan.file.clone()))? else {
+        return Err(UserError::runtime(
+            format!("{name} is a program, not a session: its names are its own"),
+            "give a file made by `longpole record`",
+        ));
+    };
+    let (recording, info) = *read;
+    if let Some(damage) = &info.damage {
+        return Err(UserError::runtime(
+            format!("{name} is not whole: {damage}"),
+            "names can be stored only in a whole session; `longpole report --symbol-dir DIR` shows what there is with names",
+        ));
+    }
+    let found = names(&recording.facts, &plan.symbols)?;
+    if !found.is_empty() {
+        session::add_facts(&plan.file, &found.facts).map_err(|error| {
+            UserError::runtime(
+                format!("{name} cannot be written: {error}"),
+                "the session is as it was; check that its folder has room and may be written to",
+            )
+        })?;
+    }
+    to_stdout(|out| {
+        for (module, missing) in &found.modules {
+            let missing = missing.as_deref().unwrap_or("all there");
+            writeln!(out, "{}: {}", safe(module), safe(missing))?;
+        }
+        let (functions, calls) = (grouped(found.functions as u64), grouped(found.calls as u64));
+        if found.is_empty() {
+            writeln!(out, "nothing new: the session stays as it is")
+        } else {
+            writeln!(out, "{functions} functions and {calls} calls have better names or lines now")
+        }
+    })?;
+    Ok(Outcome::Done)
+}
+
+/// Gives a recording better names for as long as it is in memory, if the plan says where from.
+pub fn in_memory(recording: &mut Recording, plan: &SymbolPlan) -> Result<(), UserError> {
+    if !plan.is_given() {
+        return Ok(());
+    }
+    let found = names(&recording.facts, plan)?;
+    for better in found.facts.functions {
+        recording
+            .facts
+            .functions
+            .iter_mut()
+            .filter(|old| old.id == better.id)
+            .for_each(|old| *old = better.clone());
+    }
+    let key = |fact: &engine::event::AddressFact| (fact.pid, fact.address, fact.since_ns);
+    for better in found.facts.addresses {
+        let old = recording.facts.addresses.iter_mut().filter(|old| key(old) == key(&better));
+        old.for_each(|old| *old = better.clone());
+    }
+    Ok(())
+}
+
+fn names(facts: &Facts, plan: &SymbolPlan) -> Result<symbolize::Outcome, UserError> {
+    let client = match plan.debuginfod {
+        false => None,
+        true => {
+            let settings = Settings::from(|name| std::env::var_os(name)).map_err(|why| {
+                UserError::usage(
+                    format!("--debuginfod: {why}"),
+                    "set DEBUGINFOD_URLS, for example to https://debuginfod.debian.net",
+                )
+            })?;
+            Some(Arc::new(Client::new(settings, Box::new(tell))))
+        }
+    };
+    Ok(symbolize(facts, &Parsers::of_longpole(), &plan.folders, client))
+}
+
+/// How far a download is, for whoever sits there.
+fn tell(what: &str, bytes: u64, whole: Option<u64>) {
+    if std::io::stderr().is_terminal() {
+        let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+        let of = whole.map(|whole| format!(" of {}", mb(whole))).unwrap_or_default();
+        say(format!("debuginfod: {what}: {}{of}", mb(bytes)));
+    }
+}

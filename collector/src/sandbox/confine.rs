@@ -1,0 +1,68 @@
+//! Giving up everything but reading what is open already: user, capabilities, memory, time, system calls.
+
+use super::filter;
+use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
+};
+use std::io;
+
+/// The user and group that has nothing.
+const NOBODY: u32 = 65_534;
+/// Addresses that may be mapped: files are, and debug files are large.
+const ADDRESS_SPACE: u64 = 64 << 30;
+/// Largest file (in memory, too) that may be written.
+const FILE_SIZE: u64 = 512 << 20;
+
+/// How much a confined process may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory of its own, bytes; mapped files do not count.
+    pub memory: u64,
+    /// Processor time, seconds.
+    pub cpu_s: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { memory: 4 << 30, cpu_s: 300 }
+    }
+}
+
+/// Confines this process for good. After an error it must not go on.
+pub fn confine(limits: Limits) -> io::Result<()> {
+    close_all_but_standard();
+    let limit = |resource, soft: u64, hard: u64| {
+        // A limit that is there already may be lower, and only root could raise it.
+        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        setrlimit(resource, Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) })
+    };
+    limit(Resource::Core, 0, 0)?;
+    limit(Resource::Nofile, 256, 256)?;
+    limit(Resource::Fsize, FILE_SIZE, FILE_SIZE)?;
+    limit(Resource::As, ADDRESS_SPACE, ADDRESS_SPACE)?;
+    limit(Resource::Data, limits.memory, limits.memory)?;
+    limit(Resource::Cpu, limits.cpu_s, limits.cpu_s.saturating_add(1))?;
+    become_nobody();
+    set_no_new_privs(true)?;
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    filter::install(getpid().as_raw_nonzero().get())
+}
+
+/// Files that longpole itself was started with.
+fn close_all_but_standard() {
+    // SAFETY: nothing in this process knows a descriptor above 2.
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
+}
+
+/// Only root can; somebody else has no user to give up, and a container may not know this one.
+fn become_nobody() {
+    // SAFETY: an empty list of groups; the process has one thread.
+    let _ = unsafe { libc::setgroups(0, std::ptr::null()) };
+    // SAFETY: numbers only; the process has one thread.
+    let _ = unsafe { libc::setresgid(NOBODY, NOBODY, NOBODY) };
+    // SAFETY: as above.
+    let _ = unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) };
+}

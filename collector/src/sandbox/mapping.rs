@@ -1,0 +1,35 @@
+//! Part of a file in memory without reading it: only what is looked at is loaded.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+
+/// A mapped stretch of a file. Whoever may write to the file can change it while it is looked at or cut it short, which
+/// kills the reader: only for processes that may be lost, see [`super`].
+#[derive(Debug)]
+pub struct Mapping(memmap2::Mmap);
+
+impl Mapping {
+    /// Maps `len` bytes from `offset` on.
+    pub fn new(file: &File, offset: u64, len: u64) -> io::Result<Mapping> {
+        let end = offset.checked_add(len).ok_or(io::ErrorKind::InvalidInput)?;
+        if file.metadata()?.len() < end {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut options = memmap2::MmapOptions::new();
+        options.offset(offset).len(len);
+        // SAFETY: the bytes are only ever read as bytes, none of which is invalid; that they may change under a parser is
+        // no worse than a hostile file, and that the file may be cut ends this process, which is made for that.
+        let map = unsafe { options.map(file)? };
+        Ok(Mapping(map))
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}

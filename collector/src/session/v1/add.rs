@@ -1,0 +1,67 @@
+//! Adding facts to a finished session: every chunk as it is, the facts, a new index.
+
+use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer};
+use super::header::FileHeader;
+use super::index::{self, Entry};
+use super::merge;
+use engine::event::Facts;
+use std::io::{self, Read, Write};
+
+/// Copies a whole session from `from` to `to`, with more facts at its end. The session has been read before, so whatever is
+/// wrong with it is an error here.
+pub fn add_facts(mut from: impl Read, mut to: impl Write, facts: &Facts) -> io::Result<()> {
+    let bad = || io::Error::new(io::ErrorKind::InvalidData, "the session has changed while it was read");
+    let mut head = [0u8; FileHeader::BYTES];
+    from.read_exact(&mut head)?;
+    to.write_all(&head)?;
+    let mut at = FileHeader::BYTES as u64;
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut put = |to: &mut dyn Write, header: &ChunkHeader, payload: &[u8]| -> io::Result<()> {
+        to.write_all(&header.encode())?;
+        to.write_all(payload)?;
+        entries.push(Entry::new(at, header));
+        at = at.saturating_add((ChunkHeader::BYTES + payload.len()) as u64);
+        Ok(())
+    };
+    loop {
+        let mut bytes = [0u8; ChunkHeader::BYTES];
+        from.read_exact(&mut bytes)?;
+        let header = ChunkHeader::decode(&bytes).map_err(|_| bad())?;
+        let mut payload = Vec::new();
+        from.by_ref().take(u64::from(header.stored_bytes)).read_to_end(&mut payload)?;
+        if payload.len() != header.stored_bytes as usize {
+            return Err(bad());
+        }
+        if header.kind == ChunkKind::Index as u16 {
+            break;
+        }
+        put(&mut to, &header, &payload)?;
+    }
+    let mut packer = Packer::new()?;
+    for piece in merge::pieces(facts) {
+        let packed = packer.pack(serde_json::to_vec(&piece)?)?;
+        let items = u32::try_from(merge::entries(&piece)).unwrap_or(u32::MAX);
+        let header = header_of(ChunkKind::Facts, items, &packed)?;
+        put(&mut to, &header, &packed.bytes)?;
+    }
+    let packed = Packed::plain(index::encode(&entries, at));
+    let items = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+    let header = header_of(ChunkKind::Index, items, &packed)?;
+    to.write_all(&header.encode())?;
+    to.write_all(&packed.bytes)?;
+    to.flush()
+}
+
+fn header_of(kind: ChunkKind, items: u32, packed: &Packed) -> io::Result<ChunkHeader> {
+    let size = |bytes: usize| u32::try_from(bytes).map_err(io::Error::other);
+    Ok(ChunkHeader {
+        kind: kind as u16,
+        flags: packed.flags,
+        stored_bytes: size(packed.bytes.len())?,
+        raw_bytes: size(packed.raw_bytes)?,
+        items,
+        first_ns: 0,
+        last_ns: 0,
+        payload_crc: crc32fast::hash(&packed.bytes),
+    })
+}

@@ -1,0 +1,206 @@
+//! A debuginfod client: debug files and binaries by build-id, over HTTP, into the cache that other tools use, too.
+//!
+//! Never asked while a program is recorded. What it gets is checked by build-id like any other debug file.
+
+use crate::symbols::{BuildId, Fetch};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Largest file fetched.
+const MOST_BYTES: u64 = 8 << 30;
+/// Least time between two words on progress.
+const SAY_EVERY: Duration = Duration::from_millis(500);
+
+/// How far a download is: what, bytes so far, bytes in all if the server says.
+pub type Progress = dyn Fn(&str, u64, Option<u64>) + Send + Sync;
+
+/// Where to ask and where to keep it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Servers, asked in order.
+    pub servers: Vec<String>,
+    /// Where files are kept.
+    pub cache: PathBuf,
+    /// How long one file may take.
+    pub timeout: Duration,
+}
+
+impl Settings {
+    /// From `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else `XDG_CACHE_HOME`, `HOME`) and `DEBUGINFOD_TIMEOUT` (seconds, 90 if
+    /// not given), as elfutils' client reads them. `Err`: what is missing.
+    pub fn from(variable: impl Fn(&str) -> Option<OsString>) -> Result<Settings, &'static str> {
+        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        let urls = text("DEBUGINFOD_URLS").unwrap_or_default();
+        let is_web = |url: &&str| url.starts_with("http://") || url.starts_with("https://");
+        let servers: Vec<String> =
+            urls.split_whitespace().filter(is_web).map(|url| url.trim_end_matches('/').to_owned()).collect();
+        if servers.is_empty() {
+            return Err("DEBUGINFOD_URLS names no server");
+        }
+        let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let cache = folder("DEBUGINFOD_CACHE_PATH")
+            .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("debuginfod_client")))
+            .or_else(|| Some(folder("HOME")?.join(".cache/debuginfod_client")))
+            .ok_or("there is no home folder to keep files in: set DEBUGINFOD_CACHE_PATH")?;
+        let seconds = text("DEBUGINFOD_TIMEOUT").and_then(|text| text.trim().parse().ok());
+        let timeout = Duration::from_secs(seconds.filter(|&seconds| seconds > 0).unwrap_or(90));
+        Ok(Settings { servers, cache, timeout })
+    }
+}
+
+/// Why a file was not got.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// No server has it.
+    #[error("no debuginfod server has it")]
+    Unknown,
+    /// A server did not answer as it should.
+    #[error("{server}: {what}")]
+    Server {
+        /// Which one.
+        server: String,
+        /// What happened.
+        what: String,
+    },
+    /// It cannot be kept.
+    #[error("the cache cannot be written: {0}")]
+    Cache(String),
+}
+
+/// Asks the servers.
+pub struct Client {
+    settings: Settings,
+    agent: ureq::Agent,
+    progress: Box<Progress>,
+    /// What was not got: asked once.
+    failed: Mutex<HashMap<(String, &'static str), FetchError>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client that tells its progress.
+    pub fn new(settings: Settings, progress: Box<Progress>) -> Client {
+        let config = ureq::Agent::config_builder()
+            .timeout_connect(Some(settings.timeout.min(Duration::from_secs(10))))
+            .timeout_global(Some(settings.timeout))
+            .max_redirects(5)
+            .user_agent(concat!("longpole/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Client { settings, agent: config.into(), progress, failed: Mutex::default() }
+    }
+
+    /// The binary with this build-id.
+    pub fn executable(&self, id: &str) -> Result<PathBuf, FetchError> {
+        self.get(id, "executable")
+    }
+
+    /// Why the debug file of a build-id was not got, if it was asked for.
+    pub fn why_not(&self, id: Option<&str>) -> Option<FetchError> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get(&(id?.to_owned(), "debuginfo")).cloned()
+    }
+
+    fn get(&self, id: &str, kind: &'static str) -> Result<PathBuf, FetchError> {
+        // Nothing but hexadecimal digits becomes part of a path or an address.
+        let id = BuildId::try_from(id.to_owned()).map_err(|_| FetchError::Unknown)?.to_string();
+        let place = self.settings.cache.join(&id).join(kind);
+        // Other clients leave an empty file for what no server has.
+        if std::fs::metadata(&place).is_ok_and(|found| found.is_file() && found.len() > 0) {
+            return Ok(place);
+        }
+        let key = (id.clone(), kind);
+        if let Some(error) = self.failed.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Err(error.clone());
+        }
+        let mut last = FetchError::Unknown;
+        for server in &self.settings.servers {
+            match self.fetch(server, &id, kind, &place) {
+                Ok(()) => return Ok(place),
+                Err(FetchError::Unknown) => {}
+                Err(error) => last = error,
+            }
+        }
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(key, last.clone());
+        Err(last)
+    }
+
+    fn fetch(&self, server: &str, id: &str, kind: &str, place: &Path) -> Result<(), FetchError> {
+        let failed = |what: String| FetchError::Server { server: server.to_owned(), what };
+        let mut answer = match self.agent.get(format!("{server}/buildid/{id}/{kind}")).call() {
+            Ok(answer) => answer,
+            Err(ureq::Error::StatusCode(404)) => return Err(FetchError::Unknown),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        let whole = answer.body().content_length();
+        let folder = place.parent().unwrap_or(&self.settings.cache);
+        let cache = |error: io::Error| FetchError::Cache(error.to_string());
+        std::fs::create_dir_all(folder).map_err(cache)?;
+        // Seen by others only when it is complete.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
+        let mut source = answer.body_mut().with_config().limit(MOST_BYTES).reader();
+        let what = format!("{kind} {}", id.get(..12).unwrap_or(id));
+        let (mut bytes, mut done, mut said) = (vec![0u8; 1 << 16], 0u64, Instant::now());
+        loop {
+            let read = match source.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(failed(error.to_string())),
+            };
+            file.write_all(bytes.get(..read).unwrap_or_default()).map_err(cache)?;
+            done = done.saturating_add(read as u64);
+            if said.elapsed() >= SAY_EVERY {
+                said = Instant::now();
+                (self.progress)(&what, done, whole);
+            }
+        }
+        if whole.is_some_and(|whole| whole != done) {
+            return Err(failed(format!("the answer was cut short at {done} bytes")));
+        }
+        (self.progress)(&what, done, Some(done));
+        file.persist(place).map_err(|error| cache(error.error))?;
+        Ok(())
+    }
+}
+
+impl Fetch for Client {
+    fn debug_file(&self, id: &BuildId) -> Option<(File, PathBuf)> {
+        let path = self.get(&id.to_string(), "debuginfo").ok()?;
+        Some((File::open(&path).ok()?, path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_as_other_clients_read_them() {
+        let of = |all: &[(&str, &str)]| {
+            let all: HashMap<String, OsString> =
+                all.iter().map(|(name, value)| ((*name).to_owned(), OsString::from(value))).collect();
+            Settings::from(|name| all.get(name).cloned())
+        };
+        let settings = of(&[
+            ("DEBUGINFOD_URLS", "https://a.example/ ftp://no http://b.example:80"),
+            ("HOME", "/home/me"),
+            ("DEBUGINFOD_TIMEOUT", "5"),
+        ])
+        .expect("settings");
+        assert_eq!(settings.servers, ["https://a.example", "http://b.example:80"]);
+        assert_eq!(settings.cache, Path::new("/home/me/.cache/debuginfod_client"));
+        assert_eq!(settings.timeout, Duration::from_secs(5));
+        assert!(of(&[("HOME", "/home/me")]).is_err());
+        assert!(of(&[("DEBUGINFOD_URLS", "http://a")]).is_err());
+    }
+}

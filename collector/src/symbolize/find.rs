@@ -1,0 +1,37 @@
+//! Finding a binary of a recording on this machine: the same one by its build-id, not one of the same name.
+
+use crate::symbols::{BuildId, ElfFile};
+use std::path::{Path, PathBuf};
+
+/// The binary, at its own path or in one of the folders. `Err`: why not, for people.
+pub fn binary(path: &str, build_id: Option<&str>, folders: &[PathBuf]) -> Result<PathBuf, String> {
+    let wanted = build_id.and_then(|id| BuildId::try_from(id.to_owned()).ok());
+    let Some(wanted) = wanted else {
+        return Err("it has no build-id, so it cannot be told whether a file here is the same".to_owned());
+    };
+    let name = Path::new(path).file_name().unwrap_or_default();
+    let hex = wanted.to_string();
+    let mut places = vec![PathBuf::from(path)];
+    for folder in folders {
+        places.push(folder.join(name));
+        places.push(folder.join(Path::new(path).strip_prefix("/").unwrap_or(Path::new(path))));
+        places.push(folder.join(&hex).join("executable"));
+        if let Some((start, rest)) = hex.split_at_checked(2) {
+            places.push(folder.join(".build-id").join(start).join(rest));
+        }
+    }
+    let mut other = None;
+    for place in places {
+        match ElfFile::open(&place).map(|elf| elf.build_id) {
+            Ok(Some(found)) if found == wanted => return Ok(place),
+            Ok(found) => {
+                other.get_or_insert(match found {
+                    Some(found) => format!("{} now has another build-id ({found})", place.display()),
+                    None => format!("{} now has no build-id", place.display()),
+                });
+            }
+            Err(_) => {}
+        }
+    }
+    Err(other.unwrap_or_else(|| format!("there is no {path} here")))
+}

@@ -1,0 +1,86 @@
+//! Further files that a binary's symbols may lie in, and who opens them. A parser without rights asks for them over
+//! this border; whoever has the rights decides which file it gets to see.
+
+use super::build_id::BuildId;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// A file that is wanted. Everything in it comes from the binary, so it is as untrusted as that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wish {
+    /// The separate debug file of this build-id.
+    BuildId(BuildId),
+    /// The file that `.gnu_debuglink` names.
+    DebugLink(String),
+    /// What several debug files have in common (`.gnu_debugaltlink`, made by dwz).
+    Supplement {
+        /// Its path as the debug file names it.
+        path: String,
+        /// Its build-id.
+        build_id: Option<BuildId>,
+    },
+    /// A `.dwo` file of `-gsplit-dwarf`.
+    SplitObject {
+        /// The folder that the compiler worked in.
+        folder: Option<String>,
+        /// Its path as the compiler named it.
+        name: String,
+    },
+    /// The `.dwp` file that holds all of them.
+    SplitPackage,
+}
+
+/// A file that may be the wanted one: who asked has to compare build-id, checksum or number.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The open file.
+    pub file: File,
+    /// Where it lies, for messages.
+    pub path: PathBuf,
+    /// Where to go on if it is not the right one.
+    pub next: u32,
+}
+
+/// Who opens files.
+pub trait Files: Send {
+    /// The first file that is there among the places for a wish, from place number `from` on.
+    fn open(&mut self, wish: &Wish, from: u32) -> Option<Candidate>;
+}
+
+/// Gets files from elsewhere when they are nowhere here.
+pub trait Fetch: Send + Sync + std::fmt::Debug {
+    /// The debug file of a build-id, and where it lies now.
+    fn debug_file(&self, id: &BuildId) -> Option<(File, PathBuf)>;
+}
+
+/// Opens nothing: for a binary that is looked at alone.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn open(&mut self, _: &Wish, _: u32) -> Option<Candidate> {
+        None
+    }
+}
+
+/// Most candidates looked at for one wish.
+const MAX_CANDIDATES: u32 = 64;
+
+/// Goes through the candidates until one is right.
+pub fn search<T>(
+    files: &mut dyn Files,
+    wish: &Wish,
+    mut right: impl FnMut(Candidate) -> Option<T>,
+) -> Option<T> {
+    let mut from = 0;
+    while from < MAX_CANDIDATES {
+        let candidate = files.open(wish, from)?;
+        from = candidate.next.max(from.saturating_add(1));
+        if let Some(found) = right(candidate) {
+            return Some(found);
+        }
+    }
+    None
+}

@@ -1,0 +1,185 @@
+//! Looks places of one module up, in its symbols and in its debug information, which is read once.
+
+use super::dwarf::{DebugInformation, FrameNumbers, Lines};
+use super::functions::{ModuleFunctions, SymbolSource, unnamed};
+use super::located::{Known, Located, PackedFrame, Row, plus_one};
+use super::resolve::{Place, Reason};
+use super::texts::Texts;
+use rustc_hash::FxHashMap;
+
+/// See the module.
+pub struct Locator<'a> {
+    module: &'a ModuleFunctions,
+    lines: Result<Lines<'a>, Reason>,
+    texts: Texts,
+    /// Names of symbols by address.
+    symbols: FxHashMap<u64, u32>,
+}
+
+impl Locator<'_> {
+    /// Reads a module's debug information and hands out a locator over it.
+    pub fn with<T>(module: &ModuleFunctions, work: impl FnOnce(&mut Locator<'_>) -> T) -> T {
+        Locator::over(module, &DebugInformation::of(module), work)
+    }
+
+    /// As [`Locator::with`] over debug information that is read.
+    pub(super) fn over<T>(
+        module: &ModuleFunctions,
+        debug: &Result<DebugInformation<'_>, Reason>,
+        work: impl FnOnce(&mut Locator<'_>) -> T,
+    ) -> T {
+        let lines = match debug {
+            Ok(debug) => debug.lines(),
+            Err(reason) => Err(reason.clone()),
+        };
+        work(&mut Locator { module, lines, texts: Texts::default(), symbols: FxHashMap::default() })
+    }
+
+    /// What people call the module.
+    pub(super) fn module(&self) -> &str {
+        self.module.module()
+    }
+
+    /// Why there are no lines at all, if so.
+    pub fn no_lines(&self) -> Option<&Reason> {
+        match self.module.go() {
+            Some(_) => None,
+            None => self.lines.as_ref().err(),
+        }
+    }
+
+    /// One location for each place, in the same order.
+    pub fn locate(&mut self, places: &[Place]) -> Located {
+        let mut packed = Packer::default();
+        // In order of address: what is next to each other lies in the same unit, which is in the caches then.
+        let elf = self.module.elf();
+        let addresses: Vec<Option<u64>> = places
+            .iter()
+            .map(|place| match *place {
+                Place::Address(address) => elf.code_offset_of(address).map(|_| address),
+                Place::FileOffset(offset) => elf.code_address_of(offset),
+            })
+            .collect();
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(|&index| addresses[index]);
+        let mut rows = vec![(Row::default(), Vec::new()); places.len()];
+        for index in order {
+            rows[index] = self.row(places[index], addresses[index], &mut packed);
+        }
+        let mut located = Located {
+            module: self.module.module().to_owned(),
+            build_id: self.module.build_id().cloned(),
+            texts: Vec::new(),
+            reasons: packed.reasons,
+            rows: Vec::with_capacity(rows.len()),
+            frames: Vec::new(),
+        };
+        // Only the texts of this answer, numbered anew.
+        let mut numbers = vec![u32::MAX; self.texts.all().len()];
+        let mut renumber = |texts: &mut Vec<String>, number: u32| {
+            let slot = &mut numbers[number as usize];
+            if *slot == u32::MAX {
+                *slot = texts.len() as u32;
+                texts.push(self.texts.get(number).unwrap_or_default().to_owned());
+            }
+            *slot
+        };
+        for (mut row, frames) in rows {
+            row.0 = renumber(&mut located.texts, row.0);
+            if let Known::Yes(number) = row.1 {
+                row.1 = Known::Yes(renumber(&mut located.texts, number));
+            }
+            for frame in frames {
+                let FrameNumbers { function, file, line, column } = frame;
+                let function = function.map(|number| renumber(&mut located.texts, number));
+                let file = file.map(|number| renumber(&mut located.texts, number));
+                located.frames.push(PackedFrame(
+                    plus_one(function),
+                    plus_one(file),
+                    plus_one(line),
+                    plus_one(column),
+                ));
+            }
+            located.rows.push(row);
+        }
+        located
+    }
+
+    fn row(&mut self, place: Place, address: Option<u64>, packed: &mut Packer) -> (Row, Vec<FrameNumbers>) {
+        let module = self.module;
+        let Some(address) = address else {
+            let (Place::FileOffset(at) | Place::Address(at)) = place;
+            let name = self.texts.number(unnamed(module.module(), at));
+            let reason = Known::No(packed.reason(Reason::NotCode));
+            return (Row(name, reason, 0, reason), Vec::new());
+        };
+        let symbol = match module.covering(address) {
+            Some(function) => {
+                let texts = &mut self.texts;
+                let name = *self
+                    .symbols
+                    .entry(function.address)
+                    .or_insert_with(|| texts.number(module.name(function)));
+                Ok((name, address.saturating_sub(function.address)))
+            }
+            None if *module.source() == SymbolSource::None => Err(Reason::NoSymbols),
+            None => Err(Reason::NoSymbolForAddress),
+        };
+        let frames = self.frames(address);
+        let outermost = || frames.as_ref().ok().and_then(|frames| frames.last()?.function);
+        let name = match (&symbol, outermost()) {
+            (Ok((name, _)), _) => *name,
+            (Err(_), Some(outermost)) => outermost,
+            (Err(_), None) => {
+                let offset = module.elf().code_offset_of(address).unwrap_or(address);
+                self.texts.number(unnamed(module.module(), offset))
+            }
+        };
+        let (symbol, distance) = match symbol {
+            Ok((name, distance)) => (Known::Yes(name), distance),
+            Err(reason) => (Known::No(packed.reason(reason)), 0),
+        };
+        match frames {
+            Ok(frames) => {
+                let count = u32::try_from(frames.len()).unwrap_or(0);
+                (Row(name, symbol, distance, Known::Yes(count)), frames)
+            }
+            Err(reason) => (Row(name, symbol, distance, Known::No(packed.reason(reason))), Vec::new()),
+        }
+    }
+
+    fn frames(&mut self, address: u64) -> Result<Vec<FrameNumbers>, Reason> {
+        let found = match &self.lines {
+            Ok(lines) => lines.frames(address, &mut self.texts),
+            Err(reason) => Err(reason.clone()),
+        };
+        let go = match (&found, self.module.go()) {
+            (Err(_), Some(go)) => go.frame(address),
+            _ => None,
+        };
+        let Some(frame) = go else { return found };
+        Ok(vec![FrameNumbers {
+            function: frame.function.map(|name| self.texts.number(name)),
+            file: frame.file.map(|file| self.texts.number(file)),
+            line: frame.line,
+            column: None,
+        }])
+    }
+}
+
+/// Reasons by number.
+#[derive(Default)]
+struct Packer {
+    reasons: Vec<Reason>,
+}
+
+impl Packer {
+    fn reason(&mut self, reason: Reason) -> u32 {
+        let known = self.reasons.iter().position(|known| *known == reason);
+        let number = known.unwrap_or_else(|| {
+            self.reasons.push(reason);
+            self.reasons.len() - 1
+        });
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,378 @@
+//! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, right here.
+
+use super::choose::{Choice, Selection, choose};
+use super::elf_file::ElfFile;
+use super::error::SymbolError;
+use super::files::{Fetch, Files};
+use super::functions::ModuleFunctions;
+use super::located::Located;
+use super::locator::Locator;
+use super::name;
+use super::places::HostFiles;
+use super::resolve::{Place, locate_functions};
+use super::serve::SUBCOMMAND;
+use super::service::{MOST_ANSWERED, Question, Said, Summary, Told};
+use super::variables::Variables;
+use crate::sandbox::{Limits, wire};
+use std::fs::File;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Most files that a parser may ask for in one answer.
+const MOST_WISHES: u32 = 100_000;
+
+/// How binaries are read.
+#[derive(Clone, Debug)]
+pub struct Parsers {
+    /// The program that knows the hidden subcommand; `None`: this process reads.
+    program: Option<PathBuf>,
+    folders: Vec<PathBuf>,
+    fetch: Option<Arc<dyn Fetch>>,
+    limits: Limits,
+    patience: Duration,
+}
+
+impl Parsers {
+    /// In this process: for tests and tools that read binaries which they trust.
+    pub fn here() -> Parsers {
+        Parsers {
+            program: None,
+            folders: Vec::new(),
+            fetch: None,
+            limits: Limits::default(),
+            patience: PATIENCE,
+        }
+    }
+
+    /// In processes of their own, started from longpole's program.
+    pub fn sandboxed(program: &Path) -> Parsers {
+        Parsers { program: Some(program.to_owned()), ..Parsers::here() }
+    }
+
+    /// As this longpole does it: in processes of their own.
+    pub fn of_longpole() -> Parsers {
+        Parsers::sandboxed(Path::new("/proc/self/exe"))
+    }
+
+    /// Looks for debug files in these folders first.
+    #[must_use]
+    pub fn with_folders(mut self, folders: &[PathBuf]) -> Parsers {
+        self.folders.extend_from_slice(folders);
+        self
+    }
+
+    /// Gets debug files from elsewhere that are nowhere here. Never while recording: it may take its time.
+    #[must_use]
+    pub fn with_fetch(mut self, fetch: Arc<dyn Fetch>) -> Parsers {
+        self.fetch = Some(fetch);
+        self
+    }
+
+    /// Other limits than the usual ones.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits, patience: Duration) -> Parsers {
+        self.limits = limits;
+        self.patience = patience;
+        self
+    }
+
+    /// Opens a binary. `name` is what people call it.
+    pub fn open(&self, path: &Path, name: &str) -> Result<Parser, SymbolError> {
+        self.open_file(super::elf_file::open_plain(path)?, path, name, HostFiles::of(path))
+    }
+
+    /// As [`Parsers::open`] for a file that is open already, with the places of its debug files.
+    pub fn open_file(
+        &self,
+        file: File,
+        path: &Path,
+        name: &str,
+        files: HostFiles,
+    ) -> Result<Parser, SymbolError> {
+        let files = files.with_folders(&self.folders).with_fetch(self.fetch.clone());
+        let work = match &self.program {
+            None => {
+                let mut module = ModuleFunctions::load(ElfFile::from_file(file, path)?, Box::new(files))?;
+                module.rename(name);
+                Work::Here(Box::new(module))
+            }
+            Some(program) => {
+                let mut worker = Worker::start(program, self, path, files)?;
+                let told = Told::Binary { path: path.to_owned(), name: name.to_owned() };
+                match worker.ask(&told, Some(&file))? {
+                    Said::Ready => Work::There(worker),
+                    _ => return Err(worker.nonsense()),
+                }
+            }
+        };
+        Ok(Parser { name: name::safe_within(name, 255), work })
+    }
+}
+
+/// One binary.
+#[derive(Debug)]
+pub struct Parser {
+    name: String,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    Here(Box<ModuleFunctions>),
+    There(Worker),
+}
+
+impl Parser {
+    /// The process that reads; `None`: this one.
+    pub fn process(&self) -> Option<u32> {
+        match &self.work {
+            Work::Here(_) => None,
+            Work::There(worker) => Some(worker.child.id()),
+        }
+    }
+
+    /// What its functions are known by.
+    pub fn summary(&mut self) -> Result<Summary, SymbolError> {
+        match &mut self.work {
+            Work::Here(module) => {
+                let no_lines = Locator::with(module, |locator| locator.no_lines().cloned());
+                Ok(Summary::of(module, no_lines, false))
+            }
+            Work::There(worker) => match worker.question(Question::Summary)? {
+                Said::Summary(mut summary) => {
+                    summary.module.clone_from(&self.name);
+                    summary.refused.iter_mut().for_each(make_safe);
+                    Ok(*summary)
+                }
+                _ => Err(worker.nonsense()),
+            },
+        }
+    }
+
+    /// The functions to probe, with their lines.
+    pub fn choose(&mut self, selection: &Selection) -> Result<Choice, SymbolError> {
+        match &mut self.work {
+            Work::Here(module) => {
+                let mut choice = choose(module, selection);
+                locate_functions(module, choice.chosen.iter_mut().map(|chosen| &mut chosen.fact));
+                Ok(choice)
+            }
+            Work::There(worker) => match worker.question(Question::Choose(selection.clone()))? {
+                Said::Choice(mut choice) => {
+                    // Whatever the parser was made to say: numbers and names are ours.
+                    choice.chosen.truncate(selection.max_functions);
+                    for (number, chosen) in choice.chosen.iter_mut().enumerate() {
+                        let number = u32::try_from(number).unwrap_or(u32::MAX);
+                        chosen.fact.id = selection.first_id.saturating_add(number);
+                        chosen.fact.module.clone_from(&self.name);
+                        make_safe(&mut chosen.fact.name);
+                        chosen.fact.location.iter_mut().for_each(make_safe);
+                    }
+                    choice.depth = selection.depth;
+                    Ok(*choice)
+                }
+                _ => Err(worker.nonsense()),
+            },
+        }
+    }
+
+    /// What lies at these places, in the same order.
+    pub fn locate(&mut self, places: &[Place]) -> Result<Located, SymbolError> {
+        match &mut self.work {
+            Work::Here(module) => Ok(Locator::with(module, |locator| locator.locate(places))),
+            Work::There(worker) => match worker.question(Question::Locate(places.to_vec()))? {
+                Said::Located(mut located) if located.len() == places.len() => {
+                    located.module.clone_from(&self.name);
+                    located.make_safe();
+                    Ok(*located)
+                }
+                _ => Err(worker.nonsense()),
+            },
+        }
+    }
+
+    /// The variable at each of these linked addresses.
+    pub fn variables(&mut self, linked: &[u64]) -> Result<Vec<Option<String>>, SymbolError> {
+        match &mut self.work {
+            Work::Here(module) => {
+                let known = Variables::read(module.elf(), module.debug())?;
+                Ok(linked.iter().map(|&address| known.at(address)).collect())
+            }
+            Work::There(worker) => match worker.question(Question::Variables(linked.to_vec()))? {
+                Said::Variables(mut names) if names.len() == linked.len() => {
+                    names.iter_mut().flatten().for_each(make_safe);
+                    Ok(names)
+                }
+                _ => Err(worker.nonsense()),
+            },
+        }
+    }
+}
+
+fn make_safe(text: &mut String) {
+    *text = name::safe(text);
+}
+
+/// A parser's process.
+#[derive(Debug)]
+struct Worker {
+    child: Child,
+    socket: UnixStream,
+    files: HostFiles,
+    path: PathBuf,
+    limits: Limits,
+    patience: Duration,
+    /// Why it has been given up.
+    gone: Option<String>,
+}
+
+impl Worker {
+    fn start(
+        program: &Path,
+        parsers: &Parsers,
+        path: &Path,
+        files: HostFiles,
+    ) -> Result<Worker, SymbolError> {
+        let failed = |error: io::Error| SymbolError::Parser {
+            path: path.to_owned(),
+            what: format!("could not be started: {error}"),
+        };
+        let (socket, theirs) = UnixStream::pair().map_err(failed)?;
+        let Limits { memory, cpu_s } = parsers.limits;
+        let child = Command::new(program)
+            .arg(SUBCOMMAND)
+            .args([memory.to_string(), cpu_s.to_string()])
+            .env_clear()
+            .current_dir("/")
+            // ^C is for longpole, which still wants its last names then.
+            .process_group(0)
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let (limits, patience) = (parsers.limits, parsers.patience);
+        Ok(Worker { child, socket, files, path: path.to_owned(), limits, patience, gone: None })
+    }
+
+    fn send(&mut self, told: &Told, file: Option<&File>) -> Result<(), SymbolError> {
+        match wire::send(&self.socket, told, file) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.given_up(&error)),
+        }
+    }
+
+    fn question(&mut self, question: Question) -> Result<Said, SymbolError> {
+        self.ask(&Told::Question(question), None)
+    }
+
+    /// Tells something and waits for the answer, opening files on the way.
+    fn ask(&mut self, told: &Told, file: Option<&File>) -> Result<Said, SymbolError> {
+        if let Some(what) = &self.gone {
+            return Err(SymbolError::Parser { path: self.path.clone(), what: what.clone() });
+        }
+        let mut until = Instant::now() + self.patience;
+        // A child that does not read must not hold longpole up either.
+        let _ = self.socket.set_write_timeout(Some(self.patience));
+        self.send(told, file)?;
+        for _ in 0..MOST_WISHES {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.given_up(&io::ErrorKind::TimedOut.into()));
+            }
+            // Each part of a message may take this long: a child that sends slowly is ended by its own CPU limit or by the
+            // next turn of this loop.
+            let _ = self.socket.set_read_timeout(Some(left));
+            let said = match wire::receive::<Said>(&self.socket, MOST_ANSWERED) {
+                Ok(Some((said, _))) => said,
+                Ok(None) => return Err(self.given_up(&io::ErrorKind::UnexpectedEof.into())),
+                Err(error) => return Err(self.given_up(&error)),
+            };
+            match said {
+                Said::Want { wish, from } => {
+                    let asked = Instant::now();
+                    let found = self.files.open(&wish, from);
+                    // Getting a file from elsewhere is not the parser's time.
+                    until += asked.elapsed();
+                    match found {
+                        Some(found) => {
+                            let told = Told::File { path: found.path, next: found.next };
+                            self.send(&told, Some(&found.file))?;
+                        }
+                        None => self.send(&Told::NoFile, None)?,
+                    }
+                }
+                Said::Failed { kind, text } => {
+                    return Err(SymbolError::Told { kind, text: name::safe(&text) });
+                }
+                answer => return Ok(answer),
+            }
+        }
+        Err(self.nonsense())
+    }
+
+    /// It has answered what was not asked.
+    fn nonsense(&mut self) -> SymbolError {
+        self.given_up(&io::ErrorKind::InvalidData.into())
+    }
+
+    /// Ends the process and says why.
+    fn given_up(&mut self, error: &io::Error) -> SymbolError {
+        let slow = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock);
+        // One that has closed its socket is about to end by itself, and how tells why.
+        if !slow {
+            let until = Instant::now() + Duration::from_secs(2);
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let ended = self.child.try_wait().ok().flatten();
+        let what = match ended {
+            Some(status) => self.end(status),
+            None if slow => format!("took longer than {} s and was ended", self.patience.as_secs_f64()),
+            None => format!("said what makes no sense and was ended: {error}"),
+        };
+        self.finish();
+        self.gone = Some(what.clone());
+        SymbolError::Parser { path: self.path.clone(), what }
+    }
+
+    /// How it has ended, as the rest of a sentence.
+    fn end(&self, status: ExitStatus) -> String {
+        let mib = self.limits.memory >> 20;
+        match status.signal() {
+            Some(libc::SIGSYS) => "was ended: it tried what no reader of symbols does".to_owned(),
+            Some(libc::SIGXCPU | libc::SIGKILL) => {
+                format!("was ended: it used {} s of processor time", self.limits.cpu_s)
+            }
+            Some(libc::SIGABRT) => {
+                format!("gave up: the file needs more than {mib} MiB, or nests too deeply")
+            }
+            Some(libc::SIGBUS) => "was ended: the file was cut short while it was read".to_owned(),
+            Some(signal) => format!("crashed (signal {signal})"),
+            None => match status.code() {
+                Some(125) => "could not give up its rights, so it did not start".to_owned(),
+                code => format!("ended by itself (exit code {})", code.unwrap_or_default()),
+            },
+        }
+    }
+
+    fn finish(&mut self) {
+        // Ended already: nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

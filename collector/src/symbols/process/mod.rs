@@ -1,0 +1,13 @@
+//! Names for addresses of running processes. [`Resolver`] is the one place to ask; the other files know one kind of code
+//! each.
+
+mod code_map;
+mod jit_dump;
+mod kernel;
+mod made_code;
+mod perf_map;
+mod resolver;
+mod vdso;
+
+pub use kernel::is_kernel;
+pub use resolver::{Resolved, Resolver};

@@ -1,0 +1,138 @@
+//! `/tmp/perf-PID.map`: the text file in which JIT compilers (Node, Java with an agent, .NET, Python 3.12) name the code
+//! that they make. Anybody may write to /tmp, so whose file it is counts, and what it says is not believed blindly.
+
+use super::code_map::{Code, CodeMap};
+use crate::symbols::name::{self, MAX_RAW_BYTES};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+
+/// Most bytes read: a large Java program has some 10 MB.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// Why a map is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MapRefused {
+    /// A pipe, a device, a link.
+    #[error("it is no regular file")]
+    NotRegular,
+    /// It belongs to neither the process's user nor root.
+    #[error("it belongs to user {owner}, the process to user {user}")]
+    Owner {
+        /// Of the file.
+        owner: u32,
+        /// Of the process.
+        user: u32,
+    },
+    /// It has a second name, which may be somebody else's.
+    #[error("it has {0} names (hard links)")]
+    Linked(u64),
+    /// Others may write to it.
+    #[error("everybody may write to it")]
+    Writable,
+}
+
+/// Whether a process's map may be used. `user` is the process's.
+pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
+    let Ok(metadata) = file.metadata() else { return Err(MapRefused::NotRegular) };
+    if !metadata.is_file() {
+        return Err(MapRefused::NotRegular);
+    }
+    let owner = metadata.uid();
+    if owner != user && owner != 0 {
+        return Err(MapRefused::Owner { owner, user });
+    }
+    if metadata.nlink() > 1 {
+        return Err(MapRefused::Linked(metadata.nlink()));
+    }
+    if metadata.mode() & 0o002 != 0 {
+        return Err(MapRefused::Writable);
+    }
+    Ok(())
+}
+
+/// Reads a map: each line has start and size, hexadecimal, and a name that may hold blanks. Lines that are none are
+/// counted as refused.
+pub fn read(source: impl Read) -> CodeMap {
+    let mut map = CodeMap::default();
+    let mut source = BufReader::new(source.take(MOST_BYTES));
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // The rest of a line that is longer than any name is skipped.
+        let read = source.by_ref().take(MAX_RAW_BYTES as u64).read_until(b'\n', &mut line);
+        if read.unwrap_or(0) == 0 {
+            return map;
+        }
+        if line.last() != Some(&b'\n') && line.len() >= MAX_RAW_BYTES {
+            let mut rest = [0u8; 1];
+            while source.read(&mut rest).is_ok_and(|read| read == 1) && rest[0] != b'\n' {}
+        }
+        match parse(&line) {
+            Some(code) => map.add(code),
+            None => map.refused = map.refused.saturating_add(1),
+        }
+    }
+}
+
+fn parse(line: &[u8]) -> Option<Code> {
+    let text = String::from_utf8_lossy(line);
+    let (start, rest) = text.trim_ascii().split_once(' ')?;
+    let (size, name) = rest.trim_ascii_start().split_once(' ')?;
+    let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    let start = number(start)?;
+    let end = start.checked_add(number(size)?)?;
+    let name = name::demangled(name.trim_ascii());
+    (!name.is_empty()).then_some(Code { start, end, name, lines: Default::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn lines_with_blanks_and_lies() {
+        let text = b"7f0010 20 LazyCompile:*add /srv/app.js:3:9\n7f0030 0x10 py::work:/srv/x.py\nnonsense\n\
+            7f0050 ffffffffffffff everything\n7f0010 8 again\nffffffffff600000 10 kernel\n7f0060 4 \x1b[2Jred\n7f0070 4";
+        let map = read(&text[..]);
+        let name = |at| map.at(at).map(|code| code.name.as_str());
+        assert_eq!(name(0x7f_0010), Some("again"));
+        assert_eq!(name(0x7f_0018), Some("LazyCompile:*add /srv/app.js:3:9"));
+        assert_eq!(name(0x7f_0035), Some("py::work:/srv/x.py"));
+        assert_eq!(name(0x7f_0055), None);
+        assert_eq!(name(0x7f_0060), Some("\u{fffd}[2Jred"));
+        assert_eq!(map.refused, 4);
+    }
+
+    #[test]
+    fn endless_lines_end() {
+        let mut text = b"10 20 ".to_vec();
+        text.extend(vec![b'x'; 3 << 20]);
+        text.extend(b"\n40 10 next\n");
+        let map = read(&text[..]);
+        assert!(map.at(0x10).is_some_and(|code| code.name.len() <= crate::symbols::MAX_NAME_BYTES));
+        assert_eq!(map.at(0x40).map(|code| code.name.as_str()), Some("next"));
+    }
+
+    #[test]
+    fn whose_file_it_is_counts() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("perf-1.map");
+        std::fs::write(&path, "10 20 f\n").expect("written");
+        let mode = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("mode");
+        let open = || File::open(&path).expect("open");
+        mode(0o644);
+        let user = open().metadata().expect("metadata").uid();
+        assert_eq!(check(&open(), user), Ok(()));
+        if user != 0 {
+            assert!(matches!(check(&open(), user + 1), Err(MapRefused::Owner { .. })));
+        }
+        mode(0o666);
+        assert_eq!(check(&open(), user), Err(MapRefused::Writable));
+        mode(0o644);
+        std::fs::hard_link(&path, folder.path().join("other")).expect("linked");
+        assert_eq!(check(&open(), user), Err(MapRefused::Linked(2)));
+        assert_eq!(check(&File::open("/dev/null").expect("open"), user), Err(MapRefused::NotRegular));
+    }
+}

@@ -1,0 +1,48 @@
+//! The vDSO: the kernel's own library in every process. It is the same in all of them, so longpole's own is read.
+
+use crate::symbols::{HostFiles, Parser, Parsers};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Larger than any.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Opens a copy of it.
+pub fn open(parsers: &Parsers) -> Result<Parser, String> {
+    let path = Path::new("[vdso]");
+    let copy = copy().map_err(|error| format!("the vDSO cannot be read: {error}"))?;
+    parsers.open_file(copy, path, "[vdso]", HostFiles::of_path(path)).map_err(|error| error.to_string())
+}
+
+fn copy() -> io::Result<File> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]")).ok_or(io::ErrorKind::NotFound)?;
+    let range = line.split_ascii_whitespace().next().and_then(|range| range.split_once('-'));
+    let number = |text: &str| u64::from_str_radix(text, 16).map_err(io::Error::other);
+    let (start, end) = range.ok_or(io::ErrorKind::InvalidData)?;
+    let (start, end) = (number(start)?, number(end)?);
+    let len = end.checked_sub(start).filter(|&len| len <= MOST_BYTES).ok_or(io::ErrorKind::InvalidData)?;
+    let mut bytes = vec![0u8; usize::try_from(len).map_err(io::Error::other)?];
+    File::open("/proc/self/mem")?.read_exact_at(&mut bytes, start)?;
+    let mut file = File::from(memfd_create("longpole-vdso", MemfdFlags::CLOEXEC)?);
+    file.write_all(&bytes)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::symbols::{Parsers, Place};
+
+    #[test]
+    fn the_clock_is_in_it() {
+        let mut parser = super::open(&Parsers::here()).expect("opened");
+        let summary = parser.summary().expect("summary");
+        assert!(summary.functions >= 3, "{summary:?}");
+        let places: Vec<Place> = (0..8192).step_by(16).map(Place::FileOffset).collect();
+        let located = parser.locate(&places).expect("located").locations();
+        assert!(located.iter().any(|location| location.name.contains("clock_gettime")), "{located:?}");
+    }
+}

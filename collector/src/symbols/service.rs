@@ -1,0 +1,147 @@
+//! What longpole and a parser say to each other: questions about one binary, answers, and files that the parser asks for.
+
+use super::build_id::BuildId;
+use super::choose::{Choice, Selection};
+use super::error::SymbolError;
+use super::files::Wish;
+use super::functions::{ModuleFunctions, SymbolSource};
+use super::located::Located;
+use super::resolve::{Place, Reason};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Largest message to a parser: a million places.
+pub const MOST_ASKED: usize = 64 << 20;
+/// Largest message from a parser.
+pub const MOST_ANSWERED: usize = 512 << 20;
+
+/// To the parser.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// The binary comes with this message.
+    Binary {
+        /// What messages call it.
+        path: PathBuf,
+        /// What people call it.
+        name: String,
+    },
+    /// A question.
+    Question(Question),
+    /// The file that was asked for comes with this message.
+    File {
+        /// Where it lies.
+        path: PathBuf,
+        /// See [`super::Candidate::next`].
+        next: u32,
+    },
+    /// There is no such file.
+    NoFile,
+}
+
+/// A question about the binary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// What there is to know its functions by.
+    Summary,
+    /// Which functions to probe, with their lines.
+    Choose(Selection),
+    /// What lies at these places.
+    Locate(Vec<Place>),
+    /// The variable at each of these linked addresses.
+    Variables(Vec<u64>),
+}
+
+/// From the parser.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// It needs a file.
+    Want {
+        /// Which one.
+        wish: Wish,
+        /// See [`super::Files::open`].
+        from: u32,
+    },
+    /// The binary has been read: questions may come.
+    Ready,
+    /// The answer.
+    Summary(Box<Summary>),
+    /// The answer.
+    Choice(Box<Choice>),
+    /// The answer.
+    Located(Box<Located>),
+    /// The answer.
+    Variables(Vec<Option<String>>),
+    /// The binary cannot be used.
+    Failed {
+        /// What kind of failure.
+        kind: FailureKind,
+        /// One line.
+        text: String,
+    },
+}
+
+/// See [`SymbolError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// It cannot be opened or read.
+    Unreadable,
+    /// It is no ELF file.
+    NotElf,
+    /// It is one of a kind that is not understood.
+    Unsupported,
+}
+
+impl From<&SymbolError> for FailureKind {
+    fn from(error: &SymbolError) -> FailureKind {
+        match error {
+            SymbolError::Open { .. } | SymbolError::NotRegular { .. } | SymbolError::Read { .. } => {
+                FailureKind::Unreadable
+            }
+            SymbolError::NotElf { .. } => FailureKind::NotElf,
+            SymbolError::Unsupported { .. } | SymbolError::TooLarge { .. } => FailureKind::Unsupported,
+            SymbolError::Parser { .. } => FailureKind::Unreadable,
+            SymbolError::Told { kind, .. } => *kind,
+        }
+    }
+}
+
+/// What a binary's functions are known by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// What people call the binary.
+    pub module: String,
+    /// Its build-id.
+    pub build_id: Option<BuildId>,
+    /// Where function names come from.
+    pub source: SymbolSource,
+    /// Function symbols.
+    pub functions: usize,
+    /// Whether Go built it.
+    pub is_go: bool,
+    /// Why there are no lines and inline chains; `None` if there are.
+    pub no_lines: Option<Reason>,
+    /// Debug files that are not the binary's: one sentence each.
+    pub refused: Vec<String>,
+    /// Whether what its debug file has in common with others is missing.
+    pub supplement_missing: bool,
+}
+
+impl Summary {
+    /// Of a module that is read.
+    pub fn of(module: &ModuleFunctions, no_lines: Option<Reason>, supplement_missing: bool) -> Summary {
+        Summary {
+            module: module.module().to_owned(),
+            build_id: module.build_id().cloned(),
+            source: module.source().clone(),
+            functions: module.functions().len(),
+            is_go: module.is_go(),
+            no_lines: if module.go().is_some() { None } else { no_lines },
+            refused: module.refused().to_vec(),
+            supplement_missing,
+        }
+    }
+}

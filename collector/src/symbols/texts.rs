@@ -1,0 +1,47 @@
+//! Texts that occur again and again, kept once and called by number.
+
+use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+
+/// Texts by number.
+#[derive(Debug, Default)]
+pub struct Texts {
+    all: Vec<String>,
+    by_text: HashMap<String, u32>,
+    /// Numbers by the place that a text was made from: making it (demangling) costs more than finding it.
+    by_place: FxHashMap<(usize, usize), u32>,
+}
+
+impl Texts {
+    /// The number of a text.
+    pub fn number(&mut self, text: String) -> u32 {
+        if let Some(&number) = self.by_text.get(&text) {
+            return number;
+        }
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(text.clone());
+        self.by_text.insert(text, number);
+        number
+    }
+
+    /// The number of the text made from `source`, which has to stay where it is as long as these texts are asked.
+    pub fn made_from(&mut self, source: &str, make: impl FnOnce(&str) -> String) -> u32 {
+        let place = (source.as_ptr() as usize, source.len());
+        if let Some(&number) = self.by_place.get(&place) {
+            return number;
+        }
+        let number = self.number(make(source));
+        self.by_place.insert(place, number);
+        number
+    }
+
+    /// The text of a number.
+    pub fn get(&self, number: u32) -> Option<&str> {
+        self.all.get(number as usize).map(String::as_str)
+    }
+
+    /// All of them, in the order of their numbers.
+    pub fn all(&self) -> &[String] {
+        &self.all
+    }
+}

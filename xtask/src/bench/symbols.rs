@@ -1,0 +1,170 @@
+//! Looking up 100,000 addresses of a binary with a lot of debug information, beside addr2line and llvm-symbolizer.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::Scratch;
+use crate::build;
+use crate::command;
+use crate::ebpf;
+use crate::sample::{Sample, digits};
+use crate::workspace::Workspace;
+
+const RUNS: usize = 3;
+const ADDRESSES: usize = 100_000;
+/// addr2line of binutils looks through everything for each address.
+const FEW: usize = 200;
+/// Another binary than longpole's own may be named.
+const VARIABLE: &str = "LONGPOLE_BENCH_BINARY";
+/// What takes longer is ended.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Measures all three on the same addresses.
+///
+/// # Errors
+/// Something does not compile, or longpole cannot read the binary.
+pub fn measure(workspace: &Workspace) -> Result<String> {
+    let longpole = build::release(workspace, &ebpf::provide(workspace)?)?;
+    let tool = example(workspace)?;
+    let binary = match std::env::var_os(VARIABLE) {
+        Some(path) => PathBuf::from(path),
+        None => full(workspace)?,
+    };
+    let scratch = Scratch::new(workspace, "symbols")?;
+    let addresses = |count: usize| -> Result<PathBuf> {
+        let mut command = Command::new(&tool);
+        let text = command::text(command.arg("addresses").arg(&binary).arg(count.to_string()))?;
+        let path = scratch.0.join(format!("{count}.txt"));
+        std::fs::write(&path, text + "\n")?;
+        Ok(path)
+    };
+    let (many, few) = (addresses(ADDRESSES)?, addresses(FEW)?);
+    let debug_mb = debug_bytes(&binary)? as f64 / 1e6;
+
+    let (mut load, mut rate, mut again) = (Sample::default(), Sample::default(), Sample::default());
+    let mut last = serde_json::Value::Null;
+    let mut others: Vec<(&str, usize, Sample, u64)> = Vec::new();
+    for _ in 0..RUNS {
+        let mut command = Command::new(&tool);
+        command.arg("lookup").arg(&binary).arg(&longpole).stdin(File::open(&many)?);
+        let line = command::text(&mut command)?;
+        last = serde_json::from_str(&line).context("symbols_bench says no JSON")?;
+        let number = |name: &str| last[name].as_f64().with_context(|| format!("no {name} in {line}"));
+        load.push(number("load_ns")? / 1e6);
+        rate.push(ADDRESSES as f64 / number("first_ns")? * 1e9);
+        again.push(ADDRESSES as f64 / number("again_ns")? * 1e9);
+        let object = format!("--obj={}", binary.display());
+        let path = binary.display().to_string();
+        for (name, count, arguments, input) in [
+            ("llvm-symbolizer", ADDRESSES, vec![object.as_str(), "--inlines"], &many),
+            ("addr2line", FEW, vec!["-e", path.as_str(), "-i", "-f", "-C"], &few),
+        ] {
+            let Some((seconds, peak)) = other(name, &arguments, input)? else { continue };
+            match others.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, _, sample, _)) => sample.push(seconds),
+                None => {
+                    let mut sample = Sample::default();
+                    sample.push(seconds);
+                    others.push((name, count, sample, peak));
+                }
+            }
+        }
+    }
+    let number = |name: &str| last[name].as_f64().unwrap_or_default();
+    let mut text = String::new();
+    write!(
+        text,
+        "## Symbols\n\n{ADDRESSES} addresses, spread evenly over the functions of a binary with {debug_mb:.0} MB of debug \
+         information ({}), with inlined functions; longpole\nreads it in a process without rights, and its times contain \
+         handing the answers over. Targets for 500 MB: load ≤ 1,000 ms, ≥ 200,000 addresses/s after that,\nmemory ≤ 1.2 times \
+         the sections touched.\n\n| program | addresses | load, ms | addresses/s | peak memory, MB |\n|---|---|---|---|---|\n",
+        binary.file_name().unwrap_or_default().display(),
+    )?;
+    writeln!(
+        text,
+        "| longpole, the first time | {ADDRESSES} | {load} | {rate} | {} |",
+        digits(number("peak_kib") / 1e3)
+    )?;
+    writeln!(text, "| longpole, the same again | {ADDRESSES} | | {again} | |")?;
+    for (name, count, seconds, peak) in &others {
+        let rate = *count as f64 / seconds.median();
+        writeln!(
+            text,
+            "| {name}, start to end {} s | {count} | | {} | {} |",
+            seconds,
+            digits(rate),
+            digits(*peak as f64 / 1e3)
+        )?;
+    }
+    write!(
+        text,
+        "\n{} frames for {} addresses with lines. Of longpole's memory {} MB are its own and {} MB parts of the file.",
+        number("frames"),
+        number("known"),
+        digits(number("own_kib") / 1e3),
+        digits(number("mapped_kib") / 1e3),
+    )?;
+    Ok(text)
+}
+
+/// Seconds and peak memory (KiB) of another program; `None` if it is not installed or takes too long.
+fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<(f64, u64)>> {
+    let began = Instant::now();
+    let child = Command::new(name)
+        .args(arguments)
+        .stdin(File::open(input)?)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else {
+        println!("SKIP {name}: it is not installed");
+        return Ok(None);
+    };
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0u64;
+    loop {
+        if let Some(ended) = child.try_wait()? {
+            if !ended.success() {
+                bail!("{name} failed: {ended}");
+            }
+            return Ok(Some((began.elapsed().as_secs_f64(), peak)));
+        }
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+        peak = peak.max(line.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or_default());
+        if began.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            println!("SKIP {name}: not done in {} s", PATIENCE.as_secs());
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn example(workspace: &Workspace) -> Result<PathBuf> {
+    let mut build = command::cargo(workspace);
+    build.args(["build", "--release", "--locked", "--package", "collector", "--example", "symbols_bench"]);
+    command::must(&mut build, "building the benchmark")?;
+    Ok(workspace.target.join("release/examples/symbols_bench"))
+}
+
+/// longpole itself with all debug information.
+fn full(workspace: &Workspace) -> Result<PathBuf> {
+    let mut build = command::cargo(workspace);
+    build.args(["build", "--locked", "--package", "collector", "--bin", "longpole"]);
+    command::must(&mut build, "building a binary with debug information")?;
+    Ok(workspace.target.join("debug/longpole"))
+}
+
+/// Bytes of the debug sections, as `size -A` lists them.
+fn debug_bytes(binary: &Path) -> Result<u64> {
+    let text = command::text(Command::new("size").arg("-A").arg(binary))?;
+    let lines = text.lines().filter(|line| line.starts_with(".debug"));
+    Ok(lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
+}
