@@ -175,9 +175,16 @@ fn a_launched_command_is_recorded_from_its_first_call_and_its_exit_code_is_ours(
     assert_eq!(calls(&recording, "main"), 1);
     let summary: Vec<&str> = stderr.lines().rev().take(8).collect();
     assert_eq!(summary[0], format!("next      longpole report {file}"), "{stderr}");
-    for (line, start) in
-        summary.iter().rev().zip(["recorded", "events", "lost      0", "probes", "overhead", "locks", "file", "next"])
-    {
+    for (line, start) in summary.iter().rev().zip([
+        "recorded",
+        "events",
+        "lost      0",
+        "probes",
+        "overhead",
+        "locks",
+        "file",
+        "next",
+    ]) {
         assert!(line.starts_with(start), "{stderr}");
     }
 }
@@ -187,7 +194,8 @@ fn calls_below_the_depth_limit_are_not_recorded() {
     let Some(place) = place("calls_below_the_depth_limit_are_not_recorded") else { return };
     let file = place.file("depth.lp");
     let target = place.target.to_string_lossy();
-    let output = longpole(&["record", "--overhead", "none", "--depth", "2", "-o", &file, "--", &target, "97"]);
+    let output =
+        longpole(&["record", "--overhead", "none", "--depth", "2", "-o", &file, "--", &target, "97"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (recording, _) = session(&file);
     // work → compute, work → locked; not work → locked → compute.
