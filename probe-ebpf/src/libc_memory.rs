@@ -75,8 +75,11 @@ pub fn outcome(site: *const LibcSite, base: u64, from: OutcomeFrom, result: u64)
 #[inline(always)]
 fn errno(site: *const LibcSite, base: u64) -> Option<i32> {
     // SAFETY: a map value.
-    let (known, slot, distance) =
-        unsafe { ((*site).errno_known, (*site).errno_slot, (*site).errno_distance) };
+    let known = unsafe { (*site).errno_known };
+    // SAFETY: a map value.
+    let slot = unsafe { (*site).errno_slot };
+    // SAFETY: a map value.
+    let distance = unsafe { (*site).errno_distance };
     if known == 0 {
         return None;
     }
@@ -84,4 +87,3 @@ fn errno(site: *const LibcSite, base: u64) -> Option<i32> {
     let place = Task::current().thread_pointer()?.wrapping_add(distance);
     read_half(place).map(|errno| errno as i32)
 }
-

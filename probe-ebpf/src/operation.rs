@@ -20,8 +20,9 @@ use aya_ebpf::{
     programs::ProbeContext,
 };
 use probe_abi::{
-    Context, Kind, LibcCookie, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OPEN_OPERATIONS, MAX_OWN_RANGES, MutexLayout,
-    ObjectFrom, OpenOperation, OpenOperations, Operation, OperationFlags, Part, SecondFrom, SyncOperation,
+    Context, Kind, LibcCookie, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OPEN_OPERATIONS, MAX_OWN_RANGES,
+    MutexLayout, ObjectFrom, OpenOperation, OpenOperations, Operation, OperationFlags, Part, SecondFrom,
+    SyncOperation,
 };
 
 use crate::{
@@ -109,7 +110,11 @@ impl Hit {
     #[inline(always)]
     fn second(&self) -> u64 {
         // SAFETY: as above.
-        let [second, third, fourth] = unsafe { [(*self.regs).rsi, (*self.regs).rdx, (*self.regs).rcx] };
+        let second = unsafe { (*self.regs).rsi };
+        // SAFETY: as above.
+        let third = unsafe { (*self.regs).rdx };
+        // SAFETY: as above.
+        let fourth = unsafe { (*self.regs).rcx };
         match self.cookie.function.second {
             SecondFrom::Nothing => 0,
             SecondFrom::Mutex => second,
@@ -227,7 +232,9 @@ fn ran(hit: &Hit) {
     }
     // SAFETY: the index is below the array's length, in a map value that only this thread uses.
     let top = unsafe { &mut (*open).open[depth.wrapping_sub(1) as usize & MASK] };
-    if LibcCookie::from_bits(top.cookie).function.operation == ONCE && hit.stack_pointer() <= top.stack_pointer {
+    if LibcCookie::from_bits(top.cookie).function.operation == ONCE
+        && hit.stack_pointer() <= top.stack_pointer
+    {
         top.flags |= u64::from(OperationFlags::RAN);
     }
 }
@@ -238,7 +245,11 @@ fn loader_starts(hit: &Hit) {
     let Some(site) = LIBC_SITES.get_ptr(u32::from(hit.cookie.site)) else { return };
     let Some(process) = LIBC_PROCESSES.get_ptr_mut(&hit.pid) else { return };
     // SAFETY: a map value.
-    let (entry, from, to) = unsafe { ((*site).entry, (*site).text_from, (*site).text_to) };
+    let entry = unsafe { (*site).entry };
+    // SAFETY: a map value.
+    let from = unsafe { (*site).text_from };
+    // SAFETY: a map value.
+    let to = unsafe { (*site).text_to };
     let base = hit.instruction().wrapping_sub(entry);
     // SAFETY: a map value.
     unsafe { (*process).own[0] = [base.wrapping_add(from), base.wrapping_add(to)] };
@@ -248,7 +259,9 @@ fn loader_starts(hit: &Hit) {
 #[inline(always)]
 fn is_libcs_own(pid: u32, site: *const LibcSite, base: u64, caller: u64) -> bool {
     // SAFETY: a map value.
-    let (from, to) = unsafe { ((*site).text_from, (*site).text_to) };
+    let from = unsafe { (*site).text_from };
+    // SAFETY: a map value.
+    let to = unsafe { (*site).text_to };
     let linked = caller.wrapping_sub(base);
     if linked >= from && linked < to {
         return true;
@@ -378,7 +391,9 @@ fn held_by_another(hit: &Hit, site: *const LibcSite, mutex: u64) -> bool {
 fn own_number(hit: &Hit) -> u32 {
     let Some(process) = LIBC_PROCESSES.get_ptr(&hit.pid) else { return hit.tid };
     // SAFETY: a map value.
-    let (device, inode) = unsafe { ((*process).namespace_device, (*process).namespace_inode) };
+    let device = unsafe { (*process).namespace_device };
+    // SAFETY: a map value.
+    let inode = unsafe { (*process).namespace_inode };
     if inode == 0 {
         return hit.tid;
     }
@@ -390,6 +405,7 @@ fn own_number(hit: &Hit) -> u32 {
     if failed == 0 { ids.pid } else { hit.tid }
 }
 
+#[expect(clippy::too_many_arguments, reason = "the fields of one record")]
 #[inline(always)]
 fn write(
     hit: &Hit,

@@ -4,8 +4,8 @@ use core::mem::offset_of;
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{
-    Call, Context, CpuCounters, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, Kind, Switch,  SwitchFlags, Waking,
-    WakingFlags, futex_operation,
+    Call, Context, CpuCounters, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, Kind, Switch, SwitchFlags,
+    Waking, WakingFlags, futex_operation,
 };
 
 use crate::{
