@@ -36,10 +36,11 @@ fn two_cpus_are_predicted_from_one() {
     let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let results = json["results"].as_array().expect("a list");
     let number = |place: usize, name: &str| results[place][name].as_f64().expect("a number");
-    for place in 0..3 {
+    assert_eq!(results.len(), 3, "{json}");
+    for (place, result) in results.iter().enumerate() {
         assert!(number(place, "low_ns") <= number(place, "time_ns"), "{json}");
         assert!(number(place, "time_ns") <= number(place, "high_ns"), "{json}");
-        assert_eq!(results[place]["complete"], true, "{json}");
+        assert_eq!(result["complete"], true, "{json}");
     }
     let speedup = number(1, "speedup");
     // Three branches and a long one on two CPUs, and no more than that on eight.
