@@ -24,7 +24,7 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
     let program = skip_unless_built!(workload::build("convoy.c"));
     let arguments = [ROUNDS.to_string(), THREADS.to_string(), "200000".to_owned()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let recorded = Recorded::good(&["--interpose", "always"], &program, &arguments);
+    let recorded = Recorded::good(&["--interpose", "always", "--overhead", "none"], &program, &arguments);
     let (hot, cold) = ("mutex hot".to_owned(), "mutex cold".to_owned());
 
     let report = recorded.report("1,4,inf");
@@ -85,7 +85,7 @@ fn one_cpu_shows_what_a_lock_does_to_eight() {
         assert!(report.findings(kind).is_empty(), "{:?}", report.findings(kind));
     }
     // It is what a recording with true contention says, too.
-    let free = Recorded::good(&["--interpose", "always"], &program, &arguments);
+    let free = Recorded::good(&["--interpose", "always", "--overhead", "none"], &program, &arguments);
     let free = (free.report("1,2,8"), waits_ns(&free));
     let speedup = |(report, waits): (&Report, f64), cpus: u64| {
         (report.at(1).time_ns() - waits) / (report.at(cpus).time_ns() - waits)

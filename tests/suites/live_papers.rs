@@ -13,7 +13,8 @@ fn within(value: f64, low: f64, high: f64, what: &str) {
 /// Recorded on one CPU. A machine that was too busy to be believed is tried again: what is asked here is exact only if no
 /// switch is missing.
 fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report {
-    let record = || Recorded::good(&["--cpu-list", "0"], program, arguments).report(cpus);
+    let record =
+        || Recorded::good(&["--cpu-list", "0", "--overhead", "none"], program, arguments).report(cpus);
     let first = record();
     if first.findings("contradiction").is_empty() { first } else { record() }
 }
