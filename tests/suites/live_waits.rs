@@ -46,11 +46,15 @@ fn check(program: &std::path::Path, kind: &str, mode: &str, what: impl Fn(&[Stri
     let (recorded, words) = record(program, kind, mode);
     let what = what(&words);
     let edges = edges(&recorded);
-    let into_waiter: BTreeMap<_, _> = edges
+    let mut into_waiter: BTreeMap<_, _> = edges
         .iter()
         .filter(|((_, waiter, name), _)| waiter == "waiter" && name != "accept")
         .map(|((waker, _, name), count)| ((waker.as_str(), name.as_str()), *count))
         .collect();
+    // Threads of a process sometimes wait for each other within the kernel: for its lock on their memory, say.
+    if into_waiter.get(&("waker", "wake")).is_some_and(|&count| count <= 2) {
+        into_waiter.remove(&("waker", "wake"));
+    }
     assert_eq!(into_waiter, BTreeMap::from([(("waker", what.as_str()), ROUNDS)]), "{kind} {mode}: {edges:?}");
 }
 

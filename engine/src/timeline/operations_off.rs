@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OperationsOff {
     coming: Vec<(u64, u32)>,
+    /// By process: since when some are missing, the latest of several instants.
+    since: BTreeMap<u32, u64>,
 }
 
 impl OperationsOff {
@@ -19,12 +21,19 @@ impl OperationsOff {
     pub(super) fn new(notes: &[Note]) -> OperationsOff {
         let mut coming: Vec<(u64, u32)> = off(notes).map(|(time_ns, pid, _)| (time_ns, pid)).collect();
         coming.sort_unstable_by_key(|&(time_ns, pid)| std::cmp::Reverse((time_ns, pid)));
-        OperationsOff { coming }
+        OperationsOff { coming, since: BTreeMap::new() }
     }
 
     /// The process whose operations are missing from an instant up to `time_ns` on.
     fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
-        self.coming.pop_if(|&mut (from_ns, _)| from_ns <= time_ns)
+        let (from_ns, pid) = self.coming.pop_if(|&mut (from_ns, _)| from_ns <= time_ns)?;
+        self.since.insert(pid, from_ns);
+        Some((from_ns, pid))
+    }
+
+    /// Whether what began then in a process may have come back when its counterpart was no longer recorded.
+    pub(super) fn is_cut(&self, pid: u32, began_ns: u64) -> bool {
+        self.since.get(&pid).is_some_and(|&since_ns| began_ns <= since_ns)
     }
 }
 
@@ -46,24 +55,29 @@ impl Builder {
             threads.sort_unstable();
             threads.dedup();
             for thread in threads {
-                let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
-                // A use of nothing, which only says that others are missing.
-                self.locks.uses.push(Use {
-                    began: Timestamp(from_ns),
-                    ended: Timestamp(from_ns),
-                    value: 0,
-                    caller: 0,
-                    thread,
-                    object: NO_OBJECT,
-                    second: NO_OBJECT,
-                    outcome: 0,
-                    operation: SyncOperation::MutexConsistent,
-                    flags: 0,
-                    after_hole: true,
-                });
-                self.step(thread, from_ns, StepKind::Operated(number));
+                self.forgets_what_it_holds(thread, from_ns);
             }
         }
+    }
+
+    /// From here on a thread is not known to hold anything.
+    pub(super) fn forgets_what_it_holds(&mut self, thread: u32, time_ns: u64) {
+        let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
+        // A use of nothing, which only says that others are missing.
+        self.locks.uses.push(Use {
+            began: Timestamp(time_ns),
+            ended: Timestamp(time_ns),
+            value: 0,
+            caller: 0,
+            thread,
+            object: NO_OBJECT,
+            second: NO_OBJECT,
+            outcome: 0,
+            operation: SyncOperation::MutexConsistent,
+            flags: 0,
+            after_hole: true,
+        });
+        self.step(thread, time_ns, StepKind::Operated(number));
     }
 }
 

@@ -134,6 +134,19 @@ fn where_operations_are_missing_locks_go_back() {
     assert_eq!(kinds(&program), ["locks_lost"]);
 }
 
+/// A call that came back with the lock after the probes were off was taken to hold it for ever, and the simulation
+/// ended in a deadlock.
+#[test]
+fn a_lock_that_comes_after_its_probes_are_off_goes_back() {
+    let mut script = Script::default();
+    script.lock(1, 1).unlock(1).loses_probes();
+    script.op(2, S::SemaphorePost, SEMAPHORE, 1);
+    script.record(1, S::MutexLock, MUTEX, 25, 1, 0);
+    script.op(1, S::SemaphorePost, SEMAPHORE, 1);
+    assert_eq!(does(&script.program(), 1), "lock m, unlock m, lock m, unlock m, give s");
+    assert_ends(&script);
+}
+
 #[test]
 fn a_semaphore_holds_what_the_recording_needs() {
     // Posted before it is taken: empty at first.

@@ -1,9 +1,9 @@
 //! Recordings of nothing but operations, written one after the other.
 
-use engine::event::{Facts, Recording, WindowEnd};
+use engine::event::{Facts, GapReason, Note, NoteKind, Recording, WindowEnd};
 use engine::program::{ObjectId, Operation, Program, from_timeline};
 use engine::timeline::build;
-use probe_abi::{Context, Header, Kind, Record, SyncOperation as S};
+use probe_abi::{Context, Header, Kind, Record, SyncFamily, SyncOperation as S};
 use std::collections::HashMap;
 
 pub const MUTEX: u64 = 0x40;
@@ -15,6 +15,7 @@ pub const OTHER: u64 = 0x300;
 pub struct Script {
     now: u64,
     records: Vec<Record>,
+    notes: Vec<Note>,
     numbers: HashMap<u32, u32>,
     waiting: HashMap<u32, (u64, u64)>,
 }
@@ -101,12 +102,21 @@ impl Script {
         self
     }
 
+    /// The probes on mutexes and condition variables are taken off.
+    pub fn loses_probes(&mut self) -> &mut Script {
+        let reason = GapReason::OperationsOff { family: SyncFamily::Mutex as u8 };
+        let kind = NoteKind::Gap { pid: 7, cpu: None, until_ns: u64::MAX, lost: 0, reason };
+        self.now += 1;
+        self.notes.push(Note { time_ns: self.now, kind });
+        self
+    }
+
     pub fn program(&self) -> Program {
         let mut events = self.records.clone();
         events.sort_by_key(|event| event.header().time_ns);
         let end = Some(WindowEnd { end_ns: self.now + 10, ..WindowEnd::default() });
-        let recording =
-            Recording { facts: Facts { end, ..Facts::default() }, events, ..Recording::default() };
+        let facts = Facts { end, ..Facts::default() };
+        let recording = Recording { facts, events, notes: self.notes.clone(), ..Recording::default() };
         from_timeline(&build(&recording))
     }
 }
