@@ -52,11 +52,13 @@ pub enum Kind {
     FunctionExit = 8,
     /// [`crate::Operation`]
     Operation = 9,
+    /// [`crate::Sample`]
+    Sample = 10,
 }
 
 impl Kind {
     /// Every kind, in order of its byte.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
@@ -66,6 +68,7 @@ impl Kind {
         Kind::FunctionEnter,
         Kind::FunctionExit,
         Kind::Operation,
+        Kind::Sample,
     ];
 
     /// The kind of a byte, or `None` for a byte that this version does not know.

@@ -20,6 +20,7 @@ mod libc_probe;
 mod life;
 mod operation;
 mod record;
+mod sample;
 mod sched;
 mod stamp;
 
@@ -38,6 +39,7 @@ pub use libc_probe::{
 pub use life::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
+pub use sample::{Sample, SampleFlags, SampleReason};
 pub use sched::{Cause, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
 

@@ -1,6 +1,8 @@
 //! Any record, decoded.
 
-use crate::{Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Rename, Switch, Waking};
+use crate::{
+    Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Rename, Sample, Switch, Waking,
+};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// One record of any kind.
@@ -16,6 +18,7 @@ pub enum Record {
     FunctionEnter(FunctionEnter),
     FunctionExit(FunctionExit),
     Operation(Operation),
+    Sample(Sample),
 }
 
 /// Why some bytes are not a record.
@@ -50,6 +53,7 @@ impl Record {
             Kind::FunctionEnter => Record::FunctionEnter(read(bytes, short)?),
             Kind::FunctionExit => Record::FunctionExit(read(bytes, short)?),
             Kind::Operation => Record::Operation(read(bytes, short)?),
+            Kind::Sample => Record::Sample(read(bytes, short)?),
         })
     }
 
@@ -65,6 +69,7 @@ impl Record {
             Record::FunctionEnter(r) => r.as_bytes(),
             Record::FunctionExit(r) => r.as_bytes(),
             Record::Operation(r) => r.as_bytes(),
+            Record::Sample(r) => r.as_bytes(),
         }
     }
 
@@ -80,6 +85,7 @@ impl Record {
             Record::FunctionEnter(r) => &r.header,
             Record::FunctionExit(r) => &r.header,
             Record::Operation(r) => &r.header,
+            Record::Sample(r) => &r.header,
         }
     }
 
@@ -95,6 +101,7 @@ impl Record {
             Kind::FunctionEnter => size_of::<FunctionEnter>(),
             Kind::FunctionExit => size_of::<FunctionExit>(),
             Kind::Operation => size_of::<Operation>(),
+            Kind::Sample => size_of::<Sample>(),
         }
     }
 }
@@ -128,7 +135,7 @@ mod tests {
     #[test]
     fn unknown_kinds_are_named_not_guessed() {
         let mut bytes = [0u8; 64];
-        for kind in [0u8, 10, 255] {
+        for kind in [0u8, 11, 255] {
             bytes[14] = kind;
             assert_eq!(Record::decode(&bytes), Err(DecodeError::UnknownKind(kind)));
         }

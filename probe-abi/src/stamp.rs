@@ -26,7 +26,7 @@ pub const ABI_STAMP: [u8; 24] = {
 };
 
 /// Every file of this crate that kernel and user side both depend on; a test compares it with the folder.
-const SOURCES: [(&str, &[u8]); 12] = [
+const SOURCES: [(&str, &[u8]); 13] = [
     ("call.rs", include_bytes!("call.rs")),
     ("control.rs", include_bytes!("control.rs")),
     ("descriptor.rs", include_bytes!("descriptor.rs")),
@@ -38,6 +38,7 @@ const SOURCES: [(&str, &[u8]); 12] = [
     ("life.rs", include_bytes!("life.rs")),
     ("operation.rs", include_bytes!("operation.rs")),
     ("record.rs", include_bytes!("record.rs")),
+    ("sample.rs", include_bytes!("sample.rs")),
     ("sched.rs", include_bytes!("sched.rs")),
 ];
 

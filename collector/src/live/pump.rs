@@ -231,7 +231,14 @@ impl Pump {
             }
             let pending = source.take_pending();
             let overhead = source.overhead();
-            let _ = feed.send(Feed::End(WindowEnd { end_ns, threads, loss, pending, overhead }));
+            let _ = feed.send(Feed::End(WindowEnd {
+                end_ns,
+                threads,
+                loss,
+                pending,
+                overhead,
+                ..WindowEnd::default()
+            }));
         }
         source.stop();
     }

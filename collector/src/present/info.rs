@@ -84,7 +84,7 @@ impl Facts {
         // A function that several processes run may have lost its probes more than once.
         let off = recording.notes.iter().filter_map(|note| match &note.kind {
             NoteKind::ProbesOff { functions, .. } => Some(functions),
-            NoteKind::Gap { .. } | NoteKind::ProbesOn { .. } => None,
+            NoteKind::Gap { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => None,
         });
         let off: BTreeSet<FunctionId> = off.flatten().copied().collect();
         let gaps = recording.notes.iter().filter(|note| matches!(note.kind, NoteKind::Gap { .. }));

@@ -30,8 +30,74 @@ pub struct Facts {
     /// Binaries whose functions are probed: where they lay, and what of their symbols was missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleFact>,
+    /// How stacks were sampled; `None`: they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<SamplingFact>,
+    /// Where the processes that were sampled had executable code: what addresses in stacks lie in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mappings: Vec<MappingFact>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
+}
+
+/// How stacks were sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SamplingFact {
+    /// Ticks per second of a CPU's clock: a tick stands for so much time of the thread that it met.
+    pub rate_hz: u32,
+    /// How stacks were read.
+    pub call_graph: CallGraph,
+}
+
+/// How a stack is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallGraph {
+    /// By frame pointers where they are kept, else by unwind tables.
+    #[default]
+    Auto,
+    /// By frame pointers, in the kernel program.
+    Fp,
+    /// By unwind tables, from registers and copied stack bytes.
+    Dwarf,
+}
+
+/// What became of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SampleCounts {
+    /// Samples taken, those that are missing not among them.
+    pub taken: u64,
+    /// Of these, those whose stack is cut off: too deep, or further than what was copied.
+    pub truncated: u64,
+    /// Of these, those without any stack: there is more of different ones than a recording keeps.
+    pub without_stack: u64,
+    /// Not in the recording: the ring was full.
+    pub lost: u64,
+}
+
+/// Executable code of a process, as it was mapped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MappingFact {
+    /// Host process id (tgid).
+    pub pid: u32,
+    /// Since when at the latest (`CLOCK_MONOTONIC` nanoseconds); 0 if from the start on. A later one at the same
+    /// addresses takes its place.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub since_ns: u64,
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Offset in the file of `start`.
+    pub file_offset: u64,
+    /// Path, as the process saw it; `[vdso]` and the like for what is no file, empty for memory of no name.
+    pub path: String,
+    /// Its build-id, lower-case hexadecimal, as far as it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
 }
 
 /// A binary: enough to find it, or its debug information, later and elsewhere.
@@ -268,6 +334,9 @@ pub struct WindowEnd {
     /// What the recording cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
+    /// What became of samples, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<SampleCounts>,
     /// Synchronization operations that threads were in the middle of, or had been when they ended: what a thread waits
     /// for in a deadlock. Only of programs whose C library's functions were recorded from inside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -325,6 +394,12 @@ impl LossCounts {
     }
 }
 
+/// Most frames that are kept of a stack, the innermost ones.
+pub const MOST_FRAMES: usize = 127;
+
+/// Most stacks that samples to come may refer to: the same stack may get a new number after so many others.
+pub const STACKS_AT_ONCE: u32 = 1 << 16;
+
 /// Something the user side did or noticed at a moment of the recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
@@ -349,6 +424,17 @@ pub enum NoteKind {
     ProbesOn {
         /// Function numbers.
         functions: Vec<FunctionId>,
+    },
+    /// A stack that samples name by its number from now on. Told before the first of them.
+    Stack {
+        /// Its number, not 0. Numbers go up, and none is used twice. One that lies [`STACKS_AT_ONCE`] or more below the
+        /// latest is not used by any later sample.
+        id: u32,
+        /// Of which process: what its addresses mean.
+        pid: u32,
+        /// User-space addresses, the innermost frame first: where it was, and then where each call returns to.
+        /// At most [`MOST_FRAMES`].
+        frames: Vec<u64>,
     },
     /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
     Gap {

@@ -12,9 +12,9 @@ mod waiting;
 mod window;
 
 pub use facts::{
-    AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
-    ModuleFact, Note, NoteKind, PendingOperation, ProcessFact, StackFact, ThreadBefore, ThreadFact,
-    ThreadState, WindowEnd,
+    AddressFact, CallGraph, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason,
+    LossCounts, MOST_FRAMES, MappingFact, ModuleFact, Note, NoteKind, PendingOperation, ProcessFact,
+    STACKS_AT_ONCE, SampleCounts, SamplingFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};

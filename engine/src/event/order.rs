@@ -14,7 +14,8 @@
 //! A ring is what one writer fills: a CPU or a few in the kernel, one thread of the target in user space. Numbers
 //! missing in a CPU's sequence (a thread's, where `cpu` is [`Header::NO_CPU`]) are lost records: each hole becomes a [`NoteKind::Gap`] between its
 //! neighbours once nothing in time can fill it. Numbers before the first one seen of a CPU are lost records, too, if
-//! it is known where its numbers start ([`Merger::numbered_from`]); otherwise they say nothing.
+//! it is known where its numbers start ([`Merger::numbered_from`]); otherwise they say nothing. Samples have numbers of
+//! their own, which are not looked at: a lost one is counted by whoever takes them.
 
 use super::sequence::Sequence;
 use super::{GapReason, Note, NoteKind};
@@ -153,6 +154,13 @@ impl Merger {
             self.counts.late += 1;
             return;
         }
+        if let Record::Sample(_) = record {
+            // Samples are numbered apart, and a lost one leaves no gap: nothing else is missing for it. Of records with
+            // the same time they come first: what the thread was doing when it did that.
+            const FIRST: i64 = i64::MIN;
+            ring.insert((header.time_ns, header.cpu, FIRST + i64::from(header.sequence)), record);
+            return;
+        }
         let first = self.first_number.filter(|_| header.cpu != Header::NO_CPU);
         let sequence = ring.cpus.entry(header.cpu).or_insert_with(|| Sequence::starting_at(first));
         let Some(number) = sequence.see(header.sequence, header.time_ns, ring.bound_ns) else {
@@ -209,7 +217,9 @@ impl Merger {
         let mut notes = std::mem::take(&mut self.notes);
         notes.sort_by_key(|note| match note.kind {
             NoteKind::Gap { cpu, until_ns, lost, .. } => (note.time_ns, until_ns, cpu, lost),
-            NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => (note.time_ns, 0, None, 0),
+            NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => {
+                (note.time_ns, 0, None, 0)
+            }
         });
         notes
     }

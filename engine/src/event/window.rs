@@ -1,8 +1,9 @@
 //! A window that slides over a live stream. It is a [`Recording`] all the time, so it goes through the very same
 //! timeline as a file; moving its start on turns the events that fall out into facts at the new start.
 
-use super::{Facts, Note, NoteKind, Recording, WindowEnd};
+use super::{Facts, Note, NoteKind, Recording, STACKS_AT_ONCE, WindowEnd};
 use probe_abi::Record;
+use rustc_hash::FxHashSet;
 
 /// The last stretch of a live recording.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +24,9 @@ impl Window {
 
     /// Takes a note; notes may come in any order, and later than the records around them.
     pub fn push_note(&mut self, note: Note) {
-        self.recording.notes.push(note);
-        self.recording.notes.sort_by_key(|note| note.time_ns);
+        let notes = &mut self.recording.notes;
+        let at = notes.partition_point(|other| other.time_ns <= note.time_ns);
+        notes.insert(at, note);
     }
 
     /// The recorded facts, so that processes and functions that come later can be added.
@@ -55,10 +57,13 @@ impl Window {
         self.recording.facts = crate::timeline::facts_at(&self.recording, start_ns);
         let gone = self.recording.events.partition_point(|event| event.header().time_ns < start_ns);
         self.recording.events.drain(..gone);
+        let used: FxHashSet<u32> = self.recording.events.iter().filter_map(stack_of).collect();
+        let latest = self.recording.notes.iter().filter_map(number).max().unwrap_or(0);
         self.recording.notes.retain(|note| match note.kind {
             // A gap that ends at the new start has ended: facts say what it left unknown.
             NoteKind::Gap { until_ns, .. } => until_ns > start_ns,
             NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => true,
+            NoteKind::Stack { id, .. } => id.saturating_add(STACKS_AT_ONCE) > latest || used.contains(&id),
         });
     }
 
@@ -66,5 +71,74 @@ impl Window {
     pub fn recording(&mut self, end: WindowEnd) -> &Recording {
         self.recording.facts.end = Some(end);
         &self.recording
+    }
+}
+
+fn number(note: &Note) -> Option<u32> {
+    match note.kind {
+        NoteKind::Stack { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+fn stack_of(record: &Record) -> Option<u32> {
+    match record {
+        Record::Sample(sample) => Some(sample.stack),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Merger;
+    use probe_abi::{Exit, Header, Kind, Sample};
+
+    fn header(kind: Kind, time_ns: u64, sequence: u32) -> Header {
+        Header { time_ns, sequence, cpu: 0, kind: kind as u8, context: 0, tid: 7, pid: 7 }
+    }
+
+    fn sample(time_ns: u64, sequence: u32, stack: u32) -> Record {
+        let header = header(Kind::Sample, time_ns, sequence);
+        Record::Sample(Sample { header, stack, reason: 0, flags: 0, reserved: 0 })
+    }
+
+    fn stack(time_ns: u64, id: u32) -> Note {
+        Note { time_ns, kind: NoteKind::Stack { id, pid: 7, frames: vec![1] } }
+    }
+
+    #[test]
+    fn stacks_stay_as_long_as_a_sample_may_name_them() {
+        let mut window = Window::new(Facts::default());
+        let latest = STACKS_AT_ONCE + 5;
+        for note in [stack(10, 1), stack(10, 4), stack(11, 5), stack(20, 6), stack(30, latest)] {
+            window.push_note(note);
+        }
+        for (time_ns, stack) in [(10, 1), (12, 4), (30, latest)] {
+            window.push(sample(time_ns, stack, stack));
+        }
+        window.advance(12);
+        let left: Vec<u32> = window.recording.notes.iter().filter_map(number).collect();
+        assert_eq!(left, [4, 6, latest], "named in the window, or not yet too old to be named again");
+    }
+
+    #[test]
+    fn a_lost_sample_leaves_no_gap_and_one_at_the_same_time_comes_first() {
+        let exit = |time_ns, sequence| {
+            Record::Exit(Exit {
+                header: header(Kind::Exit, time_ns, sequence),
+                last_of_process: 0,
+                reserved: 0,
+            })
+        };
+        let mut merger = Merger::new(1).numbered_from(Some(0));
+        for record in [exit(5, 0), exit(10, 1), sample(10, 70, 1), sample(12, 3, 1), exit(12, 2)] {
+            merger.push(0, record);
+        }
+        let kinds: Vec<u8> = merger.finish().map(|record| record.header().kind).collect();
+        let (exit, sample) = (Kind::Exit as u8, Kind::Sample as u8);
+        assert_eq!(kinds, [exit, sample, exit, sample, exit]);
+        assert_eq!(merger.take_notes(), []);
+        assert_eq!(merger.counts().missing, 0);
     }
 }

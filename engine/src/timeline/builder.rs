@@ -102,6 +102,8 @@ impl Builder {
             }
             Record::Rename(rename) => self.rename(rename),
             Record::Operation(operation) => self.operation(operation),
+            // What it was doing is no part of what happened; the report asks for it.
+            Record::Sample(_) => {}
             Record::FunctionEnter(enter) => {
                 let cost = self.costs.entry(enter.function);
                 self.function(&enter.header, cost, |thread, log| {

@@ -44,7 +44,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         .iter()
         .map(|note| match note.kind {
             NoteKind::Gap { lost, .. } => lost,
-            NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => 0,
+            NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => 0,
         })
         .fold(late, u64::saturating_add);
     let counted_loss = facts.end.as_ref().map_or(0, |end| end.loss.lost());
@@ -116,7 +116,7 @@ fn folded(recording: &Recording) -> Vec<FunctionId> {
         .iter()
         .flat_map(|note| match &note.kind {
             NoteKind::ProbesOff { functions, .. } => functions.as_slice(),
-            NoteKind::Gap { .. } | NoteKind::ProbesOn { .. } => &[],
+            NoteKind::Gap { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => &[],
         })
         .copied()
         .collect();

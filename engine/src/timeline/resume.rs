@@ -71,6 +71,8 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         addresses: facts.addresses.clone(),
         modules: facts.modules.clone(),
         hit_costs: facts.hit_costs,
+        sampling: facts.sampling,
+        mappings: facts.mappings.clone(),
         end: None,
     }
 }

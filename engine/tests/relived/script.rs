@@ -116,7 +116,7 @@ impl Script {
         events.sort_by_key(|event| event.header().time_ns);
         let end = Some(WindowEnd { end_ns: self.now + 10, ..WindowEnd::default() });
         let facts = Facts { end, ..Facts::default() };
-        let recording = Recording { facts, events, notes: self.notes.clone(), ..Recording::default() };
+        let recording = Recording { facts, events, notes: self.notes.clone() };
         from_timeline(&build(&recording))
     }
 }

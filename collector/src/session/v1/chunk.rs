@@ -26,6 +26,7 @@ pub enum ChunkKind {
     Notes = 4,
     End = 5,
     Index = 6,
+    Stacks = 7,
 }
 
 impl ChunkKind {
@@ -38,6 +39,7 @@ impl ChunkKind {
             4 => ChunkKind::Notes,
             5 => ChunkKind::End,
             6 => ChunkKind::Index,
+            7 => ChunkKind::Stacks,
             _ => return None,
         })
     }

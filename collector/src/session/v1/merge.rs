@@ -1,6 +1,6 @@
 //! Facts may come in several chunks: cutting them up for writing, and putting them together when reading.
 
-use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact, ProcessFact, ThreadFact};
+use engine::event::{AddressFact, Facts, FunctionFact, MappingFact, ModuleFact, ProcessFact, ThreadFact};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -21,7 +21,8 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
         .max(count(facts.threads.len()))
         .max(count(facts.functions.len()))
         .max(count(facts.addresses.len()))
-        .max(count(facts.modules.len()));
+        .max(count(facts.modules.len()))
+        .max(count(facts.mappings.len()));
     (0..chunks.max(1))
         .map(|i| Facts {
             start_ns: facts.start_ns,
@@ -31,6 +32,8 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
             addresses: piece(&facts.addresses, i, shorten_address),
             modules: piece(&facts.modules, i, shorten_module),
             hit_costs: facts.hit_costs,
+            sampling: facts.sampling,
+            mappings: piece(&facts.mappings, i, shorten_mapping),
             end: None,
         })
         .collect()
@@ -70,6 +73,11 @@ fn shorten_module(module: &mut ModuleFact) {
     [name, path].into_iter().chain(build_id).chain(missing).for_each(shorten);
 }
 
+fn shorten_mapping(mapping: &mut MappingFact) {
+    let MappingFact { path, build_id, .. } = mapping;
+    [path].into_iter().chain(build_id).for_each(shorten);
+}
+
 /// Entries of all lists.
 pub fn entries(facts: &Facts) -> usize {
     facts.processes.len()
@@ -77,6 +85,7 @@ pub fn entries(facts: &Facts) -> usize {
         + facts.functions.len()
         + facts.addresses.len()
         + facts.modules.len()
+        + facts.mappings.len()
 }
 
 fn shorten(name: &mut String) {
@@ -95,6 +104,7 @@ pub struct Merger {
     functions: HashMap<u32, usize>,
     addresses: HashMap<(u32, u64, u64), usize>,
     modules: HashMap<(String, Option<String>), usize>,
+    mappings: HashMap<(u32, u64, u64), usize>,
 }
 
 impl Merger {
@@ -108,6 +118,7 @@ impl Merger {
             self.facts.start_ns = more.start_ns;
         }
         self.facts.hit_costs = more.hit_costs.or(self.facts.hit_costs);
+        self.facts.sampling = more.sampling.or(self.facts.sampling);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);
@@ -116,6 +127,9 @@ impl Merger {
         });
         merge(&mut self.facts.modules, &mut self.modules, more.modules, |module| {
             (module.path.clone(), module.build_id.clone())
+        });
+        merge(&mut self.facts.mappings, &mut self.mappings, more.mappings, |mapping| {
+            (mapping.pid, mapping.since_ns, mapping.start)
         });
         true
     }

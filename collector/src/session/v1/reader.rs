@@ -1,10 +1,10 @@
 //! Reading a session up to its last whole chunk.
 
 use super::chunk::{CHUNK_MAGIC, ChunkHeader, ChunkKind, Unpacker};
-use super::columns;
 use super::header::FileHeader;
 use super::index::{Entry, Fold};
 use super::merge::{MOST_ENTRIES, Merger};
+use super::{columns, stacks};
 use crate::session::{Damage, DamageKind, SessionError, SessionInfo};
 use engine::event::{Note, Recording};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 pub struct Limits {
     /// Events.
     pub events: u64,
-    /// Bytes of unpacked JSON in all chunks of facts and notes together. Counting entries is not enough, because
+    /// Bytes of unpacked JSON in all chunks of facts and notes, and of unpacked stacks, together. Counting entries is not enough, because
     /// their lists and names have any length.
     pub json_bytes: u64,
 }
@@ -131,6 +131,20 @@ impl<R: Read + Seek> Reader<R> {
                 self.contents.info.unknown_chunks += 1;
                 Ok(())
             }
+            Some(ChunkKind::Stacks) => {
+                let room = self.limits.json_bytes.saturating_sub(self.json_bytes);
+                match self.unpacker.unpack(&header, stored).map(|payload| stacks::decode(&payload, room)) {
+                    Ok(Ok((notes, used))) if notes.len() as u64 == u64::from(header.items) => {
+                        self.json_bytes = self.json_bytes.saturating_add(used);
+                        self.contents.add_stacks(notes)
+                    }
+                    Ok(Err(stacks::NoStacks::TooLarge)) => {
+                        return Ok(Step::Stop(Some(DamageKind::TooLarge)));
+                    }
+                    Ok(_) => Err("a chunk of stacks does not decode"),
+                    Err(reason) => Err(reason),
+                }
+            }
             Some(kind) => self
                 .unpacker
                 .unpack(&header, stored)
@@ -231,6 +245,8 @@ struct Contents {
     info: SessionInfo,
     /// The chunks on the way, to be compared with the index.
     seen: Fold,
+    /// There were stacks.
+    stacks: bool,
     /// The index has been read, so the session is whole.
     indexed: bool,
 }
@@ -270,6 +286,8 @@ impl Contents {
                 }
                 self.recording.notes.extend(notes);
             }
+            // They are taken where the room for them is known.
+            ChunkKind::Stacks => {}
             ChunkKind::End => {
                 self.recording.facts.end = Some(serde_json::from_slice(payload).map_err(|_| NO_JSON)?);
             }
@@ -284,8 +302,21 @@ impl Contents {
         Ok(())
     }
 
+    fn add_stacks(&mut self, notes: Vec<Note>) -> Result<(), &'static str> {
+        if self.recording.notes.len() + notes.len() > MOST_ENTRIES {
+            return Err("there are more stacks than any recording has");
+        }
+        self.recording.notes.extend(notes);
+        self.stacks = true;
+        Ok(())
+    }
+
     fn finish(self, damage: Option<Damage>) -> (Recording, SessionInfo) {
         let mut recording = self.recording;
+        if self.stacks {
+            // They have chunks of their own.
+            recording.notes.sort_by_key(|note| note.time_ns);
+        }
         let end = recording.facts.end.take();
         recording.facts = engine::event::Facts { end, ..self.facts.finish() };
         (recording, SessionInfo { damage, ..self.info })

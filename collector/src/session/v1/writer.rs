@@ -4,9 +4,9 @@ use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
 use super::columns::Encoder;
 use super::header::FileHeader;
 use super::index::{self, Entry};
-use super::merge;
+use super::{merge, stacks};
 use crate::session::{CreateError, Meta, Overwrite, create_file};
-use engine::event::{Facts, Note, WindowEnd};
+use engine::event::{Facts, Note, NoteKind, WindowEnd};
 use probe_abi::Record;
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,6 +20,9 @@ const NS_PER_CHUNK: u64 = 1_000_000_000;
 
 /// Notes per chunk.
 const NOTES_PER_CHUNK: usize = 64;
+
+/// Bytes of stacks per chunk.
+const STACK_BYTES: usize = 256 << 10;
 
 /// Threads kept of `WindowEnd`: more than this and the chunk could grow too large. They are a second opinion only.
 const MOST_END_THREADS: usize = 1 << 16;
@@ -50,6 +53,7 @@ pub struct Writer<W: Write = File> {
     /// Times of the first and the earliest and latest record of the open chunk.
     open: Option<Times>,
     notes: Vec<Note>,
+    stacks: stacks::Encoder,
     entries: Vec<Entry>,
     summary: Summary,
     broken: bool,
@@ -81,6 +85,7 @@ impl<W: Write> Writer<W> {
             events: Encoder::new(),
             open: None,
             notes: Vec::new(),
+            stacks: stacks::Encoder::default(),
             entries: Vec::new(),
             summary: Summary { bytes: FileHeader::BYTES as u64, ..Summary::default() },
             broken: false,
@@ -121,6 +126,10 @@ impl<W: Write> Writer<W> {
     /// Adds a note; it reaches the file with the next chunk of events, or at a flush.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
         self.check()?;
+        if let NoteKind::Stack { id, pid, frames } = &note.kind {
+            self.stacks.push(note.time_ns, *id, *pid, frames);
+            return if self.stacks.bytes() >= STACK_BYTES { self.flush_stacks() } else { Ok(()) };
+        }
         self.notes.push(note.clone());
         if self.notes.len() >= NOTES_PER_CHUNK { self.flush_notes() } else { Ok(()) }
     }
@@ -128,6 +137,8 @@ impl<W: Write> Writer<W> {
     /// Writes what is held back.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
+        // Before the samples that name them.
+        self.flush_stacks()?;
         if let Some(times) = self.open.take() {
             let records = self.events.records();
             let payload = self.events.finish();
@@ -135,6 +146,13 @@ impl<W: Write> Writer<W> {
         }
         self.flush_notes()?;
         self.out.flush()
+    }
+
+    fn flush_stacks(&mut self) -> io::Result<()> {
+        match self.stacks.finish() {
+            Some((stacks, times, payload)) => self.chunk(ChunkKind::Stacks, stacks, times, payload),
+            None => Ok(()),
+        }
     }
 
     fn flush_notes(&mut self) -> io::Result<()> {

@@ -70,6 +70,13 @@ const OPERATION: &[Field] = &[
     NUMBER,
 ];
 
+const SAMPLE: &[Field] = &[
+    field(Width::Four, Code::SameThread),
+    field(Width::One, Code::Plain),
+    field(Width::One, Code::Plain),
+    field(Width::Two, Code::Plain),
+];
+
 /// The body of a record of this kind: everything behind the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
@@ -81,6 +88,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::Rename => RENAME,
         Kind::FunctionEnter | Kind::FunctionExit => FUNCTION,
         Kind::Operation => OPERATION,
+        Kind::Sample => SAMPLE,
     }
 }
 

@@ -53,6 +53,9 @@ const CALL: usize = 8;
 /// Entries of a table: a power of two. Keys that share an entry only guess worse.
 const ENTRIES: usize = 1024;
 
+/// Samples of a CPU are numbered apart from its other records.
+const SAMPLES_OF_CPU: u64 = ENTRIES as u64 / 2;
+
 /// What has been seen so far in this chunk; the same on both sides.
 pub struct Model {
     /// Last value per column.
@@ -107,7 +110,11 @@ impl Model {
         put(bytes, 20, Width::Four, pid);
 
         // Records of no CPU are numbered by each thread's own ring.
-        let numbered_by = if cpu == u64::from(probe_abi::Header::NO_CPU) { u64::from(tid) } else { cpu };
+        let numbered_by = match cpu {
+            _ if kind == Kind::Sample as u64 => SAMPLES_OF_CPU ^ cpu,
+            _ if cpu == u64::from(probe_abi::Header::NO_CPU) => u64::from(tid),
+            _ => cpu,
+        };
         let guess = (self.remembered(SEQUENCE, numbered_by).wrapping_add(1)) & u64::from(u32::MAX);
         let sequence = direction.near(SEQUENCE, Width::Four, guess, get(bytes, 8, Width::Four))?;
         *self.remembered(SEQUENCE, numbered_by) = sequence;

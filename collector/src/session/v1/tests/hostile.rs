@@ -4,6 +4,7 @@ use super::{facts, likely_record, notes, opened, session};
 use crate::session::v1::chunk::{ChunkHeader, ChunkKind};
 use crate::session::v1::{self, FileHeader, Limits, columns};
 use crate::session::{DamageKind, SessionInfo};
+use engine::event::NoteKind;
 use probe_abi::Record;
 use proptest::prelude::*;
 use std::io::Cursor;
@@ -141,8 +142,8 @@ fn more_events_than_fit_into_memory_are_left_out_and_counted() {
     assert_eq!(recording.events, &records[..30]);
     let damage = info.damage.expect("something is left out");
     assert_eq!(damage.kind, DamageKind::TooLarge);
-    // Seven chunks of events, notes, end and index.
-    assert_eq!((damage.unread_chunks, damage.unread_events), (10, 70));
+    // Seven chunks of events, stacks, notes, end and index.
+    assert_eq!((damage.unread_chunks, damage.unread_events), (11, 70));
 }
 
 /// Once, notes were counted, but not what they list: a file of 64 MB took more than 32 GB of memory.
@@ -168,7 +169,7 @@ fn a_few_notes_with_endless_lists_are_too_large() {
 }
 
 #[test]
-fn facts_and_notes_share_one_limit() {
+fn facts_stacks_and_notes_share_one_limit() {
     let bytes = session(&[likely_record(0)], 1);
     let read = |json_bytes| {
         let mut source = Cursor::new(&bytes);
@@ -178,10 +179,16 @@ fn facts_and_notes_share_one_limit() {
     };
     let size = |json: Vec<u8>| json.len() as u64;
     let facts_bytes = size(serde_json::to_vec(&facts()).expect("JSON"));
-    let all_bytes = facts_bytes + size(serde_json::to_vec(&notes()).expect("JSON"));
-    for (limit, functions, notes, whole) in
-        [(all_bytes, 1, 2, true), (all_bytes - 1, 1, 0, false), (facts_bytes - 1, 0, 0, false)]
-    {
+    let (stacks, others): (Vec<_>, Vec<_>) =
+        notes().into_iter().partition(|note| matches!(note.kind, NoteKind::Stack { .. }));
+    let stack_bytes: u64 = stacks.iter().map(|_| 64 + 8 * 3).sum();
+    let all_bytes = facts_bytes + stack_bytes + size(serde_json::to_vec(&others).expect("JSON"));
+    for (limit, functions, notes, whole) in [
+        (all_bytes, 1, 4, true),
+        (all_bytes - 1, 1, 2, false),
+        (facts_bytes + stack_bytes - 1, 1, 0, false),
+        (facts_bytes - 1, 0, 0, false),
+    ] {
         let (recording, info) = read(limit);
         let counts = (recording.facts.functions.len(), recording.notes.len());
         assert_eq!(counts, (functions, notes), "{limit} bytes");

@@ -7,8 +7,9 @@ mod writing;
 use super::Writer;
 use crate::session::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
-    AddressFact, Facts, FunctionFact, GapReason, HitCost, HitCosts, LossCounts, Note, NoteKind, Overhead,
-    PendingOperation, ProcessFact, Recording, ThreadFact, ThreadState, WindowEnd,
+    AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, LossCounts, MappingFact, Note,
+    NoteKind, Overhead, PendingOperation, ProcessFact, Recording, SampleCounts, SamplingFact, ThreadFact,
+    ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -69,6 +70,14 @@ fn facts() -> Facts {
             exit: HitCost { before_ns: 7, after_ns: 8, spread_ns: 1 },
             ..HitCosts::default()
         }),
+        sampling: Some(SamplingFact { rate_hz: 499, call_graph: CallGraph::Dwarf }),
+        mappings: vec![MappingFact {
+            pid: 7,
+            start: 0x1000,
+            end: 0x3000,
+            path: "/bin/prog".into(),
+            ..MappingFact::default()
+        }],
         end: None,
     }
 }
@@ -80,6 +89,8 @@ fn notes() -> Vec<Note> {
             time_ns: 4,
             kind: NoteKind::Gap { pid: 0, cpu: Some(1), until_ns: 9, lost: 5, reason: GapReason::RingFull },
         },
+        Note { time_ns: 5, kind: NoteKind::Stack { id: 1, pid: 7, frames: vec![0x1234, 0x2000, 0x1fff] } },
+        Note { time_ns: 5, kind: NoteKind::Stack { id: 2, pid: 7, frames: vec![0x1, 0x2000, 0x1fff] } },
     ]
 }
 
@@ -89,6 +100,7 @@ fn end() -> WindowEnd {
         threads: facts().threads,
         loss: LossCounts { dropped: 5, ..LossCounts::default() },
         overhead: Some(Overhead { budget_ppm: Some(20_000), hits: 3, ..Overhead::default() }),
+        samples: Some(SampleCounts { taken: 9, truncated: 2, without_stack: 1, lost: 3 }),
         pending: vec![PendingOperation {
             pid: 1,
             tid: 2,

@@ -1,0 +1,176 @@
+//! Sampled stacks, packed: most share their callers with the one before.
+//!
+//! ```text
+//! payload = stack*
+//! stack   = time:near id:near pid:near shared:varint more:varint address:near[more]
+//! ```
+//!
+//! `near` is the zigzag difference to the same value of the stack before, an address's to the address before it.
+//! The `shared` outermost frames are those of the stack before; the others follow, the outermost first.
+
+use super::varint::{put, take, unzigzag, zigzag};
+use engine::event::{MOST_FRAMES, Note, NoteKind};
+
+/// Why a payload is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoStacks {
+    /// An encoder does not make such bytes.
+    Malformed,
+    /// More memory than there is room for.
+    TooLarge,
+}
+
+/// Memory of a stack beside its frames, in bytes.
+const EACH: u64 = 64;
+
+/// What is predicted from.
+#[derive(Default)]
+struct Last {
+    time_ns: u64,
+    id: u64,
+    pid: u64,
+    /// The outermost first.
+    frames: Vec<u64>,
+}
+
+/// Collects the stacks of one chunk.
+#[derive(Default)]
+pub struct Encoder {
+    last: Last,
+    payload: Vec<u8>,
+    stacks: u32,
+    times: Option<(u64, u64)>,
+}
+
+impl Encoder {
+    /// Adds a stack; only so many of its innermost frames as a stack may have.
+    pub fn push(&mut self, time_ns: u64, id: u32, pid: u32, frames: &[u64]) {
+        let near = |payload: &mut Vec<u8>, last: u64, value: u64| {
+            put(payload, zigzag(value.wrapping_sub(last)));
+            value
+        };
+        let (payload, last) = (&mut self.payload, &mut self.last);
+        last.time_ns = near(payload, last.time_ns, time_ns);
+        last.id = near(payload, last.id, u64::from(id));
+        last.pid = near(payload, last.pid, u64::from(pid));
+        let outward: Vec<u64> = frames.iter().take(MOST_FRAMES).rev().copied().collect();
+        let shared = outward.iter().zip(&last.frames).take_while(|(a, b)| a == b).count();
+        put(payload, shared as u64);
+        put(payload, (outward.len() - shared) as u64);
+        let mut before = shared.checked_sub(1).and_then(|at| outward.get(at)).copied().unwrap_or(0);
+        for &frame in outward.iter().skip(shared) {
+            before = near(payload, before, frame);
+        }
+        last.frames = outward;
+        self.stacks = self.stacks.saturating_add(1);
+        let (first, latest) = self.times.unwrap_or((time_ns, time_ns));
+        self.times = Some((first.min(time_ns), latest.max(time_ns)));
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Number of stacks, first and last time, and payload, if there are any. Empty from then on.
+    pub fn finish(&mut self) -> Option<(u32, (u64, u64), Vec<u8>)> {
+        let full = std::mem::take(self);
+        Some((full.stacks, full.times?, full.payload))
+    }
+}
+
+/// The stacks of a payload as notes, with the memory that they take; at most `room` bytes of it.
+pub fn decode(mut payload: &[u8], room: u64) -> Result<(Vec<Note>, u64), NoStacks> {
+    let rest = &mut payload;
+    let mut last = Last::default();
+    let mut notes = Vec::new();
+    let mut used = 0u64;
+    while !rest.is_empty() {
+        let mut number = || take(rest).ok_or(NoStacks::Malformed);
+        last.time_ns = last.time_ns.wrapping_add(unzigzag(number()?));
+        last.id = last.id.wrapping_add(unzigzag(number()?));
+        last.pid = last.pid.wrapping_add(unzigzag(number()?));
+        let count = |value: u64| usize::try_from(value).map_err(|_| NoStacks::Malformed);
+        let (shared, more) = (count(number()?)?, count(number()?)?);
+        if shared > last.frames.len() || shared.checked_add(more).is_none_or(|all| all > MOST_FRAMES) {
+            return Err(NoStacks::Malformed);
+        }
+        used = used.saturating_add(EACH + 8 * (shared + more) as u64);
+        if used > room {
+            return Err(NoStacks::TooLarge);
+        }
+        last.frames.truncate(shared);
+        let mut before = last.frames.last().copied().unwrap_or(0);
+        for _ in 0..more {
+            before = before.wrapping_add(unzigzag(number()?));
+            last.frames.push(before);
+        }
+        let whole = |value: u64| u32::try_from(value).map_err(|_| NoStacks::Malformed);
+        let frames = last.frames.iter().rev().copied().collect();
+        let kind = NoteKind::Stack { id: whole(last.id)?, pid: whole(last.pid)?, frames };
+        notes.push(Note { time_ns: last.time_ns, kind });
+    }
+    Ok((notes, used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(stacks: &[(u64, u32, u32, Vec<u64>)]) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        for (time_ns, id, pid, frames) in stacks {
+            encoder.push(*time_ns, *id, *pid, frames);
+        }
+        encoder.finish().map(|(.., payload)| payload).unwrap_or_default()
+    }
+
+    proptest! {
+        #[test]
+        fn any_stacks_come_back(stacks in proptest::collection::vec(
+            (any::<u64>(), any::<u32>(), any::<u32>(),
+             proptest::collection::vec(prop_oneof![0u64..5, any::<u64>()], 0..12)), 0..40)) {
+            let (notes, _) = decode(&encoded(&stacks), u64::MAX).expect("decoded");
+            let back: Vec<_> = notes.into_iter().map(|note| match note.kind {
+                NoteKind::Stack { id, pid, frames } => (note.time_ns, id, pid, frames),
+                other => panic!("{other:?}"),
+            }).collect();
+            prop_assert_eq!(back, stacks);
+        }
+
+        #[test]
+        fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok((notes, used)) = decode(&bytes, 4096) {
+                prop_assert!(used <= 4096 && notes.len() as u64 * EACH <= used);
+            }
+        }
+    }
+
+    #[test]
+    fn callers_that_are_shared_take_no_room() {
+        let frames = |leaf: u64| -> Vec<u64> {
+            (0..100).map(|i| leaf + 0x7000_0000_0000 * u64::from(i != 0) + i).collect()
+        };
+        let stacks: Vec<_> = (0..1000)
+            .map(|i| {
+                (i, i as u32 + 1, 7, {
+                    let mut frames = frames(0);
+                    frames[0] = 0x40_0000 + i;
+                    frames
+                })
+            })
+            .collect();
+        let bytes = encoded(&stacks).len();
+        assert!(bytes < 1000 * 16 + 400, "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_few_bytes_do_not_claim_much_memory() {
+        let deep: Vec<u64> = (0..MOST_FRAMES as u64).collect();
+        let stacks: Vec<_> = (0..10_000).map(|i| (0, i, 7, deep.clone())).collect();
+        let bytes = encoded(&stacks);
+        assert!(bytes.len() < 100_000);
+        assert_eq!(decode(&bytes, 1_000_000), Err(NoStacks::TooLarge));
+    }
+}
