@@ -74,6 +74,12 @@ pub struct Settings {
     pub signal_shared_pending: u32,
     /// `task_struct.se.cfs_rq`
     pub task_cfs_rq: u32,
+    /// `task_struct.se.sum_exec_runtime`; 0 if one of these three is not known.
+    pub task_ran: u32,
+    /// `task_struct.se.prev_sum_exec_runtime`
+    pub task_ran_before: u32,
+    /// `task_struct.prio`
+    pub task_priority: u32,
     /// `task_struct.thread_info.status`
     pub task_status: u32,
     /// `task_struct.mm`
@@ -214,7 +220,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 172);
+const _: () = assert!(size_of::<Settings>() == 184);
 const _: () = assert!(size_of::<CpuCounters>() == 192);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

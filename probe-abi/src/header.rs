@@ -54,11 +54,13 @@ pub enum Kind {
     Operation = 9,
     /// [`crate::Sample`]
     Sample = 10,
+    /// [`crate::Ran`]
+    Ran = 11,
 }
 
 impl Kind {
     /// Every kind, in order of its byte.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
@@ -69,6 +71,7 @@ impl Kind {
         Kind::FunctionExit,
         Kind::Operation,
         Kind::Sample,
+        Kind::Ran,
     ];
 
     /// The kind of a byte, or `None` for a byte that this version does not know.

@@ -40,7 +40,7 @@ pub use life::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
 pub use sample::{Sample, SampleFlags, SampleReason};
-pub use sched::{Cause, Switch, SwitchFlags, Waking, WakingFlags};
+pub use sched::{Cause, Ran, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
 
 /// Bumped whenever a record's bytes change meaning. Stored in every session file.

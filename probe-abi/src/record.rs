@@ -1,7 +1,8 @@
 //! Any record, decoded.
 
 use crate::{
-    Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Rename, Sample, Switch, Waking,
+    Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran, Rename, Sample, Switch,
+    Waking,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -19,6 +20,7 @@ pub enum Record {
     FunctionExit(FunctionExit),
     Operation(Operation),
     Sample(Sample),
+    Ran(Ran),
 }
 
 /// Why some bytes are not a record.
@@ -54,6 +56,7 @@ impl Record {
             Kind::FunctionExit => Record::FunctionExit(read(bytes, short)?),
             Kind::Operation => Record::Operation(read(bytes, short)?),
             Kind::Sample => Record::Sample(read(bytes, short)?),
+            Kind::Ran => Record::Ran(read(bytes, short)?),
         })
     }
 
@@ -70,6 +73,7 @@ impl Record {
             Record::FunctionExit(r) => r.as_bytes(),
             Record::Operation(r) => r.as_bytes(),
             Record::Sample(r) => r.as_bytes(),
+            Record::Ran(r) => r.as_bytes(),
         }
     }
 
@@ -86,6 +90,7 @@ impl Record {
             Record::FunctionExit(r) => &r.header,
             Record::Operation(r) => &r.header,
             Record::Sample(r) => &r.header,
+            Record::Ran(r) => &r.header,
         }
     }
 
@@ -102,6 +107,7 @@ impl Record {
             Kind::FunctionExit => size_of::<FunctionExit>(),
             Kind::Operation => size_of::<Operation>(),
             Kind::Sample => size_of::<Sample>(),
+            Kind::Ran => size_of::<Ran>(),
         }
     }
 }

@@ -44,6 +44,18 @@ impl SwitchFlags {
     }
 }
 
+/// The header's thread is about to leave a CPU to which no [`Switch`] took it: the kernel did not tell of that one.
+/// Stands right before the switch that it does tell of.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Ran {
+    /// `tid`/`pid` are the thread that leaves.
+    pub header: Header,
+    /// CPU time that the kernel has counted for it since it came, nanoseconds. What interrupts and the host took
+    /// meanwhile may be missing from it.
+    pub ran_ns: u64,
+}
+
 /// `sched_waking` or `sched_wakeup_new`: the header's thread, in the header's context, makes `wakee_tid`
 /// runnable. Written for tracked wakees only.
 #[repr(C)]
@@ -130,4 +142,5 @@ impl WakingFlags {
 }
 
 const _: () = assert!(size_of::<Switch>() == 64);
+const _: () = assert!(size_of::<Ran>() == 32);
 const _: () = assert!(size_of::<Waking>() == 64);

@@ -99,6 +99,24 @@ impl Task {
         (own | shared) & !blocked != 0
     }
 
+    /// CPU time since it was last taken to a CPU, nanoseconds; `None` where the kernel does not count that. Only for a
+    /// thread that is leaving its CPU: the count is up to date then.
+    #[inline(always)]
+    pub fn ran_ns(self) -> Option<u64> {
+        /// Priorities from this one on are those of the fair scheduler, the only one that notes where a turn began.
+        const FAIR: i32 = 100;
+        if setting!(task_ran) == 0 {
+            return None;
+        }
+        // SAFETY: a task and an offset of `task_struct`.
+        let priority: i32 = unsafe { field(self.0, setting!(task_priority)) };
+        // SAFETY: a task and an offset of `task_struct`.
+        let ran: u64 = unsafe { field(self.0, setting!(task_ran)) };
+        // SAFETY: a task and an offset of `task_struct`.
+        let before: u64 = unsafe { field(self.0, setting!(task_ran_before)) };
+        (priority >= FAIR).then(|| ran.saturating_sub(before))
+    }
+
     /// Where its name stands, for [`read_name`].
     #[inline(always)]
     pub fn name(self) -> *const u8 {

@@ -69,6 +69,13 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
     {
         (settings.task_mm, settings.mm_start_code) = (mm, start);
     }
+    if let (Some(ran), Some(before), Some(priority)) = (
+        btf.member("task_struct", "se.sum_exec_runtime"),
+        btf.member("task_struct", "se.prev_sum_exec_runtime"),
+        btf.member("task_struct", "prio"),
+    ) {
+        (settings.task_ran, settings.task_ran_before, settings.task_priority) = (ran, before, priority);
+    }
     settings.descriptors_known = u32::from(descriptors(&mut settings, btf).is_some());
     if let Some(context) = context(btf) {
         (settings.task_cfs_rq, settings.cfs_rq_rq, settings.preempt_count_distance) = context;

@@ -100,6 +100,7 @@ impl Builder {
                     thread.exiting = true;
                 }
             }
+            Record::Ran(ran) => self.came_unseen(ran),
             Record::Rename(rename) => self.rename(rename),
             Record::Operation(operation) => self.operation(operation),
             // What it was doing is no part of what happened; the report asks for it.

@@ -2,6 +2,7 @@
 
 use super::builder::Builder;
 use super::machine::Now;
+use probe_abi::Ran;
 
 /// What is known of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +30,22 @@ impl Builder {
         if let Some(thread) = threads.get_mut(index as usize) {
             thread.acts(now_ns, cpu, others_ns, tally);
             gaps.hold(now_ns, thread, tally);
+        }
+    }
+
+    /// The thread is about to leave a CPU to which nobody saw it come; the kernel's count of its CPU time tells when.
+    pub(super) fn came_unseen(&mut self, ran: &Ran) {
+        let Ran { header, ran_ns } = ran;
+        let Some(index) = self.find(header.pid, header.tid, true) else { return };
+        if self.on(header.cpu) != Some(index) {
+            self.displace(header.cpu, Some(index));
+            self.leave_other_cpu(index, header.cpu);
+            self.set_cpu(header.cpu, Some(index));
+        }
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(index as usize) {
+            thread.came(header.time_ns.saturating_sub(*ran_ns), header.cpu, tally);
+            gaps.hold(header.time_ns, thread, tally);
         }
     }
 

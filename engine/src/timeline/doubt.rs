@@ -2,7 +2,7 @@
 //! state makes the time since the last proof `Unknown`, and the next event tells what followed.
 
 use super::machine::{Machine, Now, Tally, Unseen};
-use super::model::{State, UnknownReason, WaitReason, Wake};
+use super::model::{Interval, State, UnknownReason, WaitReason, Wake};
 use crate::event::ThreadState;
 use crate::time::Timestamp;
 use probe_abi::Call;
@@ -159,6 +159,7 @@ impl Machine {
     /// What was seen last stays; from there to now it is not known what happened.
     pub(super) fn contradict(&mut self, time_ns: u64, tally: &mut Tally) {
         let last = self.last_ns;
+        self.was_ready = self.now == Now::Runnable;
         match self.now {
             Now::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
             Now::Runnable => self.close(last, State::Runnable),
@@ -170,6 +171,39 @@ impl Machine {
         let state = self.contradicted(tally);
         self.close(time_ns, state);
         self.woken = None;
+    }
+
+    /// The thread came to this CPU at `came_ns`, as the kernel's count of its CPU time tells after the fact.
+    pub(super) fn came(&mut self, came_ns: u64, cpu: u16, tally: &mut Tally) {
+        match self.now {
+            Now::Running { cpu: known } if known == cpu => self.came_before(came_ns, tally),
+            Now::Dead | Now::Gap | Now::Running { .. } => {}
+            _ => {
+                tally.inferred += 1;
+                self.arrives(came_ns.max(self.last_ns), cpu, tally);
+            }
+        }
+    }
+
+    /// It did things on its CPU before this was known, and what was before them was not: now more of that is.
+    fn came_before(&mut self, came_ns: u64, tally: &mut Tally) {
+        let Some(&unknown) = self.out.intervals.last() else { return };
+        let doubtful = unknown.state == State::Unknown(UnknownReason::Contradiction);
+        if !doubtful || came_ns >= self.since_ns || self.since_ns <= unknown.start.0 {
+            return;
+        }
+        tally.inferred += 1;
+        self.since_ns = came_ns.max(unknown.start.0);
+        if !self.was_ready && self.since_ns > unknown.start.0 {
+            return;
+        }
+        // It waited for a CPU until then, as it did before.
+        self.out.intervals.pop();
+        tally.contradictions = tally.contradictions.saturating_sub(1);
+        let waits = self.out.intervals.last().is_some_and(|before| before.state == State::Runnable);
+        if self.since_ns > unknown.start.0 && !waits {
+            self.out.intervals.push(Interval { state: State::Runnable, ..unknown });
+        }
     }
 
     pub(super) fn contradicted(&mut self, tally: &mut Tally) -> State {

@@ -56,6 +56,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         spurious: tally.spurious,
         censored: tally.censored,
         contradictions: tally.contradictions,
+        inferred: tally.inferred,
         stray_exits: tally.stray_exits,
         lost: gap_loss.max(counted_loss),
         unknown: Nanos(unknown),
@@ -165,6 +166,7 @@ fn findings(
             .map(|thread| thread.time_in(|state| state == unknown).0)
             .fold(0, u64::saturating_add);
         let unseen = recording.facts.end.as_ref().map_or(0, |end| end.loss.unseen_switches);
+        let unseen = unseen.saturating_sub(counts.inferred);
         let why = match unseen {
             0 => String::new(),
             unseen => format!(" (the kernel did not report {})", plural(unseen, "switch", "switches")),
@@ -174,6 +176,15 @@ fn findings(
             format!(
                 "in {places} a thread was not where its events had left it, so that at least one is missing{why}: {} of thread time is unknown",
                 ms(contradicted)
+            ),
+        );
+    }
+    if counts.inferred > 0 {
+        let switches = plural(counts.inferred, "switch", "switches");
+        say(
+            "inferred",
+            format!(
+                "{switches} to threads of the program that the kernel did not report: when it was is taken from its count of their CPU time"
             ),
         );
     }

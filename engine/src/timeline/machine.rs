@@ -73,6 +73,8 @@ pub(super) struct Tally {
     pub(super) spurious: u64,
     pub(super) censored: u64,
     pub(super) contradictions: u64,
+    /// Switches that the kernel did not tell of, and whose times its count of CPU time gave.
+    pub(super) inferred: u64,
     pub(super) stray_exits: u64,
 }
 
@@ -91,6 +93,8 @@ pub(super) struct Machine {
     pub(super) woken: Option<Woken>,
     /// It waits for a CPU because it was taken off one, not because it was woken.
     pub(super) preempted: bool,
+    /// The last contradiction found it waiting for a CPU.
+    pub(super) was_ready: bool,
     pub(super) exiting: bool,
     pub(super) functions_lost: bool,
     pub(super) stacks: Stacks,
@@ -110,6 +114,7 @@ impl Machine {
             cut_at_start,
             woken: None,
             preempted: false,
+            was_ready: false,
             exiting: false,
             functions_lost: false,
             stacks: Stacks::default(),

@@ -403,6 +403,8 @@ pub struct Counts {
     pub censored: u64,
     /// Places where events contradicted each other.
     pub contradictions: u64,
+    /// Switches that the kernel did not tell of, and whose times its count of CPU time gave.
+    pub inferred: u64,
     /// Function exits that fitted no entry.
     pub stray_exits: u64,
     /// Records known to be lost: from the loss counters or the gaps, whichever says more.

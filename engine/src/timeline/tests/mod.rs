@@ -11,7 +11,7 @@ mod waits;
 use super::{External, State, StepKind, Thread, Timeline, WaitReason, Wake, build};
 use crate::event::{FUTEX_CALL, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
 use probe_abi::{
-    Call, Cause, Context, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Record, Rename,
+    Call, Cause, Context, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Ran, Record, Rename,
     Switch, SwitchFlags, Waking, WakingFlags,
 };
 use std::fmt::Write;
@@ -121,6 +121,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
     };
     let waking = |wakee, wakee_state, flags| waking_in(wakee, wakee_state, flags, Call::NONE);
     match *deed {
+        ["ran", ran_ns] => Record::Ran(Ran { header: header(Kind::Ran), ran_ns: number(ran_ns) }),
         ["to", next] => switch(next, 0, 0, 0),
         ["sleeps"] => switch("idle", 1, 0, 0),
         ["sleeps", "on", word] => switch_in("idle", 1, 0, 0, futex(word)),
@@ -202,6 +203,7 @@ fn draw(timeline: &Timeline) -> String {
         ("spurious", c.spurious),
         ("censored", c.censored),
         ("contradictions", c.contradictions),
+        ("inferred", c.inferred),
         ("stray", c.stray_exits),
         ("late", c.late),
     ];

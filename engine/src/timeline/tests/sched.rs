@@ -135,3 +135,73 @@ fn cpu_time_that_differs_from_proc_is_said() {
         "CPU time from events and from /proc differ for 1 thread, most for A/1: 500.000 ms and 250.000 ms"
     );
 }
+
+/// The kernel does not tell of every switch. Its count of a thread's CPU time tells of it afterwards.
+#[test]
+fn a_switch_that_nobody_saw_is_found_from_the_cpu_time() {
+    // After a sleep and after a pre-emption.
+    check(
+        "A runs
+         B runs
+         10 0 A sleeps
+         20 1 B wakes A
+         60 0 A ran 30
+         60 0 A to idle
+         90 0 A ran 10
+         90 0 A to idle",
+        "
+        A =_-===--=-
+          waits: kernel, by B at 20
+        B ==========
+        inferred 2",
+    );
+}
+
+/// What the thread did on its CPU before that proves no more than that it was there then.
+#[test]
+fn a_switch_that_nobody_saw_was_before_what_the_thread_did_after_it() {
+    check(
+        "A runs
+         B runs
+         10 0 A sleeps
+         20 1 B wakes A
+         50 0 A enters f 100
+         70 0 A ran 40
+         70 0 A to idle",
+        "
+        A =_-====---
+          waits: kernel, by B at 20
+          stack: 50:f
+        B ==========
+        inferred 1",
+    );
+    // The kernel leaves out of its count what interrupts took: the thread was there when it did something.
+    check(
+        "A runs
+         B runs
+         10 0 A sleeps
+         20 1 B wakes A
+         50 0 A enters f 100
+         70 0 A ran 10
+         70 0 A to idle",
+        "
+        A =_???==---
+          waits: kernel, by B at 20
+          stack: 50:f
+        B ==========
+        contradictions 1",
+    );
+    // Nobody saw who woke it, either.
+    check(
+        "A runs
+         10 0 A sleeps
+         50 0 A enters f 100
+         70 0 A ran 40
+         70 0 A to idle",
+        "
+        A =??====---
+          stack: 50:f
+        contradictions 1
+        inferred 1",
+    );
+}

@@ -77,6 +77,8 @@ const SAMPLE: &[Field] = &[
     field(Width::Two, Code::Plain),
 ];
 
+const RAN: &[Field] = &[field(Width::Eight, Code::Plain)];
+
 /// The body of a record of this kind: everything behind the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
@@ -89,6 +91,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::FunctionEnter | Kind::FunctionExit => FUNCTION,
         Kind::Operation => OPERATION,
         Kind::Sample => SAMPLE,
+        Kind::Ran => RAN,
     }
 }
 
