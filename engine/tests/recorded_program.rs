@@ -1,7 +1,7 @@
 //! How single pieces of a timeline become operations, names and findings.
 
 use engine::event::{FunctionFact, FutexFact};
-use engine::program::{EdgeId, Operation, Program, ThreadId, from_timeline};
+use engine::program::{EdgeId, Move, Operation, Program, ThreadId, from_timeline};
 use engine::time::{Ticks, Timestamp};
 use engine::timeline::{
     BaseStack, Birth, Counts, External, Hit, Interval, State, Step, StepKind, Thread, Timeline,
@@ -49,6 +49,34 @@ fn operations(program: &Program) -> Vec<String> {
         other => format!("{other:?}"),
     });
     words.collect()
+}
+
+/// Where it computed is kept beside the program, in nanoseconds of compute: waiting for a CPU moves nothing.
+#[test]
+fn a_thread_that_is_moved_to_another_cpu() {
+    let on = |cpu| State::Running { cpu };
+    let states = [(0, RUNNING), (10, State::Runnable), (30, on(Some(1))), (60, on(None)), (70, on(Some(1)))];
+    let mut moved = thread(1, &states);
+    // Woken up in a function: that is another operation.
+    moved.steps = vec![Step { time: Timestamp(40), kind: StepKind::Enter(7) }];
+    (3..5).for_each(|late| moved.intervals[late].first_step = 1);
+    let mut second = thread(2, &[(50, on(Some(0)))]);
+    second.comm = "helper".to_owned();
+    let program = from_timeline(&timeline(vec![moved, second]));
+    assert_eq!(operations(&program), ["exec 20", "call function #7", "exec 60"]);
+    let step = |operation, after, cpu| Move { operation, after: Ticks::from_ns(after), cpu };
+    assert_eq!(
+        program.threads[0].moves,
+        [step(0, 0, Some(0)), step(0, 10, Some(1)), step(2, 20, None), step(2, 30, Some(1))]
+    );
+    assert_eq!(program.threads[1].moves, [step(0, 0, Some(0))]);
+    for thread in &program.threads {
+        assert_eq!(thread.process.as_deref(), Some("work/1"));
+    }
+    let mut text = Vec::new();
+    engine::program::json::write(&program, &mut text).expect("a program");
+    let read = engine::program::json::read(&String::from_utf8(text).expect("JSON")).expect("a program");
+    assert_eq!(read.threads, program.threads);
 }
 
 #[test]

@@ -138,6 +138,12 @@ fn what_stands_on_the_graph_has_a_word_for_everything() {
         let ended = Longpole::with(arguments).and(&file).fails(2, "pars_line");
         assert!(ended.stderr.contains("parse_line") && !ended.stderr.contains("hash"), "{}", ended.stderr);
     }
+    // One path after the other needs standard input for itself.
+    Longpole::with(["paths", "--next", "-"]).fails(2, "--next");
+    // A threshold on a function that neither has would be kept for ever.
+    let ended =
+        Longpole::with(["diff", "--fail-on", "pars_line=5%"]).and(&file).and(&file).fails(2, "pars_line");
+    assert!(ended.stderr.contains("did you mean parse_line?"), "{}", ended.stderr);
 }
 
 /// More paths than there are, no thread, threads that do nothing: exit 0 and a sentence.
@@ -148,12 +154,13 @@ fn few_paths_and_none_are_no_errors() {
         std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path()
     };
     let one = Longpole::with(["paths", "-k", "1000"]).and(file(&folder)).ok().stdout;
-    assert!(
-        one.starts_with("There is only one path") && one.contains("There are no more than 1 path."),
-        "{one}"
-    );
-    let shown = Longpole::with(["paths", "--show", "7"]).and(file(&folder)).ok().stdout;
-    assert!(shown.contains("There is no path 7: there are only 1 path."), "{shown}");
+    assert!(one.starts_with("There is only one path") && one.contains("There is no other path."), "{one}");
+    // A path that is asked for by number and is not there is as wrong as an unknown function.
+    let shown = Longpole::with(["paths", "--show", "7"]).and(file(&folder)).fails(2, "there is no path 7");
+    assert!(shown.stderr.contains("give --show 1"), "{}", shown.stderr);
+    let shown =
+        Longpole::with(["paths", "--json", "--show=7"]).and(file(&folder)).fails(2, "there is no path 7");
+    assert_eq!(shown.stdout, "");
     let (idle, _) = report_of(&program(""));
     let (empty, _) = report_of(r#"{"format":"longpole-program","version":1,"threads":[]}"#);
     for folder in [idle, empty] {
@@ -163,6 +170,8 @@ fn few_paths_and_none_are_no_errors() {
             let json = Longpole::with(command.iter().copied()).and("--json").and(file(&folder)).ok().stdout;
             assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{command:?}: {json}");
         }
-        Longpole::with(["diff"]).and(file(&folder)).and(file(&folder)).ok();
+        let text = Longpole::with(["diff"]).and(file(&folder)).and(file(&folder)).ok().stdout;
+        assert!(text.starts_with("There is nothing to compare"), "{text}");
+        Longpole::with(["paths", "--show", "2"]).and(file(&folder)).fails(2, "there is no path 2");
     }
 }

@@ -3,6 +3,7 @@
 use super::measure::{Limit, Measure, Rule};
 use super::parse::Rules;
 use crate::symbols::matches;
+use engine::program::bare_name;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 
 /// What came of a rule, or of one CPU count of it.
@@ -111,7 +112,9 @@ fn on_cpus(measure: &Measure, report: &Report, result: &CpuResult) -> Option<f64
         Measure::Calls(name) => sum(name, &|row| row.calls as f64),
         Measure::Held(name) => {
             let locks = report.locks.iter().zip(&result.locks_held_ns);
-            let held = locks.filter(|(lock, _)| lock.lock == *name || matches(name, &lock.lock));
+            let held = locks.filter(|(lock, _)| {
+                lock.lock == *name || matches(name, &lock.lock) || matches(name, bare_name(&lock.lock))
+            });
             held.map(|(_, held)| *held).reduce(f64::max).map(share)
         }
         _ => None,

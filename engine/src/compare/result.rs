@@ -44,6 +44,8 @@ pub struct Comparison {
     pub locks: Vec<ItemRow>,
     /// What was noticed in the first, and in the second.
     pub findings: [Vec<Finding>; 2],
+    /// CPUs of the machine that the first was recorded on, if that is known.
+    pub recorded_cpus: Option<u32>,
 }
 
 /// The predicted time on one CPU count.
@@ -103,7 +105,13 @@ pub fn compare(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Compa
     });
     let curve = curve.collect();
     let [first, second] = reports;
-    Ok(Comparison { curve, functions, locks, findings: [first.findings, second.findings] })
+    Ok(Comparison {
+        curve,
+        functions,
+        locks,
+        findings: [first.findings, second.findings],
+        recorded_cpus: before.recorded_cpus,
+    })
 }
 
 /// By name what both reports say, the largest change first. `of` gives names and numbers for every CPU count.

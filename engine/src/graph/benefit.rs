@@ -7,7 +7,7 @@
 
 use super::activity::ActivityGraph;
 use super::paths::NearPaths;
-use super::subjects::{AT_ONCE, Subject, Subjects};
+use super::subjects::{Marks, Subject, Subjects};
 use super::timing::Timing;
 use super::zeroing::{Places, zeroing};
 use crate::time::Ticks;
@@ -40,7 +40,7 @@ impl Benefit {
 }
 
 /// The benefit of all subjects with time on the critical path, over the paths given so far, largest first.
-/// O(subjects · (edges + paths)).
+/// O(edges + subjects · (paths + detours)).
 pub fn benefits(
     graph: &ActivityGraph,
     timing: &Timing,
@@ -49,19 +49,20 @@ pub fn benefits(
 ) -> Vec<Benefit> {
     let places = Places::of(graph);
     let path = timing.critical_path(graph);
+    let mut critical = vec![0_u64; subjects.all.len()];
+    let marks = subjects.marks(graph, &subjects.all);
+    for edge in &path {
+        marks.each(edge.0 as usize, |subject, part| critical[subject] += part);
+    }
+    drop(marks);
+    // Others can gain nothing.
+    let there: Vec<(Subject, u64)> =
+        subjects.all.iter().copied().zip(critical).filter(|(_, critical)| *critical > 0).collect();
     let mut benefits = Vec::new();
-    // What each path has of each subject must be kept: not of too many at once.
-    let at_once = (MOST_NUMBERS / paths.found().max(1)).clamp(1, AT_ONCE);
-    for some in subjects.all.chunks(at_once) {
-        let marks = subjects.marks(graph, some);
-        let mut critical = vec![0_u64; some.len()];
-        for edge in &path {
-            for_each(marks[edge.0 as usize], |subject| critical[subject] += graph.length(edge.0 as usize));
-        }
-        // Others can gain nothing.
-        let there: Vec<usize> = (0..some.len()).filter(|subject| critical[*subject] > 0).collect();
-        let which: Vec<Subject> = there.iter().map(|subject| some[*subject]).collect();
-        let critical: Vec<u64> = there.iter().map(|subject| critical[*subject]).collect();
+    // What each path and each detour has of each subject must be kept: not of too many at once.
+    let rows = paths.found().max(paths.detours.detours.len()).max(places.count).max(1);
+    for some in there.chunks((MOST_NUMBERS / rows).max(1)) {
+        let (which, critical): (Vec<Subject>, Vec<u64>) = some.iter().copied().unzip();
         let marks = subjects.marks(graph, &which);
         let along = Along::of(graph, timing, paths, &places, &marks, which.len());
         benefits.extend(along.benefits(paths, &which, &critical));
@@ -74,13 +75,6 @@ pub fn benefits(
         (b.maximum, b.critical).cmp(&(a.maximum, a.critical)).then(a.subject.cmp(&b.subject))
     });
     benefits
-}
-
-fn for_each(mut marks: u64, mut then: impl FnMut(usize)) {
-    while marks != 0 {
-        then(marks.trailing_zeros() as usize);
-        marks &= marks - 1;
-    }
 }
 
 /// By how much each detour changes what a path has of each subject.
@@ -96,7 +90,7 @@ impl Along {
         timing: &Timing,
         paths: &NearPaths<'_>,
         places: &Places,
-        marks: &[u64],
+        marks: &Marks<'_>,
         width: usize,
     ) -> Along {
         // What the longest way to each vertex has of each subject.
@@ -105,27 +99,34 @@ impl Along {
         let mut junctions = (1..paths.detours.junctions.len() as u32).peekable();
         let mut here = vec![0_i64; width];
         for vertex in 1..graph.vertices() {
+            let place = |edge: usize| places.of[graph.tail(edge)] as usize;
             let way = |edge: usize, known: &[i64], here: &mut [i64]| {
-                let place = places.of[graph.tail(edge)] as usize * width;
-                here.copy_from_slice(&known[place..place + width]);
-                let length = i64::try_from(graph.length(edge)).unwrap_or(i64::MAX);
-                for_each(marks[edge], |subject| here[subject] = here[subject].saturating_add(length));
+                here.copy_from_slice(&known[place(edge) * width..][..width]);
+                marks.each(edge, |subject, part| {
+                    here[subject] = here[subject].saturating_add(i64::try_from(part).unwrap_or(i64::MAX));
+                });
             };
             let at_vertex =
                 |junction: &u32| paths.detours.junctions[*junction as usize].vertex as usize == vertex;
             let best = timing.best[vertex] as usize;
             if let Some(junction) = junctions.next_if(at_vertex) {
+                way(best, &known, &mut here);
                 for (number, detour) in (0..).map_while(|rank| paths.detours.at(junction, rank)) {
                     let change = &mut changes[number as usize * width..][..width];
                     way(detour.edge as usize, &known, change);
-                    way(best, &known, &mut here);
                     for (change, here) in change.iter_mut().zip(&here) {
                         *change -= *here;
                     }
                 }
             }
-            way(best, &known, &mut here);
-            known[places.of[vertex] as usize * width..][..width].copy_from_slice(&here);
+            let (from, to) = (place(best), places.of[vertex] as usize);
+            if from != to {
+                known.copy_within(from * width..(from + 1) * width, to * width);
+            }
+            let here = &mut known[to * width..][..width];
+            marks.each(best, |subject, part| {
+                here[subject] = here[subject].saturating_add(i64::try_from(part).unwrap_or(i64::MAX));
+            });
         }
         Along { width, changes }
     }

@@ -10,6 +10,7 @@ mod detours;
 mod objects;
 mod paths;
 mod paths_report;
+mod placed;
 mod route;
 mod slack;
 mod slack_report;
@@ -23,7 +24,7 @@ pub use benefit::{Benefit, benefits};
 pub use count::{PathCounts, Through};
 pub use paths::{NearPath, NearPaths};
 pub use paths_report::{
-    BenefitRow, PathRow, PathsReport, PathsWanted, SegmentPaths, ShownEdge, ShownPath, paths_report,
+    BenefitRow, PathRow, PathsReport, PathsWanted, SegmentPaths, ShownEdge, ShownPath, path_row, paths_report,
 };
 pub use route::{Doing, Part, Stay};
 pub use slack::{FunctionSlack, SlackSegment, function_slacks, slack_segments};

@@ -4,7 +4,7 @@ use super::benefit::benefits;
 use super::route::{Stay, route};
 use super::slack_report::{findings, timed};
 use super::subjects::Subjects;
-use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPaths, PathCounts, Timing, words};
+use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, words};
 use crate::program::{Program, ProgramError};
 use crate::report::{Finding, Trust};
 use crate::time::Ticks;
@@ -147,12 +147,8 @@ pub fn paths_report(program: &Program, wanted: &PathsWanted) -> Result<PathsRepo
             break;
         }
         let Some(path) = found.next() else { break };
-        paths.push(PathRow {
-            rank: path.number + 1,
-            length_ns: path.length.as_ns_f64(),
-            nearness: if length > Ticks(0) { path.length.0 as f64 / length.0 as f64 } else { 1.0 },
-            route: (path.number < wanted.routes).then(|| route(program, &graph, &found.edges(path.number))),
-        });
+        let edges = (path.number < wanted.routes).then(|| found.edges(path.number));
+        paths.push(path_row(program, &graph, length, path, edges.as_deref()));
     }
     let subjects = Subjects::of(program, &graph);
     let benefit = benefits(&graph, &timing, &found, &subjects).into_iter().map(|benefit| BenefitRow {
@@ -181,6 +177,22 @@ pub fn paths_report(program: &Program, wanted: &PathsWanted) -> Result<PathsRepo
         trust: program.trust,
         findings: findings(program, &graph),
     })
+}
+
+/// One path, with its way if its edges are given; `longest` is the length of the critical path.
+pub fn path_row(
+    program: &Program,
+    graph: &ActivityGraph,
+    longest: Ticks,
+    path: NearPath,
+    edges: Option<&[ActivityId]>,
+) -> PathRow {
+    PathRow {
+        rank: path.number + 1,
+        length_ns: path.length.as_ns_f64(),
+        nearness: if longest > Ticks(0) { path.length.0 as f64 / longest.0 as f64 } else { 1.0 },
+        route: edges.map(|edges| route(program, graph, edges)),
+    }
 }
 
 /// Detours looked for at first.

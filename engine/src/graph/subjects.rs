@@ -1,6 +1,8 @@
-//! What can be made faster: functions, threads, locks and kinds of time, and which edges belong to each.
+//! What can be made faster: functions, threads, processes, locks, kinds of time and what ran on a CPU, and which edges
+//! belong to each.
 
 use super::activity::{ActivityGraph, ActivityKind};
+use super::placed::placed;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -15,6 +17,10 @@ pub enum Subject {
     Lock(ObjectId),
     /// One kind of time in all threads.
     Class(Class),
+    /// Whatever takes time in any thread of the process of this thread, the first one of it.
+    Process(ThreadId),
+    /// What was computed on this CPU when the program was recorded.
+    Cpu(u16),
 }
 
 /// A kind of time.
@@ -28,70 +34,149 @@ pub enum Class {
     Wait,
 }
 
-/// The most subjects that are looked at in one walk.
-pub(super) const AT_ONCE: usize = u64::BITS as usize;
+/// Edges, and how much of each.
+type Parts = Vec<(u32, u64)>;
 
-/// The subjects of a program, and which edges belong to locks.
+/// The subjects of a program, and which edges belong to them.
 #[derive(Debug)]
 pub struct Subjects {
-    /// Functions that compute, threads, locks and classes that have any time at all, in this order.
+    /// All that have any time at all: functions that compute, threads, locks, classes, processes, CPUs, in this order.
     pub all: Vec<Subject>,
-    /// Edges that take time while a lock is held.
-    locked: FxHashMap<ObjectId, Vec<u32>>,
+    /// Edges that take time while a lock is held, and those computed on a CPU, or the part that was.
+    parts: FxHashMap<Subject, Parts>,
+    /// By thread: the first thread of its process.
+    processes: Vec<Option<ThreadId>>,
+}
+
+/// Belongs to none of the subjects that are looked at.
+const NONE: u32 = u32::MAX;
+
+/// To which of some subjects an edge belongs, and with how much of its length.
+#[derive(Debug)]
+pub(super) struct Marks<'g> {
+    graph: &'g ActivityGraph,
+    /// By function.
+    functions: Vec<u32>,
+    /// By thread, of itself and of its process.
+    threads: Vec<[u32; 2]>,
+    classes: [u32; 3],
+    /// By edge: where what it has of locks and CPUs starts in `parts`. Empty if there are none.
+    first: Vec<u32>,
+    /// Subject and how much.
+    parts: Vec<(u32, u64)>,
+}
+
+impl Marks<'_> {
+    /// Calls `then` with the place in the list of each subject that the edge belongs to, and how much of its length does.
+    #[inline]
+    pub(super) fn each(&self, edge: usize, mut then: impl FnMut(usize, u64)) {
+        let length = self.graph.length(edge);
+        if length == 0 {
+            return;
+        }
+        let mut all_of_it = |subject: u32| {
+            if subject != NONE {
+                then(subject as usize, length);
+            }
+        };
+        if let Some(function) = function(self.graph, edge) {
+            all_of_it(self.functions.get(function.0 as usize).copied().unwrap_or(NONE));
+        }
+        if let Some(subjects) = self.threads.get(self.graph.thread(edge).0 as usize) {
+            subjects.iter().for_each(|subject| all_of_it(*subject));
+        }
+        if let Some(class) = class(self.graph.kind(edge)) {
+            all_of_it(self.classes[class as usize]);
+        }
+        if let (Some(from), Some(to)) = (self.first.get(edge), self.first.get(edge + 1)) {
+            for (subject, part) in self.parts.get(*from as usize..*to as usize).unwrap_or_default() {
+                then(*subject as usize, *part);
+            }
+        }
+    }
 }
 
 impl Subjects {
     /// Looks at all edges and all operations once.
     pub fn of(program: &Program, graph: &ActivityGraph) -> Subjects {
-        let locked = locked(program, graph);
+        let mut firsts: FxHashMap<&str, ThreadId> = FxHashMap::default();
+        let processes: Vec<Option<ThreadId>> = (0..)
+            .map(ThreadId)
+            .zip(&program.threads)
+            .map(|(number, thread)| Some(*firsts.entry(thread.process.as_deref()?).or_insert(number)))
+            .collect();
+        let mut parts: FxHashMap<Subject, Parts> = FxHashMap::default();
+        let timed = timed(program, graph);
+        locked(program, graph, &timed, &mut parts);
+        placed(program, graph, &timed, &mut parts);
         let mut there = std::collections::BTreeSet::new();
         for edge in 0..graph.edges() {
             if graph.length(edge) == 0 {
                 continue;
             }
-            there.insert(Subject::Thread(graph.thread(edge)));
+            let thread = graph.thread(edge);
+            there.insert(Subject::Thread(thread));
+            there.extend(processes.get(thread.0 as usize).copied().flatten().map(Subject::Process));
             there.extend(class(graph.kind(edge)).map(Subject::Class));
             there.extend(function(graph, edge).map(Subject::Function));
         }
-        there.extend(locked.keys().map(|lock| Subject::Lock(*lock)));
-        Subjects { all: there.into_iter().collect(), locked }
+        there.extend(parts.keys().copied());
+        Subjects { all: there.into_iter().collect(), parts, processes }
     }
 
-    /// For each edge the subjects of this list that it belongs to, one bit each. Not more than 64 subjects.
-    pub(super) fn marks(&self, graph: &ActivityGraph, subjects: &[Subject]) -> Vec<u64> {
-        let mut functions: FxHashMap<FunctionRef, u64> = FxHashMap::default();
-        let mut threads: FxHashMap<ThreadId, u64> = FxHashMap::default();
-        let mut classes: FxHashMap<Class, u64> = FxHashMap::default();
-        let mut marks = vec![0_u64; graph.edges()];
-        for (place, subject) in subjects.iter().take(AT_ONCE).enumerate() {
-            let bit = 1 << place;
+    /// Which edges belong to the subjects of this list.
+    pub(super) fn marks<'g>(&self, graph: &'g ActivityGraph, subjects: &[Subject]) -> Marks<'g> {
+        let mut marks = Marks {
+            graph,
+            functions: Vec::new(),
+            threads: vec![[NONE; 2]; self.processes.len()],
+            classes: [NONE; 3],
+            first: Vec::new(),
+            parts: Vec::new(),
+        };
+        let mut parts: Vec<(u32, u32, u64)> = Vec::new();
+        for (subject, place) in subjects.iter().zip(0_u32..) {
             match subject {
-                Subject::Function(function) => *functions.entry(*function).or_default() |= bit,
-                Subject::Thread(thread) => *threads.entry(*thread).or_default() |= bit,
-                Subject::Class(class) => *classes.entry(*class).or_default() |= bit,
-                Subject::Lock(lock) => {
-                    for edge in self.locked.get(lock).into_iter().flatten() {
-                        marks[*edge as usize] |= bit;
+                Subject::Function(function) => put(&mut marks.functions, function.0, place, NONE),
+                Subject::Thread(thread) => {
+                    let own = marks.threads.get(thread.0 as usize).map_or(NONE, |[_, process]| *process);
+                    put(&mut marks.threads, thread.0, [place, own], [NONE; 2]);
+                }
+                Subject::Class(class) => marks.classes[*class as usize] = place,
+                Subject::Process(first) => {
+                    for (thread, process) in marks.threads.iter_mut().zip(&self.processes) {
+                        if *process == Some(*first) {
+                            thread[1] = place;
+                        }
                     }
+                }
+                Subject::Lock(_) | Subject::Cpu(_) => {
+                    let own = self.parts.get(subject).into_iter().flatten();
+                    parts.extend(own.map(|(edge, part)| (*edge, place, *part)));
                 }
             }
         }
-        for (edge, mark) in marks.iter_mut().enumerate() {
-            if graph.length(edge) == 0 {
-                continue;
-            }
-            if let Some(function) = function(graph, edge) {
-                *mark |= functions.get(&function).copied().unwrap_or(0);
-            }
-            if !threads.is_empty() {
-                *mark |= threads.get(&graph.thread(edge)).copied().unwrap_or(0);
-            }
-            if let Some(class) = class(graph.kind(edge)) {
-                *mark |= classes.get(&class).copied().unwrap_or(0);
-            }
+        if !parts.is_empty() {
+            parts.sort_unstable_by_key(|(edge, subject, _)| (*edge, *subject));
+            let mut behind = 0;
+            marks.first = (0..=graph.edges() as u32)
+                .map(|edge| {
+                    behind += parts[behind..].iter().take_while(|(of, ..)| *of < edge).count();
+                    behind as u32
+                })
+                .collect();
+            marks.parts = parts.into_iter().map(|(_, subject, part)| (subject, part)).collect();
         }
         marks
     }
+}
+
+fn put<T: Copy>(list: &mut Vec<T>, place: u32, value: T, otherwise: T) {
+    let place = place as usize;
+    if list.len() <= place {
+        list.resize(place + 1, otherwise);
+    }
+    list[place] = value;
 }
 
 /// The function whose own time an edge is.
@@ -108,9 +193,8 @@ fn class(kind: ActivityKind) -> Option<Class> {
     }
 }
 
-/// Edges that take time while their thread has a lock, by lock.
-fn locked(program: &Program, graph: &ActivityGraph) -> FxHashMap<ObjectId, Vec<u32>> {
-    // The edges that take time of each thread are in the order of its operations.
+/// The edges that take time of each thread, in the order of its operations.
+fn timed(program: &Program, graph: &ActivityGraph) -> Vec<Vec<u32>> {
     let mut timed: Vec<Vec<u32>> = vec![Vec::new(); program.threads.len()];
     for edge in 0..graph.edges() {
         if graph.length(edge) > 0
@@ -119,14 +203,24 @@ fn locked(program: &Program, graph: &ActivityGraph) -> FxHashMap<ObjectId, Vec<u
             edges.push(edge as u32);
         }
     }
-    let mut locked: FxHashMap<ObjectId, Vec<u32>> = FxHashMap::default();
-    for (thread, edges) in program.threads.iter().zip(&timed) {
+    timed
+}
+
+/// Edges that take time while their thread has a lock, by lock.
+fn locked(
+    program: &Program,
+    graph: &ActivityGraph,
+    timed: &[Vec<u32>],
+    parts: &mut FxHashMap<Subject, Parts>,
+) {
+    for (thread, edges) in program.threads.iter().zip(timed) {
         let mut held: Vec<(ObjectId, u32)> = Vec::new();
         let mut edges = edges.iter().peekable();
         for (number, operation) in thread.operations.iter().enumerate() {
             while let Some(edge) = edges.next_if(|edge| graph.operation(**edge as usize) as usize == number) {
                 for (lock, _) in &held {
-                    locked.entry(*lock).or_default().push(*edge);
+                    let length = graph.length(*edge as usize);
+                    parts.entry(Subject::Lock(*lock)).or_default().push((*edge, length));
                 }
             }
             match *operation {
@@ -151,5 +245,4 @@ fn locked(program: &Program, graph: &ActivityGraph) -> FxHashMap<ObjectId, Vec<u
             }
         }
     }
-    locked
 }

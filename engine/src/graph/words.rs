@@ -4,17 +4,19 @@ use super::activity::{Activity, ActivityGraph, ActivityKind};
 use super::subjects::{Class, Subject};
 use crate::program::{FunctionRef, ObjectId, Operation, Program, ThreadId};
 
-/// What a part of a program is: `function`, `thread`, `lock` or `class`.
+/// What a part of a program is: `function`, `thread`, `lock`, `class`, `process` or `cpu`.
 pub(super) fn kind(subject: Subject) -> &'static str {
     match subject {
         Subject::Function(_) => "function",
         Subject::Thread(_) => "thread",
         Subject::Lock(_) => "lock",
         Subject::Class(_) => "class",
+        Subject::Process(_) => "process",
+        Subject::Cpu(_) => "cpu",
     }
 }
 
-/// Its name; of a class `compute`, `io` or `wait`.
+/// Its name; of a class `compute`, `io` or `wait`, of a CPU its number.
 pub(super) fn name(program: &Program, subject: Subject) -> String {
     match subject {
         Subject::Function(function) => function_name(program, function),
@@ -23,6 +25,11 @@ pub(super) fn name(program: &Program, subject: Subject) -> String {
         Subject::Class(Class::Compute) => "compute".to_owned(),
         Subject::Class(Class::Io) => "io".to_owned(),
         Subject::Class(Class::Wait) => "wait".to_owned(),
+        Subject::Process(first) => {
+            let thread = program.threads.get(first.0 as usize);
+            thread.and_then(|thread| thread.process.clone()).unwrap_or_default()
+        }
+        Subject::Cpu(cpu) => cpu.to_string(),
     }
 }
 

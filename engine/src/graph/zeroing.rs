@@ -2,7 +2,7 @@
 //! no time at all. All subjects in one walk over the edges, side by side.
 
 use super::activity::ActivityGraph;
-use super::subjects::{AT_ONCE, Subject, Subjects};
+use super::subjects::{Marks, Subject, Subjects};
 use super::timing::Timing;
 use crate::time::Ticks;
 
@@ -41,11 +41,17 @@ impl Places {
     }
 }
 
-/// How much shorter the critical path gets if a subject takes no time, for each of them, in order.
+/// Numbers kept at once: with few threads at a time, those of many thousand subjects.
+const MOST_NUMBERS: usize = 1 << 23;
+
+/// How much shorter the critical path gets if a subject takes no time, for each of them, in order: all in one walk, side
+/// by side, unless the graph is so wide that it would need too much memory. O(edges + subjects · meetings), where a
+/// meeting is a vertex with more than one edge into it: everything else happens to all subjects alike, but for the few
+/// that an edge belongs to.
 pub fn zeroing(graph: &ActivityGraph, timing: &Timing, subjects: &Subjects, which: &[Subject]) -> Vec<Ticks> {
     let places = Places::of(graph);
     let mut gains = Vec::with_capacity(which.len());
-    for some in which.chunks(AT_ONCE) {
+    for some in which.chunks((MOST_NUMBERS / places.count.max(1)).max(1)) {
         let marks = subjects.marks(graph, some);
         let left = longest_without(graph, &places, &marks, some.len());
         gains.extend(left.iter().map(|left| Ticks(timing.length().0.saturating_sub(*left))));
@@ -53,43 +59,48 @@ pub fn zeroing(graph: &ActivityGraph, timing: &Timing, subjects: &Subjects, whic
     gains
 }
 
-/// The longest path if what is marked takes no time, for each mark.
-fn longest_without(graph: &ActivityGraph, places: &Places, marks: &[u64], width: usize) -> Vec<u64> {
-    let mut known = vec![0_u64; places.count * width];
+/// The longest path if a subject takes no time, for each of them.
+fn longest_without(graph: &ActivityGraph, places: &Places, marks: &Marks<'_>, width: usize) -> Vec<u64> {
+    // The way to a vertex without a subject is as long as what all have, and what that subject has: modulo 2⁶⁴, since
+    // what it has may be below zero. The sum never is, and `ActivityGraph::check` bounds it.
+    let mut all = vec![0_u64; places.count];
+    let mut own = vec![0_u64; places.count * width];
     let mut longest = vec![0_u64; width];
+    let mut kept: Vec<(usize, u64)> = Vec::new();
     for vertex in 1..graph.vertices() {
+        let place = places.of[vertex] as usize;
         let range = graph.range(vertex);
+        if range.len() == 1 {
+            let from = places.of[graph.tail(range.start)] as usize;
+            if from != place {
+                own.copy_within(from * width..(from + 1) * width, place * width);
+            }
+            all[place] = all[from].wrapping_add(graph.length(range.start));
+            let own = &mut own[place * width..][..width];
+            marks.each(range.start, |subject, part| own[subject] = own[subject].wrapping_sub(part));
+            continue;
+        }
         longest.fill(0);
         for (edge, (tail, length)) in range.clone().zip(graph.steps(range)) {
-            let place = places.of[tail as usize] as usize * width;
-            let before = &known[place..place + width];
-            let mut bits = marks[edge];
-            if bits == 0 {
-                for (longest, before) in longest.iter_mut().zip(before) {
-                    *longest = (*longest).max(before.wrapping_add(length));
-                }
-                continue;
-            }
+            let from = places.of[tail as usize] as usize;
+            let (before, length) = (&own[from * width..][..width], all[from].wrapping_add(length));
             // Few are marked: their sums are made again, without the length.
-            let mut kept = [0_u64; AT_ONCE];
-            let marked = bits;
-            while bits != 0 {
-                let subject = bits.trailing_zeros() as usize;
-                kept[subject] = longest[subject].max(before[subject]);
-                bits &= bits - 1;
-            }
+            kept.clear();
+            marks.each(edge, |subject, part| {
+                let without = before[subject].wrapping_add(length).wrapping_sub(part);
+                kept.push((subject, longest[subject].max(without)));
+            });
             for (longest, before) in longest.iter_mut().zip(before) {
                 *longest = (*longest).max(before.wrapping_add(length));
             }
-            bits = marked;
-            while bits != 0 {
-                let subject = bits.trailing_zeros() as usize;
-                longest[subject] = kept[subject];
-                bits &= bits - 1;
+            for (subject, without) in &kept {
+                longest[*subject] = *without;
             }
         }
-        let place = places.of[vertex] as usize * width;
-        known[place..place + width].copy_from_slice(&longest);
+        all[place] = 0;
+        own[place * width..][..width].copy_from_slice(&longest);
     }
-    longest
+    let last = places.of.last().map_or(0, |place| *place as usize);
+    let own = own.get(last * width..(last + 1) * width).unwrap_or_default();
+    own.iter().map(|own| own.wrapping_add(all[last])).collect()
 }

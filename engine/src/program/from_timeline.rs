@@ -21,8 +21,9 @@
 
 use super::machine_of;
 use super::names;
+use super::placement::Moves;
 use super::relive::{self, Begin, Culprits, Plan};
-use super::{FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
+use super::{FunctionRef, Move, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::event::{CallKind, FunctionId};
 use crate::report::{Finding, Trust};
 use crate::time::{Ticks, Timestamp};
@@ -61,7 +62,7 @@ fn decided(timeline: &Timeline) -> Program {
 fn with_recorded(mut program: Program, timeline: &Timeline) -> Program {
     let threads: FxHashMap<u32, ThreadId> =
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
-    program.recorded = super::recorded::of(timeline, &program, &functions_used(timeline), &threads);
+    program.recorded = super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
     program
 }
@@ -89,7 +90,7 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     let plan = Plan::of(timeline, &threads, culprits);
-    let numbers = functions_used(timeline);
+    let numbers = names::functions_used(timeline);
     let mut translator = Translator {
         timeline,
         threads,
@@ -118,10 +119,12 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
     // A thread that nobody creates begins at the beginning.
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
     let names = names::threads(lived().map(|(_, thread)| thread));
+    let processes = names::processes(&timeline.threads);
     for ((index, thread), name) in lived().zip(names) {
-        let mut operations = if beginner == Some(index) { translator.plan.first.clone() } else { Vec::new() };
-        operations.extend(translator.thread(index, thread));
-        translator.program.threads.push(Thread { name, operations, ..Thread::default() });
+        let first = if beginner == Some(index) { translator.plan.first.clone() } else { Vec::new() };
+        let (operations, moves) = translator.thread(index, thread, first);
+        let process = processes.get(&thread.pid).cloned();
+        translator.program.threads.push(Thread { name, operations, process, moves, ..Thread::default() });
     }
     let findings = findings(timeline, &translator);
     translator.program.findings.extend(findings);
@@ -130,21 +133,6 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
 
 fn has_lived(thread: &timeline::Thread) -> bool {
     !thread.intervals.is_empty() || !thread.steps.is_empty()
-}
-
-/// The functions on any stack, ascending.
-fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
-    let mut seen: rustc_hash::FxHashSet<FunctionId> = rustc_hash::FxHashSet::default();
-    for thread in &timeline.threads {
-        seen.extend(thread.base_stacks.iter().flat_map(|base| &base.functions));
-        seen.extend(thread.steps.iter().filter_map(|step| match step.kind {
-            StepKind::Enter(function) => Some(function),
-            _ => None,
-        }));
-    }
-    let mut numbers: Vec<FunctionId> = seen.into_iter().collect();
-    numbers.sort_unstable();
-    numbers
 }
 
 fn trust(timeline: &Timeline) -> Trust {
@@ -198,6 +186,8 @@ struct Script<'a> {
     probe_ns: u64,
     /// Running so far, ns, with that.
     ran_ns: u64,
+    /// On which CPUs.
+    moves: Moves,
 }
 
 impl<'a> Translator<'a> {
@@ -211,8 +201,13 @@ impl<'a> Translator<'a> {
         self.program.edges.append(&mut self.plan.gates);
     }
 
-    fn thread(&mut self, index: u32, thread: &'a timeline::Thread) -> Vec<Operation> {
-        let mut script = Script { probes: ProbeTime::new(&thread.hits), ..Script::default() };
+    fn thread(
+        &mut self,
+        index: u32,
+        thread: &'a timeline::Thread,
+        operations: Vec<Operation>,
+    ) -> (Vec<Operation>, Vec<Move>) {
+        let mut script = Script { operations, probes: ProbeTime::new(&thread.hits), ..Script::default() };
         if thread.birth == Birth::Unknown {
             let before = thread.start.0.saturating_sub(self.timeline.start.0);
             self.wait(&mut script, names::NOT_STARTED, before);
@@ -279,7 +274,7 @@ impl<'a> Translator<'a> {
         self.compute(&mut script);
         self.probe_ns = self.probe_ns.saturating_add(script.probe_ns);
         self.ran_ns = self.ran_ns.saturating_add(script.ran_ns);
-        script.operations
+        (script.operations, script.moves.take())
     }
 
     fn step(&mut self, script: &mut Script<'_>, thread: u32, step: &Step) {
@@ -408,6 +403,7 @@ impl<'a> Translator<'a> {
         let compute_ns = std::mem::take(&mut script.compute_ns);
         if compute_ns > 0 {
             let length = self.length(compute_ns);
+            script.moves.written(script.operations.len());
             script.operations.push(Operation::Exec(length));
         }
     }
@@ -426,7 +422,8 @@ impl Script<'_> {
     fn pass(&mut self, state: State, from: Timestamp, until: Timestamp) {
         let length = until.0.saturating_sub(from.0);
         match state {
-            State::Running { .. } if length > 0 && self.muted == 0 => {
+            State::Running { cpu } if length > 0 && self.muted == 0 => {
+                self.moves.runs(cpu, self.compute_ns);
                 let unknown_ns = std::mem::take(&mut self.unknown_ns);
                 self.unknown_before_ns = self.unknown_before_ns.saturating_add(unknown_ns);
                 let probe_ns = self.probes.within(from, until);

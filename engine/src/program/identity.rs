@@ -75,6 +75,13 @@ impl Base {
     }
 }
 
+/// The name of a recorded object without what it is: `cache` of `mutex cache`. What people type.
+pub fn bare_name(object: &str) -> &str {
+    const KINDS: [&str; 7] =
+        ["mutex ", "rwlock ", "spin lock ", "condition ", "semaphore ", "barrier ", "once "];
+    KINDS.iter().find_map(|kind| object.strip_prefix(kind)).unwrap_or(object)
+}
+
 /// What a lock shares with all that were first used on the same line, whether there are others or not: `at hash.c:12`.
 pub(super) fn group(lock: &Lock, addresses: &Addresses<'_>) -> Option<String> {
     match Base::of(lock, addresses) {

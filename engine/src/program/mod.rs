@@ -11,6 +11,7 @@ mod machine;
 mod machine_of;
 mod names;
 mod operation;
+mod placement;
 mod recorded;
 mod relive;
 
@@ -18,8 +19,10 @@ pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use error::quoted;
 pub use from_timeline::from_timeline;
+pub use identity::bare_name;
 pub use machine::{DeviceFact, MachineFacts};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
+pub use placement::Move;
 pub use recorded::{Queue, Recorded, RecordedObject, RecordedWait, Share};
 
 use crate::event::Overhead;
@@ -100,6 +103,10 @@ pub struct Thread {
     /// The CPUs that it may use, by their numbers from 0; empty for all. A mask that all threads share, or that was
     /// there when the program started, belongs to the recorded machine and is left out.
     pub cpus: Vec<u32>,
+    /// Its process, as in `server/1234`; `None` if that is not known.
+    pub process: Option<String>,
+    /// On which CPUs it computed when it was recorded, ascending; empty if that is not known.
+    pub moves: Vec<Move>,
 }
 
 impl Program {

@@ -2,7 +2,7 @@
 
 use crate::event::{CallKind, FunctionFact, FunctionId, futex_name, io_name};
 use crate::program::Function;
-use crate::timeline::{External, Thread, Wait, WaitReason, Wake};
+use crate::timeline::{External, StepKind, Thread, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
 /// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
@@ -13,6 +13,37 @@ pub(super) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<Stri
         unique(format!("{comm}/{}", thread.tid), &mut taken)
     });
     names.collect()
+}
+
+/// Names of processes by their number: `comm/pid`, after the thread that the process began with, or else the first that
+/// is known of it.
+pub(super) fn processes(threads: &[Thread]) -> FxHashMap<u32, String> {
+    let mut names: FxHashMap<u32, String> = FxHashMap::default();
+    for thread in threads {
+        let comm = if thread.comm.is_empty() { "?" } else { &thread.comm };
+        let name = format!("{comm}/{}", thread.pid);
+        if thread.tid == thread.pid {
+            names.insert(thread.pid, name);
+        } else {
+            names.entry(thread.pid).or_insert(name);
+        }
+    }
+    names
+}
+
+/// The functions on any stack, ascending.
+pub(super) fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
+    let mut seen: rustc_hash::FxHashSet<FunctionId> = rustc_hash::FxHashSet::default();
+    for thread in &timeline.threads {
+        seen.extend(thread.base_stacks.iter().flat_map(|base| &base.functions));
+        seen.extend(thread.steps.iter().filter_map(|step| match step.kind {
+            StepKind::Enter(function) => Some(function),
+            _ => None,
+        }));
+    }
+    let mut numbers: Vec<FunctionId> = seen.into_iter().collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 /// The functions with these numbers, in that order, each with a name of its own: the plain name where it is

@@ -11,7 +11,7 @@ use engine::graph::{
     ActivityGraph, ActivityId, Benefit, NearPaths, PathCounts, Subject, Subjects, Timing, VertexId, benefits,
     function_slacks, slack_segments, zeroing,
 };
-use engine::program::{FunctionRef, Program};
+use engine::program::{FunctionRef, Program, ThreadId};
 use engine::synth::{Lengths, random_program};
 use engine::time::Ticks;
 use graphs::{FUNCTIONS, random_graph};
@@ -208,6 +208,64 @@ fn zeroing_is_the_critical_path_of_the_graph_without() {
             let without = ActivityGraph::of_edges(graph.vertices() as u32, &edges).expect("a graph");
             assert_eq!(timing.length().0 - Timing::of(&without).length().0, gain.0, "seed {seed}");
         }
+    }
+}
+
+/// 1994, section VI: "from a processor perspective". Two processes; the longer one is moved in the middle.
+#[test]
+fn processes_and_cpus_are_summed_up_too() {
+    let text = r#"{"format":"longpole-program","version":1,"threads":[
+        {"name":"A","process":"p","ran_on":[[0,0,0],[0,30,1],[2,20,null]],
+         "ops":[["exec","f",40],["io",5,"disk"],["exec","f",60]]},
+        {"name":"A2","process":"p","ran_on":[[0,0,0]],"ops":[["exec","f",8]]},
+        {"name":"B","process":"q","ran_on":[[0,0,1]],"ops":[["exec","g",70]]},
+        {"name":"C","ops":[["exec","h",50]]}]}"#;
+    let program = engine::program::json::read(text).expect("a program");
+    let graph = ActivityGraph::of(&program).expect("a graph");
+    let timing = Timing::of(&graph);
+    let mut paths = NearPaths::new(&graph, &timing, 10);
+    assert_eq!(paths.by_ref().count(), 4);
+    let all = benefits(&graph, &timing, &paths, &Subjects::of(&program, &graph));
+    let of = |subject: Subject| {
+        let found = all.iter().find(|benefit| benefit.subject == subject).expect("there is such a row");
+        assert!(found.settled());
+        let ns = |ticks: Ticks| ticks.0 / Ticks::PER_NS;
+        (ns(found.critical), ns(found.maximum), found.critical_paths, found.near_paths)
+    };
+    // Of 105: 35 are left to B, of whom nothing is in p.
+    assert_eq!(of(Subject::Process(ThreadId(0))), (105, 35, 1, 1));
+    assert_eq!(of(Subject::Cpu(0)), (30, 30, 1, 1));
+    // 10 + 20 on the way of A; without CPU 1 that of A still takes 75, and C's 50.
+    assert_eq!(of(Subject::Cpu(1)), (30, 30, 1, 1));
+    // What was computed nobody knows where is in no row, and neither is what cannot gain anything.
+    assert_eq!(all.iter().filter(|b| matches!(b.subject, Subject::Cpu(_) | Subject::Process(_))).count(), 3);
+}
+
+/// More than 64 functions, and more than a word of marks has bits: all in one walk.
+#[test]
+fn zeroing_of_very_many_functions_at_once() {
+    use engine::program::{Function, Operation, Thread};
+    let functions = 300;
+    let named = |n| Function { name: format!("f{n}"), ..Function::default() };
+    let mut program = Program { functions: (0..functions).map(named).collect(), ..Program::default() };
+    for thread in 0..2 {
+        let operations = (0..functions)
+            .map(|n| Operation::ExecIn(FunctionRef(n), Ticks::from_ns(u64::from(n % (5 + thread) + 1))));
+        let name = format!("T{thread}");
+        program.threads.push(Thread { name, operations: operations.collect(), ..Thread::default() });
+    }
+    let graph = ActivityGraph::of(&program).expect("a graph");
+    let timing = Timing::of(&graph);
+    let which: Vec<Subject> = (0..functions).map(|n| Subject::Function(FunctionRef(n))).collect();
+    let gains = zeroing(&graph, &timing, &Subjects::of(&program, &graph), &which);
+    // Each way is 300 long: thread 0 has 3 a function on average, thread 1 has 3.5.
+    let length = |thread: u32, without: u32| -> u64 {
+        (0..functions).filter(|n| *n != without).map(|n| u64::from(n % (5 + thread) + 1)).sum()
+    };
+    let whole = length(0, functions).max(length(1, functions));
+    for (function, gain) in (0..functions).zip(gains) {
+        let without = length(0, function).max(length(1, function));
+        assert_eq!(gain, Ticks::from_ns(whole - without), "f{function}");
     }
 }
 

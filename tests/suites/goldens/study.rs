@@ -44,6 +44,26 @@ fn whole_answers_stay_as_they_are() {
     );
 }
 
+/// One path for each line of standard input, until `q`; the same ones as in the list.
+#[test]
+fn the_next_path_for_who_asks() {
+    let asked = |answers: &str| {
+        let line = format!("printf '{answers}' | NO_COLOR=1 \"$0\" paths --next \"$1\"");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &line]).arg(longpole_tests::binary()).arg(program("figure-4"));
+        let output = shell.output().expect("sh");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let heads = |text: &str| text.lines().filter(|line| line.starts_with("path ")).count();
+    assert_eq!([asked(""), asked("\\n\\n"), asked("\\nq\\n\\n")].map(|text| heads(&text)), [1, 3, 2]);
+    let all = asked(&"\\n".repeat(50));
+    assert_eq!(heads(&all), 15);
+    assert!(all.ends_with("There is no other path.\n"), "{all}");
+    let list = Longpole::with(["paths"]).and(program("figure-4")).ok().stdout;
+    assert!(list.contains(all.split("path 4:").next().expect("three paths")), "{list}\n{all}");
+}
+
 /// 2001, Fig. 4 on unlimited processors: a b g h a f, 11 units.
 #[test]
 fn figure_4_has_its_critical_path_first() {

@@ -2,7 +2,7 @@
 
 use super::output::to_stdout;
 use crate::cli::input::Input;
-use crate::cli::study::{DiffPlan, Threshold};
+use crate::cli::study::{DiffPlan, Threshold, any_function};
 use crate::cli::{Code, Outcome, UserError};
 use crate::present::{study::diff, style};
 use crate::symbols::matches;
@@ -13,6 +13,9 @@ use engine::report::Cpus;
 pub fn run(plan: &DiffPlan) -> Result<Outcome, UserError> {
     let [before, after] = &plan.inputs;
     let (before, after) = (Input::open(before)?.into_program(), Input::open(after)?.into_program());
+    for function in plan.fail_on.iter().filter_map(|threshold| threshold.function.as_deref()) {
+        any_function([&before, &after], function)?;
+    }
     let comparison = compare(&before, &after, &plan.cpus).map_err(super::invalid)?;
     let failures: Vec<String> =
         plan.fail_on.iter().flat_map(|threshold| failures(&comparison, threshold)).collect();

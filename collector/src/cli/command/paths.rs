@@ -6,11 +6,15 @@ use crate::cli::study::PathsPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
-use engine::graph::PathsWanted;
+use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
+use engine::program::Program;
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
 pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
     let program = Input::open(&plan.input)?.into_program();
+    if plan.next {
+        return one_by_one(&program);
+    }
     let wanted = PathsWanted {
         most: plan.most,
         within: plan.within,
@@ -19,10 +23,47 @@ pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
         segments: plan.segments,
     };
     let report = engine::graph::paths_report(&program, &wanted).map_err(super::invalid)?;
+    if let (Some(rank), None) = (plan.show, &report.shown) {
+        return Err(no_such_path(rank, report.counts.all));
+    }
     if plan.json {
         to_stdout(|out| paths_json::json(&report, plan.segments, out))?;
     } else {
-        to_stdout(|out| paths::text(&report, plan.top, plan.show, &style::for_stdout(), out))?;
+        to_stdout(|out| paths::text(&report, plan.top, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
+}
+
+/// One path, and one more for each line of standard input: found then, and nothing is computed twice.
+fn one_by_one(program: &Program) -> Result<Outcome, UserError> {
+    let graph = ActivityGraph::of(program).map_err(super::invalid)?;
+    let timing = Timing::of(&graph);
+    let mut found = NearPaths::new(&graph, &timing, AHEAD);
+    let mut lines = std::io::stdin().lines();
+    let style = style::for_stdout();
+    loop {
+        let Some(path) = found.next() else {
+            to_stdout(|out| writeln!(out, "There is no other path."))?;
+            break;
+        };
+        let row = path_row(program, &graph, timing.length(), path, Some(&found.edges(path.number)));
+        to_stdout(|out| paths::one(&row, &style, out))?;
+        match lines.next() {
+            Some(Ok(line)) if line.trim() != "q" => {}
+            _ => break,
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Paths that are looked for at first, where nobody says how many it will be.
+const AHEAD: usize = 1 << 10;
+
+fn no_such_path(rank: usize, all: u128) -> UserError {
+    let problem = format!("there is no path {rank}: the recording has {}", paths::paths(all));
+    let hint = match all {
+        1 => "give --show 1".to_owned(),
+        _ => format!("give --show a number from 1 to {all}"),
+    };
+    UserError::usage(problem, hint)
 }

@@ -33,6 +33,9 @@ pub struct PathsArguments {
     /// Show the path with this rank edge by edge
     #[arg(long, value_name = "N")]
     pub show: Option<String>,
+    /// List one path, and the next one for each line of standard input (Enter), until q or the end of it
+    #[arg(long, conflicts_with_all = ["k", "within", "show", "segments", "top", "json"])]
+    pub next: bool,
     /// Say of every operation how many of the paths go through it, too
     #[arg(long)]
     pub segments: bool,

@@ -44,11 +44,19 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
             ));
         }
     }
+    let input = input(args.file);
+    if args.next && input == InputPlan::Stdin {
+        return Err(UserError::usage(
+            "--next reads the program and your answers from standard input",
+            "write the program to a file",
+        ));
+    }
     Ok(PathsPlan {
-        input: input(args.file),
+        input,
         most,
         within,
         show,
+        next: args.next,
         segments: args.segments,
         top: top(args.top)?,
         json: args.json,

@@ -2,7 +2,7 @@
 
 use crate::cli::UserError;
 use crate::symbols::matches;
-use engine::program::{FunctionRef, ObjectId, Operation, Program};
+use engine::program::{FunctionRef, ObjectId, Operation, Program, bare_name};
 
 /// Names suggested.
 const SUGGESTED: usize = 3;
@@ -27,7 +27,20 @@ pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, User
     Ok(found)
 }
 
-/// The lock with this name.
+/// That there is a function of this name, or matching it, in one of these programs.
+pub fn any_function(programs: [&Program; 2], name: &str) -> Result<(), UserError> {
+    let [before, after] = programs;
+    if functions(before, name).is_ok() || functions(after, name).is_ok() {
+        return Ok(());
+    }
+    let names = before.functions.iter().chain(&after.functions).map(|function| function.name.as_str());
+    let names: std::collections::BTreeSet<&str> = names.collect();
+    let hint = "`longpole report FILE` lists the functions";
+    let UserError { hint, .. } = unknown("function", name, names.into_iter(), hint);
+    Err(UserError::usage(format!("there is no function '{name}' in either of the two"), hint))
+}
+
+/// The lock with this name: as it stands in reports, or without what it is (`cache` for `mutex cache`).
 pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     if let Some(number) = program.objects.iter().position(|object| object == name) {
         return Ok(ObjectId(number as u32));
@@ -44,8 +57,23 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
             *is_lock = true;
         }
     }
-    let names =
-        program.objects.iter().zip(is_lock).filter(|(_, is_lock)| *is_lock).map(|(name, _)| name.as_str());
+    let locks: Vec<(&str, ObjectId)> = (0..)
+        .map(ObjectId)
+        .zip(program.objects.iter().zip(is_lock))
+        .filter(|(_, (_, is_lock))| *is_lock)
+        .map(|(number, (name, _))| (name.as_str(), number))
+        .collect();
+    let bare: Vec<&(&str, ObjectId)> = locks.iter().filter(|(lock, _)| bare_name(lock) == name).collect();
+    match bare.as_slice() {
+        [(_, lock)] => return Ok(*lock),
+        [] => {}
+        several => {
+            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+            let problem = format!("several locks of this recording are called '{name}'");
+            return Err(UserError::usage(problem, format!("say which: {}", names.join(", "))));
+        }
+    }
+    let names = locks.iter().map(|(name, _)| *name);
     Err(unknown("lock", name, names, "`longpole report FILE --by lock` lists the locks"))
 }
 
@@ -66,7 +94,7 @@ fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<&'n str>
         .filter_map(|known| {
             let lower = known.to_lowercase();
             // The last part of a qualified name is what people type.
-            let short = lower.rsplit("::").next().unwrap_or(&lower);
+            let short = bare_name(lower.rsplit("::").next().unwrap_or(&lower));
             let distance = distance(&wanted, &lower).min(distance(&wanted, short));
             let part = wanted.len() > 2 && lower.contains(&wanted);
             (part || distance * 3 <= wanted.chars().count().max(3)).then_some((distance, known))
@@ -129,5 +157,18 @@ mod tests {
         );
         assert_eq!(lock(&program(), "cach").expect_err("no such lock").hint, "did you mean cache?");
         assert!(lock(&program(), "cache").is_ok());
+    }
+
+    #[test]
+    fn a_lock_without_what_it_is() {
+        let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["lock","mutex cache"],
+            ["unlock","mutex cache"],["lock","mutex m"],["unlock","mutex m"],["spin_lock","spin lock m"],
+            ["spin_unlock","spin lock m"]]}]}"#;
+        let program = engine::program::json::read(text).expect("a program");
+        assert_eq!(lock(&program, "cache").ok(), lock(&program, "mutex cache").ok());
+        assert!(lock(&program, "cache").is_ok());
+        let error = lock(&program, "m").expect_err("two of them");
+        assert_eq!(error.hint, "say which: mutex m, spin lock m");
+        assert_eq!(lock(&program, "cahce").expect_err("none").hint, "did you mean mutex cache?");
     }
 }

@@ -29,6 +29,8 @@ pub struct PathsPlan {
     pub within: Option<f64>,
     /// Show the path with this rank; at least 1.
     pub show: Option<usize>,
+    /// One path after the other, as long as somebody asks.
+    pub next: bool,
     /// Every operation, too.
     pub segments: bool,
     /// Rows of each kind in the table.

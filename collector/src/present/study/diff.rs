@@ -1,7 +1,7 @@
 //! `longpole diff`: two recordings side by side.
 
 use super::json::{CpuCount, Findings, Number};
-use super::listing::{headline, line, note, share};
+use super::listing::{headline, line, main_row, note, on, share};
 use crate::present::cell::duration;
 use crate::present::style::{Paint, Style};
 use crate::present::text::{cpu_title, findings, plural};
@@ -57,26 +57,28 @@ pub fn text(
     for failure in failures {
         crate::present::table::wrap(&mut out, style, Paint::Warning, "FAIL ", &style.text(failure), "     ")?;
     }
-    for list in &comparison.findings {
-        findings(&mut out, list, style)?;
+    for (list, whose) in comparison.findings.iter().zip(["before", "after"]) {
+        if !list.is_empty() {
+            writeln!(out, "{whose}:")?;
+            findings(&mut out, list, style)?;
+        }
     }
     Ok(())
 }
 
 fn main_place(comparison: &Comparison) -> usize {
-    let finite = comparison.curve.iter().enumerate().filter(|(_, row)| row.cpus != Cpus::Infinite);
-    finite.max_by_key(|(_, row)| row.cpus).map_or(0, |(place, _)| place)
+    let row = main_row(&comparison.curve, comparison.recorded_cpus, |row| row.cpus);
+    row.and_then(|main| comparison.curve.iter().position(|row| row.cpus == main.cpus)).unwrap_or(0)
 }
 
 fn sentence(comparison: &Comparison, place: usize) -> String {
     let Some(row) = comparison.curve.get(place) else {
         return "There is nothing to compare.".to_owned();
     };
-    let on = match row.cpus {
-        Cpus::Count(count) if count.get() == 1 => "on 1 CPU".to_owned(),
-        Cpus::Count(count) => format!("on {count} CPUs"),
-        Cpus::Infinite => "on unlimited CPUs".to_owned(),
-    };
+    let on = on(row.cpus);
+    if row.time.before_ns == 0.0 && row.time.after_ns == 0.0 {
+        return "There is nothing to compare: no thread took any time in either.".to_owned();
+    }
     if !row.time.is_clear() {
         return format!(
             "The predicted time {on} has not changed by more than chance: {}.",

@@ -4,7 +4,7 @@ use crate::present::cell::width;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::text::file_name;
-use engine::report::Finding;
+use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 
 /// Columns of a number.
@@ -34,6 +34,40 @@ pub(super) fn headline(out: &mut dyn Write, style: &Style, text: &str) -> io::Re
     let mut out = out;
     table::wrap(&mut out, style, Paint::Bold, "", &style.text(text), "")?;
     writeln!(out)
+}
+
+/// The row that a sentence is about: the recorded machine's, else that of the largest finite count.
+pub(super) fn main_row<T>(rows: &[T], recorded: Option<u32>, cpus: impl Fn(&T) -> Cpus) -> Option<&T> {
+    let machine = recorded.and_then(Cpus::count);
+    let finite = rows.iter().filter(|row| cpus(row) != Cpus::Infinite);
+    rows.iter()
+        .find(|row| Some(cpus(row)) == machine)
+        .or_else(|| finite.max_by_key(|row| cpus(row)))
+        .or_else(|| rows.first())
+}
+
+pub(super) fn on(cpus: Cpus) -> String {
+    match cpus {
+        Cpus::Count(count) if count.get() == 1 => "on 1 CPU".to_owned(),
+        Cpus::Count(count) => format!("on {count} CPUs"),
+        Cpus::Infinite => "on unlimited CPUs".to_owned(),
+    }
+}
+
+/// `on 2, 4 and unlimited CPUs`
+pub(super) fn on_all(cpus: &[Cpus]) -> String {
+    let Some((last, rest)) = cpus.split_last() else { return String::new() };
+    let rest: Vec<String> = rest
+        .iter()
+        .map(|cpus| match cpus {
+            Cpus::Count(count) => count.to_string(),
+            Cpus::Infinite => "unlimited".to_owned(),
+        })
+        .collect();
+    match rest.as_slice() {
+        [] => on(*last),
+        rest => format!("on {} and {}", rest.join(", "), on(*last).trim_start_matches("on ")),
+    }
 }
 
 /// What to do first if threads wait for ever.

@@ -16,22 +16,11 @@ const STAYS: [usize; 2] = [4, 2];
 const PARTS: usize = 3;
 
 /// The `top` first of each kind.
-pub fn text(
-    report: &PathsReport,
-    top: usize,
-    show: Option<usize>,
-    style: &Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn text(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     headline(out, style, &sentence(report))?;
-    match (&report.shown, show) {
-        (Some(shown), _) => shown_path(shown, style, out)?,
-        (None, Some(rank)) => {
-            let problem = format!("There is no path {rank}: there are only {}.", paths(report.counts.all));
-            note(out, style, &problem)?;
-            writeln!(out)?;
-        }
-        (None, None) => {
+    match &report.shown {
+        Some(shown) => shown_path(shown, style, out)?,
+        _ => {
             benefits(report, top, style, out)?;
             routes(report, style, out)?;
         }
@@ -84,8 +73,8 @@ fn sentence(report: &PathsReport) -> String {
     format!("{listed}: {gain}.")
 }
 
-/// `12 paths`, `about 3.1e40 paths`.
-fn paths(count: u128) -> String {
+/// `12 paths`, `about 3e40 paths`.
+pub fn paths(count: u128) -> String {
     match u64::try_from(count) {
         Ok(count) if count < 1_000_000_000 => plural(usize::try_from(count).unwrap_or(usize::MAX), "path"),
         _ if count == u128::MAX => "more paths than can be counted".to_owned(),
@@ -94,23 +83,31 @@ fn paths(count: u128) -> String {
 }
 
 fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let titles = ["on the path", "at most", "more paths"].map(str::to_owned);
+    let titles = ["on the path", "at most", "paths", "more paths"].map(str::to_owned);
     for (kind, title) in [
         ("function", "function"),
         ("lock", "while a lock is held"),
         ("thread", "thread"),
+        ("process", "process"),
+        ("cpu", "computed on"),
         ("class", "kind of time"),
     ] {
         let rows: Vec<&BenefitRow> = report.benefit.iter().filter(|row| row.kind == kind).collect();
-        if rows.is_empty() {
+        // One process says what the whole does.
+        if rows.is_empty() || kind == "process" && rows.len() == 1 {
             continue;
         }
         line(out, style, Paint::Bold, title, &titles)?;
         for row in rows.iter().take(top) {
             let settled = if row.settled { "no change" } else { "may lower" };
-            let cells =
-                [duration(row.critical_path_ns), duration(row.maximum_benefit_ns), settled.to_owned()];
-            line(out, style, Paint::Plain, &placed(&row.name, row.location.as_deref()), &cells)?;
+            let cells = [
+                duration(row.critical_path_ns),
+                duration(row.maximum_benefit_ns),
+                format!("{} + {}", grouped(row.critical_paths as u64), grouped(row.near_paths as u64)),
+                settled.to_owned(),
+            ];
+            let name = if kind == "cpu" { format!("CPU {}", row.name) } else { row.name.clone() };
+            line(out, style, Paint::Plain, &placed(&name, row.location.as_deref()), &cells)?;
         }
         if let Some(more) = rows.len().checked_sub(top).filter(|more| *more > 0) {
             writeln!(out, "{}: --top {} shows all.", plural(more, &format!("more {kind}")), rows.len())?;
@@ -121,8 +118,8 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
         let listed = plural(report.paths.len(), "path");
         let what = format!(
             "On the path: its time on the critical path. At most: what can be gained by making it faster, seen from \
-             {listed}: another one becomes the longest then. More paths: whether looking at more of them would lower \
-             that number."
+             {listed}: another one becomes the longest then. Paths: how many of these go through it, critical ones + \
+             shorter ones. More paths: whether looking at more of them would lower what can be gained."
         );
         note(out, style, &what)?;
         writeln!(out)?;
@@ -158,16 +155,35 @@ fn routes(report: &PathsReport, style: &Style, out: &mut dyn Write) -> io::Resul
         "There are more: -k N lists more of them.".to_owned()
     } else if (report.paths.len() as u128) < report.counts.all {
         "All others are shorter than was asked for.".to_owned()
+    } else if report.counts.all == 1 {
+        "There is no other path.".to_owned()
     } else {
         format!("There are no more than {}.", paths(report.counts.all))
     };
     writeln!(out, "{rest}\n")
 }
 
+/// One path, with its way.
+pub fn one(path: &PathRow, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    path_line(path, style, out)?;
+    stays(path.route.as_deref().unwrap_or_default(), style, out)
+}
+
 fn path_line(path: &PathRow, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let nearness = format!("{:.2} % of the longest", path.nearness * 100.0);
-    let text = format!("path {}: {}, {nearness}", path.rank, duration(path.length_ns));
+    let text = if path.nearness < 1.0 {
+        let of = nearness(path.nearness);
+        format!("path {}: {}, {of} % of the longest", path.rank, duration(path.length_ns))
+    } else {
+        format!("path {}: {}, critical", path.rank, duration(path.length_ns))
+    };
     writeln!(out, "{}", style.paint(Paint::Bold, &style.text(&text)))
+}
+
+/// In percent, with as many decimals as tell it from 100.
+fn nearness(nearness: f64) -> String {
+    let percent = nearness * 100.0;
+    let decimals = (2..=8).find(|decimals| (100.0 - percent) * 10_f64.powi(*decimals) >= 1.0).unwrap_or(9);
+    format!("{percent:.*}", usize::try_from(decimals).unwrap_or(2))
 }
 
 fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {

@@ -1,30 +1,38 @@
 //! `longpole what-if`: times before and after, headroom, and the ranking.
 
 use super::json::{CpuCount, Findings, Number};
-use super::listing::{headline, line, note, placed, share};
+use super::listing::{headline, line, main_row, note, on, on_all, placed, share};
 use crate::present::cell::duration;
 use crate::present::style::{Paint, Style};
 use crate::present::text::{cpu_title, findings, trust};
 use engine::report::{Cpus, Trust};
-use engine::what_if::{Curve, Ranking, WhatIf, WhatIfRow};
+use engine::what_if::{Curve, RankRow, Ranking, WhatIf, WhatIfRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The row that a sentence is about: the recorded machine's, else that of the largest finite count.
-fn main_row<T>(rows: &[T], recorded: Option<u32>, cpus: impl Fn(&T) -> Cpus) -> Option<&T> {
-    let machine = recorded.and_then(Cpus::count);
-    let finite = rows.iter().filter(|row| cpus(row) != Cpus::Infinite);
-    rows.iter()
-        .find(|row| Some(cpus(row)) == machine)
-        .or_else(|| finite.max_by_key(|row| cpus(row)))
-        .or_else(|| rows.first())
+/// What is the same on several CPU counts, once, in the order in which it is first there.
+fn together<T: PartialEq>(items: impl Iterator<Item = (Cpus, T)>) -> Vec<(Vec<Cpus>, T)> {
+    let mut all: Vec<(Vec<Cpus>, T)> = Vec::new();
+    for (cpus, item) in items {
+        match all.iter_mut().find(|(_, known)| *known == item) {
+            Some((of, _)) => of.push(cpus),
+            None => all.push((vec![cpus], item)),
+        }
+    }
+    all
 }
 
-fn on(cpus: Cpus) -> String {
-    match cpus {
-        Cpus::Count(count) if count.get() == 1 => "on 1 CPU".to_owned(),
-        Cpus::Count(count) => format!("on {count} CPUs"),
-        Cpus::Infinite => "on unlimited CPUs".to_owned(),
+/// `2, 4 and ∞ CPUs`
+fn cpus_title(cpus: &[Cpus], style: &Style) -> String {
+    let (Some(last), rest) = (cpus.last(), cpus.len().saturating_sub(1)) else { return String::new() };
+    let bare = |cpus: &Cpus| match cpus {
+        Cpus::Count(count) => count.to_string(),
+        Cpus::Infinite => if style.unicode { "∞" } else { "inf" }.to_owned(),
+    };
+    let rest: Vec<String> = cpus.iter().take(rest).map(bare).collect();
+    match rest.as_slice() {
+        [] => cpu_title(*last, style),
+        rest => format!("{} and {}", rest.join(", "), cpu_title(*last, style)),
     }
 }
 
@@ -56,6 +64,9 @@ pub fn text(result: &WhatIf, changes: &str, style: &Style, out: &mut dyn Write) 
     let what = "Promised: what the extended critical path says of changes so small that nothing else takes their place. \
                 First: the function with the largest share of the extended critical path, before and after.";
     note(out, style, what)?;
+    if result.results.iter().any(|row| row.promised_ns.is_none()) {
+        note(out, style, "It promises nothing (-) where more is changed than functions.")?;
+    }
     writeln!(out)?;
     let mut out = out;
     trust(&mut out, &result.trust, style)?;
@@ -63,6 +74,9 @@ pub fn text(result: &WhatIf, changes: &str, style: &Style, out: &mut dyn Write) 
 }
 
 fn sentence(row: &WhatIfRow, changes: &str) -> String {
+    if row.before_ns == 0.0 && row.after_ns == 0.0 {
+        return "Nothing to change: no thread took any time here.".to_owned();
+    }
     let gain = row.before_ns - row.after_ns;
     let then = match &row.first_after {
         Some((name, _)) if row.first_before.as_ref().is_none_or(|(before, _)| before != name) => {
@@ -109,23 +123,25 @@ pub fn headroom_text(
         }
         writeln!(out)?;
     }
-    let mut any = false;
-    for curve in curves {
-        for takeover in &curve.takeovers {
+    let takeovers = curves.iter().flat_map(|curve| {
+        curve.takeovers.iter().map(|takeover| {
             let text = format!(
-                "{}, from {} left of {function} on, {} comes first instead of {} ({})",
-                on(curve.cpus),
+                "from {} left of {function} on, {} comes first instead of {} ({})",
                 share(takeover.scale, 1.0),
                 takeover.function,
                 takeover.over,
                 duration(takeover.time_ns)
             );
-            let mut plain: &mut dyn Write = out;
-            crate::present::table::wrap(&mut plain, style, Paint::Plain, "", &style.text(&text), "  ")?;
-            any = true;
-        }
+            (curve.cpus, text)
+        })
+    });
+    let takeovers = together(takeovers);
+    for (cpus, text) in &takeovers {
+        let text = format!("{}, {text}", on_all(cpus));
+        let mut plain: &mut dyn Write = out;
+        crate::present::table::wrap(&mut plain, style, Paint::Plain, "", &style.text(&text), "  ")?;
     }
-    if any {
+    if !takeovers.is_empty() {
         writeln!(out)?;
     }
     note(
@@ -190,18 +206,19 @@ pub fn rank_text(
         )
     });
     headline(out, style, &sentence.unwrap_or_default())?;
-    for ranking in rankings {
-        let title = format!("{}: {}", cpu_title(ranking.cpus, style), duration(ranking.time_ns));
-        line(
-            out,
-            style,
-            Paint::Bold,
-            &title,
-            &["10 % off", "20 % off", "50 % off", "all off"].map(str::to_owned),
-        )?;
-        for row in &ranking.rows {
+    let tables = rankings.iter().filter(|ranking| !ranking.rows.is_empty()).map(|ranking| {
+        let row = |row: &RankRow| {
             let cells = row.gains_ns.map(|gain| share(gain, ranking.time_ns));
-            line(out, style, Paint::Plain, &placed(&row.function, row.location.as_deref()), &cells)?;
+            (placed(&row.function, row.location.as_deref()), cells)
+        };
+        (ranking.cpus, (duration(ranking.time_ns), ranking.rows.iter().map(row).collect::<Vec<_>>()))
+    });
+    for (cpus, (time, rows)) in together(tables) {
+        let title = format!("{}: {time}", cpus_title(&cpus, style));
+        let columns = ["10 % off", "20 % off", "50 % off", "all off"].map(str::to_owned);
+        line(out, style, Paint::Bold, &title, &columns)?;
+        for (name, cells) in rows {
+            line(out, style, Paint::Plain, &name, &cells)?;
         }
         writeln!(out)?;
     }

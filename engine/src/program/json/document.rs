@@ -9,8 +9,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::operation::{AllNames, OperationSeed};
 use super::{FORMAT, VERSION};
 use crate::event::Overhead;
-use crate::program::{MachineFacts, Operation, ProgramError, Recorded, Thread, quoted};
+use crate::program::{MachineFacts, Move, Operation, ProgramError, Recorded, Thread, quoted};
 use crate::report::{Finding, Trust};
+use crate::time::Ticks;
 
 /// What has been read so far.
 #[derive(Debug, Default)]
@@ -208,11 +209,14 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
         let mut name: Option<String> = None;
         let mut operations: Option<Vec<Operation>> = None;
         let (mut nice, mut cpus) = (0_i8, Vec::new());
+        let (mut process, mut ran_on) = (None, Vec::new());
         while let Some(field) = fields.next_key::<ThreadField>()? {
             match field {
                 ThreadField::Name => name = Some(fields.next_value()?),
                 ThreadField::Nice => nice = fields.next_value()?,
                 ThreadField::Cpus => cpus = fields.next_value()?,
+                ThreadField::Process => process = fields.next_value()?,
+                ThreadField::RanOn => ran_on = fields.next_value()?,
                 ThreadField::Ops if operations.is_some() => {
                     let problem = format!("thread number {number} has \"ops\" twice");
                     return Err(
@@ -229,9 +233,14 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
             }
         }
         match (name, operations) {
-            (Some(name), Some(operations)) => {
-                Ok(Thread { name, operations, nice: nice.clamp(-20, 19), cpus })
-            }
+            (Some(name), Some(operations)) => Ok(Thread {
+                name,
+                operations,
+                nice: nice.clamp(-20, 19),
+                cpus,
+                process,
+                moves: moves(ran_on),
+            }),
             (name, _) => {
                 let missing = if name.is_none() { "name" } else { "ops" };
                 let problem = format!("thread number {number} (from 0) has no \"{missing}\"");
@@ -241,12 +250,26 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
     }
 }
 
+/// Operation, nanoseconds of it, CPU; in order, whatever the text says.
+fn moves(ran_on: Vec<(u32, u64, Option<u16>)>) -> Vec<Move> {
+    let moves = ran_on.into_iter().map(|(operation, after_ns, cpu)| Move {
+        operation,
+        after: Ticks::from_ns(after_ns),
+        cpu,
+    });
+    let mut moves: Vec<Move> = moves.collect();
+    moves.sort_by_key(|step| (step.operation, step.after));
+    moves
+}
+
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ThreadField {
     Name,
     Nice,
     Cpus,
+    Process,
+    RanOn,
     Ops,
     #[serde(other)]
     Other,

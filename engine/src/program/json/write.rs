@@ -53,6 +53,14 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
         if !thread.cpus.is_empty() {
             write!(out, ",\"cpus\":{}", serde_json::to_string(&thread.cpus)?)?;
         }
+        if let Some(process) = &thread.process {
+            write!(out, ",\"process\":{}", json(process))?;
+        }
+        if !thread.moves.is_empty() {
+            let moves =
+                thread.moves.iter().map(|step| (step.operation, step.after.0 / Ticks::PER_NS, step.cpu));
+            write!(out, ",\n\"ran_on\":{}", serde_json::to_string(&moves.collect::<Vec<_>>())?)?;
+        }
         out.write_all(b",\"ops\":[")?;
         for (index, step) in thread.operations.iter().enumerate() {
             out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
