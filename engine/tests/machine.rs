@@ -160,11 +160,13 @@ fn nothing_is_faster_than_the_critical_path_and_ideal_sharing_is_as_the_papers_h
 fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
     let mut up_to = |most: u64| Ticks::from_ns(numbers.below(most + 1));
     let (slice, switch_cost, wake_latency) = (up_to(most_ns), up_to(most_ns / 4), up_to(most_ns / 2));
+    let wake_cost = up_to(most_ns / 4);
     let rules = Rules {
         cpus: 1 + numbers.below(4) as u32,
         slice,
         switch_cost,
         wake_latency,
+        wake_cost,
         quota: numbers.chance(1, 3).then(|| 1 + numbers.below(250) as u32),
         seed: numbers.below(3),
     };

@@ -84,6 +84,24 @@ fn slices_end_when_another_thread_takes_over() {
     let other = (1..13_u64).flat_map(|n| [(n * 1000, on(0)), (n * 1000 + 501, State::Runnable)]);
     let other = thread(2, DISK, &other.collect::<Vec<_>>(), 14_000);
     assert_eq!(facts(vec![thread(1, DISK, &states, 14_000), other]).slice_ns, None);
+    // Nor does one that came to the CPU when another one went to sleep: its slice is shorter than those that follow.
+    let short =
+        |n: u64| [(n * 9000, State::Runnable), (n * 9000 + 1000, on(0)), (n * 9000 + 4000, State::Runnable)];
+    let states: Vec<(u64, State)> =
+        std::iter::once((0, State::Runnable)).chain((1..13).flat_map(short)).collect();
+    let other = (1..13_u64).flat_map(|n| {
+        [
+            (n * 9000, on(0)),
+            (n * 9000 + 1000, State::Blocked(0)),
+            (n * 9000 + 2000, State::Runnable),
+            (n * 9000 + 4000, on(0)),
+        ]
+    });
+    let other: Vec<(u64, State)> = std::iter::once((0, State::Runnable)).chain(other).collect();
+    assert_eq!(
+        facts(vec![thread(1, DISK, &states, 120_000), thread(2, DISK, &other, 120_000)]).slice_ns,
+        None
+    );
     // Alone it lost its CPU to something else.
     assert_eq!(facts(vec![turns(1, true)]).slice_ns, None);
 }

@@ -112,6 +112,17 @@ fn waking_takes_its_latency_on_an_idle_processor_only() {
 }
 
 #[test]
+fn who_wakes_several_on_idle_processors_spends_time_on_each() {
+    let threads = r#"{"name":"A","ops":[["exec",10],["release","e"],["release","f"],["exec",10]]},
+        {"name":"B","ops":[["await","e"],["exec",10]]},{"name":"C","ops":[["await","f"],["exec",10]]}"#;
+    let slow = |cpus| Rules { wake_latency: Ticks::from_ns(3), wake_cost: Ticks::from_ns(2), ..rules(cpus) };
+    // C is woken when A is done with waking B, and A computes its 10 when it is done with both.
+    check(threads, slow(3), &["A@0 3-27", "B@1 16-26", "C@2 18-28"]);
+    // On its own processor it has nobody to rouse.
+    check(threads, slow(1), &["A@0 3-23", "B@0 23-33", "C@0 33-43"]);
+}
+
+#[test]
 fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
     let threads = r#"{"name":"A","ops":[["lock","m"],["exec",10],["unlock","m"],["lock","m"],["exec",10],["unlock","m"],
             ["lock","m"],["exec",10],["unlock","m"]]},

@@ -60,6 +60,12 @@ pub struct Settings {
     pub task_state: u32,
     /// `task_struct.start_time`
     pub task_start_time: u32,
+    /// `task_struct.static_prio`; 0: not known.
+    pub task_static_prio: u32,
+    /// `task_struct.cpus_mask`; 0: not known.
+    pub task_cpus_mask: u32,
+    /// `task_struct.nr_cpus_allowed`
+    pub task_cpus_allowed: u32,
     /// `task_struct.comm`
     pub task_comm: u32,
     /// `task_struct.signal`
@@ -220,7 +226,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 184);
+const _: () = assert!(size_of::<Settings>() == 196);
 const _: () = assert!(size_of::<CpuCounters>() == 192);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

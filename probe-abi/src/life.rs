@@ -43,8 +43,35 @@ pub struct Exit {
     pub header: Header,
     /// 1 if it was the last thread of its process, else 0.
     pub last_of_process: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// How the scheduler was to treat it, see [`Exit::nice`] and [`Exit::cpus`]; 0: not known.
+    pub placement: u32,
+}
+
+impl Exit {
+    /// CPUs up to this number fit into [`Exit::placement`].
+    pub const CPUS: u32 = 24;
+
+    /// The word for a static priority (`task_struct.static_prio`) and the CPUs that the thread may use, as bits.
+    pub const fn placed(static_priority: u32, cpus: u32) -> u32 {
+        (static_priority & 0xff) | (cpus << 8)
+    }
+
+    /// Its last nice value, −20 to 19, if known.
+    pub const fn nice(&self) -> Option<i8> {
+        // MAX_RT_PRIO + 20 (include/linux/sched/prio.h).
+        match self.placement & 0xff {
+            priority @ 100..=139 => Some((priority as i8 as i16 - 120) as i8),
+            _ => None,
+        }
+    }
+
+    /// The CPUs that it might use in the end, as bits; `None` if not known or one of them is beyond [`Exit::CPUS`].
+    pub const fn cpus(&self) -> Option<u32> {
+        match self.placement >> 8 {
+            0 => None,
+            cpus => Some(cpus),
+        }
+    }
 }
 
 /// `task_rename`: the header's thread (or the one in `renamed_tid`) has a new name.

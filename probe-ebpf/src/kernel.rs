@@ -5,7 +5,7 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_task_btf, bpf_probe_read_kernel_str, bpf_task_pt_regs},
 };
 
-use probe_abi::Call;
+use probe_abi::{Call, Exit};
 
 use crate::settings::setting;
 
@@ -63,6 +63,27 @@ impl Task {
     pub fn start_ns(self) -> u64 {
         // SAFETY: a task and an offset of `task_struct`.
         unsafe { field(self.0, setting!(task_start_time)) }
+    }
+
+    /// Its nice value and CPUs as [`Exit::placed`] has them. CPUs beyond those make them unknown.
+    #[inline(always)]
+    pub fn placement(self) -> u32 {
+        let (priority_at, mask_at) = (setting!(task_static_prio), setting!(task_cpus_mask));
+        if priority_at == 0 || mask_at == 0 {
+            return 0;
+        }
+        // SAFETY: a task and an offset of `task_struct`.
+        let priority: u32 = unsafe { field(self.0, priority_at) };
+        // SAFETY: a task and an offset of `task_struct`.
+        let allowed: u32 = unsafe { field(self.0, setting!(task_cpus_allowed)) };
+        // SAFETY: a task and an offset of `task_struct`.
+        let mask: u64 = unsafe { field(self.0, mask_at) };
+        let (mut counted, mut cpu) = (0, 0);
+        while cpu < Exit::CPUS {
+            counted += (mask >> cpu) as u32 & 1;
+            cpu += 1;
+        }
+        Exit::placed(priority, if counted == allowed { mask as u32 } else { 0 })
     }
 
     /// Whether no thread of its process is left alive.

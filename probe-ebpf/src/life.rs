@@ -80,10 +80,11 @@ pub fn sched_process_exit(arguments: BtfTracePointContext) -> i32 {
     let tid = task.tid();
     function::forget_thread(tid);
     operation::forget_thread(tid);
+    let placement = task.placement();
     ring::write(Kind::Exit, Context::Task, time_ns, tid, pid, |header| Exit {
         header,
         last_of_process: u32::from(last),
-        reserved: 0,
+        placement,
     });
     0
 }

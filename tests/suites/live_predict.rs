@@ -50,3 +50,35 @@ fn two_cpus_are_predicted_from_one() {
     let real = middle(ratios.collect());
     assert!((0.45..=2.2).contains(&(speedup / real)), "predicted {speedup}, measured {real}");
 }
+
+/// The one that is nice and the one that chose a CPU are known to be; the mask that all were started with is the recorded
+/// machine's.
+#[test]
+fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
+    skip_unless_live!();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("SKIP {}: one CPU only", longpole_tests::here!());
+        return;
+    }
+    let program = skip_unless_built!(workload::build("placed.c"));
+    let recorded = Recorded::good(&["--cpu-list", "0,1"], &program, &[]);
+    let ended = Longpole::with(["export", "--format", "program"]).and(&recorded.file).ok();
+    let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let threads = json["threads"].as_array().expect("threads");
+    let of = |role: &str| -> Vec<(i64, Vec<u64>)> {
+        let mine =
+            threads.iter().filter(|thread| thread["name"].as_str().is_some_and(|name| name.contains(role)));
+        let cpus = |thread: &serde_json::Value| {
+            thread["cpus"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64).collect()
+        };
+        mine.map(|thread| (thread["nice"].as_i64().unwrap_or(0), cpus(thread))).collect()
+    };
+    assert_eq!(of("gentle"), [(7, vec![])], "{json}");
+    assert_eq!(of("pinned"), [(0, vec![1])], "{json}");
+    assert_eq!(of("plain"), [(0, vec![]), (0, vec![])], "{json}");
+    assert_eq!(of("placed"), [(0, vec![])], "{json}");
+    // The launched command was held until the recording was ready: that is no wait of the program's own.
+    let first = &threads[0]["ops"][0];
+    assert_ne!(first[0], "io", "{first}");
+    assert!(json["machine"]["idle_wake"]["latency_ns"].as_u64().is_none_or(|ns| ns > 0), "{json}");
+}

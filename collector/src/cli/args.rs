@@ -217,9 +217,12 @@ pub struct PredictArguments {
     /// What putting another thread on a CPU costs [default: as recorded]
     #[arg(long, value_name = "TIME")]
     pub switch_cost: Option<String>,
-    /// From waking a thread to its first instruction on an idle CPU [default: as recorded]
+    /// From waking a thread to its first instruction on an idle CPU [default: as recorded, else as measured]
     #[arg(long, value_name = "TIME")]
     pub wake_latency: Option<String>,
+    /// What waking a thread on an idle CPU takes of who wakes it [default: as measured if recorded on one CPU, else 0]
+    #[arg(long, value_name = "TIME")]
+    pub wake_cost: Option<String>,
     /// CPU time that the program may use, as a cgroup's quota, for example 250%
     #[arg(long, value_name = "PERCENT")]
     pub quota: Option<String>,

@@ -60,7 +60,7 @@ mod tests {
             tid: 8,
             pid: 7,
         };
-        let exit = Record::Exit(Exit { header, last_of_process: 0, reserved: 0 });
+        let exit = Record::Exit(Exit { header, last_of_process: 0, placement: 0 });
         let recording = Recording { facts, events: vec![exit], ..Recording::default() };
         let snapshot = snapshot(&recording, &[Cpus::Infinite], None, false);
         assert_eq!(snapshot.window_ns, 10_000);

@@ -105,8 +105,14 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
             }
             let locks = Locks::choose(plan, command)?;
             locks.tell(&mut options);
+            // Before the command is there, which must find the CPUs as they are without longpole.
+            let idle_wake = crate::target::idle_wake::measure();
             let child = Launch::gated(command, options)?;
-            attach_to_command(plan, child, locks)
+            let pid = child.pid();
+            let mut attached = attach_to_command(plan, child, locks)?;
+            attached.facts.idle_wake = idle_wake;
+            attached.facts.launched = Some(pid);
+            Ok(attached)
         }
     }
 }
@@ -309,6 +315,7 @@ fn start(
     })
     .map_err(probe_error)?;
     facts.hit_costs = capture.hit_costs();
+    facts.tick_ns = crate::target::kernel_tick_ns();
     for pid in unread {
         capture.leave_unprobed(pid, capture.start_ns());
     }

@@ -149,7 +149,7 @@ mod tests {
         let record = |time_ns| {
             let kind = Kind::Exit as u8;
             let header = Header { time_ns, sequence: 0, cpu: 0, kind, context: 0, tid: 1, pid: 1 };
-            Record::Exit(Exit { header, last_of_process: 0, reserved: 0 })
+            Record::Exit(Exit { header, last_of_process: 0, placement: 0 })
         };
         Batch {
             records: times.into_iter().map(record).collect(),

@@ -158,11 +158,15 @@ fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
         Scheduler::Eevdf => {
             let slice =
                 assumptions.slice.map_or("slice as Linux has it".to_owned(), |slice| known("slice", slice));
-            format!(
+            let mut text = format!(
                 "Model: EEVDF, {slice}, {}, {}",
                 known("switch", assumptions.switch_cost),
                 known("wake-up", assumptions.wake_latency)
-            )
+            );
+            if assumptions.wake_cost.ns > 0 {
+                text.push_str(&format!(", {}", known("of which the waker's", assumptions.wake_cost)));
+            }
+            text
         }
     };
     if let Some(quota) = assumptions.quota {

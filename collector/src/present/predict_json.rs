@@ -165,6 +165,7 @@ struct MachineJson<'a> {
     slice: Option<KnownJson>,
     switch_cost: KnownJson,
     wake_latency: KnownJson,
+    wake_cost: KnownJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     quota_percent: Option<u32>,
     devices: Vec<ServersJson<'a>>,
@@ -194,6 +195,7 @@ impl<'a> MachineJson<'a> {
             slice: assumptions.slice.map(known),
             switch_cost: known(assumptions.switch_cost),
             wake_latency: known(assumptions.wake_latency),
+            wake_cost: known(assumptions.wake_cost),
             quota_percent: assumptions.quota,
             devices: devices.map(|(device, servers)| ServersJson { device, servers: *servers }).collect(),
         }

@@ -62,6 +62,14 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
         signal_shared_pending: member("signal_struct", "shared_pending.signal")?,
         ..Settings::default()
     };
+    if let (Some(priority), Some(mask), Some(allowed)) = (
+        btf.member("task_struct", "static_prio"),
+        btf.member("task_struct", "cpus_mask"),
+        btf.member("task_struct", "nr_cpus_allowed"),
+    ) {
+        (settings.task_static_prio, settings.task_cpus_mask, settings.task_cpus_allowed) =
+            (priority, mask, allowed);
+    }
     settings.task_thread_pointer = btf.member("task_struct", "thread.fsbase").unwrap_or(0);
     registers(&mut settings, &member)?;
     settings.net_device_type = btf.member("net_device", "type").unwrap_or(0);

@@ -11,6 +11,16 @@ pub fn monotonic_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+/// Nanoseconds between two ticks of the kernel's clock (`CONFIG_HZ`): the coarse clock goes on with each of them.
+pub fn kernel_tick_ns() -> Option<u64> {
+    let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `tick` is a valid place for one timespec for the time of the call.
+    if unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) } != 0 || tick.tv_sec != 0 {
+        return None;
+    }
+    u64::try_from(tick.tv_nsec).ok().filter(|&ns| ns > 1)
+}
+
 /// Nanoseconds of one tick of the times in /proc/PID/stat.
 pub fn tick_ns() -> u64 {
     // SAFETY: sysconf only reads its argument.

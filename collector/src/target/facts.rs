@@ -1,9 +1,10 @@
 //! Threads and processes at attach, for the recording's facts.
 
 use super::clock::{monotonic_ns, tick_ns};
+use super::cpus::CpuList;
 use super::error::TargetError;
 use super::proc_dir::ProcDir;
-use super::proc_text::{Stat, cpu_time_ns};
+use super::proc_text::{Stat, cpu_time_ns, status_field};
 use super::process::{Process, comm, descendants};
 use engine::event::{Facts, ProcessFact, ThreadFact};
 use std::collections::BTreeSet;
@@ -66,6 +67,12 @@ fn threads(folder: &ProcDir) -> Result<Vec<ThreadFact>, TargetError> {
     Ok(threads)
 }
 
+/// The CPUs in /proc/PID/status.
+fn allowed_cpus(status: &str) -> Vec<u32> {
+    let list = status_field(status, "Cpus_allowed_list").and_then(CpuList::parse);
+    list.iter().flat_map(CpuList::iter).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+}
+
 /// A thread that is gone is none.
 fn thread(folder: &ProcDir, tid: u32) -> Option<ThreadFact> {
     let read = |name: &str| folder.text(&format!("task/{tid}/{name}")).ok();
@@ -80,6 +87,8 @@ fn thread(folder: &ProcDir, tid: u32) -> Option<ThreadFact> {
         state: stat.thread_state(),
         seen_ns,
         cpu_time_ns,
+        nice: stat.nice,
+        cpus: read("status").as_deref().map(allowed_cpus).unwrap_or_default(),
         ..ThreadFact::default()
     })
 }

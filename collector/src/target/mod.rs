@@ -9,6 +9,7 @@ mod cpus;
 mod error;
 mod facts;
 pub mod gate;
+pub mod idle_wake;
 mod launch;
 mod maps;
 mod namespace;
@@ -21,7 +22,7 @@ mod usage;
 
 pub use busy::BusyTimes;
 pub use c_libraries::{CLibrary, CLibraryKind, c_libraries_to_come, mapped_c_libraries};
-pub use clock::monotonic_ns;
+pub use clock::{kernel_tick_ns, monotonic_ns};
 pub use command::{binary_of, resolve};
 pub use cpus::{CpuList, on};
 pub use error::TargetError;

@@ -16,6 +16,8 @@ pub struct Stat {
     pub is_kernel_thread: bool,
     /// Start, in clock ticks since boot.
     pub start_ticks: u64,
+    /// Nice value.
+    pub nice: Option<i8>,
 }
 
 impl Stat {
@@ -30,6 +32,7 @@ impl Stat {
             parent: field(4)?.parse().ok()?,
             is_kernel_thread: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
             start_ticks: field(22)?.parse().ok()?,
+            nice: field(19)?.parse().ok(),
         })
     }
 
@@ -114,7 +117,10 @@ mod tests {
     fn a_name_cannot_pass_for_the_fields_behind_it() {
         let text = format!("12 (a) Z 1 2 3) S 5 {TAIL}");
         let stat = Stat::parse(&text).unwrap();
-        assert_eq!(stat, Stat { state: b'S', parent: 5, is_kernel_thread: false, start_ticks: 4711 });
+        assert_eq!(
+            stat,
+            Stat { state: b'S', parent: 5, is_kernel_thread: false, start_ticks: 4711, nice: Some(0) }
+        );
         assert!(!stat.is_dead());
         assert_eq!(Stat::parse("12 (a"), None);
         assert_eq!(Stat::parse("12 (a) S 5 7"), None);

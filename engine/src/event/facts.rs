@@ -1,7 +1,7 @@
 //! Facts taken beside the event stream: threads at the start of the window, the function table, losses.
 //! Serializable because the session file stores them.
 
-use super::overhead::{HitCosts, Overhead};
+use super::overhead::{HitCosts, IdleWake, Overhead};
 use serde::{Deserialize, Serialize};
 
 /// Number of a function in the recording's function table; the same number as in the kernel's records.
@@ -27,6 +27,16 @@ pub struct Facts {
     /// stays in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_costs: Option<HitCosts>,
+    /// What waking a thread on an idle CPU takes, measured on this machine before a command was started: on one CPU no
+    /// recording shows it. `None`: not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_wake: Option<IdleWake>,
+    /// How often the kernel looks whether a slice is over: the time between two ticks of its clock, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tick_ns: Option<u64>,
+    /// The process that was started for the recording: it is held until all is ready, and that wait is none of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launched: Option<u32>,
     /// Binaries whose functions are probed: where they lay, and what of their symbols was missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleFact>,
@@ -189,6 +199,12 @@ pub struct ThreadFact {
     pub seen_ns: u64,
     /// CPU time it had used by then (/proc schedstat), ns, if readable.
     pub cpu_time_ns: Option<u64>,
+    /// Its nice value, if readable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i8>,
+    /// The CPUs that it may use, ascending; empty: not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
     /// What earlier events proved about it at `Facts::start_ns`. Set by a sliding window; /proc cannot know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<ThreadBefore>>,

@@ -20,7 +20,7 @@ pub use facts::{
 pub use call::{CallKind, call_kind};
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
-pub use overhead::{HitCost, HitCosts, Overhead};
+pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
 pub(crate) use probe_abi::futex_operation;
 pub use waiting::io_name;
 pub use window::Window;

@@ -298,7 +298,7 @@ mod tests {
         Record::Exit(Exit {
             header: Header { time_ns, sequence, cpu, kind, context: 0, tid: 1, pid: 1 },
             last_of_process: 0,
-            reserved: 0,
+            placement: 0,
         })
     }
 

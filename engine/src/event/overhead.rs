@@ -110,3 +110,13 @@ mod tests {
         assert_eq!(most.spent_ns(), u64::MAX);
     }
 }
+
+/// What waking a thread on an idle CPU takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IdleWake {
+    /// From the waker's call to the woken thread's first instruction, the middle, ns.
+    pub latency_ns: u64,
+    /// How much longer the waker's call takes than if it wakes a thread of its own CPU, the middle, ns.
+    pub cost_ns: u64,
+}

@@ -128,7 +128,7 @@ mod tests {
             Record::Exit(Exit {
                 header: header(Kind::Exit, time_ns, sequence),
                 last_of_process: 0,
-                reserved: 0,
+                placement: 0,
             })
         };
         let mut merger = Merger::new(1).numbered_from(Some(0));

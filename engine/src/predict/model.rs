@@ -16,6 +16,8 @@ pub struct Model {
     pub switch_cost_ns: Option<u64>,
     /// From waking a thread to its first instruction on an idle CPU, ns.
     pub wake_latency_ns: Option<u64>,
+    /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in the recording, ns.
+    pub wake_cost_ns: Option<u64>,
     /// CPU time that the program may use, in hundredths of a CPU.
     pub quota: Option<u32>,
     /// How many waits devices serve at once, by the names of their objects; 0 is any number.
@@ -35,6 +37,7 @@ impl Default for Model {
             slice_ns: None,
             switch_cost_ns: None,
             wake_latency_ns: None,
+            wake_cost_ns: None,
             quota: None,
             devices: Vec::new(),
             io: Io::default(),
@@ -71,7 +74,7 @@ pub enum Io {
 pub struct Known {
     /// Nanoseconds.
     pub ns: u64,
-    /// `set`, `recorded` or `assumed`.
+    /// `set`, `recorded`, `measured` (on the machine, when the recording began) or `assumed`.
     pub from: &'static str,
 }
 
@@ -80,17 +83,20 @@ pub struct Known {
 pub struct Assumptions {
     /// How threads share processors.
     pub scheduler: Scheduler,
-    /// Slice; `None` if it depends on the CPU count ([`base_slice`]).
+    /// Slice; `None` if it depends on the CPU count ([`base_slice`], up to the next tick).
     pub slice: Option<Known>,
     /// What putting another thread on a CPU costs.
     pub switch_cost: Known,
     /// From waking a thread to its first instruction on an idle CPU.
     pub wake_latency: Known,
+    /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in its compute times.
+    pub wake_cost: Known,
     /// Hundredths of a CPU that the program may use.
     pub quota: Option<u32>,
     /// Devices that serve a limited number of waits at once, in order of their objects.
     pub devices: Vec<(String, u32)>,
     servers: Vec<u32>,
+    tick: Option<Ticks>,
     seed: u64,
 }
 
@@ -108,18 +114,25 @@ impl Assumptions {
     /// Resolves what the model leaves open for this program.
     pub(super) fn of(program: &Program, model: &Model) -> Assumptions {
         let facts = program.machine.clone().unwrap_or_default();
-        let known = |set: Option<u64>, recorded: Option<u64>, assumed: u64| {
-            let (ns, from) = match (set, recorded) {
-                (Some(ns), _) => (ns, "set"),
-                (None, Some(ns)) => (ns, "recorded"),
-                (None, None) => (assumed, "assumed"),
+        let known = |set: Option<u64>, recorded: Option<u64>, measured: Option<u64>, assumed: u64| {
+            let (ns, from) = match (set, recorded, measured) {
+                (Some(ns), _, _) => (ns, "set"),
+                (None, Some(ns), _) => (ns, "recorded"),
+                (None, None, Some(ns)) => (ns, "measured"),
+                (None, None, None) => (assumed, "assumed"),
             };
             Known { ns: ns.min(MOST_NS), from }
         };
+        let wake = facts.idle_wake;
+        // Threads that were woken on several CPUs have that in the compute times of who woke them.
+        let cost_recorded = facts.cpus_used.filter(|cpus| *cpus > 1).map(|_| 0);
         // A program written by hand has no costs unless they are set.
         let latency = if program.machine.is_some() { USUAL_LATENCY_NS } else { 0 };
-        let slice = model.slice_ns.or(facts.slice_ns).map(|_| {
-            let slice = known(model.slice_ns, facts.slice_ns, 0);
+        // What is seen of slices are those that something ended, also a waking; the clock's ticks tell more.
+        let tick = facts.tick_ns.filter(|tick| (LEAST_SLICE_NS..=MOST_NS).contains(tick));
+        let recorded = facts.slice_ns.filter(|_| tick.is_none());
+        let slice = model.slice_ns.or(recorded).map(|_| {
+            let slice = known(model.slice_ns, recorded, None, 0);
             Known { ns: slice.ns.max(LEAST_SLICE_NS), ..slice }
         });
         let servers = servers(program, model, &facts);
@@ -127,11 +140,18 @@ impl Assumptions {
         Assumptions {
             scheduler: model.scheduler,
             slice,
-            switch_cost: known(model.switch_cost_ns, facts.switch_cost_ns, 0),
-            wake_latency: known(model.wake_latency_ns, facts.wake_latency_ns, latency),
+            switch_cost: known(model.switch_cost_ns, facts.switch_cost_ns, None, 0),
+            wake_latency: known(
+                model.wake_latency_ns,
+                facts.wake_latency_ns,
+                wake.map(|wake| wake.latency_ns),
+                latency,
+            ),
+            wake_cost: known(model.wake_cost_ns, cost_recorded, wake.map(|wake| wake.cost_ns), 0),
             quota: model.quota.map(|quota| quota.max(1)),
             devices: limited.map(|(servers, name)| (name.clone(), *servers)).collect(),
             servers,
+            tick: tick.map(Ticks::from_ns),
             seed: model.seed,
         }
     }
@@ -148,12 +168,15 @@ impl Assumptions {
                 Sharing::Ideal { hundredths: self.quota.map_or(all, |quota| all.min(u64::from(quota))) }
             }
             Scheduler::Eevdf => {
-                let slice = self.slice.map_or(base_slice(count), |slice| Ticks::from_ns(slice.ns));
+                let slice = self
+                    .slice
+                    .map_or(to_tick(base_slice(count), self.tick), |slice| Ticks::from_ns(slice.ns));
                 Sharing::Scheduled(Rules {
                     cpus: count,
                     slice: slice.max(Ticks(work / MOST_SLICES)),
                     switch_cost: Ticks::from_ns(self.switch_cost.ns),
                     wake_latency: Ticks::from_ns(self.wake_latency.ns),
+                    wake_cost: Ticks::from_ns(self.wake_cost.ns),
                     quota: self.quota,
                     seed: if time == 0 { self.seed } else { mixed(self.seed, time) },
                 })
@@ -164,6 +187,15 @@ impl Assumptions {
 
     pub(super) fn servers(&self, object: ObjectId) -> u32 {
         self.servers.get(object.0 as usize).copied().unwrap_or(0)
+    }
+}
+
+/// A slice is over when the clock ticks next: only then the kernel looks (`update_curr` in `entity_tick`,
+/// kernel/sched/fair.c).
+fn to_tick(slice: Ticks, tick: Option<Ticks>) -> Ticks {
+    match tick {
+        Some(tick) if tick.0 > 0 => Ticks(slice.0.div_ceil(tick.0).saturating_mul(tick.0)),
+        _ => slice,
     }
 }
 
@@ -196,4 +228,56 @@ fn servers(program: &Program, model: &Model, facts: &MachineFacts) -> Vec<u32> {
         }
     }
     servers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assumed(machine: MachineFacts, model: &Model) -> Assumptions {
+        let program = Program { machine: Some(machine), ..Program::default() };
+        Assumptions::of(&program, model)
+    }
+
+    fn slice(assumptions: &Assumptions, cpus: u32) -> Ticks {
+        match assumptions.setup(Cpus::count(cpus).expect("a count"), 1, 0, 0).processors {
+            Sharing::Scheduled(rules) => rules.slice,
+            Sharing::Ideal { .. } => Ticks(0),
+        }
+    }
+
+    #[test]
+    fn a_slice_ends_at_a_tick() {
+        let facts = |tick_ns| MachineFacts { tick_ns, slice_ns: Some(300_000), ..MachineFacts::default() };
+        let model = Model::default();
+        // 1.4 ms, and 2.8 ms on eight; the recorded slices are those that something ended early.
+        assert_eq!(slice(&assumed(facts(Some(4_000_000)), &model), 2), Ticks::from_ns(4_000_000));
+        assert_eq!(slice(&assumed(facts(Some(1_000_000)), &model), 2), Ticks::from_ns(2_000_000));
+        assert_eq!(slice(&assumed(facts(Some(1_000_000)), &model), 8), Ticks::from_ns(3_000_000));
+        assert_eq!(slice(&assumed(facts(None), &model), 2), Ticks::from_ns(300_000));
+        assert_eq!(slice(&assumed(facts(Some(0)), &model), 2), Ticks::from_ns(300_000));
+        let set = Model { slice_ns: Some(5_000), ..model };
+        assert_eq!(slice(&assumed(facts(Some(4_000_000)), &set), 2), Ticks::from_ns(5_000));
+    }
+
+    #[test]
+    fn what_the_recording_shows_of_wake_ups_goes_before_what_was_measured_beside_it() {
+        let measured = crate::event::IdleWake { latency_ns: 25_000, cost_ns: 9_000 };
+        let facts = |cpus_used, wake_latency_ns| MachineFacts {
+            idle_wake: Some(measured),
+            cpus_used,
+            wake_latency_ns,
+            ..MachineFacts::default()
+        };
+        let one = assumed(facts(Some(1), None), &Model::default());
+        assert_eq!(
+            (one.wake_latency, one.wake_cost),
+            (Known { ns: 25_000, from: "measured" }, Known { ns: 9_000, from: "measured" },)
+        );
+        let two = assumed(facts(Some(2), Some(7_000)), &Model::default());
+        assert_eq!(
+            (two.wake_latency, two.wake_cost),
+            (Known { ns: 7_000, from: "recorded" }, Known { ns: 0, from: "recorded" },)
+        );
+    }
 }

@@ -120,11 +120,13 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
     let names = names::threads(lived().map(|(_, thread)| thread));
     let processes = names::processes(&timeline.threads);
-    for ((index, thread), name) in lived().zip(names) {
+    let all: Vec<&timeline::Thread> = lived().map(|(_, thread)| thread).collect();
+    let placements = super::own_cpus::placements(timeline, all.iter().copied());
+    for (((index, thread), name), (nice, cpus)) in lived().zip(names).zip(placements) {
         let first = if beginner == Some(index) { translator.plan.first.clone() } else { Vec::new() };
         let (operations, moves) = translator.thread(index, thread, first);
         let process = processes.get(&thread.pid).cloned();
-        translator.program.threads.push(Thread { name, operations, process, moves, ..Thread::default() });
+        translator.program.threads.push(Thread { name, operations, process, moves, nice, cpus });
     }
     let findings = findings(timeline, &translator);
     translator.program.findings.extend(findings);
@@ -326,6 +328,11 @@ impl<'a> Translator<'a> {
 
     fn blocked(&mut self, script: &mut Script<'_>, thread: &timeline::Thread, wait: u32, length_ns: u64) {
         let Some(wait) = thread.waits.get(wait as usize) else { return };
+        // Held until the recording was ready: no run without longpole has that.
+        let is_first = script.operations.is_empty() && script.ran_ns == 0 && script.unknown_ns == 0;
+        if wait.cut_at_start && is_first && self.timeline.launched == Some(thread.pid) {
+            return;
+        }
         match wait.wake {
             Wake::By(wakeup) => {
                 if let Some(edge) = self.plan.edges.get(wakeup as usize).copied().flatten() {

@@ -1,5 +1,6 @@
 //! What a recording tells about the machine that it was made on: what a simulation of other machines starts from.
 
+use crate::event::IdleWake;
 use serde::{Deserialize, Serialize};
 
 /// Facts about the machine behind a recording. What the recording does not show is `None` or missing.
@@ -9,6 +10,12 @@ pub struct MachineFacts {
     /// Median time from a thread's waking to its first instruction, where its CPU had nothing else to do, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_latency_ns: Option<u64>,
+    /// What waking a thread on an idle CPU takes, as measured on the machine beside the recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_wake: Option<IdleWake>,
+    /// The time between two ticks of the kernel's clock, ns: slices end at ticks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tick_ns: Option<u64>,
     /// What taking one thread off a CPU and putting another on it costs beyond what is in the threads' own compute
     /// times, ns.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -28,6 +28,7 @@ type Occupied = FxHashMap<u16, Vec<Stretch>>;
 /// What the recording tells about its machine.
 pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
     let occupied = occupied(timeline);
+    let taken = taken(timeline);
     let mut cases = Cases::default();
     for thread in &timeline.threads {
         // The state before, since when, and the one before that.
@@ -48,9 +49,11 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
                 }
             }
             // Taken off its CPU for another thread of the recording, which had wanted it all that time: one that has just
-            // been woken and takes the CPU at once tells nothing about slices.
+            // been woken and takes the CPU at once tells nothing about slices. Nor does one that came to the CPU because
+            // another one went to sleep: slices end when the clock ticks, so that its first one is shorter.
             if let (Some((began, State::Running { cpu: Some(cpu) })), State::Runnable) = (before, state)
                 && follower(&occupied, cpu, start.0).is_some_and(|next| next.wanted <= began)
+                && taken.get(&cpu).is_some_and(|taken| taken.binary_search(&began).is_ok())
             {
                 cases.slices.push(start.0.saturating_sub(began));
             }
@@ -63,6 +66,8 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
     }
     MachineFacts {
         wake_latency_ns: median(cases.by_threads).or_else(|| median(cases.by_others)),
+        idle_wake: timeline.idle_wake,
+        tick_ns: timeline.tick_ns,
         // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
         slice_ns: median(cases.slices),
@@ -99,6 +104,22 @@ fn occupied(timeline: &Timeline) -> Occupied {
     }
     occupied.values_mut().for_each(|stretches| stretches.sort_unstable());
     occupied
+}
+
+/// When each CPU was taken from a thread that wanted to go on, ascending.
+fn taken(timeline: &Timeline) -> FxHashMap<u16, Vec<u64>> {
+    let mut taken: FxHashMap<u16, Vec<u64>> = FxHashMap::default();
+    for thread in &timeline.threads {
+        let mut before = None;
+        for (start, _, state) in thread.spans() {
+            if let (Some(State::Running { cpu: Some(cpu) }), State::Runnable) = (before, state) {
+                taken.entry(cpu).or_default().push(start.0);
+            }
+            before = Some(state);
+        }
+    }
+    taken.values_mut().for_each(|times| times.sort_unstable());
+    taken
 }
 
 /// Whether the CPU ran no recorded thread from `from` up to `to`.

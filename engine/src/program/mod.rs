@@ -11,6 +11,7 @@ mod machine;
 mod machine_of;
 mod names;
 mod operation;
+mod own_cpus;
 mod placement;
 mod recorded;
 mod relive;

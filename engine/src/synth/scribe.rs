@@ -161,7 +161,7 @@ impl Scribe {
 
     pub(super) fn exit(&mut self, at: Place, last: bool) {
         let header = self.header(Kind::Exit, at);
-        self.write(Record::Exit(Exit { header, last_of_process: u32::from(last), reserved: 0 }));
+        self.write(Record::Exit(Exit { header, last_of_process: u32::from(last), placement: 0 }));
     }
 
     pub(super) fn function_enter(&mut self, at: Place, function: u32, stack_pointer: u64) {

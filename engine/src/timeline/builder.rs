@@ -44,6 +44,11 @@ pub(super) struct Builder {
     process_names: FxHashMap<u32, String>,
 }
 
+/// The numbers of the bits that are set.
+fn cpu_numbers(bits: u32) -> Vec<u32> {
+    (0..u32::BITS).filter(|cpu| bits >> cpu & 1 != 0).collect()
+}
+
 impl Builder {
     /// Starts from the facts; looks at records up to and including `limit_ns`.
     pub(super) fn new(facts: &Facts, notes: &[Note], limit_ns: u64) -> Builder {
@@ -98,6 +103,10 @@ impl Builder {
                 self.past_sleep(index);
                 if let Some(thread) = self.thread(index) {
                     thread.exiting = true;
+                    thread.out.nice = exit.nice().or(thread.out.nice);
+                    if let Some(cpus) = exit.cpus() {
+                        thread.out.cpus = cpu_numbers(cpus);
+                    }
                 }
             }
             Record::Ran(ran) => self.came_unseen(ran),

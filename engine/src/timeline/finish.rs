@@ -6,7 +6,7 @@ use super::doubt::{AtEnd, Ran};
 use super::machine::Machine;
 use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
-use crate::event::{FunctionId, GapReason, NoteKind, Recording, ThreadFact};
+use crate::event::{Facts, FunctionId, GapReason, NoteKind, Recording, ThreadFact};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
 use rustc_hash::FxHashMap;
@@ -33,6 +33,12 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
         thread.window_ends(end_ns, at_end(&thread, fact), &mut tally);
         disagreements.extend(disagreement(&thread, fact, end_ns));
+        if let Some(fact) = fact {
+            thread.out.nice = fact.nice.or(thread.out.nice);
+            if !fact.cpus.is_empty() {
+                thread.out.cpus.clone_from(&fact.cpus);
+            }
+        }
         out.push(thread.out);
     }
     let unknown = out
@@ -73,11 +79,24 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         functions: facts.functions.clone(),
         folded: folded(recording),
         overhead: facts.end.as_ref().and_then(|end| end.overhead),
+        idle_wake: facts.idle_wake,
+        tick_ns: facts.tick_ns,
+        launched: facts.launched,
+        first_cpus: first_cpus(facts),
         counts,
         findings: Vec::new(),
     };
     timeline.findings = findings(&timeline, recording, &disagreements);
     timeline
+}
+
+/// Of the threads with which processes began: the first of each in the list.
+fn first_cpus(facts: &Facts) -> Vec<Vec<u32>> {
+    let leaders = facts.threads.iter().filter(|thread| thread.tid == thread.pid && !thread.cpus.is_empty());
+    let mut all: Vec<Vec<u32>> = leaders.map(|thread| thread.cpus.clone()).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 fn at_end(thread: &Machine, fact: Option<&ThreadFact>) -> AtEnd {

@@ -2,7 +2,7 @@
 
 use super::machine::Woken;
 use crate::event::{
-    AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, Overhead, awaited_futex, call_kind,
+    AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, IdleWake, Overhead, awaited_futex, call_kind,
     futex_of_sleeper,
 };
 use crate::report::Finding;
@@ -34,6 +34,15 @@ pub struct Timeline {
     pub folded: Vec<FunctionId>,
     /// What the recording cost, if that is known.
     pub overhead: Option<Overhead>,
+    /// What waking a thread on an idle CPU takes, if that was measured.
+    pub idle_wake: Option<IdleWake>,
+    /// The time between two ticks of the kernel's clock, ns, if known.
+    pub tick_ns: Option<u64>,
+    /// The process that was held until the recording had begun.
+    pub launched: Option<u32>,
+    /// The CPUs that its threads might use when it began, each set once: whatever the recorded machine, or `taskset`,
+    /// gave them.
+    pub first_cpus: Vec<Vec<u32>>,
     /// Sums over the whole window.
     pub counts: Counts,
     /// What was noticed.
@@ -68,6 +77,10 @@ pub struct Thread {
     pub steps: Vec<Step>,
     /// Stacks open before any step: at the thread's start and after each exec, in order.
     pub base_stacks: Vec<BaseStack>,
+    /// Its nice value in the end, if known.
+    pub nice: Option<i8>,
+    /// The CPUs that it might use in the end, ascending; empty if not known.
+    pub cpus: Vec<u32>,
     /// Hits of function probes in it, in order of time; none if their cost is not known.
     pub hits: Vec<Hit>,
 }

@@ -19,6 +19,8 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
         start,
         end: start,
         birth: Birth::BeforeWindow,
+        nice: fact.nice,
+        cpus: fact.cpus.clone(),
         base_stacks: vec![BaseStack { first_step: 0, time: start, functions: Vec::new() }],
         ..Thread::default()
     };
@@ -73,6 +75,10 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         hit_costs: facts.hit_costs,
         sampling: facts.sampling,
         mappings: facts.mappings.clone(),
+        idle_wake: facts.idle_wake,
+        tick_ns: facts.tick_ns,
+        // It has been let go long ago.
+        launched: None,
         end: None,
     }
 }
@@ -96,6 +102,8 @@ fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
         state,
         seen_ns: cpu_time.map_or(seen_ns, |(seen_ns, _)| seen_ns),
         cpu_time_ns: cpu_time.map(|(_, cpu_time)| cpu_time),
+        nice: thread.out.nice,
+        cpus: thread.out.cpus.clone(),
         before: Some(Box::new(ThreadBefore {
             condition: condition(thread.now),
             woken: thread.woken.is_some(),

@@ -26,12 +26,15 @@ const PROGRAMS: [(&str, &[&str], &str); 18] = [
     ("pipeline.c", &["401", "4", "200000"], "pipeline with bounded buffers"),
     ("pool.c", &["4", "1500"], "thread pool with futures"),
     ("stealing.c", &["4", "400000000"], "work stealing"),
-    ("openmp.c", &["40"], "OpenMP loops, static and dynamic"),
+    ("openmp.c", &["40"], OPENMP),
     ("handoff.c", &["997", "3", "200000"], "hand-off chain"),
     ("forkjoin.c", &["11", "5", "8000000"], "fork and join with one long branch"),
     ("forkjoin.c", &["5", "40", "2000000"], "oversubscription: 41 threads"),
     ("spinblock.c", &["4", "6000"], "adaptive and spin locks"),
 ];
+
+/// It has as many threads as CPUs, and each number of them its own recording.
+const OPENMP: &str = "OpenMP loops, static and dynamic";
 
 /// The table over all of them.
 ///
@@ -42,7 +45,8 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
         "## Programs of many shapes\n\nEach is recorded once on one CPU (`longpole validate --runs {runs} -- PROGRAM`), and \
          run without longpole on 1, 2, 4 … CPUs.\n*CPU time* is how much more of it the same work takes there (caches, \
          memory, hardware threads), which a recording on\none CPU does not hold; the last column is the error with that \
-         put into the prediction: the simulation's own.\n\n\
+         put into the prediction: the simulation's own. OpenMP\nstarts as many threads as there are CPUs, so each number \
+         of them has a recording of its own.\n\n\
          | program | CPUs | measured | predicted | error | CPU time | simulation's error |\n|---|---|---|---|---|---|---|\n"
     );
     let (mut errors, mut own_errors) = (Sample::default(), Sample::default());
@@ -52,7 +56,8 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
             Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
         };
         eprintln!("{what}");
-        let document = validation(longpole, &program, arguments, runs).with_context(|| what.to_owned())?;
+        let document = validation(longpole, &program, arguments, runs, what == OPENMP)
+            .with_context(|| what.to_owned())?;
         for row in document["results"].as_array().into_iter().flatten().skip(1) {
             let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
             errors.push(number("error") * 100.0);
@@ -85,9 +90,19 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
 }
 
 /// `longpole validate --json` of a program.
-fn validation(longpole: &Path, program: &Path, arguments: &[&str], runs: usize) -> Result<Value> {
+fn validation(
+    longpole: &Path,
+    program: &Path,
+    arguments: &[&str],
+    runs: usize,
+    openmp: bool,
+) -> Result<Value> {
     let mut command = Command::new(longpole);
-    command.args(["validate", "--json", "--runs", &runs.to_string(), "--"]).arg(program).args(arguments);
+    command.args(["validate", "--json", "--runs", &runs.to_string(), "--"]);
+    if openmp {
+        command.args(["env", "OMP_NUM_THREADS={cpus}"]);
+    }
+    command.arg(program).args(arguments);
     let ended = run(&mut command, Duration::from_secs(1800))?;
     if ended.code != Some(0) {
         bail!("longpole validate ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());

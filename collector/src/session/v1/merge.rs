@@ -34,6 +34,9 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
             hit_costs: facts.hit_costs,
             sampling: facts.sampling,
             mappings: piece(&facts.mappings, i, shorten_mapping),
+            idle_wake: facts.idle_wake,
+            tick_ns: facts.tick_ns,
+            launched: facts.launched,
             end: None,
         })
         .collect()
@@ -119,6 +122,9 @@ impl Merger {
         }
         self.facts.hit_costs = more.hit_costs.or(self.facts.hit_costs);
         self.facts.sampling = more.sampling.or(self.facts.sampling);
+        self.facts.idle_wake = more.idle_wake.or(self.facts.idle_wake);
+        self.facts.tick_ns = more.tick_ns.or(self.facts.tick_ns);
+        self.facts.launched = more.launched.or(self.facts.launched);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);

@@ -226,11 +226,13 @@ impl Machine for Processors<'_> {
             return self.agenda.soon(thread);
         }
         let task = &mut self.tasks[thread as usize];
-        task.left = length;
+        task.left = length.saturating_add(std::mem::take(&mut task.debt));
         self.run(thread);
     }
 
     fn block(&mut self, thread: u32, why: Why) {
+        // What it spent lies within its wait, as does what it costs to begin one.
+        self.task(thread).debt = 0;
         self.give_up(thread, Doing::Blocked(why));
     }
 

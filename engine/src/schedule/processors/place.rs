@@ -13,7 +13,7 @@ impl Processors<'_> {
         if let Some(at) = self.idle_for(thread, last) {
             self.idle.remove(at);
             self.join(at, thread);
-            let latency = self.latency();
+            let latency = self.latency().saturating_add(self.rouse(by));
             if !self.has_allowance(at) {
                 self.enqueue(at, thread);
                 return self.throttle(at);
@@ -61,6 +61,21 @@ impl Processors<'_> {
         }
         let all = || (0..self.cpus.len() as u32).filter(|cpu| self.may_use(thread, *cpu));
         all().min_by_key(|cpu| wanted(*cpu)).unwrap_or(0)
+    }
+
+    /// Who wakes a thread on an idle processor computes longer for it. What it has spent on others just before, so that
+    /// this one comes so much later.
+    fn rouse(&mut self, by: Option<u32>) -> u64 {
+        let cost = self.rules.wake_cost.0;
+        match by {
+            Some(by) if cost > 0 => {
+                let task = self.task(by);
+                let before = task.debt;
+                task.debt = before.saturating_add(cost);
+                before
+            }
+            _ => 0,
+        }
     }
 
     fn latency(&mut self) -> u64 {

@@ -13,6 +13,9 @@ pub struct Rules {
     pub switch_cost: Ticks,
     /// From waking a thread to its first instruction, on a processor that has nothing else to do.
     pub wake_latency: Ticks,
+    /// Processor time that waking a thread on such a processor takes of who wakes it, beyond what is in its computing
+    /// already: the interrupt that gets the other processor going. Who wakes several wakes them one after the other.
+    pub wake_cost: Ticks,
     /// Processor time that all threads together may use, in hundredths of a processor (cgroup's `cpu.max`).
     pub quota: Option<u32>,
     /// Decides what the rules leave open; 0 is the plain order of processors and threads.
@@ -27,6 +30,7 @@ impl Rules {
             slice: base_slice(cpus),
             switch_cost: Ticks(0),
             wake_latency: Ticks(0),
+            wake_cost: Ticks(0),
             quota: None,
             seed: 0,
         }

@@ -33,6 +33,8 @@ pub(super) struct Task {
     pub(super) expires: bool,
     /// What is left of its computation.
     pub(super) left: u64,
+    /// What it has spent on waking others and not computed yet ([`super::Rules::wake_cost`]).
+    pub(super) debt: u64,
     /// Up to when its processor time is accounted for.
     pub(super) charged: u64,
     /// Processor time, weighted (EEVDF's virtual runtime).
@@ -58,6 +60,7 @@ impl Task {
             event: None,
             expires: false,
             left: 0,
+            debt: 0,
             charged: 0,
             virtual_time: 0,
             deadline: 0,

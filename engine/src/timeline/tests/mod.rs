@@ -155,7 +155,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
             first_page: 0,
             comm: crate::synth::comm(comm),
         }),
-        ["exits"] => Record::Exit(Exit { header: header(Kind::Exit), last_of_process: 0, reserved: 0 }),
+        ["exits"] => Record::Exit(Exit { header: header(Kind::Exit), last_of_process: 0, placement: 0 }),
         ["named", comm] => Record::Rename(Rename {
             header: header(Kind::Rename),
             renamed_tid: current,

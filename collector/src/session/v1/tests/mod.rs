@@ -78,6 +78,9 @@ fn facts() -> Facts {
             path: "/bin/prog".into(),
             ..MappingFact::default()
         }],
+        idle_wake: Some(engine::event::IdleWake { latency_ns: 20_000, cost_ns: 9_000 }),
+        tick_ns: Some(4_000_000),
+        launched: Some(7),
         end: None,
     }
 }

@@ -1,0 +1,153 @@
+//! What waking a thread on an idle CPU takes on this machine: a recording made on one CPU cannot show it, and a
+//! prediction for two needs it.
+
+use super::cpus::CpuList;
+use engine::event::IdleWake;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// Wake-ups on the other CPU, and on the same one.
+const REMOTE: u32 = 40;
+const LOCAL: u32 = 20;
+/// The other CPU has been idle for so long: a usual wait between threads that work together.
+const IDLE: Duration = Duration::from_micros(300);
+/// The CPUs are not free if it takes longer than that, all in all.
+const LIMIT: Duration = Duration::from_millis(150);
+/// Nor if one wake-up usually takes so long.
+const MOST: Duration = Duration::from_millis(1);
+
+/// Measures, in some 20 ms. `None` where there is one CPU only, or others use them.
+pub fn measure() -> Option<IdleWake> {
+    let two = CpuList::allowed().ok()?.spread(2);
+    let mut each = two.iter();
+    let (here, there) = (CpuList::of(each.next())?, CpuList::of(each.next())?);
+    let remote = rounds(&here, &there, REMOTE).ok()??;
+    let local = rounds(&here, &here, LOCAL).ok()??;
+    (remote.latency < MOST).then(|| IdleWake {
+        latency_ns: ns(remote.latency),
+        cost_ns: ns(remote.call.saturating_sub(local.call)),
+    })
+}
+
+/// What wake-ups took.
+struct Took {
+    /// From before the call to the woken thread's first instruction.
+    latency: Duration,
+    /// The call.
+    call: Duration,
+}
+
+/// Pins the calling thread.
+fn pin(cpus: &CpuList) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(cpu));
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// What the two threads tell each other.
+#[derive(Default)]
+struct Shared {
+    round: AtomicU32,
+    answered: AtomicU32,
+    arrived_ns: AtomicU64,
+    over: AtomicBool,
+}
+
+/// Latencies depend on how deeply the CPU sleeps, so that the lower quartile is taken; a call does not, so that a short one
+/// is. Whatever else the CPUs do only makes them longer.
+fn rounds(here: &CpuList, there: &CpuList, count: u32) -> io::Result<Option<Took>> {
+    let (began, shared) = (Instant::now(), Shared::default());
+    std::thread::scope(|scope| {
+        let sleeper = std::thread::Builder::new()
+            .name("lp-sleeper".to_owned())
+            .spawn_scoped(scope, || pin(there).map(|()| sleep_and_answer(&shared, began)))?;
+        let (thread, words) = (sleeper.thread().clone(), &shared);
+        let waker = std::thread::Builder::new().name("lp-waker".to_owned()).spawn_scoped(scope, move || {
+            pin(here).map(|()| wake(words, began, &thread, here != there, count))
+        });
+        let took = waker.map(std::thread::ScopedJoinHandle::join);
+        shared.over.store(true, Ordering::Release);
+        sleeper.thread().unpark();
+        took?.unwrap_or_else(|_| Err(io::Error::other("the measuring thread failed")))
+    })
+}
+
+fn sleep_and_answer(shared: &Shared, began: Instant) {
+    let mut seen = 0;
+    while !shared.over.load(Ordering::Acquire) {
+        let now = shared.round.load(Ordering::Acquire);
+        if now == seen {
+            // It may return for no reason.
+            std::thread::park_timeout(LIMIT);
+            continue;
+        }
+        shared.arrived_ns.store(ns(began.elapsed()), Ordering::Relaxed);
+        shared.answered.store(now, Ordering::Release);
+        seen = now;
+    }
+}
+
+/// `None`: the CPUs are not free.
+fn wake(shared: &Shared, began: Instant, sleeper: &Thread, spins: bool, count: u32) -> Option<Took> {
+    let (mut latencies, mut calls) = (Vec::new(), Vec::new());
+    for round in 1..=count {
+        if spins {
+            let from = Instant::now();
+            while from.elapsed() < IDLE {
+                std::hint::spin_loop();
+            }
+        } else {
+            // The sleeper needs this CPU to go to sleep.
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let before = began.elapsed();
+        shared.round.store(round, Ordering::Release);
+        sleeper.unpark();
+        calls.push(began.elapsed().saturating_sub(before));
+        while shared.answered.load(Ordering::Acquire) != round {
+            if began.elapsed() > LIMIT {
+                return None;
+            }
+            if spins { std::hint::spin_loop() } else { std::thread::sleep(Duration::from_micros(10)) }
+        }
+        let arrived = Duration::from_nanos(shared.arrived_ns.load(Ordering::Relaxed));
+        latencies.push(arrived.saturating_sub(before));
+    }
+    Some(Took { latency: part(latencies, 4)?, call: part(calls, 10)? })
+}
+
+/// The one below which one part of so many lies.
+fn part(mut times: Vec<Duration>, parts: usize) -> Option<Duration> {
+    times.sort_unstable();
+    times.get(times.len() / parts.max(1)).copied()
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the machine is free enough to measure is its own affair; that it ends and what it says must make sense.
+    #[test]
+    fn it_ends_and_a_wake_up_takes_time() {
+        let began = Instant::now();
+        if let Some(wake) = measure() {
+            assert!(wake.latency_ns > 0 && wake.latency_ns < ns(MOST), "{wake:?}");
+            assert!(wake.cost_ns < ns(LIMIT), "{wake:?}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn the_one_at_a_quarter_is_found_in_any_order() {
+        let times = |all: &[u64]| all.iter().map(|&time| Duration::from_nanos(time)).collect();
+        assert_eq!(part(times(&[9, 1, 5, 3]), 4), Some(Duration::from_nanos(3)));
+        assert_eq!(part(Vec::new(), 4), None);
+    }
+}

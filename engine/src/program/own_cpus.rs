@@ -1,0 +1,62 @@
+//! What of nice values and CPU masks is the program's own, and not the recorded machine's.
+
+use crate::timeline::{self, Timeline};
+
+/// A thread's nice value and the CPUs that it may use; none for all.
+pub(super) type Placement = (i8, Vec<u32>);
+
+/// The placement of each of these threads. Each has the last one that it had: when it changed is not known.
+///
+/// A mask that threads had when the recording began, as from `taskset` or a container, or that all of them have,
+/// belongs to the recorded machine: on another one they may use all CPUs. A nice value that all have changes nothing.
+pub(super) fn placements<'a>(
+    timeline: &Timeline,
+    threads: impl Iterator<Item = &'a timeline::Thread> + Clone,
+) -> Vec<Placement> {
+    let mut known = threads.clone().filter(|thread| !thread.cpus.is_empty()).map(|thread| &thread.cpus);
+    let first = known.next();
+    let differ = known.any(|cpus| Some(cpus) != first);
+    let mut nice = threads.clone().map(|thread| thread.nice);
+    let common = nice.next().flatten().filter(|first| nice.all(|nice| nice == Some(*first)));
+    threads
+        .map(|thread| {
+            let own = differ && !timeline.first_cpus.contains(&thread.cpus);
+            let cpus = if own { thread.cpus.clone() } else { Vec::new() };
+            let nice = if common.is_some() { 0 } else { thread.nice.unwrap_or(0) };
+            (nice.clamp(-20, 19), cpus)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(first: &[&[u32]], threads: &[(Option<i8>, &[u32])]) -> Vec<Placement> {
+        let timeline =
+            Timeline { first_cpus: first.iter().map(|cpus| cpus.to_vec()).collect(), ..Timeline::default() };
+        let threads: Vec<timeline::Thread> = threads
+            .iter()
+            .map(|(nice, cpus)| timeline::Thread { nice: *nice, cpus: cpus.to_vec(), ..Default::default() })
+            .collect();
+        placements(&timeline, threads.iter())
+    }
+
+    #[test]
+    fn the_mask_that_taskset_gave_is_dropped_and_the_thread_that_pinned_itself_stays_pinned() {
+        let of = placed(&[&[0, 1]], &[(Some(0), &[0, 1]), (Some(0), &[0, 1]), (Some(0), &[1])]);
+        assert_eq!(of, [(0, vec![]), (0, vec![]), (0, vec![1])]);
+    }
+
+    #[test]
+    fn a_mask_and_a_nice_value_of_all_threads_are_no_differences() {
+        let of = placed(&[&[0, 1, 2]], &[(Some(5), &[0]), (Some(5), &[0]), (Some(5), &[])]);
+        assert_eq!(of, [(0, vec![]), (0, vec![]), (0, vec![])]);
+    }
+
+    #[test]
+    fn threads_that_differ_keep_what_they_have() {
+        let of = placed(&[], &[(Some(0), &[0]), (Some(10), &[1]), (None, &[])]);
+        assert_eq!(of, [(0, vec![0]), (10, vec![1]), (0, vec![])]);
+    }
+}
