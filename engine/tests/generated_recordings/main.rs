@@ -10,7 +10,7 @@ mod window;
 use cases::case;
 use checks::{assert_no_deadlock, assert_tiles};
 use engine::event::Merger;
-use engine::program::{Program, from_timeline};
+use engine::program::{Program, Thread, from_timeline};
 use engine::report::{Cpus, Detail, report};
 use engine::synth::{Doing, Execution, Generated, generate};
 use engine::timeline::{State, Timeline, build};
@@ -18,7 +18,9 @@ use probe_abi::Record;
 use proptest::prelude::*;
 
 fn bare(program: &Program) -> Program {
+    let bare = |thread: &Thread| Thread { process: None, moves: Vec::new(), ..thread.clone() };
     Program {
+        threads: program.threads.iter().map(bare).collect(),
         edges: Vec::new(),
         trust: Default::default(),
         findings: Vec::new(),
