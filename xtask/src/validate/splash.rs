@@ -23,7 +23,8 @@ const M4_FLAGS: &str = "M4FLAGS=-Ulen -Uindex -P";
 struct Program {
     name: &'static str,
     folder: &'static str,
-    /// A line of shell, run in its folder; `{cpus}` is the number of threads.
+    /// Shell, run in its folder; `{cpus}` is the number of threads. It becomes the program itself: what is recorded is the
+    /// process that was started, not what it starts.
     script: &'static str,
     /// Data set, where it is another one than the paper's.
     data: &'static str,
@@ -42,7 +43,7 @@ const PROGRAMS: [Program; 10] = [
     Program {
         name: "Water-spatial",
         folder: "water-spatial",
-        script: "printf '1.5e-18 8000 3 6\\n-1 3000 3 0\\n{cpus} 6.212752\\n' | exec ./WATER-SPATIAL",
+        script: "exec ./WATER-SPATIAL <<END\n1.5e-18 8000 3 6\n-1 3000 3 0\n{cpus} 6.212752\nEND",
         data: "8000 molecules, 3 steps",
         paper: [(1.97, 1.99), (3.86, 3.95), (7.27, 7.67)],
     },
