@@ -17,7 +17,11 @@
 #define NAMED __attribute__((noinline))
 #endif
 
-/* About a nanosecond a unit; the result must be used, or the work would be optimized away. */
+/* About a nanosecond a unit; the result must be used, or the work would be optimized away. With BURN_IN_CALLER its code
+   belongs to the line that it is called on, for profilers that go by lines. */
+#ifdef BURN_IN_CALLER
+#define burn(units, seed) ({ uint64_t s_ = (seed), n_ = (units); for (uint64_t i_ = 0; i_ < n_; i_++) { s_ ^= s_ << 13; s_ ^= s_ >> 7; s_ ^= s_ << 17; } s_; })
+#else
 static inline uint64_t burn(uint64_t units, uint64_t seed)
 {
     for (uint64_t i = 0; i < units; i++) {
@@ -27,6 +31,7 @@ static inline uint64_t burn(uint64_t units, uint64_t seed)
     }
     return seed;
 }
+#endif
 
 static inline long argument(int argc, char **argv, int index, long otherwise)
 {

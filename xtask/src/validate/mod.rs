@@ -1,5 +1,6 @@
 //! `./x validate`: are the predictions true? Keeps what was found, with machine and date, in VALIDATION.md.
 
+mod coz;
 mod effects;
 mod shapes;
 mod splash;
@@ -35,6 +36,8 @@ enum Which {
     Effects,
     /// The SPLASH programs of the 1999 paper
     Splash,
+    /// What coz finds out with many runs, beside one recording
+    Coz,
 }
 
 /// Compares, prints, and updates the sections of VALIDATION.md.
@@ -51,6 +54,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Effects) {
         page.put("effects", &effects::compare(&workspace, &longpole, options.runs)?)?;
+    }
+    if wanted(Which::Coz) {
+        match coz::compare(&workspace, &longpole, options.runs)? {
+            Some(text) => page.put("coz", &text)?,
+            None if options.only == Some(Which::Coz) => {
+                bail!("there is no coz; on Debian: apt-get install coz-profiler");
+            }
+            None => eprintln!("coz is left out: it is not installed"),
+        }
     }
     match &options.sources {
         Some(sources) if wanted(Which::Splash) => {
