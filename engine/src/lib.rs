@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attribution;
 pub mod compare;
 pub mod critical_path;
 pub mod event;

@@ -244,7 +244,7 @@ proptest! {
         let mut names = names.into_iter();
         let mut next = || names.next().expect("enough names");
         for function in &mut program.functions {
-            *function = Function { name: next(), location: None, folded: false };
+            *function = Function { name: next(), ..Function::default() };
         }
         program.objects = program.objects.iter().map(|_| next()).collect();
         for thread in &mut program.threads {

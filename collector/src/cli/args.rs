@@ -160,7 +160,7 @@ pub struct ReportArguments {
     /// Show at most this many rows [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// What a row of the table is: function, lock or wait
+    /// What a row of the table is: function, line, file, module, lock or wait
     #[arg(long, value_name = "WHAT", default_value = "function")]
     pub by: String,
     /// Leave the cost of probe hits in the compute time, as it was measured

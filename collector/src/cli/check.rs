@@ -288,9 +288,12 @@ fn rows(by: &str) -> Result<By, UserError> {
         "function" => Ok(By::Function),
         "lock" => Ok(By::Lock),
         "wait" => Ok(By::Wait),
+        "line" => Ok(By::Line),
+        "file" => Ok(By::File),
+        "module" => Ok(By::Module),
         other => Err(UserError::usage(
             format!("no report by '{other}'"),
-            "reports exist --by function, --by lock and --by wait",
+            "reports exist --by function, line, file, module, lock and wait",
         )),
     }
 }

@@ -3,9 +3,12 @@
 //! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
 //! fraction.
 
+use engine::attribution::Grouping;
 use engine::event::Overhead;
 use engine::program::{RecordedObject, RecordedWait};
-use engine::report::{CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SegmentRow, Trust};
+use engine::report::{
+    CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust,
+};
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
@@ -17,17 +20,26 @@ pub const SCHEMA: &str = "longpole-report/1";
 pub struct Options {
     /// `segments` in every result.
     pub segments: bool,
+    /// What the rows are that stand in `functions`.
+    pub by: Grouping,
 }
 
 /// Writes the report as one line.
 pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Result<()> {
     let json = ReportJson {
         schema: SCHEMA,
+        by: match options.by {
+            Grouping::Function => None,
+            Grouping::Line => Some("line"),
+            Grouping::File => Some("file"),
+            Grouping::Module => Some("module"),
+        },
         results: Each(&report.results, |result| ResultJson::new(result, &report.locks, options)),
         locks: Each(&report.locks, LockJson::new),
         objects: &report.recorded.objects,
         waits: &report.recorded.waits,
         trust: report.trust,
+        samples: report.samples,
         overhead: report.overhead.map(OverheadJson::new),
         findings: &report.findings,
     };
@@ -38,6 +50,9 @@ pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Resu
 #[derive(Serialize)]
 struct ReportJson<'a, F> {
     schema: &'static str,
+    /// What rows in `functions` are, if they are not functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'static str>,
     results: F,
     #[serde(skip_serializing_if = "Each::is_empty")]
     locks: Each<'a, LockRow, LockJson<'a>>,
@@ -48,6 +63,8 @@ struct ReportJson<'a, F> {
     #[serde(skip_serializing_if = "<[RecordedWait]>::is_empty")]
     waits: &'a [RecordedWait],
     trust: Trust,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<SampleFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     overhead: Option<OverheadJson>,
     findings: &'a [Finding],
@@ -109,7 +126,25 @@ struct FunctionJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<&'a str>,
     exact: bool,
+    /// Half-widths of the 95 % intervals of what is not exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tet_error_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tetid_error_ns: Option<f64>,
+    /// Samples that saw it.
+    #[serde(skip_serializing_if = "is_zero")]
+    samples: u64,
     folded: bool,
+    /// `calls` is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    uncounted: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partly_inlined: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 impl<'a> FunctionJson<'a> {
@@ -121,7 +156,12 @@ impl<'a> FunctionJson<'a> {
             tetid_ns: row.tetid_ns,
             location: row.location.as_deref(),
             exact: row.exact,
+            tet_error_ns: row.tet_error_ns,
+            tetid_error_ns: row.tetid_error_ns,
+            samples: row.samples,
             folded: row.folded,
+            uncounted: row.uncounted,
+            partly_inlined: row.partly_inlined,
         }
     }
 }
@@ -242,7 +282,7 @@ mod tests {
                     tet_ns: 1_500.5,
                     tetid_ns: -3.0,
                     exact: true,
-                    folded: false,
+                    ..FunctionRow::default()
                 }],
                 segments: vec![SegmentRow {
                     thread: "T2".into(),
@@ -266,6 +306,7 @@ mod tests {
             findings: vec![Finding { kind: "deadlock".into(), text: "T1 waits for m".into() }],
             recorded_cpus: None,
             overhead: None,
+            samples: None,
         }
     }
 
@@ -294,7 +335,7 @@ mod tests {
     #[test]
     fn segments_only_when_asked_for() {
         assert!(!text(Options::default()).contains("segments"));
-        assert!(text(Options { segments: true }).contains(
+        assert!(text(Options { segments: true, ..Options::default() }).contains(
             r#""segments":[{"thread":"T2","op":3,"function":null,"start_ns":2000,"end_ns":3000,"weight":0.5}]"#
         ));
     }

@@ -6,7 +6,8 @@ use super::segments;
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
 use super::waits;
-use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, Trust};
+use engine::attribution::Grouping;
+use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, SampleFacts, Trust};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -29,8 +30,38 @@ pub enum By {
     Function,
     /// A lock.
     Lock,
+    /// A source line.
+    Line,
+    /// A source file.
+    File,
+    /// A binary.
+    Module,
     /// A kind of wait.
     Wait,
+}
+
+impl By {
+    /// What the rows of the report itself are.
+    pub fn grouping(self) -> Grouping {
+        match self {
+            By::Function | By::Lock | By::Wait => Grouping::Function,
+            By::Line => Grouping::Line,
+            By::File => Grouping::File,
+            By::Module => Grouping::Module,
+        }
+    }
+
+    /// A row, in words.
+    fn noun(self) -> &'static str {
+        match self {
+            By::Function => "function",
+            By::Lock => "lock",
+            By::Line => "line",
+            By::File => "file",
+            By::Module => "binary",
+            By::Wait => "wait",
+        }
+    }
 }
 
 /// Rows shown unless asked otherwise.
@@ -51,7 +82,7 @@ pub fn write(
     table::wrap(out, style, Paint::Bold, "", &style.text(headline), "")?;
     writeln!(out)?;
     match options.by {
-        By::Function => functions(out, report, options, style)?,
+        By::Function | By::Line | By::File | By::Module => functions(out, report, options, style)?,
         By::Lock => locks::write(out, report, options.top.unwrap_or(FUNCTIONS), style)?,
         By::Wait => waits::write(out, report, options.top.unwrap_or(FUNCTIONS), style)?,
     }
@@ -59,6 +90,9 @@ pub fn write(
         segments::write(out, report, style)?;
     }
     trust(out, &report.trust, style)?;
+    if let Some(facts) = &report.samples {
+        samples(out, facts, style)?;
+    }
     if let Some(cost) = &report.overhead {
         let text = format!("Cost: {}.", super::overhead(cost));
         table::wrap(out, style, Paint::Plain, "", &style.text(&text), "      ")?;
@@ -70,9 +104,31 @@ pub fn write(
 struct Line<'a> {
     name: &'a str,
     location: Option<&'a str>,
+    marks: Marks,
+    rows: Vec<Option<&'a FunctionRow>>,
+}
+
+/// What stands behind a function's name.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
     folded: bool,
     sampled: bool,
-    rows: Vec<Option<&'a FunctionRow>>,
+    inlined: bool,
+    /// Its calls were counted.
+    counted: bool,
+}
+
+impl Marks {
+    fn text(self) -> String {
+        let marks = [
+            (self.folded, if self.sampled { "probes taken off" } else { "probes taken off, see below" }),
+            (self.inlined, "partly inlined"),
+            (self.sampled && !self.counted, "sampled"),
+            (self.sampled && self.counted, "partly sampled"),
+        ];
+        let marks: Vec<&str> = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+        if marks.is_empty() { String::new() } else { format!("  [{}]", marks.join(", ")) }
+    }
 }
 
 fn share(ns: f64, result: &CpuResult) -> f64 {
@@ -87,12 +143,13 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
             let line = by_name.entry(&row.function).or_insert_with(|| Line {
                 name: &row.function,
                 location: row.location.as_deref(),
-                folded: false,
-                sampled: false,
+                marks: Marks::default(),
                 rows: vec![None; report.results.len()],
             });
-            line.folded |= row.folded;
-            line.sampled |= !row.exact;
+            line.marks.folded |= row.folded;
+            line.marks.inlined |= row.partly_inlined;
+            line.marks.sampled |= !row.exact;
+            line.marks.counted |= !row.uncounted;
             line.rows[column] = Some(row);
         }
     }
@@ -124,10 +181,17 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
         let results: Vec<&CpuResult> = block.iter().map(|&column| &report.results[column]).collect();
         predicted(out, &layout, style, &results)?;
         if shown > 0 {
-            let what = "Share of the predicted time on the critical path: self = in the function itself, \
-                        total = with all it calls.";
+            let what = format!(
+                "Share of the predicted time on the critical path: self = in the {} itself, total = with all it calls.{}",
+                options.by.noun(),
+                if lines.iter().any(|line| line.marks.sampled) {
+                    style.text(" \u{b1}: comes from samples, half of the 95 % interval; all other numbers are exact.")
+                } else {
+                    String::new()
+                }
+            );
             writeln!(out)?;
-            table::wrap(out, style, Paint::Dim, "", what, "")?;
+            table::wrap(out, style, Paint::Dim, "", &what, "")?;
             writeln!(out)?;
         }
         for line in &lines[..shown] {
@@ -137,11 +201,8 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
     }
     if lines.len() > shown {
         let rest = lines.len() - shown;
-        let more = format!(
-            "{} with smaller shares: --top {} shows all.",
-            plural(rest, "more function"),
-            lines.len()
-        );
+        let more =
+            format!("{} with smaller shares: --top {} shows all.", more_rows(rest, options.by), lines.len());
         writeln!(out, "{more}\n")?;
     }
     Ok(())
@@ -150,6 +211,13 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
 const LABEL: usize = 26;
 const NARROW_CELL: usize = 9;
 const WIDE_CELL: usize = 18;
+
+fn more_rows(count: usize, by: By) -> String {
+    match by {
+        By::Module if count != 1 => format!("{} more binaries", grouped(count as u64)),
+        by => plural(count, &format!("more {}", by.noun())),
+    }
+}
 
 pub(super) fn plural(count: usize, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
@@ -201,12 +269,7 @@ fn function(
         let percent = percent(share(ns, result));
         if wide { format!("{:>9} {percent:>7}", style.text(&duration(ns))) } else { percent }
     };
-    let marks = match (line.folded, line.sampled) {
-        (false, false) => "",
-        (true, false) => "  [probes taken off, see below]",
-        (false, true) => "  [sampled]",
-        (true, true) => "  [probes taken off, sampled]",
-    };
+    let marks = line.marks.text();
     let location =
         line.location.map(|location| format!("  {}", style.text(file_name(location)))).unwrap_or_default();
     let beside = format!("{location}{marks}");
@@ -222,6 +285,18 @@ fn function(
         Paint::Plain,
         &cells(&|row, result| time(row.tet_ns, result)),
     )?;
+    let width = |error: Option<f64>, result: &CpuResult| error.map_or(String::new(), |ns| time(ns, result));
+    let errors = |out: &mut _, of: &dyn Fn(&FunctionRow) -> Option<f64>| {
+        if columns.iter().any(|(row, _)| row.is_some_and(|row| of(row).is_some())) {
+            let cells: Vec<String> = columns
+                .iter()
+                .map(|(row, result)| row.map_or(String::new(), |row| width(of(row), result)))
+                .collect();
+            table::line(out, layout, style, &indented(&style.text("  \u{b1}")), Paint::Dim, &cells)?;
+        }
+        io::Result::Ok(())
+    };
+    errors(out, &|row| row.tet_error_ns)?;
     table::line(
         out,
         layout,
@@ -230,7 +305,18 @@ fn function(
         Paint::Plain,
         &cells(&|row, result| time(row.tetid_ns, result)),
     )?;
-    table::line(out, layout, style, &indented("calls"), Paint::Plain, &cells(&|row, _| calls(row.calls)))
+    errors(out, &|row| row.tetid_error_ns)?;
+    if line.marks.counted {
+        table::line(
+            out,
+            layout,
+            style,
+            &indented("calls"),
+            Paint::Plain,
+            &cells(&|row, _| calls(row.calls)),
+        )?;
+    }
+    Ok(())
 }
 
 /// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
@@ -278,6 +364,21 @@ pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::R
         grouped(trust.censored),
     );
     table::wrap(out, style, Paint::Plain, "", &text, "       ")
+}
+
+/// What the samples are.
+fn samples(out: &mut impl Write, facts: &SampleFacts, style: &Style) -> io::Result<()> {
+    let rate =
+        if facts.rate_hz > 0 { format!(" at {} Hz", grouped(facts.rate_hz.into())) } else { String::new() };
+    let all_ns = facts.divided_ns + facts.undivided_ns;
+    let text = format!(
+        "Samples: {}{rate} in compute time, of which they divide {}; {} elsewhere, {} with a stack cut short.",
+        grouped(facts.count),
+        percent(if all_ns > 0.0 { facts.divided_ns / all_ns } else { 0.0 }),
+        grouped(facts.elsewhere),
+        grouped(facts.truncated),
+    );
+    table::wrap(out, style, Paint::Plain, "", &style.text(&text), "         ")
 }
 
 pub(super) fn findings(out: &mut impl Write, findings: &[Finding], style: &Style) -> io::Result<()> {

@@ -10,7 +10,7 @@ const HEADLINE: &str = "Make partition faster first: on 8 CPUs it takes 61.0 % o
                         run would be up to 2.56 times as fast.";
 
 fn row(name: &str, calls: u64, tet_ns: f64, tetid_ns: f64) -> FunctionRow {
-    FunctionRow { function: name.into(), location: None, calls, tet_ns, tetid_ns, exact: true, folded: false }
+    FunctionRow { function: name.into(), calls, tet_ns, tetid_ns, exact: true, ..FunctionRow::default() }
 }
 
 fn result(cpus: u32, time_ns: f64, functions: Vec<FunctionRow>) -> CpuResult {
@@ -64,6 +64,7 @@ fn report() -> Report {
         }],
         recorded_cpus: None,
         overhead: None,
+        samples: None,
     }
 }
 

@@ -23,6 +23,7 @@ fn function(name: &str, location: Option<&str>, tet_ns: f64, tetid_ns: f64) -> F
         tetid_ns,
         exact: true,
         folded: name == "swap",
+        ..FunctionRow::default()
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Row<'a> {
     pub location: Option<&'a str>,
     /// Its probes were taken off: later calls count for its callers.
     pub folded: bool,
+    /// Some of its numbers come from samples.
+    pub sampled: bool,
     /// One cell for each CPU count of the report; `None` where it has no part in the critical path.
     pub cells: Vec<Option<Cell>>,
 }
@@ -24,9 +26,21 @@ pub struct Cell {
     pub anywhere: f64,
     /// TET ÷ predicted time.
     pub on_top: f64,
+    /// Half of the 95 % intervals of both, 0 where they are exact.
+    pub anywhere_error: f64,
+    /// See there.
+    pub on_top_error: f64,
 }
 
 impl Cell {
+    /// Half of the 95 % interval of what `measure` asks for, 0 if that is exact.
+    pub fn error(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Anywhere => self.anywhere_error,
+            Measure::OnTop => self.on_top_error,
+        }
+    }
+
     /// The share that `measure` asks for.
     pub fn share(&self, measure: Measure) -> f64 {
         match measure {
@@ -46,12 +60,18 @@ pub fn rows(report: &Report, sort: usize, measure: Measure) -> Vec<Row<'_>> {
                 function: &function.function,
                 location: function.location.as_deref(),
                 folded: false,
+                sampled: false,
                 cells: vec![None; columns],
             });
             row.folded |= function.folded;
+            row.sampled |= !function.exact;
             let share = |ns: f64| if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 };
-            row.cells[column] =
-                Some(Cell { anywhere: share(function.tetid_ns), on_top: share(function.tet_ns) });
+            row.cells[column] = Some(Cell {
+                anywhere: share(function.tetid_ns),
+                on_top: share(function.tet_ns),
+                anywhere_error: share(function.tetid_error_ns.unwrap_or(0.0)),
+                on_top_error: share(function.tet_error_ns.unwrap_or(0.0)),
+            });
         }
     }
     let mut rows: Vec<Row<'_>> = by_name.into_values().collect();

@@ -4,17 +4,23 @@
 //! the thread so far, the share of a function between its outermost entry and exit is the difference of C at the two.
 //!
 //! An entry counts on the first compute operation that its thread does at or after the call (after the last one: on that).
+//!
+//! Where samples say more than probes, what would be the own time of the function on top is summed by stratum instead and
+//! divided in the end ([`crate::attribution`]).
 
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::weights::Weights;
+use crate::attribution::{Attribution, Errors, NO_KEY, NO_STRATUM, divide, part};
 use crate::program::{FunctionRef, ObjectId, Operation, ThreadId};
 use crate::schedule::{PointId, RunBreaks};
 use crate::time::Ticks;
 
-/// Sums of all functions for up to eight CPU counts, exact.
+/// Sums of all rows (functions, unless grouped otherwise) for up to eight CPU counts.
 #[derive(Debug)]
 pub struct FunctionTotals {
     totals: Vec<Totals<i128>>,
+    /// By row: what samples may be wrong by; empty without samples.
+    errors: Vec<RowErrors>,
     /// By object; empty if the program has no locks.
     locks: Vec<Lane<i128>>,
 }
@@ -26,26 +32,31 @@ struct Totals<S> {
     tetid: Lane<S>,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct RowErrors {
+    tet: [Errors; LANES],
+    tetid: [Errors; LANES],
+}
+
 impl FunctionTotals {
-    pub(super) fn of(weights: &Weights<'_>) -> FunctionTotals {
+    pub(super) fn of(weights: &Weights<'_>, attribution: &Attribution) -> FunctionTotals {
         // No sum is larger than the largest weight · the lengths of all operations. That of the lengths is below 2^63
         // (`Program::check`) and every |P·weight| below 2^63: 128 bits always suffice, and mostly half of them.
         let length: u64 = weights.path.executed();
         match i64::try_from(u128::from(weights.peak) * u128::from(length)) {
-            Ok(_) => walk::<i64>(weights),
-            Err(_) => walk::<i128>(weights),
+            Ok(_) => walk::<i64>(weights, attribution),
+            Err(_) => walk::<i128>(weights, attribution),
         }
     }
 
     /// Entries on operations whose weight is not 0, for the CPU count with this place.
-    pub fn calls(&self, function: FunctionRef, place: usize) -> u64 {
-        let totals = self.totals.get(function.0 as usize);
-        totals.and_then(|totals| totals.calls.get(place)).copied().unwrap_or(0)
+    pub fn calls(&self, row: usize, place: usize) -> u64 {
+        self.totals.get(row).and_then(|totals| totals.calls.get(place)).copied().unwrap_or(0)
     }
 
-    /// Σ weight · length with the function on top of the stack.
-    pub fn tet(&self, weights: &Weights<'_>, function: FunctionRef, place: usize) -> Scaled {
-        let totals = self.totals.get(function.0 as usize);
+    /// Σ weight · length with the row on top of the stack.
+    pub fn tet(&self, weights: &Weights<'_>, row: usize, place: usize) -> Scaled {
+        let totals = self.totals.get(row);
         weights.unscale(totals.and_then(|totals| totals.tet.get(place)).copied().unwrap_or(0), place)
     }
 
@@ -55,18 +66,35 @@ impl FunctionTotals {
         weights.unscale(total.and_then(|total| total.get(place)).copied().unwrap_or(0), place)
     }
 
-    /// Σ weight · length with the function anywhere on the stack, once per operation.
-    pub fn tetid(&self, weights: &Weights<'_>, function: FunctionRef, place: usize) -> Scaled {
-        let totals = self.totals.get(function.0 as usize);
+    /// Σ weight · length with the row anywhere on the stack, once per operation.
+    pub fn tetid(&self, weights: &Weights<'_>, row: usize, place: usize) -> Scaled {
+        let totals = self.totals.get(row);
         weights.unscale(totals.and_then(|totals| totals.tetid.get(place)).copied().unwrap_or(0), place)
+    }
+
+    /// Half-widths in nanoseconds of the 95 % intervals around [`FunctionTotals::tet`] and [`FunctionTotals::tetid`],
+    /// `None` where the number is exact, and how many samples made the row.
+    pub fn error_ns(
+        &self,
+        weights: &Weights<'_>,
+        row: usize,
+        place: usize,
+    ) -> (Option<f64>, Option<f64>, u64) {
+        let Some(errors) = self.errors.get(row) else { return (None, None, 0) };
+        let of = |lanes: &[Errors; LANES]| lanes.get(place).copied().unwrap_or_default();
+        let (tet, tetid) = (of(&errors.tet), of(&errors.tetid));
+        let one = weights.unscale(1, place).as_ns_f64();
+        let ns = |errors: &Errors| errors.half_width().map(|width| width * one);
+        (ns(&tet), ns(&tetid), tet.samples().max(tetid.samples()))
     }
 }
 
-fn walk<S: Sum>(weights: &Weights<'_>) -> FunctionTotals {
-    let functions = weights.path.program.functions.len();
+fn walk<S: Sum>(weights: &Weights<'_>, attribution: &Attribution) -> FunctionTotals {
+    let rows = attribution.keys.len();
     let mut walk = Walk::<S> {
-        totals: vec![Totals::default(); functions],
-        open: vec![0; functions],
+        attribution,
+        totals: vec![Totals::default(); rows],
+        open: vec![0; rows],
         stack: Vec::new(),
         entered: Vec::new(),
         so_far: Lane::default(),
@@ -75,6 +103,8 @@ fn walk<S: Sum>(weights: &Weights<'_>) -> FunctionTotals {
         computed: false,
         length: 0,
         held: Held::default(),
+        stratum: NO_STRATUM,
+        strata: vec![Lane::default(); attribution.strata.strata.len()],
     };
     for thread in 0..weights.path.program.threads.len() {
         walk.thread(weights, ThreadId(thread as u32));
@@ -85,7 +115,37 @@ fn walk<S: Sum>(weights: &Weights<'_>) -> FunctionTotals {
         tetid: totals.tetid.map(S::to_wide),
     };
     let locks = walk.held.totals.into_iter().map(|total| total.map(S::to_wide)).collect();
-    FunctionTotals { totals: walk.totals.into_iter().map(wide).collect(), locks }
+    let strata: Vec<Lane<i128>> = walk.strata.into_iter().map(|sum| sum.map(S::to_wide)).collect();
+    let mut totals =
+        FunctionTotals { totals: walk.totals.into_iter().map(wide).collect(), errors: Vec::new(), locks };
+    totals.spread(attribution, &strata);
+    totals
+}
+
+impl FunctionTotals {
+    /// Divides what the strata are worth.
+    fn spread(&mut self, attribution: &Attribution, sums: &[Lane<i128>]) {
+        if sums.is_empty() {
+            return;
+        }
+        self.errors = vec![RowErrors::default(); self.totals.len()];
+        for (stratum, sum) in attribution.strata.strata.iter().zip(sums) {
+            for share in divide(&attribution.keys, &attribution.strata, stratum) {
+                let row = (self.totals.get_mut(share.key as usize), self.errors.get_mut(share.key as usize));
+                let (Some(totals), Some(errors)) = row else { continue };
+                for (place, whole) in sum.iter().enumerate() {
+                    let upto = |count| part(*whole, count, stratum.samples);
+                    totals.tet[place] = totals.tet[place]
+                        .plus(upto(share.own_before + share.own).minus(upto(share.own_before)));
+                    errors.tet[place].add(*whole as f64, share.own, stratum.samples);
+                    if share.within > 0 {
+                        totals.tetid[place] = totals.tetid[place].plus(upto(share.within));
+                        errors.tetid[place].add(*whole as f64, share.within, stratum.samples);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Locks: what is computed while they are held, in the same way as what is computed in functions.
@@ -131,13 +191,14 @@ impl<S: Sum> Held<S> {
     }
 }
 
-struct Walk<S> {
+struct Walk<'a, S> {
+    attribution: &'a Attribution,
     totals: Vec<Totals<S>>,
-    /// How often each function is on the stack.
+    /// How often each row is on the stack.
     open: Vec<u32>,
     stack: Vec<FunctionRef>,
-    /// Functions entered since the last compute operation.
-    entered: Vec<FunctionRef>,
+    /// Rows entered since the last compute operation.
+    entered: Vec<u32>,
     /// C: weight · length of the thread so far, without `length`.
     so_far: Lane<S>,
     /// Weight of the present run.
@@ -149,9 +210,13 @@ struct Walk<S> {
     /// Length since the last change of run, stack or locks, not yet added.
     length: u64,
     held: Held<S>,
+    /// Stratum of the present operation.
+    stratum: u32,
+    /// What each stratum is worth.
+    strata: Vec<Lane<S>>,
 }
 
-impl<S: Sum> Walk<S> {
+impl<S: Sum> Walk<'_, S> {
     fn thread(&mut self, weights: &Weights<'_>, thread: ThreadId) {
         let index = thread.0 as usize;
         let mut runs = weights.path.schedule.runs.of_thread(thread);
@@ -159,7 +224,9 @@ impl<S: Sum> Walk<S> {
         self.so_far = Lane::default();
         self.computed = false;
         let done = weights.path.schedule.done[index];
-        for operation in weights.path.program.threads[index].operations.iter().take(done) {
+        let is_sampled = !self.strata.is_empty();
+        let operations = weights.path.program.threads[index].operations.iter();
+        for (number, operation) in operations.enumerate().take(done) {
             if breaks.starts_run(operation) {
                 self.settle();
                 match runs.next().flatten() {
@@ -170,12 +237,16 @@ impl<S: Sum> Walk<S> {
             }
             match *operation {
                 Operation::Exec(length) | Operation::Once(_, length) => {
+                    if is_sampled {
+                        self.goes_on_in(self.attribution.strata.slot(index, number));
+                    }
                     self.count_entries();
                     self.length += length.0;
                 }
                 Operation::ExecIn(function, length) => {
                     self.count_entries();
                     self.settle();
+                    self.stratum = self.attribution.strata.slot(index, number);
                     self.compute_in(function, length);
                 }
                 Operation::Call(function) => {
@@ -215,6 +286,15 @@ impl<S: Sum> Walk<S> {
         self.entered.clear();
     }
 
+    /// The stratum of what is computed next.
+    #[inline]
+    fn goes_on_in(&mut self, stratum: u32) {
+        if stratum != self.stratum {
+            self.settle();
+            self.stratum = stratum;
+        }
+    }
+
     fn begin(&mut self, weights: &Weights<'_>, (point, _): (PointId, Ticks)) {
         let weight = weights.lane(point);
         self.weight = weight.map(|weight| S::from_wide(i128::from(weight)));
@@ -231,8 +311,18 @@ impl<S: Sum> Walk<S> {
         let product = self.product(self.length);
         self.length = 0;
         add(&mut self.so_far, &product);
-        if let Some(top) = self.stack.last() {
-            add(&mut self.totals[top.0 as usize].tet, &product);
+        self.owned(self.stack.last().copied(), &product);
+    }
+
+    /// Time with this function on top: the stratum's, if it has one.
+    #[inline]
+    fn owned(&mut self, top: Option<FunctionRef>, product: &Lane<S>) {
+        if let Some(sum) = self.strata.get_mut(self.stratum as usize) {
+            add(sum, product);
+        } else if let Some(top) = top
+            && let Some(totals) = self.totals.get_mut(self.attribution.keys.own(top) as usize)
+        {
+            add(&mut totals.tet, product);
         }
     }
 
@@ -245,38 +335,48 @@ impl<S: Sum> Walk<S> {
     fn compute_in(&mut self, function: FunctionRef, length: Ticks) {
         let product = self.product(length.0);
         add(&mut self.so_far, &product);
-        let totals = &mut self.totals[function.0 as usize];
-        add(&mut totals.tet, &product);
-        if self.open[function.0 as usize] == 0 {
-            add(&mut totals.tetid, &product);
+        self.owned(Some(function), &product);
+        let row = self.attribution.keys.opened_by(function) as usize;
+        if self.open.get(row) == Some(&0) {
+            add(&mut self.totals[row].tetid, &product);
         }
-        add_calls(&mut totals.calls, &self.calls);
+        if let Some(totals) = self.totals.get_mut(row) {
+            add_calls(&mut totals.calls, &self.calls);
+        }
     }
 
     fn enter(&mut self, function: FunctionRef) {
         self.stack.push(function);
-        self.entered.push(function);
-        let open = &mut self.open[function.0 as usize];
+        let row = self.attribution.keys.opened_by(function);
+        if row == NO_KEY {
+            return;
+        }
+        self.entered.push(row);
+        let open = &mut self.open[row as usize];
         *open += 1;
         if *open == 1 {
-            subtract(&mut self.totals[function.0 as usize].tetid, &self.so_far);
+            subtract(&mut self.totals[row as usize].tetid, &self.so_far);
         }
     }
 
     fn leave(&mut self) {
         // `Program::check` has made sure that there is one.
         let Some(function) = self.stack.pop() else { return };
-        let open = &mut self.open[function.0 as usize];
+        let row = self.attribution.keys.opened_by(function);
+        if row == NO_KEY {
+            return;
+        }
+        let open = &mut self.open[row as usize];
         *open -= 1;
         if *open == 0 {
-            add(&mut self.totals[function.0 as usize].tetid, &self.so_far);
+            add(&mut self.totals[row as usize].tetid, &self.so_far);
         }
     }
 
     #[inline]
     fn count_entries(&mut self) {
-        for function in self.entered.drain(..) {
-            add_calls(&mut self.totals[function.0 as usize].calls, &self.calls);
+        for row in self.entered.drain(..) {
+            add_calls(&mut self.totals[row as usize].calls, &self.calls);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::functions::FunctionTotals;
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::path::CriticalPath;
+use crate::attribution::Attribution;
 use crate::program::{FunctionRef, Operation, ThreadId};
 use crate::report::Cpus;
 use crate::schedule::{PointId, RunBreaks};
@@ -96,9 +97,9 @@ impl<'s> Weights<'s> {
         self.scaled(point, place) as f64 / scale as f64
     }
 
-    /// Calls and times of all functions.
-    pub fn functions(&self) -> FunctionTotals {
-        FunctionTotals::of(self)
+    /// Calls and times of all rows.
+    pub fn totals(&self, attribution: &Attribution) -> FunctionTotals {
+        FunctionTotals::of(self, attribution)
     }
 
     /// Gives a sum of P·weight·length its scale.

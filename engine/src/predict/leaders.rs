@@ -1,20 +1,21 @@
 //! Which function comes first at which CPU count, by the extended critical path.
 
 use super::result::Crossover;
+use crate::attribution::{Attribution, Grouping};
 use crate::critical_path::CriticalPath;
-use crate::program::FunctionRef;
 use crate::report::Cpus;
 
 /// The function with the largest TET for each CPU count, with its share of the ideal time. The first of equal ones.
 pub(super) fn leaders(path: &CriticalPath<'_>, cpus: &[Cpus]) -> Vec<Option<(String, f64)>> {
     let functions = &path.program().functions;
+    let attribution = Attribution::of(path.program(), Grouping::Function);
     let mut leaders = Vec::with_capacity(cpus.len());
     for weights in path.weights(cpus) {
-        let totals = weights.functions();
+        let totals = weights.totals(&attribution);
         for (place, cpus) in weights.cpus().iter().enumerate() {
             let mut best: Option<(usize, i128)> = None;
             for index in 0..functions.len() {
-                let tet = totals.tet(&weights, FunctionRef(index as u32), place).value;
+                let tet = totals.tet(&weights, index, place).value;
                 if tet > 0 && best.is_none_or(|(_, most)| tet > most) {
                     best = Some((index, tet));
                 }

@@ -32,6 +32,9 @@ impl Program {
         if let Some(lock) = self.writers_first.iter().find(unknown) {
             return Err(ProgramError::new(format!("{lock:?} refers to nothing"), DEFECT));
         }
+        if !self.samples.fit(self) {
+            return Err(ProgramError::new("a sample refers to nothing", DEFECT));
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod own_cpus;
 mod placement;
 mod recorded;
 mod relive;
+mod samples;
 
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
@@ -25,6 +26,7 @@ pub use machine::{DeviceFact, MachineFacts};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use samples::{Place, PlaceId, Sample, Samples};
 
 use crate::event::Overhead;
 use crate::report::{Finding, Trust};
@@ -58,6 +60,8 @@ pub struct Program {
     pub machine: Option<MachineFacts>,
     /// Read-write locks at which waiting writers go before new and waiting readers, ascending.
     pub writers_first: Vec<ObjectId>,
+    /// What samples show of the compute time between the probes.
+    pub samples: Samples,
 }
 
 /// What was recorded of a lock, whatever the simulation makes of it.
@@ -90,6 +94,10 @@ pub struct Function {
     pub location: Option<String>,
     /// Whether its probes were taken off during the recording, so that later calls count for its callers.
     pub folded: bool,
+    /// File name of the binary that it is in, if known.
+    pub module: Option<String>,
+    /// Only samples know it: it never had probes, so nothing is known of its calls.
+    pub sampled: bool,
 }
 
 /// One thread of a program.

@@ -85,6 +85,8 @@ pub(super) fn functions(
             name: unique(wanted, &mut taken),
             location: fact.and_then(|fact| fact.location.clone()),
             folded: folded.binary_search(id).is_ok(),
+            module: fact.map(|fact| fact.module.clone()).filter(|module| !module.is_empty()),
+            sampled: false,
         });
     }
     functions

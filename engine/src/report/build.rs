@@ -1,13 +1,19 @@
 //! From a program to its report.
 
 use super::{CpuResult, Cpus, Detail, Finding, FunctionRow, LockRow, Report, SegmentRow};
+use crate::attribution::{Attribution, Grouping};
 use crate::critical_path::{CriticalPath, FunctionTotals, Weights};
-use crate::program::{FunctionRef, ObjectId, Program};
+use crate::program::{ObjectId, Program};
 
 /// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up
 /// is relative to one CPU, whether that was asked for or not. A program that fails [`Program::check`] gives no results and
 /// a finding of kind `invalid_program`; a deadlock gives the result up to it and a finding of kind `deadlock`.
 pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
+    report_by(program, cpus, detail, Grouping::Function)
+}
+
+/// The same with rows that are lines, files or binaries instead of functions.
+pub fn report_by(program: &Program, cpus: &[Cpus], detail: Detail, grouping: Grouping) -> Report {
     let mut report = Report {
         results: Vec::new(),
         locks: Vec::new(),
@@ -16,6 +22,7 @@ pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
         findings: program.findings.clone(),
         overhead: program.overhead,
         recorded_cpus: program.recorded_cpus,
+        samples: None,
     };
     let path = match CriticalPath::of(program) {
         Ok(path) => path,
@@ -27,10 +34,13 @@ pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
     report.findings.extend(path.findings().iter().cloned());
     let (objects, rows): (Vec<ObjectId>, Vec<LockRow>) = super::locks::rows(program).into_iter().unzip();
     report.locks = rows;
+    let attribution = Attribution::of(program, grouping);
+    report.samples = super::samples::facts(program, &attribution);
+    report.findings.extend(report.samples.iter().flat_map(super::samples::findings));
     for weights in path.weights(cpus) {
-        let totals = weights.functions();
+        let totals = weights.totals(&attribution);
         for (place, cpus) in weights.cpus().iter().enumerate() {
-            let mut result = result(&path, &weights, &totals, place, *cpus, detail);
+            let mut result = result(&path, &weights, &attribution, &totals, place, *cpus, detail);
             let held = objects.iter().map(|object| totals.held(&weights, *object, place).as_ns_f64());
             result.locks_held_ns = held.collect();
             report.results.push(result);
@@ -60,6 +70,7 @@ fn sort_locks(report: &mut Report) {
 fn result(
     path: &CriticalPath<'_>,
     weights: &Weights<'_>,
+    attribution: &Attribution,
     totals: &FunctionTotals,
     place: usize,
     cpus: Cpus,
@@ -77,40 +88,46 @@ fn result(
         // Nothing takes no time on any number of processors.
         speedup: if time_ns > 0.0 { one_ns / time_ns } else { 1.0 },
         locks_held_ns: Vec::new(),
-        functions: functions(path.program(), weights, totals, place),
+        functions: rows(attribution, weights, totals, place),
         segments,
     }
 }
 
-fn functions(
-    program: &Program,
+fn rows(
+    attribution: &Attribution,
     weights: &Weights<'_>,
     totals: &FunctionTotals,
     place: usize,
 ) -> Vec<FunctionRow> {
-    let numbers = (0..program.functions.len()).filter_map(|index| {
-        let function = FunctionRef(index as u32);
-        let calls = totals.calls(function, place);
-        let tet = totals.tet(weights, function, place);
-        let tetid = totals.tetid(weights, function, place);
+    let names = &attribution.keys.names;
+    let numbers = (0..names.len()).filter_map(|index| {
+        let calls = totals.calls(index, place);
+        let tet = totals.tet(weights, index, place);
+        let tetid = totals.tetid(weights, index, place);
         (calls != 0 || tet.value != 0 || tetid.value != 0).then_some((index, calls, tet, tetid))
     });
     let mut numbers: Vec<_> = numbers.collect();
     // By the exact numbers, so that the order does not hang on rounding.
     numbers.sort_by(|a, b| {
-        let names = || program.functions[a.0].name.cmp(&program.functions[b.0].name);
-        b.3.value.cmp(&a.3.value).then_with(names)
+        let by_name = || names[a.0].name.cmp(&names[b.0].name);
+        b.3.value.cmp(&a.3.value).then_with(by_name)
     });
     let rows = numbers.into_iter().map(|(index, calls, tet, tetid)| {
-        let function = &program.functions[index];
+        let row = &names[index];
+        let (tet_error_ns, tetid_error_ns, samples) = totals.error_ns(weights, index, place);
         FunctionRow {
-            function: function.name.clone(),
-            location: function.location.clone(),
+            function: row.name.clone(),
+            location: row.location.clone(),
             calls,
+            uncounted: row.uncounted,
             tet_ns: tet.as_ns_f64(),
             tetid_ns: tetid.as_ns_f64(),
-            exact: true,
-            folded: function.folded,
+            exact: tet_error_ns.is_none() && tetid_error_ns.is_none(),
+            tet_error_ns,
+            tetid_error_ns,
+            samples,
+            folded: row.folded,
+            partly_inlined: row.partly_inlined,
         }
     });
     rows.collect()

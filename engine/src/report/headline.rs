@@ -95,12 +95,11 @@ mod tests {
     fn result(cpus: u32, time_ns: f64, functions: &[(&str, f64)]) -> CpuResult {
         let row = |&(function, tet_ns): &(&str, f64)| FunctionRow {
             function: function.to_owned(),
-            location: None,
             calls: 1,
             tet_ns,
             tetid_ns: tet_ns,
             exact: true,
-            folded: false,
+            ..FunctionRow::default()
         };
         CpuResult {
             cpus: Cpus::count(cpus).unwrap_or(Cpus::Infinite),

@@ -4,11 +4,13 @@ mod build;
 mod cpus;
 mod headline;
 mod locks;
+mod samples;
 mod trust;
 
-pub use build::report;
+pub use build::{report, report_by};
 pub use cpus::{Cpus, CpusError};
 pub use headline::headline;
+pub use samples::SampleFacts;
 pub use trust::{Finding, Trust};
 
 use crate::event::Overhead;
@@ -41,6 +43,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// CPUs of the machine that was recorded, if known; may not be among those asked for.
     pub recorded_cpus: Option<u32>,
+    /// What the samples are, if there are any.
+    pub samples: Option<SampleFacts>,
 }
 
 /// The answer for one CPU count.
@@ -55,7 +59,7 @@ pub struct CpuResult {
     /// Time on the extended critical path that is computed with each lock held, nanoseconds: Σ weight · length, in
     /// the order of [`Report::locks`]. What a lock holds up is at most what its holders compute.
     pub locks_held_ns: Vec<f64>,
-    /// Functions with calls or time on the extended critical path, largest `tetid_ns` first.
+    /// Functions (or what else the rows are) with calls or time on the extended critical path, largest `tetid_ns` first.
     pub functions: Vec<FunctionRow>,
     /// Every segment with its weight; empty unless asked for.
     pub segments: Vec<SegmentRow>,
@@ -79,7 +83,7 @@ pub struct LockRow {
 }
 
 /// A function's share of the extended critical path (2001, section 2.2).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FunctionRow {
     /// Unique name.
     pub function: String,
@@ -87,14 +91,25 @@ pub struct FunctionRow {
     pub location: Option<String>,
     /// Entries on segments whose weight is not 0.
     pub calls: u64,
+    /// Entries were not seen, so `calls` says nothing: of functions that only samples know, of lines, files and binaries.
+    pub uncounted: bool,
     /// Σ weight · length of the segments with the function on top of the stack, nanoseconds. May be negative.
     pub tet_ns: f64,
     /// The same with the function anywhere on the stack, once per segment, nanoseconds.
     pub tetid_ns: f64,
     /// All numbers come from exact probes; otherwise some come from samples.
     pub exact: bool,
+    /// Half-width of the 95 % interval around `tet_ns`; `None`: exact.
+    pub tet_error_ns: Option<f64>,
+    /// The same for `tetid_ns`.
+    pub tetid_error_ns: Option<f64>,
+    /// Samples that saw it where it was not open as a probed function.
+    pub samples: u64,
     /// Its probes were taken off during the recording: later calls count for its callers.
     pub folded: bool,
+    /// It has probes, and samples saw copies of it inlined into others, which they miss: the calls are those of the
+    /// function alone.
+    pub partly_inlined: bool,
 }
 
 /// One compute operation and its weight.

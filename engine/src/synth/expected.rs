@@ -5,6 +5,9 @@ use super::scribe::kept_name;
 use crate::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 
+/// Name of the binary that generated functions are in.
+pub(super) const MODULE: &str = "synthetic";
+
 /// What a thread truly did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
@@ -64,7 +67,11 @@ impl Ledger {
             decided,
             lived: vec![None; program.threads.len()],
             scripts: vec![Vec::new(); program.threads.len()],
-            functions: program.functions.clone(),
+            functions: program
+                .functions
+                .iter()
+                .map(|function| Function { module: Some(MODULE.to_owned()), ..function.clone() })
+                .collect(),
             names: program.threads.iter().map(|thread| kept_name(&thread.name)).collect(),
             ..Ledger::default()
         }

@@ -9,6 +9,7 @@ mod numbers;
 mod operations;
 mod random;
 mod recording;
+mod sampled;
 mod scribe;
 mod sync;
 
@@ -22,3 +23,4 @@ pub use machine::GenerateError;
 pub use numbers::Numbers;
 pub use random::{Lengths, random_program};
 pub use recording::{Execution, Generated, generate};
+pub use sampled::sampled_program;

@@ -1,7 +1,7 @@
 //! Recordings with a known answer: a program is executed on P processors, and what the kernel would have
 //! recorded comes out as real records, beside what every stage behind it must find.
 
-use super::expected::{Doing, Truth};
+use super::expected::{Doing, MODULE, Truth};
 use super::machine::{GRAIN_NS, GenerateError, Machine};
 use crate::event::{
     Facts, FunctionFact, Merger, Note, ProcessFact, Recording, ThreadFact, ThreadState, WindowEnd,
@@ -93,7 +93,7 @@ pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, G
     let functions = (0u32..).zip(&program.functions).map(|(id, function)| FunctionFact {
         id,
         name: function.name.clone(),
-        module: "synthetic".to_owned(),
+        module: MODULE.to_owned(),
         offset: 0x1000 + 16 * u64::from(id),
         location: function.location.clone(),
         exits_probed: true,

@@ -15,9 +15,9 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
     }
     let program = if plan.raw { input.raw() } else { input }.into_program();
     let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
-    let report = engine::report::report(&program, &plan.cpus, detail);
+    let report = engine::report::report_by(&program, &plan.cpus, detail, plan.by.grouping());
     if plan.json {
-        let options = json::Options { segments: plan.segments };
+        let options = json::Options { segments: plan.segments, by: plan.by.grouping() };
         to_stdout(|out| json::write(&report, options, out))?;
     } else {
         let headline = engine::report::headline(&report).unwrap_or_default();

@@ -32,12 +32,19 @@ fn line(row: &Row<'_>, state: &State, columns: &Columns, theme: Theme) -> Line<'
     let name_style = theme.hot(chosen.map_or(0.0, |cell| cell.share(state.measure)));
     // One column stays free, so that a name never touches a number.
     let mut room = columns.name.saturating_sub(1);
-    let mark = if row.folded { " (folded)" } else { "" };
-    let name = fit(row.function, room.saturating_sub(mark.len()));
+    let mark = match (row.folded, row.sampled) {
+        (true, _) => " (folded)".to_owned(),
+        (false, true) => {
+            let error = chosen.map_or(0.0, |cell| cell.error(state.measure));
+            if error > 0.0 { format!(" ±{}", percent(error)) } else { " ±".to_owned() }
+        }
+        (false, false) => String::new(),
+    };
+    let name = fit(row.function, room.saturating_sub(width(&mark)));
     room -= width(&name).min(room);
     let mut spans = vec![Span::styled(name, name_style)];
-    if row.folded && room >= mark.len() {
-        room -= mark.len();
+    if !mark.is_empty() && room >= width(&mark) {
+        room -= width(&mark);
         spans.push(Span::styled(mark, theme.quiet()));
     }
     if let Some(location) = row.location

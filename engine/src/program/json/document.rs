@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::operation::{AllNames, OperationSeed};
+use super::samples::SamplesEntry;
 use super::{FORMAT, VERSION};
 use crate::event::Overhead;
 use crate::program::{MachineFacts, Move, Operation, ProgramError, Recorded, Thread, quoted};
@@ -29,6 +30,7 @@ pub(super) struct Document {
     pub(super) machine: Option<MachineFacts>,
     /// Names of the read-write locks.
     pub(super) writers_first: Vec<String>,
+    pub(super) samples: SamplesEntry,
     pub(super) names: AllNames,
     /// Positions of `create` and `join`, whose threads are numbered only when all are known.
     pub(super) thread_uses: Vec<(u32, u32)>,
@@ -44,6 +46,10 @@ pub(super) struct FunctionEntry {
     pub(super) location: Option<String>,
     #[serde(default)]
     pub(super) folded: bool,
+    #[serde(default)]
+    pub(super) module: Option<String>,
+    #[serde(default)]
+    pub(super) sampled: bool,
 }
 
 /// What a recording knew about a lock.
@@ -127,6 +133,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                 Field::RecordedCpus => document.recorded_cpus = fields.next_value()?,
                 Field::Machine => document.machine = fields.next_value()?,
                 Field::WritersFirst => document.writers_first = fields.next_value()?,
+                Field::Samples => document.samples = fields.next_value()?,
                 Field::Other => {
                     fields.next_value::<IgnoredAny>()?;
                 }
@@ -151,6 +158,7 @@ enum Field {
     RecordedCpus,
     Machine,
     WritersFirst,
+    Samples,
     #[serde(other)]
     Other,
 }

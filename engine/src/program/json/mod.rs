@@ -16,6 +16,7 @@ mod held;
 mod names;
 mod operation;
 mod read;
+mod samples;
 mod text;
 mod value;
 mod write;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use serde::de::DeserializeSeed;
 
-use super::document::{Document, DocumentSeed, foreign};
+use super::document::{Document, DocumentSeed, FunctionEntry, foreign};
 use super::held;
 use crate::program::{
     Function, LockFact, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted,
@@ -63,7 +63,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     for entry in document.functions {
         // Functions that only stand in the list get a number too: a function may have no calls at all.
         if let Some(number) = names.functions.number(&entry.name) {
-            known.insert(number, (entry.location, entry.folded));
+            known.insert(number, entry);
         }
     }
     // One that no operation uses says nothing.
@@ -83,9 +83,14 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
             });
         }
     }
+    let samples = document.samples.into_samples(&mut names.functions);
     let functions = names.functions.into_list().into_iter().zip(0_u32..).map(|(name, number)| {
-        let (location, folded) = known.remove(&number).unwrap_or_default();
-        Function { name, location, folded }
+        match known.remove(&number) {
+            Some(FunctionEntry { location, folded, module, sampled, .. }) => {
+                Function { name, location, folded, module, sampled }
+            }
+            None => Function { name, ..Function::default() },
+        }
     });
     Ok(Program {
         functions: functions.collect(),
@@ -100,6 +105,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
         recorded_cpus: document.recorded_cpus,
         machine: document.machine,
         writers_first,
+        samples,
     })
 }
 

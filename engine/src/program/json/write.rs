@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 
+use super::samples::SamplesEntry;
 use super::text::escaped;
 use super::{FORMAT, VERSION};
 use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, Program, Recorded, ThreadId};
@@ -43,6 +44,10 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     }
     functions(program, &names, &mut out)?;
     locks(program, &names, &mut out)?;
+    if !program.samples.is_empty() {
+        let samples = serde_json::to_string(&SamplesEntry::of(program))?;
+        write!(out, ",\n\"samples\":{}", escaped(samples))?;
+    }
     out.write_all(b",\n\"threads\":[")?;
     for (index, thread) in program.threads.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
@@ -76,7 +81,7 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
 fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut first = true;
     for (function, name) in program.functions.iter().zip(&names.functions) {
-        if function.location.is_none() && !function.folded {
+        if function.location.is_none() && !function.folded && function.module.is_none() && !function.sampled {
             continue;
         }
         out.write_all(if first { b",\n\"functions\":[" } else { b",\n" })?;
@@ -87,6 +92,12 @@ fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Resu
         }
         if function.folded {
             out.write_all(b",\"folded\":true")?;
+        }
+        if let Some(module) = &function.module {
+            write!(out, ",\"module\":{}", json(module))?;
+        }
+        if function.sampled {
+            out.write_all(b",\"sampled\":true")?;
         }
         out.write_all(b"}")?;
     }

@@ -1,0 +1,49 @@
+//! Who gets compute time that samples show more of than probes: the functions below the innermost probed one, or
+//! everything where nothing is probed.
+//!
+//! What the probes say stays exact: which time is below which probed function, and what lies on the critical path with
+//! which weight. Only the *self* time of the innermost probed function is divided, in proportion to samples:
+//!
+//! - **Strata.** A proportion is worth something where the samples are like the time that it is applied to. So
+//!   compute time is divided into strata of one thread, one innermost probed function and one surrounding (the
+//!   operations before and after the run, the lock held), each as long as some samples are to be expected: a long
+//!   segment is one or several by itself, short ones are taken together with their next ones in time of the same kind.
+//!   What does not fill a stratum goes together by thread and function, then by function; what is still too little
+//!   stays where it is and is said. Which time belongs together is decided by lengths, which are exact, and never by
+//!   where samples happened to fall: otherwise short segments, of which most have no sample, would be given away to
+//!   the functions of the long ones.
+//! - **Weights.** Each stratum's Σ weight · length is exact and is divided by counts as integers, so that the sum over
+//!   all rows is the same with and without samples, for every number of CPUs.
+//! - **±.** Within a stratum the count of a function is binomial: with n samples of which a share p is in it and a
+//!   stratum worth W, the variance is W²·p(1−p)/(n−1) (unbiased), and the strata are independent of each other. One
+//!   sample more than were seen is added to the variance, so that a function that was seen once is not called certain.
+//!   What is given is the half-width of the 95 % interval.
+//! - A place on a sample's stack that is also open as a probed function is not counted again, whether it lies above or
+//!   below; a function counts once however often it is on the stack.
+
+mod keys;
+mod shares;
+mod strata;
+
+pub use keys::Grouping;
+pub(crate) use keys::{Keys, NO_KEY};
+pub(crate) use shares::{Errors, divide, part};
+pub(crate) use strata::{NO_STRATUM, Strata};
+
+use crate::program::Program;
+
+/// How compute time of a program is attributed.
+#[derive(Debug)]
+pub struct Attribution {
+    pub(crate) keys: Keys,
+    pub(crate) strata: Strata,
+}
+
+impl Attribution {
+    /// To rows of this kind. The program has passed [`Program::check`].
+    pub fn of(program: &Program, grouping: Grouping) -> Attribution {
+        let keys = Keys::of(program, grouping);
+        let strata = Strata::of(program, &keys);
+        Attribution { keys, strata }
+    }
+}

@@ -1,0 +1,135 @@
+//! A stratum's time divided by what was seen in it, with what that may be wrong by.
+
+use super::keys::{Keys, NO_KEY};
+use super::strata::{Strata, Stratum};
+use rustc_hash::FxHashMap;
+
+/// The normal distribution has 95 % within so many standard deviations.
+const NINETY_FIVE: f64 = 1.96;
+
+/// What a row gets of a stratum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// The row.
+    pub(crate) key: u32,
+    /// Samples with it innermost; those of the rows before it.
+    pub(crate) own: u32,
+    pub(crate) own_before: u32,
+    /// Samples with it anywhere where it is not open as a probed function.
+    pub(crate) within: u32,
+}
+
+/// The rows of a stratum in order of names, [`NO_KEY`] (nobody) last. The row that had the time without samples is
+/// always there. The `own` of all add up to the number of samples.
+pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Share> {
+    let mut counts: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+    counts.insert(stratum.top, (0, 0));
+    for (view, count) in strata.seen(stratum) {
+        counts.entry(view.own).or_default().0 += count;
+        for key in &view.within {
+            counts.entry(*key).or_default().1 += count;
+        }
+    }
+    let mut shares: Vec<Share> =
+        counts.into_iter().map(|(key, (own, within))| Share { key, own, own_before: 0, within }).collect();
+    shares.sort_unstable_by_key(|share| keys.rank(share.key));
+    let mut before = 0;
+    for share in &mut shares {
+        share.own_before = before;
+        before += share.own;
+    }
+    debug_assert!(before == stratum.samples, "every sample has one innermost row");
+    debug_assert!(shares.iter().all(|share| share.key != NO_KEY || share.within == 0));
+    shares
+}
+
+/// The first `count` of `of` equal parts of a whole, rounded towards 0: all of them are the whole, exactly.
+pub(crate) fn part(whole: i128, count: u32, of: u32) -> i128 {
+    if of == 0 {
+        return 0;
+    }
+    let (count, of) = (i128::from(count), i128::from(of));
+    (whole / of) * count + (whole % of) * count / of
+}
+
+/// What a number made of shares may be wrong by.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Errors {
+    /// Sum of the strata's variances.
+    variance: f64,
+    /// Of the samples that made it: how many, and the sum of the squares of what one stands for.
+    samples: f64,
+    squares: f64,
+    /// The same of all samples that might have.
+    others: f64,
+    other_squares: f64,
+}
+
+impl Errors {
+    /// Of `of` samples, which stand for `whole`, `count` made a share.
+    pub(crate) fn add(&mut self, whole: f64, count: u32, of: u32) {
+        if of == 0 {
+            return;
+        }
+        let (count, of) = (f64::from(count), f64::from(of));
+        let share = count / of;
+        let each = (whole / of).powi(2);
+        self.variance += whole * whole * share * (1.0 - share) / (of - 1.0).max(1.0);
+        self.samples += count;
+        self.squares += count * each;
+        self.others += of;
+        self.other_squares += of * each;
+    }
+
+    /// Half-width of the 95 % interval; `None` if nothing was divided: the number is exact.
+    pub(crate) fn half_width(&self) -> Option<f64> {
+        // What one more sample would stand for.
+        let one = if self.samples > 0.0 {
+            self.squares / self.samples
+        } else if self.others > 0.0 {
+            self.other_squares / self.others
+        } else {
+            return None;
+        };
+        Some(NINETY_FIVE * (self.variance + one).sqrt())
+    }
+
+    /// Samples that made the number.
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_to_the_whole() {
+        for whole in [0, 1, -1, 7, -1_000_003, i128::from(i64::MAX) * i128::from(i64::MAX), i128::MIN / 2] {
+            for of in [1, 2, 3, 7, 1_000, u32::MAX] {
+                assert_eq!(part(whole, of, of), whole);
+                let half = part(whole, of / 2, of);
+                assert!(half.unsigned_abs() <= whole.unsigned_abs(), "{whole} {of}");
+            }
+        }
+        assert_eq!(part(100, 1, 4), 25);
+        assert_eq!(part(-10, 1, 3), -3);
+    }
+
+    #[test]
+    fn the_interval_is_the_binomial_one_and_never_empty() {
+        let mut errors = Errors::default();
+        assert_eq!(errors.half_width(), None);
+        errors.add(101.0, 50, 101);
+        let width = errors.half_width().expect("sampled");
+        let binomial = 1.96 * (101.0 * (50.0 / 101.0) * (51.0 / 101.0) * 1.01 + 1.0_f64).sqrt();
+        assert!((width - binomial).abs() < 1e-9, "{width} {binomial}");
+        let mut never_seen = Errors::default();
+        never_seen.add(101.0, 0, 101);
+        assert_eq!(never_seen.half_width(), Some(1.96));
+        let mut always = Errors::default();
+        always.add(101.0, 101, 101);
+        assert_eq!(always.half_width(), Some(1.96));
+    }
+}

@@ -1,0 +1,422 @@
+//! Compute operations that are alike enough to share their samples, and what was seen in them.
+
+use super::keys::{Keys, NO_KEY};
+use crate::program::{FunctionRef, ObjectId, Operation, Program, Sample, Thread};
+use crate::schedule::RunBreaks;
+use crate::time::Ticks;
+use rustc_hash::FxHashMap;
+
+/// A stratum is as long as it takes for so many samples to be expected: enough for proportions, few enough for one phase
+/// of the program.
+const EXPECTED: f64 = 16.0;
+/// What is left over in the end is divided if it had so many samples; below that it stays where it is.
+const FEWEST: usize = 2;
+
+/// No stratum: the time is not divided.
+pub(crate) const NO_STRATUM: u32 = u32::MAX;
+
+/// Strata of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Strata {
+    /// By thread and operation; empty without samples.
+    slots: Vec<Vec<u32>>,
+    pub(crate) strata: Vec<Stratum>,
+    /// What was seen: `(view, how often)`; a stratum has a part of it.
+    seen: Vec<(u32, u32)>,
+    views: Vec<View>,
+    /// Compute time that has a stratum, and that has none.
+    pub(crate) divided: Ticks,
+    pub(crate) undivided: Ticks,
+}
+
+/// Compute time whose samples count together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stratum {
+    /// Whose the time is without samples.
+    pub(crate) top: u32,
+    /// How many samples.
+    pub(crate) samples: u32,
+    seen: (u32, u32),
+}
+
+/// What a stack says beyond the probes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct View {
+    /// The innermost row.
+    pub(crate) own: u32,
+    /// All rows on it that are not open as probed functions, each once.
+    pub(crate) within: Vec<u32>,
+}
+
+impl Strata {
+    pub(crate) fn of(program: &Program, keys: &Keys) -> Strata {
+        let samples = &program.samples;
+        let computed = program.threads.iter().flat_map(|thread| &thread.operations).filter_map(computes);
+        let total = computed.fold(0u64, |sum, length| sum.saturating_add(length.0));
+        if samples.is_empty() || total == 0 {
+            return Strata::default();
+        }
+        let wanted = EXPECTED * total as f64 / samples.count() as f64;
+        let mut gatherer = Gatherer {
+            keys,
+            wanted: if wanted >= u64::MAX as f64 { u64::MAX } else { (wanted as u64).max(1) },
+            chunks: Vec::new(),
+            views: Views::of(program, keys),
+            seen: Vec::new(),
+            open: vec![0; keys.len()],
+        };
+        let mut slots = Vec::with_capacity(program.threads.len());
+        let mut left: Vec<(u32, u32)> = Vec::new();
+        for (index, thread) in program.threads.iter().enumerate() {
+            let (of_thread, rest) = gatherer.thread(thread, samples.of_thread(index));
+            slots.push(of_thread);
+            let by_function = rest.into_iter().map(|((top, _), chunk)| (top, chunk));
+            left.extend(gatherer.pool(by_function.collect()));
+        }
+        // What is left over now has no other to go to: divided or not by the number of its samples.
+        gatherer.pool(left);
+        let mut strata = gatherer.finish(slots);
+        for (index, thread) in program.threads.iter().enumerate() {
+            for (number, operation) in thread.operations.iter().enumerate() {
+                let Some(length) = computes(operation) else { continue };
+                let slot = strata.slot(index, number);
+                let sum = if slot == NO_STRATUM { &mut strata.undivided } else { &mut strata.divided };
+                sum.0 = sum.0.saturating_add(length.0);
+            }
+        }
+        strata
+    }
+
+    /// The stratum of an operation.
+    #[inline]
+    pub(crate) fn slot(&self, thread: usize, operation: usize) -> u32 {
+        let of_thread = self.slots.get(thread);
+        of_thread.and_then(|slots| slots.get(operation)).copied().unwrap_or(NO_STRATUM)
+    }
+
+    /// What was seen in a stratum, and how often.
+    pub(crate) fn seen(&self, stratum: &Stratum) -> impl Iterator<Item = (&View, u32)> {
+        let range = stratum.seen.0 as usize..stratum.seen.1 as usize;
+        let seen = self.seen.get(range).unwrap_or_default();
+        seen.iter().filter_map(|&(view, count)| self.views.get(view as usize).map(|view| (view, count)))
+    }
+}
+
+/// How long an operation computes.
+fn computes(operation: &Operation) -> Option<Ticks> {
+    match *operation {
+        Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => Some(length),
+        _ => None,
+    }
+}
+
+/// What surrounds a run: the operations before and after it, as far as they are of a kind, and the lock held.
+type Surrounding = (u64, u64, Option<ObjectId>);
+
+/// Compute time on the way to a stratum.
+#[derive(Clone, Debug)]
+struct Chunk {
+    top: u32,
+    length: u64,
+    /// The chunk that it was put to; itself, if to none.
+    into: u32,
+}
+
+struct Gatherer<'a> {
+    keys: &'a Keys,
+    /// Length of a stratum.
+    wanted: u64,
+    chunks: Vec<Chunk>,
+    views: Views,
+    /// Samples: chunk, view.
+    seen: Vec<(u32, u32)>,
+    /// How often each row is open.
+    open: Vec<u32>,
+}
+
+type Kind = (u32, Surrounding);
+
+impl Gatherer<'_> {
+    /// The chunks of a thread's operations, and those that are too short with no longer one of their kind.
+    fn thread(&mut self, thread: &Thread, samples: &[Sample]) -> (Vec<u32>, Vec<(Kind, u32)>) {
+        let mut slots = vec![NO_STRATUM; thread.operations.len()];
+        let mut filling: FxHashMap<Kind, u32> = FxHashMap::default();
+        let mut full: FxHashMap<Kind, u32> = FxHashMap::default();
+        let mut samples = samples.iter().peekable();
+        let mut stack = Vec::new();
+        let mut breaks = Breaks::of(thread);
+        let mut held: Option<ObjectId> = None;
+        for (index, operation) in thread.operations.iter().enumerate() {
+            breaks.pass(index);
+            match *operation {
+                Operation::Call(function) => self.enter(function, &mut stack),
+                Operation::Return => self.leave(&mut stack),
+                Operation::Held(object, _) => held = Some(object),
+                Operation::Freed(object, _) if held == Some(object) => held = None,
+                _ => {}
+            }
+            let Some(length) = computes(operation) else { continue };
+            let inside = match *operation {
+                Operation::ExecIn(function, _) => Some(function),
+                _ => None,
+            };
+            let top = inside.or(stack.last().copied()).map_or(NO_KEY, |function| self.keys.own(function));
+            let kind = (top, breaks.around(held));
+            let chunk = *filling.entry(kind).or_insert_with(|| new_chunk(&mut self.chunks, top));
+            if let Some(slot) = slots.get_mut(index) {
+                *slot = chunk;
+            }
+            if let Some(function) = inside {
+                self.enter(function, &mut stack);
+            }
+            while let Some(sample) = samples.next_if(|sample| sample.operation as usize <= index) {
+                if sample.operation as usize == index {
+                    let view = self.views.number(sample.stack, top, &self.open);
+                    self.seen.push((chunk, view));
+                }
+            }
+            if inside.is_some() {
+                self.leave(&mut stack);
+            }
+            if self.grown(chunk, length.0) {
+                filling.remove(&kind);
+                full.insert(kind, chunk);
+            }
+        }
+        while !stack.is_empty() {
+            self.leave(&mut stack);
+        }
+        let mut rest: Vec<(Kind, u32)> = filling.into_iter().collect();
+        rest.sort_unstable_by_key(|(_, chunk)| *chunk);
+        rest.retain(|(kind, chunk)| match full.get(kind) {
+            Some(last) => {
+                self.put(*chunk, *last);
+                false
+            }
+            None => true,
+        });
+        (slots, rest)
+    }
+
+    /// Puts chunks together by rows, in their order; what is still too short is given back.
+    fn pool(&mut self, chunks: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
+        let mut filling: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut full: FxHashMap<u32, u32> = FxHashMap::default();
+        for (top, chunk) in chunks {
+            let into = *filling.entry(top).or_insert(chunk);
+            let is_full = if into == chunk { self.grown(chunk, 0) } else { self.put(chunk, into) };
+            if is_full {
+                filling.remove(&top);
+                full.insert(top, into);
+            }
+        }
+        let mut rest: Vec<(u32, u32)> = filling.into_iter().collect();
+        rest.sort_unstable_by_key(|(_, chunk)| *chunk);
+        rest.retain(|(top, chunk)| match full.get(top) {
+            Some(last) => {
+                self.put(*chunk, *last);
+                false
+            }
+            None => true,
+        });
+        rest
+    }
+
+    /// Adds to a chunk, and says whether it is long enough now.
+    fn grown(&mut self, chunk: u32, length: u64) -> bool {
+        let Some(chunk) = self.chunks.get_mut(chunk as usize) else { return false };
+        chunk.length = chunk.length.saturating_add(length);
+        chunk.length >= self.wanted
+    }
+
+    fn put(&mut self, chunk: u32, into: u32) -> bool {
+        let Some(put) = self.chunks.get_mut(chunk as usize) else { return false };
+        put.into = into;
+        let length = put.length;
+        self.grown(into, length)
+    }
+
+    fn enter(&mut self, function: FunctionRef, stack: &mut Vec<FunctionRef>) {
+        stack.push(function);
+        if let Some(open) = self.open.get_mut(self.keys.opened_by(function) as usize) {
+            *open = open.saturating_add(1);
+        }
+    }
+
+    fn leave(&mut self, stack: &mut Vec<FunctionRef>) {
+        let Some(function) = stack.pop() else { return };
+        if let Some(open) = self.open.get_mut(self.keys.opened_by(function) as usize) {
+            *open = open.saturating_sub(1);
+        }
+    }
+
+    /// Numbers the strata and counts what was seen in them.
+    fn finish(mut self, mut slots: Vec<Vec<u32>>) -> Strata {
+        // A chunk was put at most to one that was put at most to one more: what is put goes to where samples end up.
+        for chunk in 0..self.chunks.len() {
+            let mut into = self.chunks[chunk].into;
+            while let Some(next) = self.chunks.get(into as usize).filter(|next| next.into != into) {
+                into = next.into;
+            }
+            self.chunks[chunk].into = into;
+        }
+        let into: Vec<u32> = self.chunks.iter().map(|chunk| chunk.into).collect();
+        let end = |chunk: u32| into.get(chunk as usize).copied().unwrap_or(NO_STRATUM);
+        self.seen.iter_mut().for_each(|(chunk, _)| *chunk = end(*chunk));
+        self.seen.sort_unstable();
+        let mut strata = Strata { views: self.views.list, ..Strata::default() };
+        let mut numbers = vec![NO_STRATUM; self.chunks.len()];
+        for seen in self.seen.chunk_by(|a, b| a.0 == b.0) {
+            let Some(chunk) = seen.first().and_then(|(chunk, _)| self.chunks.get(*chunk as usize)) else {
+                continue;
+            };
+            if seen.len() < FEWEST {
+                continue;
+            }
+            let from = strata.seen.len() as u32;
+            strata.seen.extend(
+                seen.chunk_by(|a, b| a == b)
+                    .filter_map(|same| same.first().map(|(_, view)| (*view, same.len() as u32))),
+            );
+            if let Some(number) = numbers.get_mut(chunk.into as usize) {
+                *number = strata.strata.len() as u32;
+            }
+            let range = (from, strata.seen.len() as u32);
+            strata.strata.push(Stratum { top: chunk.top, samples: seen.len() as u32, seen: range });
+        }
+        for slot in slots.iter_mut().flatten().filter(|slot| **slot != NO_STRATUM) {
+            *slot = numbers.get(end(*slot) as usize).copied().unwrap_or(NO_STRATUM);
+        }
+        strata.slots = slots;
+        strata
+    }
+}
+
+fn new_chunk(chunks: &mut Vec<Chunk>, top: u32) -> u32 {
+    // `Program::check` allows fewer operations than this has numbers.
+    let number = u32::try_from(chunks.len()).unwrap_or(NO_STRATUM);
+    chunks.push(Chunk { top, length: 0, into: number });
+    number
+}
+
+/// What stacks say, by what is open.
+struct Views {
+    /// By stack: the innermost row, and all its rows once.
+    stacks: Vec<(u32, Vec<u32>)>,
+    numbers: FxHashMap<View, u32>,
+    list: Vec<View>,
+}
+
+impl Views {
+    fn of(program: &Program, keys: &Keys) -> Views {
+        let samples = &program.samples;
+        let mut last: Vec<u32> = vec![0; keys.len()];
+        let stacks = (1u32..).zip(0..samples.stacks.len()).map(|(stamp, stack)| {
+            let rows = samples.stack(stack as u32).map(|(place, _)| keys.of_place(place));
+            let rows: Vec<u32> = rows.collect();
+            let own = rows.first().copied().unwrap_or(NO_KEY);
+            let each = rows.into_iter().filter(|row| {
+                let last = last.get_mut(*row as usize);
+                last.is_some_and(|last| std::mem::replace(last, stamp) != stamp)
+            });
+            (own, each.collect())
+        });
+        Views { stacks: stacks.collect(), numbers: FxHashMap::default(), list: Vec::new() }
+    }
+
+    fn number(&mut self, stack: u32, top: u32, open: &[u32]) -> u32 {
+        let empty = (NO_KEY, Vec::new());
+        let (own, rows) = self.stacks.get(stack as usize).unwrap_or(&empty);
+        let is_open = |row: &u32| open.get(*row as usize).is_some_and(|open| *open > 0);
+        let view = View {
+            own: if *own == NO_KEY { top } else { *own },
+            within: rows.iter().copied().filter(|row| !is_open(row)).collect(),
+        };
+        if let Some(number) = self.numbers.get(&view) {
+            return *number;
+        }
+        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(view.clone());
+        self.numbers.insert(view, number);
+        number
+    }
+}
+
+/// What stands between the runs of a thread.
+struct Breaks<'a> {
+    thread: &'a Thread,
+    /// The last one passed, and the next.
+    before: u64,
+    after: u64,
+    next: usize,
+}
+
+impl<'a> Breaks<'a> {
+    fn of(thread: &'a Thread) -> Breaks<'a> {
+        let mut breaks = Breaks { thread, before: 0, after: 0, next: 0 };
+        breaks.advance(0);
+        breaks
+    }
+
+    fn advance(&mut self, from: usize) {
+        let rest = self.thread.operations.iter().enumerate().skip(from);
+        let next = rest.map(|(index, operation)| (index, code(operation))).find(|(_, code)| *code != 0);
+        (self.next, self.after) = next.unwrap_or((usize::MAX, 0));
+    }
+
+    /// Comes to this operation.
+    fn pass(&mut self, index: usize) {
+        if index == self.next {
+            self.before = self.after;
+            self.advance(index + 1);
+        }
+    }
+
+    fn around(&self, held: Option<ObjectId>) -> Surrounding {
+        (self.before, self.after, held)
+    }
+}
+
+/// A number for what an operation is that ends a run, the same for those that are alike; 0 for one that ends none.
+fn code(operation: &Operation) -> u64 {
+    // Whatever `RunBreaks` takes for the inside of a run.
+    let mut breaks = RunBreaks::default();
+    breaks.starts_run(&Operation::Exec(Ticks(0)));
+    breaks.starts_run(operation);
+    if !breaks.starts_run(&Operation::Exec(Ticks(0))) {
+        return 0;
+    }
+    let (kind, object) = match *operation {
+        Operation::Signal(object) => (1, object.0),
+        Operation::Wait(object) => (2, object.0),
+        Operation::Lock(object) => (3, object.0),
+        Operation::Unlock(object) => (4, object.0),
+        Operation::ReadLock(object) => (5, object.0),
+        Operation::WriteLock(object) => (6, object.0),
+        Operation::ReadWriteUnlock(object) => (7, object.0),
+        Operation::SpinLock(object) => (8, object.0),
+        Operation::SpinUnlock(object) => (9, object.0),
+        Operation::Barrier(object, _) => (10, object.0),
+        Operation::CondWait(object, _) => (11, object.0),
+        Operation::CondSignal(object) => (12, object.0),
+        Operation::CondBroadcast(object) => (13, object.0),
+        Operation::SemInit(object, _) => (14, object.0),
+        Operation::SemWait(object) => (15, object.0),
+        Operation::SemPost(object) => (16, object.0),
+        Operation::Once(object, _) => (17, object.0),
+        Operation::Io(object, _) => (18, object.0),
+        Operation::Create(_) => (19, 0),
+        Operation::Join(_) => (20, 0),
+        Operation::Sleep(_) => (21, 0),
+        Operation::SleepUntil(_) => (22, 0),
+        Operation::Release(_) => (23, 0),
+        Operation::Await(_) => (24, 0),
+        Operation::Exec(_)
+        | Operation::ExecIn(..)
+        | Operation::Call(_)
+        | Operation::Return
+        | Operation::Held(..)
+        | Operation::Freed(..) => (25, 0),
+    };
+    (kind << 32) | u64::from(object)
+}

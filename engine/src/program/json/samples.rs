@@ -1,0 +1,70 @@
+//! Samples in the text form: places with the names of their functions, stacks as indices, and for each thread in list
+//! order `[operation, stack]`.
+
+use super::names::Names;
+use crate::program::{FunctionRef, Place, PlaceId, Program, Sample, Samples};
+use serde::{Deserialize, Serialize};
+
+/// The document's `samples`.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct SamplesEntry {
+    rate_hz: u32,
+    elsewhere: u64,
+    truncated: u64,
+    places: Vec<PlaceEntry>,
+    stacks: Vec<Vec<u32>>,
+    threads: Vec<Vec<(u32, u32)>>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct PlaceEntry {
+    function: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    inlined: bool,
+}
+
+impl SamplesEntry {
+    /// Of a program that has passed its check.
+    pub(super) fn of(program: &Program) -> SamplesEntry {
+        let samples = &program.samples;
+        let name = |place: &Place| program.functions.get(place.function.0 as usize).map(|f| f.name.clone());
+        let places = samples.places.iter().map(|place| PlaceEntry {
+            function: name(place).unwrap_or_default(),
+            line: place.line.clone(),
+            inlined: place.inlined,
+        });
+        let stack = |stack: &Vec<PlaceId>| stack.iter().map(|place| place.0).collect();
+        let thread = |thread: &Vec<Sample>| thread.iter().map(|s| (s.operation, s.stack)).collect();
+        SamplesEntry {
+            rate_hz: samples.rate_hz,
+            elsewhere: samples.elsewhere,
+            truncated: samples.truncated,
+            places: places.collect(),
+            stacks: samples.stacks.iter().map(stack).collect(),
+            threads: samples.threads.iter().map(thread).collect(),
+        }
+    }
+
+    /// As samples; their functions get numbers if they have none yet. Whether they fit the program is checked with it.
+    pub(super) fn into_samples(self, functions: &mut Names) -> Samples {
+        let place = |entry: PlaceEntry| Place {
+            function: FunctionRef(functions.number(&entry.function).unwrap_or(u32::MAX)),
+            line: entry.line,
+            inlined: entry.inlined,
+        };
+        let thread = |thread: Vec<(u32, u32)>| {
+            thread.into_iter().map(|(operation, stack)| Sample { operation, stack }).collect()
+        };
+        Samples {
+            places: self.places.into_iter().map(place).collect(),
+            stacks: self.stacks.into_iter().map(|s| s.into_iter().map(PlaceId).collect()).collect(),
+            threads: self.threads.into_iter().map(thread).collect(),
+            rate_hz: self.rate_hz,
+            elsewhere: self.elsewhere,
+            truncated: self.truncated,
+        }
+    }
+}

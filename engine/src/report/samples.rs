@@ -1,0 +1,65 @@
+//! What the samples of a report are, and what they cannot tell.
+
+use super::Finding;
+use crate::attribution::Attribution;
+use crate::program::Program;
+use serde::Serialize;
+
+/// Less of its compute time than this left undivided is not worth a word.
+const WORTH_SAYING: f64 = 0.01;
+
+/// Samples behind a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SampleFacts {
+    /// Samples in compute time.
+    pub count: u64,
+    /// Samples asked for per second of running time; 0 if that is not known.
+    pub rate_hz: u32,
+    /// Samples whose stack could not be followed to its beginning.
+    pub truncated: u64,
+    /// Samples in no compute time: while the thread waited for a lock, say.
+    pub elsewhere: u64,
+    /// Compute time that was divided by samples, nanoseconds.
+    pub divided_ns: f64,
+    /// Compute time that had too few samples to divide and stays with the innermost probed function, nanoseconds.
+    pub undivided_ns: f64,
+}
+
+pub(super) fn facts(program: &Program, attribution: &Attribution) -> Option<SampleFacts> {
+    let samples = &program.samples;
+    (!samples.is_empty()).then(|| SampleFacts {
+        count: samples.count(),
+        rate_hz: samples.rate_hz,
+        truncated: samples.truncated,
+        elsewhere: samples.elsewhere,
+        divided_ns: attribution.strata.divided.as_ns_f64(),
+        undivided_ns: attribution.strata.undivided.as_ns_f64(),
+    })
+}
+
+pub(super) fn findings(facts: &SampleFacts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
+    let all_ns = facts.divided_ns + facts.undivided_ns;
+    if facts.undivided_ns > WORTH_SAYING * all_ns {
+        say(
+            "few_samples",
+            format!(
+                "{:.3} ms of compute time ({:.1} %) have too few samples to tell whose they are: they count for the innermost function with probes, if there is one",
+                facts.undivided_ns / 1e6,
+                100.0 * facts.undivided_ns / all_ns
+            ),
+        );
+    }
+    let truncated = facts.truncated as f64 / facts.count.max(1) as f64;
+    if truncated > WORTH_SAYING {
+        say(
+            "truncated_stacks",
+            format!(
+                "{} of {} sampled stacks end before their beginning: total times of functions far from the leaves are too small (self times are not)",
+                facts.truncated, facts.count
+            ),
+        );
+    }
+    findings
+}

@@ -1,0 +1,247 @@
+//! Compute time divided by samples: against programs whose every function is known, and what must never change.
+
+use engine::attribution::Grouping;
+use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread, json};
+use engine::report::{Cpus, Detail, FunctionRow, Report, report, report_by};
+use engine::synth::{Lengths, Numbers, random_program, sampled_program};
+use engine::time::Ticks;
+use proptest::prelude::*;
+
+const CPUS: [u32; 4] = [1, 2, 3, 8];
+
+fn cpus() -> Vec<Cpus> {
+    CPUS.iter().filter_map(|count| Cpus::count(*count)).chain([Cpus::Infinite]).collect()
+}
+
+fn us(number: u64) -> Ticks {
+    Ticks::from_ns(number * 1_000)
+}
+
+/// So many microseconds at most, to the nanosecond: no ties.
+fn upto(numbers: &mut Numbers, most_us: u64) -> Ticks {
+    Ticks::from_ns(1 + numbers.below(most_us * 1_000))
+}
+
+fn of(program: &Program) -> Report {
+    report(program, &cpus(), Detail::Functions)
+}
+
+fn row<'r>(report: &'r Report, place: usize, function: &str) -> Option<&'r FunctionRow> {
+    report.results[place].functions.iter().find(|row| row.function == function)
+}
+
+/// Threads that call functions of very different lengths between and under locks and meet at barriers, in phases.
+fn workload(seed: u64) -> Program {
+    let mut numbers = Numbers::new(seed);
+    let names = ["main", "work", "parse", "hash", "copy", "tiny", "rare", "merge"];
+    let functions: Vec<FunctionRef> = (0..names.len() as u32).map(FunctionRef).collect();
+    let [main, work, parse, hash, copy, tiny, rare, merge] = functions[..] else { unreachable!() };
+    let threads = 2 + numbers.below(4);
+    let (locks, rounds) = (ObjectId(0), 100 + numbers.below(200));
+    let barrier = ObjectId(1);
+    let long = 200 + numbers.below(4_000);
+    let thread = |thread: u64| {
+        let mut ops = vec![Operation::Call(main)];
+        let mut numbers = Numbers::new(seed.wrapping_mul(31).wrapping_add(thread));
+        for round in 0..rounds {
+            let phase = round * 2 / rounds;
+            ops.push(Operation::Call(work));
+            ops.push(Operation::ExecIn(parse, upto(&mut numbers, if phase == 0 { 2 * long } else { 50 })));
+            ops.push(Operation::Exec(upto(&mut numbers, 100)));
+            ops.push(Operation::ExecIn(hash, upto(&mut numbers, 300)));
+            ops.push(Operation::Lock(locks));
+            ops.push(Operation::ExecIn(tiny, upto(&mut numbers, if phase == 0 { 30 } else { 600 })));
+            ops.push(Operation::Unlock(locks));
+            ops.push(Operation::Call(copy));
+            ops.push(Operation::Exec(upto(&mut numbers, 200)));
+            if numbers.chance(1, 50) {
+                ops.push(Operation::ExecIn(rare, upto(&mut numbers, 3_000)));
+            }
+            // Recursion, below and above.
+            ops.push(Operation::Call(work));
+            ops.push(Operation::ExecIn(copy, upto(&mut numbers, 100)));
+            ops.push(Operation::Return);
+            ops.push(Operation::Return);
+            ops.push(Operation::Return);
+            if round % 25 == 24 {
+                ops.push(Operation::Barrier(barrier, threads as u32));
+                if thread == 0 {
+                    ops.push(Operation::ExecIn(merge, upto(&mut numbers, 5_000)));
+                }
+                ops.push(Operation::Barrier(barrier, threads as u32));
+            }
+        }
+        ops.push(Operation::Return);
+        Thread { name: format!("T{thread}"), operations: ops, ..Thread::default() }
+    };
+    Program {
+        functions: names.map(|name| Function { name: name.to_owned(), ..Function::default() }).to_vec(),
+        objects: vec!["lock".to_owned(), "barrier".to_owned()],
+        threads: (0..threads).map(thread).collect(),
+        ..Program::default()
+    }
+}
+
+/// How many of the numbers that are not exact lie within their 95 % interval: self times and total times.
+#[derive(Default, Debug)]
+struct Coverage {
+    own: (u64, u64),
+    total: (u64, u64),
+}
+
+impl Coverage {
+    fn add(&mut self, truth: &Report, estimate: &Report) {
+        for (place, result) in estimate.results.iter().enumerate() {
+            for row_ in &result.functions {
+                let real = row(truth, place, &row_.function);
+                let (tet, tetid) = real.map_or((0.0, 0.0), |row| (row.tet_ns, row.tetid_ns));
+                let check = |value: f64, error: Option<f64>, truth: f64, counts: &mut (u64, u64)| match error
+                {
+                    Some(error) => {
+                        counts.1 += 1;
+                        counts.0 += u64::from((value - truth).abs() <= error);
+                    }
+                    None => assert!(
+                        (value - truth).abs() < 1.0,
+                        "{} is called exact and is {value} instead of {truth}",
+                        row_.function
+                    ),
+                };
+                check(row_.tet_ns, row_.tet_error_ns, tet, &mut self.own);
+                check(row_.tetid_ns, row_.tetid_error_ns, tetid, &mut self.total);
+            }
+        }
+    }
+}
+
+fn within(counts: (u64, u64)) -> f64 {
+    counts.0 as f64 / counts.1 as f64
+}
+
+#[test]
+fn the_truth_lies_within_what_is_stated() {
+    for (probes, probed) in
+        [("none", 0u64), ("main and work", 0b11), ("hash and tiny", 0b10_1000), ("all but copy", 0b1110_1111)]
+    {
+        let mut coverage = Coverage::default();
+        let mut worst: f64 = 0.0;
+        for seed in 0..60 {
+            let program = workload(seed);
+            let truth = of(&program);
+            let probed: Vec<bool> = (0..8).map(|bit| probed >> bit & 1 == 1).collect();
+            let sampled = sampled_program(&program, &probed, us(250), seed);
+            assert_eq!(sampled.check(), Ok(()));
+            let estimate = of(&sampled);
+            coverage.add(&truth, &estimate);
+            for (real, result) in truth.results.iter().zip(&estimate.results) {
+                assert_eq!(real.time_ns.to_bits(), result.time_ns.to_bits());
+                for row in &result.functions {
+                    worst = worst.max(row.tet_error_ns.unwrap_or(0.0) / result.time_ns);
+                }
+            }
+        }
+        println!(
+            "{probes}: {coverage:?}, {:.3} {:.3}, widest {worst:.3}",
+            within(coverage.own),
+            within(coverage.total)
+        );
+        assert!(coverage.own.1 > 1_000, "{coverage:?}");
+        assert!(within(coverage.own) > 0.93, "{probes}: {coverage:?}");
+        assert!(within(coverage.total) > 0.93 || coverage.total.1 < 100, "{probes}: {coverage:?}");
+        assert!(worst < 0.2, "an interval that holds everything says nothing: {worst}");
+    }
+}
+
+/// Where segments with one function are long and those with another short, most short ones have no sample. Filled in
+/// from all samples, they went to the function of the long ones.
+#[test]
+fn short_segments_are_not_given_to_the_functions_of_long_ones() {
+    let (long, short) = (FunctionRef(0), FunctionRef(1));
+    let mut ops = Vec::new();
+    for _ in 0..50 {
+        ops.push(Operation::ExecIn(long, us(10_000)));
+        for _ in 0..100 {
+            ops.push(Operation::SemPost(ObjectId(0)));
+            ops.push(Operation::ExecIn(short, us(100)));
+        }
+    }
+    let program = Program {
+        functions: ["long", "short"]
+            .map(|name| Function { name: name.into(), ..Function::default() })
+            .to_vec(),
+        objects: vec!["s".to_owned()],
+        threads: vec![Thread { name: "T".to_owned(), operations: ops, ..Thread::default() }],
+        ..Program::default()
+    };
+    let report = of(&sampled_program(&program, &[false, false], us(2_000), 7));
+    let short = row(&report, 0, "short").expect("seen");
+    let error = short.tet_error_ns.expect("sampled");
+    assert!((short.tet_ns - 500e6).abs() < error.min(60e6), "{} ± {error}", short.tet_ns);
+}
+
+/// Self times of all rows and what nobody has are the same with and without samples: every thread is wrapped in a
+/// function with a probe, so that somebody has everything.
+fn wrapped(mut program: Program) -> Program {
+    let root = FunctionRef(program.functions.len() as u32);
+    program.functions.push(Function { name: "root".to_owned(), ..Function::default() });
+    for thread in &mut program.threads {
+        thread.operations.insert(0, Operation::Call(root));
+        thread.operations.push(Operation::Return);
+    }
+    program
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn sums_are_the_same_with_and_without_samples(
+        seed in any::<u64>(), tied in any::<bool>(), probes in any::<u8>(), period in 1u64..2_000_000_000,
+    ) {
+        let lengths = if tied { Lengths::Tied } else { Lengths::Spread };
+        let program = wrapped(random_program(seed, lengths));
+        let mut probed: Vec<bool> = (0..program.functions.len()).map(|bit| probes >> (bit % 8) & 1 == 1).collect();
+        *probed.last_mut().expect("root") = true;
+        let period = if tied { Ticks(period % 5_000 + 1) } else { Ticks::from_ns(period) };
+        // Not more than some ten thousand samples.
+        let total = program.threads.iter().flat_map(|t| &t.operations).filter_map(Operation::length).map(|l| l.0).sum::<u64>();
+        let period = Ticks(period.0.max(total / 10_000));
+        let sampled = sampled_program(&program, &probed, period, seed);
+        prop_assert_eq!(sampled.check(), Ok(()));
+        let mut bare = sampled.clone();
+        bare.samples = Default::default();
+        let (with, without) = (of(&sampled), of(&bare));
+        for (place, (with, without)) in with.results.iter().zip(&without.results).enumerate() {
+            prop_assert_eq!(with.time_ns.to_bits(), without.time_ns.to_bits());
+            let sum = |rows: &[FunctionRow]| rows.iter().map(|row| row.tet_ns).sum::<f64>();
+            let (a, b) = (sum(&with.functions), sum(&without.functions));
+            prop_assert!((a - b).abs() <= 1e-9 * (a.abs() + 1.0) + 1e-2, "{} {}", a, b);
+            for row_ in &without.functions {
+                let same = with.functions.iter().find(|row| row.function == row_.function);
+                // A function that loses all of its own time and has no calls is no row.
+                let Some(same) = same else { continue };
+                if probed[program.functions.iter().position(|f| f.name == row_.function).expect("known")] {
+                    prop_assert_eq!(same.calls, row_.calls, "{} at {}", &row_.function, place);
+                    // Exact, but for what samples saw of it where its probe did not.
+                    if same.tetid_error_ns.is_none() {
+                        prop_assert_eq!(same.tetid_ns.to_bits(), row_.tetid_ns.to_bits());
+                    }
+                }
+            }
+        }
+        // Files and binaries have the same sum, too.
+        for grouping in [Grouping::File, Grouping::Line, Grouping::Module] {
+            let grouped = report_by(&sampled, &cpus(), Detail::Functions, grouping);
+            for (grouped, plain) in grouped.results.iter().zip(&with.results) {
+                let sum = |rows: &[FunctionRow]| rows.iter().map(|row| row.tet_ns).sum::<f64>();
+                let (a, b) = (sum(&grouped.functions), sum(&plain.functions));
+                prop_assert!((a - b).abs() <= 1e-9 * (a.abs() + 1.0) + 1e-2, "{:?} {} {}", grouping, a, b);
+            }
+        }
+        // As text and back: the same report.
+        let mut text = Vec::new();
+        json::write(&sampled, &mut text).expect("written");
+        let back = json::read(&String::from_utf8(text).expect("text")).expect("read");
+        prop_assert_eq!(of(&back), of(&sampled));
+    }
+}
