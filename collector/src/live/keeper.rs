@@ -78,6 +78,13 @@ fn keep(writer: &mut Writer, item: &Feed, flushed: &mut Instant) -> std::io::Res
         Feed::Modules(modules) => {
             writer.facts(&Facts { modules: modules.clone(), ..Facts::default() })?;
         }
+        Feed::Mappings(mappings) => {
+            writer.facts(&Facts { mappings: mappings.clone(), ..Facts::default() })?;
+        }
+        Feed::Code(code) if code.is_empty() => {}
+        Feed::Code(code) => {
+            writer.facts(&Facts { code: code.clone(), ..Facts::default() })?;
+        }
         Feed::Addresses(addresses) if addresses.is_empty() => {}
         Feed::Addresses(addresses) => {
             writer.facts(&Facts { addresses: addresses.clone(), ..Facts::default() })?;

@@ -3,12 +3,12 @@
 
 use super::intake::{Batch, Intake};
 use super::message::{Chosen, LibcChosen, Message, NewFunctions, Unprobed};
-use super::naming::Namer;
+use super::naming::{CodeNamer, Namer};
 use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
 use engine::event::{
-    AddressFact, FunctionFact, GapReason, LossCounts, ModuleFact, Note, NoteKind, Overhead, ThreadFact,
-    WindowEnd,
+    AddressFact, CodeFact, FunctionFact, GapReason, LossCounts, MappingFact, ModuleFact, Note, NoteKind,
+    Overhead, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::VecDeque;
@@ -38,8 +38,12 @@ pub enum Feed {
     Functions(Vec<FunctionFact>),
     /// More binaries have functions with probes.
     Modules(Vec<ModuleFact>),
+    /// More code of sampled processes is known.
+    Mappings(Vec<MappingFact>),
     /// More addresses have names.
     Addresses(Vec<AddressFact>),
+    /// Code of sampled stacks has names.
+    Code(Vec<CodeFact>),
     /// Nothing more comes.
     End(WindowEnd),
 }
@@ -71,6 +75,7 @@ pub fn run(
     let mut pump = Pump {
         intake: Intake::new(&*source),
         namer: namer(&*source, news),
+        code: code_namer(&*source, news),
         costs: VecDeque::from([Overhead::default()]),
         counted: None,
         handed_on: Instant::now(),
@@ -109,6 +114,7 @@ pub fn run(
 struct Pump {
     intake: Intake,
     namer: Option<Namer>,
+    code: Option<CodeNamer>,
     /// What recording had cost at the last looks, from the beginning or some seconds ago on.
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
@@ -137,8 +143,15 @@ impl Pump {
         news: &UnboundedSender<Message>,
     ) -> Option<Turn> {
         let drained = self.intake.drain(source);
+        self.hand_on_mappings(source, feed)?;
         for change in self.intake.take_process_changes() {
             news.send(Message::Process(change)).ok()?;
+        }
+        if let Some(namer) = &self.code {
+            let names = namer.take();
+            if !names.is_empty() {
+                feed.send(Feed::Code(names)).ok()?;
+            }
         }
         let asks = self.intake.take_asks();
         if let Some(namer) = &self.namer {
@@ -152,6 +165,7 @@ impl Pump {
         if drained.ended || self.waiting >= TARGET_PER_TURN || self.handed_on.elapsed() >= HAND_ON_EVERY {
             (self.waiting, self.handed_on) = (0, Instant::now());
             let batch = self.intake.release(source);
+            self.see_stacks(&batch);
             hand_on(batch, feed, news)?;
         }
         if self.counted.is_none_or(|at| at.elapsed() >= COUNTS_EVERY) {
@@ -164,6 +178,24 @@ impl Pump {
             _ if drained.more => Turn::More,
             _ => Turn::Empty,
         })
+    }
+
+    /// `None`: nobody listens.
+    fn hand_on_mappings(&self, source: &mut dyn EventSource, feed: &SyncSender<Feed>) -> Option<()> {
+        let mappings = source.take_mappings();
+        if mappings.is_empty() {
+            return Some(());
+        }
+        if let Some(namer) = &self.code {
+            namer.mappings(&mappings);
+        }
+        feed.send(Feed::Mappings(mappings)).ok()
+    }
+
+    fn see_stacks(&self, batch: &Batch) {
+        if let Some(namer) = &self.code {
+            namer.stacks(&batch.notes);
+        }
     }
 
     fn count(&mut self, source: &mut dyn EventSource, news: &UnboundedSender<Message>) -> LossCounts {
@@ -217,17 +249,23 @@ impl Pump {
                 break;
             }
             let batch = self.intake.release(&mut *source);
+            self.see_stacks(&batch);
             if hand_on(batch, feed, news).is_none() {
                 break;
             }
         }
         let batch = self.intake.finish(&mut *source, end_ns);
+        self.see_stacks(&batch);
         let loss = self.count(&mut *source, news);
         // Whoever does not listen any more has its own reason; detaching goes on.
         if hand_on(batch, feed, news).is_some() {
+            self.hand_on_mappings(&mut *source, feed);
             if let Some(namer) = self.namer {
                 namer.ask(self.intake.take_asks());
                 let _ = feed.send(Feed::Addresses(namer.finish()));
+            }
+            if let Some(namer) = self.code {
+                let _ = feed.send(Feed::Code(namer.finish()));
             }
             let pending = source.take_pending();
             let overhead = source.overhead();
@@ -242,6 +280,12 @@ impl Pump {
         }
         source.stop();
     }
+}
+
+/// Only who samples has stacks to name; the thread sleeps without them.
+fn code_namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Option<CodeNamer> {
+    let started = source.is_live().then(|| CodeNamer::start(news.clone()))?;
+    started.inspect_err(|error| tracing::warn!("sampled code gets no names: {error}")).ok()
 }
 
 fn namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Option<Namer> {

@@ -47,7 +47,9 @@ impl Sliding {
             Feed::Functions(functions) => self.stretch.add_functions(functions),
             // Where binaries lay matters to a file that is read elsewhere.
             Feed::Modules(_) => {}
+            Feed::Mappings(mappings) => self.stretch.add_mappings(mappings),
             Feed::Addresses(addresses) => self.stretch.add_addresses(addresses),
+            Feed::Code(code) => self.stretch.add_code(code),
             Feed::End(end) => {
                 if !skip_last.load(Ordering::Relaxed) {
                     self.hand_over(end.clone());

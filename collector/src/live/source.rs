@@ -2,7 +2,7 @@
 
 use super::message::Unprobed;
 use crate::probe::{LibcProbes, ProbeFunction};
-use engine::event::{LossCounts, Note, Overhead, PendingOperation};
+use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,6 +80,11 @@ pub trait EventSource: Send {
 
     /// What threads were in the middle of at the end, as far as the source knows.
     fn take_pending(&mut self) -> Vec<PendingOperation> {
+        Vec::new()
+    }
+
+    /// Where sampled processes have code, as far as it is new since the last call.
+    fn take_mappings(&mut self) -> Vec<MappingFact> {
         Vec::new()
     }
 

@@ -1,7 +1,10 @@
 //! The last stretch of a live recording, bounded in time and in records.
 
 use super::intake::Batch;
-use engine::event::{AddressFact, Facts, FunctionFact, LossCounts, Overhead, Recording, Window, WindowEnd};
+use engine::event::{
+    AddressFact, CodeFact, Facts, FunctionFact, LossCounts, MappingFact, Overhead, Recording, Window,
+    WindowEnd,
+};
 use std::collections::VecDeque;
 
 /// A stretch that holds as many records as it may gives up one in so many, the oldest: moving its start on record
@@ -75,6 +78,20 @@ impl Stretch {
                 None => known.push(function.clone()),
             }
         }
+    }
+
+    /// More code of sampled processes is known; what lay there before is forgotten when there is too much.
+    pub fn add_mappings(&mut self, mappings: &[MappingFact]) {
+        const MOST: usize = 1 << 16;
+        let known = &mut self.window.facts_mut().mappings;
+        known.extend_from_slice(mappings);
+        let too_many = known.len().saturating_sub(MOST);
+        known.drain(..too_many);
+    }
+
+    /// Code of sampled stacks has names; each place comes once.
+    pub fn add_code(&mut self, code: &[CodeFact]) {
+        self.window.facts_mut().code.extend_from_slice(code);
     }
 
     /// More addresses have names; each comes once.

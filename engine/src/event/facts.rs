@@ -1,6 +1,7 @@
 //! Facts taken beside the event stream: threads at the start of the window, the function table, losses.
 //! Serializable because the session file stores them.
 
+use super::code::CodeFact;
 use super::overhead::{HitCosts, IdleWake, Overhead};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,9 @@ pub struct Facts {
     /// Where the processes that were sampled had executable code: what addresses in stacks lie in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mappings: Vec<MappingFact>,
+    /// Names of the code that stacks are made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodeFact>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
 }

@@ -3,6 +3,7 @@
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
 mod call;
+mod code;
 mod facts;
 mod futex;
 pub mod order;
@@ -18,6 +19,7 @@ pub use facts::{
 };
 
 pub use call::{CallKind, call_kind};
+pub use code::{CodeFact, CodeMap, CodePlace, InlinedFact, frame_address, unnamed_code};
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee};
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};

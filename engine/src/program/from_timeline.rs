@@ -23,12 +23,14 @@ use super::machine_of;
 use super::names;
 use super::placement::Moves;
 use super::relive::{self, Begin, Culprits, Plan};
-use super::{FunctionRef, Move, ObjectId, Operation, Program, Thread, ThreadId};
-use crate::event::{CallKind, FunctionId};
+use super::sampled::SampledCode;
+use super::ticks::Ticking;
+use super::{FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
+use crate::event::{CallKind, FunctionFact, FunctionId};
 use crate::report::{Finding, Trust};
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wake};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
@@ -39,10 +41,11 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
 
 /// The program without what is known about its machine.
 fn decided(timeline: &Timeline) -> Program {
+    let sampled = SampledCode::of(timeline);
     let mut culprits = Culprits::default();
     let mut deadlock = None;
     for _ in 0..MOST_ATTEMPTS {
-        let (mut program, simulates) = translate(timeline, &culprits);
+        let (mut program, simulates) = translate(timeline, &culprits, &sampled);
         let stuck = if simulates { relive::verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(simulated_deadlock));
@@ -53,7 +56,7 @@ fn decided(timeline: &Timeline) -> Program {
         }
         deadlock.get_or_insert(stuck.text);
     }
-    let (mut program, _) = translate(timeline, &Culprits::everything());
+    let (mut program, _) = translate(timeline, &Culprits::everything(), &sampled);
     program.findings.extend(deadlock.map(simulated_deadlock));
     with_recorded(program, timeline)
 }
@@ -85,19 +88,24 @@ fn simulated_deadlock(text: String) -> Finding {
 }
 
 /// The program with all operations simulated that can be, but for the culprits, and whether there are any.
-fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
+fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) -> (Program, bool) {
     let lived = || lived(timeline);
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     let plan = Plan::of(timeline, &threads, culprits);
-    let numbers = names::functions_used(timeline);
+    let mut numbers = names::functions_used(timeline);
+    // Those that are only on sampled stacks come after all others.
+    let also: Vec<FunctionId> =
+        sampled.functions.iter().copied().filter(|id| numbers.binary_search(id).is_err()).collect();
+    numbers.extend(also);
+    let known: Vec<FunctionFact> = timeline.functions.iter().chain(&sampled.facts).cloned().collect();
     let mut translator = Translator {
         timeline,
         threads,
         functions: FxHashMap::default(),
         program: Program {
             locks: plan.facts.clone(),
-            functions: names::functions(&numbers, &timeline.functions, &timeline.folded),
+            functions: names::functions(&numbers, &known, &timeline.folded),
             trust: trust(timeline),
             findings: timeline.findings.clone(),
             objects: super::identity::names(&timeline.locks, timeline),
@@ -111,10 +119,20 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
         shortened: false,
         ran_ns: 0,
         probe_ns: 0,
+        samples: Samples {
+            rate_hz: timeline.sampling.map_or(0, |sampling| sampling.rate_hz),
+            stacks: sampled.stacks().to_vec(),
+            ..Samples::default()
+        },
     };
+    let only_sampled: FxHashSet<FunctionId> = sampled.facts.iter().map(|fact| fact.id).collect();
     for (function, number) in (0..).map(FunctionRef).zip(numbers) {
         translator.functions.insert(number, function);
+        if let Some(function) = translator.program.functions.get_mut(function.0 as usize) {
+            function.sampled = only_sampled.contains(&number);
+        }
     }
+    translator.samples.places = sampled.places(&translator.functions);
     translator.name_edges();
     // A thread that nobody creates begins at the beginning.
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
@@ -129,6 +147,9 @@ fn translate(timeline: &Timeline, culprits: &Culprits) -> (Program, bool) {
         translator.program.threads.push(Thread { name, operations, process, moves, nice, cpus });
     }
     let findings = findings(timeline, &translator);
+    if !translator.samples.is_empty() {
+        translator.program.samples = std::mem::take(&mut translator.samples);
+    }
     translator.program.findings.extend(findings);
     (translator.program, translator.plan.simulates)
 }
@@ -166,6 +187,7 @@ struct Translator<'a> {
     /// Running time of all threads, and what probe hits took of it, ns.
     ran_ns: u64,
     probe_ns: u64,
+    samples: Samples,
 }
 
 /// One thread's operations as they are written.
@@ -190,9 +212,20 @@ struct Script<'a> {
     ran_ns: u64,
     /// On which CPUs.
     moves: Moves,
+    ticks: Ticking<'a>,
 }
 
 impl<'a> Translator<'a> {
+    /// The stack of samples of which none is known.
+    fn empty_stack(&mut self) -> u32 {
+        let stacks = &mut self.samples.stacks;
+        match stacks.last() {
+            Some(last) if last.is_empty() => {}
+            _ => stacks.push(Vec::new()),
+        }
+        u32::try_from(stacks.len() - 1).unwrap_or(u32::MAX)
+    }
+
     fn name_edges(&mut self) {
         for (wakeup, edge) in self.timeline.wakeups.iter().zip(&self.plan.edges) {
             let (Some(ended), Some(edge)) = (wakeup.ended, edge) else { continue };
@@ -209,7 +242,12 @@ impl<'a> Translator<'a> {
         thread: &'a timeline::Thread,
         operations: Vec<Operation>,
     ) -> (Vec<Operation>, Vec<Move>) {
-        let mut script = Script { operations, probes: ProbeTime::new(&thread.hits), ..Script::default() };
+        let mut script = Script {
+            operations,
+            probes: ProbeTime::new(&thread.hits),
+            ticks: Ticking::of(&thread.samples, self.empty_stack()),
+            ..Script::default()
+        };
         if thread.birth == Birth::Unknown {
             let before = thread.start.0.saturating_sub(self.timeline.start.0);
             self.wait(&mut script, names::NOT_STARTED, before);
@@ -276,6 +314,10 @@ impl<'a> Translator<'a> {
         self.compute(&mut script);
         self.probe_ns = self.probe_ns.saturating_add(script.probe_ns);
         self.ran_ns = self.ran_ns.saturating_add(script.ran_ns);
+        let ticks = script.ticks.finish();
+        self.samples.elsewhere = self.samples.elsewhere.saturating_add(ticks.elsewhere);
+        self.samples.truncated = self.samples.truncated.saturating_add(ticks.truncated);
+        self.samples.threads.push(ticks.samples);
         (script.operations, script.moves.take())
     }
 
@@ -411,6 +453,8 @@ impl<'a> Translator<'a> {
         if compute_ns > 0 {
             let length = self.length(compute_ns);
             script.moves.written(script.operations.len());
+            let index = u32::try_from(script.operations.len()).unwrap_or(u32::MAX);
+            script.ticks.are_in(index);
             script.operations.push(Operation::Exec(length));
         }
     }
@@ -436,6 +480,7 @@ impl Script<'_> {
                 let probe_ns = self.probes.within(from, until);
                 self.probe_ns = self.probe_ns.saturating_add(probe_ns);
                 self.ran_ns = self.ran_ns.saturating_add(length);
+                self.ticks.run(from, until);
                 self.compute_ns = self.compute_ns.saturating_add(length.saturating_sub(probe_ns));
             }
             State::Unknown(_) => self.unknown_ns = self.unknown_ns.saturating_add(length),

@@ -15,7 +15,9 @@ mod own_cpus;
 mod placement;
 mod recorded;
 mod relive;
+mod sampled;
 mod samples;
+mod ticks;
 
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;

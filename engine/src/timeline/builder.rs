@@ -7,6 +7,7 @@ use super::locks::Locks;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, WaitReason, Wake, Wakeup};
 use super::operations_off::OperationsOff;
+use super::samples::Stacks;
 use super::stack::{ExitOutcome, StepLog};
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
@@ -40,6 +41,7 @@ pub(super) struct Builder {
     /// The last process that a thread (by its id) has forked, until its first wake-up shows that it is recorded.
     pub(super) unborn: FxHashMap<u32, Fork>,
     costs: FunctionCosts,
+    pub(super) stacks: Stacks,
     /// Process names for threads that nobody named.
     process_names: FxHashMap<u32, String>,
 }
@@ -61,6 +63,7 @@ impl Builder {
             listed_ns: facts.threads.iter().map(|thread| thread.seen_ns).max().unwrap_or(0),
             process_names: facts.processes.iter().map(|p| (p.pid, clean_name(p.comm.as_bytes()))).collect(),
             costs: FunctionCosts::new(facts),
+            stacks: Stacks::new(notes),
             ..Builder::default()
         };
         for fact in &facts.threads {
@@ -112,8 +115,7 @@ impl Builder {
             Record::Ran(ran) => self.came_unseen(ran),
             Record::Rename(rename) => self.rename(rename),
             Record::Operation(operation) => self.operation(operation),
-            // What it was doing is no part of what happened; the report asks for it.
-            Record::Sample(_) => {}
+            Record::Sample(sample) => self.sample(sample),
             Record::FunctionEnter(enter) => {
                 let cost = self.costs.entry(enter.function);
                 self.function(&enter.header, cost, |thread, log| {

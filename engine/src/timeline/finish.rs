@@ -27,7 +27,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         .map(|thread| ((thread.pid, thread.tid), thread))
         .collect();
     let mut disagreements = Vec::new();
-    let Builder { threads, mut tally, events, late, start_ns, locks, .. } = builder;
+    let Builder { threads, mut tally, events, late, start_ns, locks, stacks, .. } = builder;
     let mut out = Vec::with_capacity(threads.len());
     for mut thread in threads {
         let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
@@ -76,6 +76,10 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         locks: locks.all,
         uses: locks.uses,
         addresses: facts.addresses.clone(),
+        stacks: stacks.all,
+        sampling: facts.sampling,
+        mappings: facts.mappings.clone(),
+        code: facts.code.clone(),
         functions: facts.functions.clone(),
         folded: folded(recording),
         overhead: facts.end.as_ref().and_then(|end| end.overhead),

@@ -28,13 +28,14 @@ mod model;
 mod operations_off;
 mod probe_time;
 mod resume;
+mod samples;
 mod shed;
 mod stack;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, State, Step, StepKind,
-    Thread, Timeline, UnknownReason, Use, Wait, WaitReason, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, NO_STACK, Seen, Stack,
+    State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, WaitReason, Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
 

@@ -2,12 +2,12 @@
 
 use super::machine::Woken;
 use crate::event::{
-    AddressFact, CallKind, FunctionFact, FunctionId, FutexFact, IdleWake, Overhead, awaited_futex, call_kind,
-    futex_of_sleeper,
+    AddressFact, CallKind, CodeFact, FunctionFact, FunctionId, FutexFact, IdleWake, MappingFact, Overhead,
+    SamplingFact, awaited_futex, call_kind, futex_of_sleeper,
 };
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
-use probe_abi::{Call, Descriptor, Switch, SwitchFlags, SyncOperation};
+use probe_abi::{Call, Descriptor, SampleReason, Switch, SwitchFlags, SyncOperation};
 
 /// What happened between the start and the end of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +32,14 @@ pub struct Timeline {
     pub functions: Vec<FunctionFact>,
     /// Functions that lost their probes during the recording, ascending.
     pub folded: Vec<FunctionId>,
+    /// Stacks that samples found.
+    pub stacks: Vec<Stack>,
+    /// How stacks were sampled, if they were.
+    pub sampling: Option<SamplingFact>,
+    /// Where processes had code.
+    pub mappings: Vec<MappingFact>,
+    /// Names of code.
+    pub code: Vec<CodeFact>,
     /// What the recording cost, if that is known.
     pub overhead: Option<Overhead>,
     /// What waking a thread on an idle CPU takes, if that was measured.
@@ -83,6 +91,35 @@ pub struct Thread {
     pub cpus: Vec<u32>,
     /// Hits of function probes in it, in order of time; none if their cost is not known.
     pub hits: Vec<Hit>,
+    /// Samples of it, in order of time.
+    pub samples: Vec<Seen>,
+}
+
+/// A stack that samples found, of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Host process id.
+    pub pid: u32,
+    /// When it was first seen.
+    pub time: Timestamp,
+    /// User-space addresses, the innermost frame first.
+    pub frames: Vec<u64>,
+}
+
+/// No stack, in [`Seen`].
+pub const NO_STACK: u32 = u32::MAX;
+
+/// A thread was seen with a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// When.
+    pub time: Timestamp,
+    /// Index in [`Timeline::stacks`], or [`NO_STACK`].
+    pub stack: u32,
+    /// Why it was looked at.
+    pub reason: SampleReason,
+    /// The stack goes on beyond what is known.
+    pub truncated: bool,
 }
 
 /// A probe was hit: what that took of the thread's time before and after the record of it.

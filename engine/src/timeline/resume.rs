@@ -79,6 +79,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         tick_ns: facts.tick_ns,
         // It has been let go long ago.
         launched: None,
+        code: facts.code.clone(),
         end: None,
     }
 }

@@ -6,7 +6,7 @@ use crate::cli::plan::{InputPlan, SymbolPlan, SymbolizePlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::cell::grouped;
 use crate::session;
-use crate::symbolize::{self, Client, Settings, symbolize};
+use crate::symbolize::{self, Client, Settings, code_of, symbolize};
 use crate::symbols::{Parsers, safe};
 use engine::event::{Facts, Recording};
 use std::io::IsTerminal;
@@ -28,7 +28,8 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
             "names can be stored only in a whole session; `longpole report --symbol-dir DIR` shows what there is with names",
         ));
     }
-    let found = names(&recording.facts, &plan.symbols)?;
+    let mut found = names(&recording.facts, &plan.symbols)?;
+    found.facts.code = code_of(&recording, &Parsers::of_longpole(), &plan.symbols.folders, true);
     if !found.is_empty() {
         session::add_facts(&plan.file, &found.facts).map_err(|error| {
             UserError::runtime(
@@ -43,6 +44,13 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
             writeln!(out, "{}: {}", safe(module), safe(missing))?;
         }
         let (functions, calls) = (grouped(found.functions as u64), grouped(found.calls as u64));
+        if !found.facts.code.is_empty() {
+            writeln!(
+                out,
+                "{} places in sampled stacks have names now",
+                grouped(found.facts.code.len() as u64)
+            )?;
+        }
         if found.is_empty() {
             writeln!(out, "nothing new: the session stays as it is")
         } else {
@@ -54,6 +62,11 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
 
 /// Gives a recording better names for as long as it is in memory, if the plan says where from.
 pub fn in_memory(recording: &mut Recording, plan: &SymbolPlan) -> Result<(), UserError> {
+    let code = code_of(recording, &Parsers::of_longpole(), &plan.folders, plan.is_given());
+    if !code.is_empty() {
+        // Later ones count.
+        recording.facts.code.extend(code);
+    }
     if !plan.is_given() {
         return Ok(());
     }

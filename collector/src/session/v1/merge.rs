@@ -1,6 +1,8 @@
 //! Facts may come in several chunks: cutting them up for writing, and putting them together when reading.
 
-use engine::event::{AddressFact, Facts, FunctionFact, MappingFact, ModuleFact, ProcessFact, ThreadFact};
+use engine::event::{
+    AddressFact, CodeFact, Facts, FunctionFact, MappingFact, ModuleFact, ProcessFact, ThreadFact,
+};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -22,7 +24,8 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
         .max(count(facts.functions.len()))
         .max(count(facts.addresses.len()))
         .max(count(facts.modules.len()))
-        .max(count(facts.mappings.len()));
+        .max(count(facts.mappings.len()))
+        .max(count(facts.code.len()));
     (0..chunks.max(1))
         .map(|i| Facts {
             start_ns: facts.start_ns,
@@ -37,6 +40,7 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
             idle_wake: facts.idle_wake,
             tick_ns: facts.tick_ns,
             launched: facts.launched,
+            code: piece(&facts.code, i, shorten_code),
             end: None,
         })
         .collect()
@@ -81,6 +85,17 @@ fn shorten_mapping(mapping: &mut MappingFact) {
     [path].into_iter().chain(build_id).for_each(shorten);
 }
 
+fn shorten_code(code: &mut CodeFact) {
+    const MOST_INLINED: usize = 64;
+    let CodeFact { path, build_id, function, declared, line, inlined, .. } = code;
+    [path].into_iter().chain(build_id).chain(function).chain(declared).chain(line).for_each(shorten);
+    inlined.truncate(MOST_INLINED);
+    for inlined in inlined {
+        shorten(&mut inlined.function);
+        inlined.line.iter_mut().for_each(shorten);
+    }
+}
+
 /// Entries of all lists.
 pub fn entries(facts: &Facts) -> usize {
     facts.processes.len()
@@ -89,6 +104,7 @@ pub fn entries(facts: &Facts) -> usize {
         + facts.addresses.len()
         + facts.modules.len()
         + facts.mappings.len()
+        + facts.code.len()
 }
 
 fn shorten(name: &mut String) {
@@ -108,6 +124,7 @@ pub struct Merger {
     addresses: HashMap<(u32, u64, u64), usize>,
     modules: HashMap<(String, Option<String>), usize>,
     mappings: HashMap<(u32, u64, u64), usize>,
+    code: HashMap<(String, Option<String>, u64), usize>,
 }
 
 impl Merger {
@@ -136,6 +153,9 @@ impl Merger {
         });
         merge(&mut self.facts.mappings, &mut self.mappings, more.mappings, |mapping| {
             (mapping.pid, mapping.since_ns, mapping.start)
+        });
+        merge(&mut self.facts.code, &mut self.code, more.code, |code| {
+            (code.path.clone(), code.build_id.clone(), code.offset)
         });
         true
     }

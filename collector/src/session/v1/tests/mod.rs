@@ -71,6 +71,16 @@ fn facts() -> Facts {
             ..HitCosts::default()
         }),
         sampling: Some(SamplingFact { rate_hz: 499, call_graph: CallGraph::Dwarf }),
+        code: vec![engine::event::CodeFact {
+            path: "/bin/sort".into(),
+            build_id: Some("ab".into()),
+            offset: 0x1234,
+            function: Some("sort".into()),
+            entry: Some(0x1200),
+            declared: Some("sort.c:1".into()),
+            line: Some("sort.c:9".into()),
+            inlined: vec![engine::event::InlinedFact { function: "swap".into(), line: None }],
+        }],
         mappings: vec![MappingFact {
             pid: 7,
             start: 0x1000,

@@ -1,0 +1,180 @@
+//! Names of the code that stacks are made of, by binary and place in it: the same for all processes that run it.
+
+use super::{Facts, MappingFact, NoteKind, Recording};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+
+/// What lies at a place of a binary.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CodeFact {
+    /// Path of the binary, as [`MappingFact::path`].
+    pub path: String,
+    /// Its build-id, as [`MappingFact::build_id`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// Offset in the file: of the instruction where the innermost frame was, else of the byte before that to which a
+    /// call returns.
+    pub offset: u64,
+    /// The function, as symbols have it; `None`: it has no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Offset in the file of its first instruction, if known: which function it is, whatever it is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
+    /// `file:line` of its first line, if debug information gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
+    /// `file:line` in the function itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// Functions inlined into it there, the innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inlined: Vec<InlinedFact>,
+}
+
+/// A function that was inlined into another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InlinedFact {
+    /// Its name, if known.
+    pub function: String,
+    /// `file:line` in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+}
+
+/// A place in a binary.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CodePlace {
+    /// As [`CodeFact::path`].
+    pub path: String,
+    /// As [`CodeFact::build_id`].
+    pub build_id: Option<String>,
+    /// As [`CodeFact::offset`].
+    pub offset: u64,
+}
+
+/// Where processes had code, to be asked for many addresses.
+#[derive(Debug, Default)]
+pub struct CodeMap<'a> {
+    /// By process, in order of time.
+    mappings: FxHashMap<u32, Vec<&'a MappingFact>>,
+}
+
+impl<'a> CodeMap<'a> {
+    /// Of these facts.
+    pub fn of(facts: &'a Facts) -> CodeMap<'a> {
+        CodeMap::of_mappings(&facts.mappings)
+    }
+
+    /// Of these mappings.
+    pub fn of_mappings(all: &'a [MappingFact]) -> CodeMap<'a> {
+        let mut mappings: FxHashMap<u32, Vec<&MappingFact>> = FxHashMap::default();
+        for mapping in all {
+            mappings.entry(mapping.pid).or_default().push(mapping);
+        }
+        for of_process in mappings.values_mut() {
+            of_process.sort_by_key(|mapping| mapping.since_ns);
+        }
+        CodeMap { mappings }
+    }
+
+    /// What a process had at an address at a time: the latest by then, else the first one later, since a mapping is
+    /// noticed some time after it was made. With the offset in its file.
+    pub fn at(&self, pid: u32, address: u64, time_ns: u64) -> Option<(&'a MappingFact, u64)> {
+        let holds = |mapping: &&&MappingFact| (mapping.start..mapping.end).contains(&address);
+        let all = self.mappings.get(&pid)?;
+        let by_then = all.partition_point(|mapping| mapping.since_ns <= time_ns);
+        let (before, after) = all.split_at(by_then);
+        let mapping = before.iter().rev().find(holds).or_else(|| after.iter().find(holds))?;
+        Some((mapping, mapping.file_offset.checked_add(address - mapping.start)?))
+    }
+}
+
+/// The byte that tells where a frame of a stack was: the innermost one's address itself, and of the others the one
+/// before that to which the call returns, which may already belong to something else.
+pub fn frame_address(index: usize, address: u64) -> u64 {
+    if index == 0 { address } else { address.wrapping_sub(1) }
+}
+
+/// The places of all stacks that have no name in the facts yet, each once and in order.
+pub fn unnamed_code(recording: &Recording) -> Vec<CodePlace> {
+    let facts = &recording.facts;
+    let map = CodeMap::of(facts);
+    let named: FxHashSet<(&str, Option<&str>, u64)> =
+        facts.code.iter().map(|code| (code.path.as_str(), code.build_id.as_deref(), code.offset)).collect();
+    let mut wanted: FxHashSet<(&str, Option<&str>, u64)> = FxHashSet::default();
+    for note in &recording.notes {
+        let NoteKind::Stack { pid, frames, .. } = &note.kind else { continue };
+        for (index, address) in frames.iter().enumerate() {
+            let Some((mapping, offset)) = map.at(*pid, frame_address(index, *address), note.time_ns) else {
+                continue;
+            };
+            let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
+            if !mapping.path.is_empty() && !named.contains(&key) {
+                wanted.insert(key);
+            }
+        }
+    }
+    let mut places: Vec<CodePlace> = wanted
+        .into_iter()
+        .map(|(path, build_id, offset)| CodePlace {
+            path: path.to_owned(),
+            build_id: build_id.map(str::to_owned),
+            offset,
+        })
+        .collect();
+    places.sort_unstable();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Note;
+
+    fn mapping(since_ns: u64, start: u64, path: &str) -> MappingFact {
+        MappingFact {
+            pid: 7,
+            since_ns,
+            start,
+            end: start + 0x1000,
+            file_offset: 0x2000,
+            path: path.to_owned(),
+            build_id: None,
+        }
+    }
+
+    #[test]
+    fn the_mapping_of_the_time_counts_and_a_late_one_if_there_is_no_other() {
+        let all = [mapping(50, 0x1000, "new"), mapping(0, 0x1000, "old"), mapping(90, 0x9000, "late")];
+        let map = CodeMap::of_mappings(&all);
+        let at = |address, time| map.at(7, address, time).map(|(m, offset)| (m.path.as_str(), offset));
+        assert_eq!(at(0x1010, 49), Some(("old", 0x2010)));
+        assert_eq!(at(0x1010, 50), Some(("new", 0x2010)));
+        assert_eq!(at(0x9010, 10), Some(("late", 0x2010)));
+        assert_eq!(at(0x5000, 10), None);
+        assert_eq!(map.at(8, 0x1010, 10), None);
+    }
+
+    #[test]
+    fn places_are_asked_for_once_and_calls_where_they_were_made() {
+        let note = |frames: &[u64]| Note {
+            time_ns: 5,
+            kind: NoteKind::Stack { id: 1, pid: 7, frames: frames.to_vec() },
+        };
+        let mut recording = Recording {
+            facts: Facts { mappings: vec![mapping(0, 0x1000, "a")], ..Facts::default() },
+            notes: vec![note(&[0x1010, 0x1020]), note(&[0x1010, 0x1020, 0x77])],
+            ..Recording::default()
+        };
+        let offsets = |recording: &Recording| -> Vec<u64> {
+            unnamed_code(recording).iter().map(|place| place.offset).collect()
+        };
+        assert_eq!(offsets(&recording), [0x2010, 0x201f]);
+        let known = CodeFact { path: "a".to_owned(), offset: 0x201f, ..CodeFact::default() };
+        recording.facts.code.push(known);
+        assert_eq!(offsets(&recording), [0x2010]);
+    }
+}

@@ -1,0 +1,199 @@
+//! Stacks of a recording as places with functions: those that had probes, and those that only samples know.
+
+use super::{FunctionRef, Place, PlaceId};
+use crate::event::{CodeFact, CodeMap, FunctionFact, FunctionId, frame_address};
+use crate::timeline::Timeline;
+use rustc_hash::FxHashMap;
+
+/// What stacks are made of, before functions have their numbers in the program.
+#[derive(Debug, Default)]
+pub(super) struct SampledCode {
+    /// Functions that only stacks know, with numbers that no other function has.
+    pub(super) facts: Vec<FunctionFact>,
+    /// Numbers of all functions on stacks, ascending.
+    pub(super) functions: Vec<FunctionId>,
+    places: Vec<(FunctionId, Option<String>, bool)>,
+    /// By the timeline's numbers.
+    stacks: Vec<Vec<PlaceId>>,
+}
+
+impl SampledCode {
+    pub(super) fn of(timeline: &Timeline) -> SampledCode {
+        if timeline.stacks.is_empty() {
+            return SampledCode::default();
+        }
+        let mut finder = Finder::of(timeline);
+        let stacks = timeline
+            .stacks
+            .iter()
+            .map(|stack| {
+                let frames = stack.frames.iter().enumerate();
+                let mut places = Vec::with_capacity(stack.frames.len());
+                for (index, address) in frames {
+                    finder.frame(stack.pid, frame_address(index, *address), stack.time.0, &mut places);
+                }
+                places
+            })
+            .collect();
+        let mut functions: Vec<FunctionId> = finder.places.iter().map(|(function, ..)| *function).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        SampledCode { facts: finder.facts, functions, places: finder.places, stacks }
+    }
+
+    /// The places, with functions as the program numbers them.
+    pub(super) fn places(&self, functions: &FxHashMap<FunctionId, FunctionRef>) -> Vec<Place> {
+        let place = |(function, line, inlined): &(FunctionId, Option<String>, bool)| Place {
+            function: functions.get(function).copied().unwrap_or(FunctionRef(u32::MAX)),
+            line: line.clone(),
+            inlined: *inlined,
+        };
+        self.places.iter().map(place).collect()
+    }
+
+    pub(super) fn stacks(&self) -> &[Vec<PlaceId>] {
+        &self.stacks
+    }
+}
+
+struct Finder<'a> {
+    map: CodeMap<'a>,
+    named: FxHashMap<(&'a str, Option<&'a str>, u64), &'a CodeFact>,
+    /// Functions with probes: by binary and first instruction, and by binary and name where that is only one.
+    probed: FxHashMap<(&'a str, u64), FunctionId>,
+    by_name: FxHashMap<(&'a str, &'a str), Option<FunctionId>>,
+    /// Other functions: by binary and first instruction, and by binary and name, with whether that one has a place.
+    placed: FxHashMap<(String, u64), FunctionId>,
+    named_only: FxHashMap<(String, String), (FunctionId, bool)>,
+    facts: Vec<FunctionFact>,
+    places: Vec<(FunctionId, Option<String>, bool)>,
+    numbers: FxHashMap<(FunctionId, Option<String>, bool), PlaceId>,
+    /// What each place of a binary stands for.
+    seen: FxHashMap<(&'a str, Option<&'a str>, u64), Vec<PlaceId>>,
+    /// Numbers below this are free.
+    next: FunctionId,
+}
+
+impl<'a> Finder<'a> {
+    fn of(timeline: &'a Timeline) -> Finder<'a> {
+        let mut by_name: FxHashMap<(&str, &str), Option<FunctionId>> = FxHashMap::default();
+        for fact in timeline.functions.iter().filter(|fact| !fact.name.is_empty()) {
+            let only = by_name.entry((&fact.module, &fact.name)).or_insert(Some(fact.id));
+            if *only != Some(fact.id) {
+                *only = None;
+            }
+        }
+        let key = |code: &'a CodeFact| (code.path.as_str(), code.build_id.as_deref(), code.offset);
+        let used = timeline.functions.iter().map(|fact| fact.id);
+        Finder {
+            map: CodeMap::of_mappings(&timeline.mappings),
+            named: timeline.code.iter().map(|code| (key(code), code)).collect(),
+            probed: timeline.functions.iter().map(|f| ((f.module.as_str(), f.offset), f.id)).collect(),
+            by_name,
+            placed: FxHashMap::default(),
+            named_only: FxHashMap::default(),
+            facts: Vec::new(),
+            places: Vec::new(),
+            numbers: FxHashMap::default(),
+            seen: FxHashMap::default(),
+            next: used.max().unwrap_or(0).checked_add(1).unwrap_or(0),
+        }
+    }
+
+    /// Appends what lies at an address: functions inlined there, and the one that they were inlined into.
+    fn frame(&mut self, pid: u32, address: u64, time_ns: u64, places: &mut Vec<PlaceId>) {
+        let Some((mapping, offset)) = self.map.at(pid, address, time_ns) else {
+            let unknown = self.function("", None, "[unknown]", None);
+            places.push(self.place(unknown, None, false));
+            return;
+        };
+        let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
+        if let Some(seen) = self.seen.get(&key) {
+            places.extend_from_slice(seen);
+            return;
+        }
+        let from = places.len();
+        let module = mapping.path.rsplit('/').next().unwrap_or(&mapping.path);
+        let code = self.named.get(&key).copied();
+        for inlined in code.iter().flat_map(|code| &code.inlined) {
+            let function = self.function(module, None, &inlined.function, None);
+            places.push(self.place(function, inlined.line.clone(), true));
+        }
+        let name = code.and_then(|code| code.function.as_deref());
+        let function = match name {
+            Some(name) => {
+                let (entry, declared) = code.map_or((None, None), |code| (code.entry, code.declared.clone()));
+                self.function(module, entry, name, declared)
+            }
+            // Code without a name: all of its binary together.
+            None if module.is_empty() => self.function("", None, "[code without a file]", None),
+            None if module.starts_with('[') => self.function(module, None, module, None),
+            None => self.function(module, None, &format!("[{module}]"), None),
+        };
+        let line = code.and_then(|code| code.line.clone());
+        places.push(self.place(function, line, false));
+        self.seen.insert(key, places.get(from..).unwrap_or_default().to_vec());
+    }
+
+    /// The number of a function; one of its own if it has no probes.
+    fn function(
+        &mut self,
+        module: &str,
+        entry: Option<u64>,
+        name: &str,
+        location: Option<String>,
+    ) -> FunctionId {
+        if let Some(id) = entry.and_then(|entry| self.probed.get(&(module, entry))) {
+            return *id;
+        }
+        if let Some(Some(id)) = self.by_name.get(&(module, name)) {
+            return *id;
+        }
+        let by_entry = entry.map(|entry| (module.to_owned(), entry));
+        if let Some(id) = by_entry.as_ref().and_then(|key| self.placed.get(key)) {
+            return *id;
+        }
+        // Inlined copies have no place of their own: they are the function of that name, if there is one.
+        let by_name = (module.to_owned(), name.to_owned());
+        if let Some((id, has_place)) = self.named_only.get_mut(&by_name)
+            && (entry.is_none() || !*has_place)
+        {
+            let id = *id;
+            *has_place |= entry.is_some();
+            if let Some(key) = by_entry {
+                self.placed.insert(key, id);
+            }
+            if let Some(fact) = self.facts.iter_mut().rev().find(|fact| fact.id == id && entry.is_some()) {
+                fact.offset = entry.unwrap_or(0);
+                fact.location = location;
+            }
+            return id;
+        }
+        let id = self.next;
+        self.next = self.next.checked_add(1).unwrap_or(0);
+        self.facts.push(FunctionFact {
+            id,
+            name: name.to_owned(),
+            module: module.to_owned(),
+            offset: entry.unwrap_or(0),
+            location,
+            ..FunctionFact::default()
+        });
+        self.named_only.entry(by_name).or_insert((id, entry.is_some()));
+        if let Some(key) = by_entry {
+            self.placed.insert(key, id);
+        }
+        id
+    }
+
+    fn place(&mut self, function: FunctionId, line: Option<String>, inlined: bool) -> PlaceId {
+        let key = (function, line, inlined);
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = PlaceId(u32::try_from(self.places.len()).unwrap_or(u32::MAX));
+        self.places.push(key.clone());
+        self.numbers.insert(key, number);
+        number
+    }
+}

@@ -1,0 +1,53 @@
+//! Samples find their threads and stacks.
+
+use super::builder::Builder;
+use super::machine::Now;
+use super::model::{NO_STACK, Seen, Stack};
+use crate::event::{Note, NoteKind};
+use crate::time::Timestamp;
+use probe_abi::{Sample, SampleFlags, SampleReason};
+use rustc_hash::FxHashMap;
+
+/// The recording's stacks by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stacks {
+    pub(super) all: Vec<Stack>,
+    numbers: FxHashMap<u32, u32>,
+}
+
+impl Stacks {
+    /// As the notes tell of them. No number is used twice; of a hostile recording's the first one counts.
+    pub(super) fn new(notes: &[Note]) -> Stacks {
+        let mut stacks = Stacks::default();
+        for note in notes {
+            let NoteKind::Stack { id, pid, frames } = &note.kind else { continue };
+            let Ok(next) = u32::try_from(stacks.all.len()) else { break };
+            if let std::collections::hash_map::Entry::Vacant(free) = stacks.numbers.entry(*id) {
+                free.insert(next);
+                let frames = frames.clone();
+                stacks.all.push(Stack { pid: *pid, time: Timestamp(note.time_ns), frames });
+            }
+        }
+        stacks
+    }
+}
+
+impl Builder {
+    /// Evidence of where a thread was in its code, and of nothing else.
+    pub(super) fn sample(&mut self, sample: &Sample) {
+        let header = &sample.header;
+        let Some(reason) = SampleReason::from_byte(sample.reason) else { return };
+        let stack = self.stacks.numbers.get(&sample.stack).copied().unwrap_or(NO_STACK);
+        // A thread that nothing else tells of is not made up.
+        let Some(&index) = self.live.get(&header.tid) else { return };
+        let Some(thread) = self.threads.get_mut(index as usize) else { return };
+        if thread.out.pid == header.pid && thread.now != Now::Dead {
+            thread.out.samples.push(Seen {
+                time: Timestamp(header.time_ns),
+                stack,
+                reason,
+                truncated: sample.flags & SampleFlags::TRUNCATED != 0,
+            });
+        }
+    }
+}
