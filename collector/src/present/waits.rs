@@ -52,11 +52,17 @@ fn row(out: &mut impl Write, wait: &RecordedWait, style: &Style) -> io::Result<(
     let times = if wait.waits == 1 { "once".to_owned() } else { format!("{} times", grouped(wait.waits)) };
     let threads =
         if wait.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", grouped(wait.threads)) };
+    let doing = |what: &str, who: &[Share]| match who {
+        [] => String::new(),
+        who => format!("; {what}: {}", shares(who)),
+    };
     let text = format!(
-        "{} in all, {times} in {threads}, the longest {}; ended by: {}",
+        "{} in all, {times} in {threads}, the longest {}; ended by: {}{}{}",
         duration(wait.wait_ns as f64),
         duration(wait.longest_ns as f64),
-        shares(&wait.ended_by)
+        shares(&wait.ended_by),
+        doing("asleep in", &wait.sleepers),
+        doing("woken in", &wait.wakers)
     );
     table::wrap(out, style, Paint::Plain, "  ", &style.text(&text), "  ")
 }

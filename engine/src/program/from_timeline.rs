@@ -147,7 +147,7 @@ fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) ->
         translator.program.threads.push(Thread { name, operations, process, moves, nice, cpus });
     }
     let findings = findings(timeline, &translator);
-    if !translator.samples.is_empty() {
+    if !translator.samples.is_empty() || !timeline.stacks.is_empty() {
         translator.program.samples = std::mem::take(&mut translator.samples);
     }
     translator.program.findings.extend(findings);

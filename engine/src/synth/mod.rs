@@ -10,6 +10,7 @@ mod operations;
 mod random;
 mod recording;
 mod sampled;
+mod sampling;
 mod scribe;
 mod sync;
 
@@ -24,3 +25,4 @@ pub use numbers::Numbers;
 pub use random::{Lengths, random_program};
 pub use recording::{Execution, Generated, generate};
 pub use sampled::sampled_program;
+pub use sampling::sampled_recording;

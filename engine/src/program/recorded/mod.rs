@@ -3,6 +3,7 @@
 
 mod objects;
 mod queues;
+mod stacks;
 mod threads;
 mod waits;
 
@@ -112,6 +113,12 @@ pub struct RecordedWait {
     pub threads: u64,
     /// What ended them, the most frequent first.
     pub ended_by: Vec<Share>,
+    /// What threads were doing when they went to sleep: functions, the most frequent first. Only with samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sleepers: Vec<Share>,
+    /// What those were doing that ended them. Only with samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wakers: Vec<Share>,
 }
 
 /// A name, and how often.
@@ -159,7 +166,7 @@ pub(super) fn of(
         }
     }
     objects.retain(|object| object.uncontended_visible || object.waits > 0);
-    Recorded { objects, waits: waits::all(timeline, &inside) }
+    Recorded { objects, waits: waits::all(timeline, &inside, &context) }
 }
 
 /// What the recording cannot show of locks, said once.

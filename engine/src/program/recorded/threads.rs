@@ -1,8 +1,11 @@
-//! Who threads are, and which function was on top of their stack when they slept or woke others.
+//! Who threads are, and which function was on top of their stack when they slept or woke others: the innermost with a
+//! probe, else what a sample saw.
 
+use super::stacks::{function_of, seen_at};
 use crate::event::FunctionId;
 use crate::program::{Program, ThreadId};
-use crate::timeline::{State, StepKind, Timeline};
+use crate::timeline::{State, StepKind, Thread, Timeline, Wakeup};
+use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 
 /// See the module.
@@ -14,6 +17,9 @@ pub(super) struct Context<'a> {
     sleepers: Vec<Vec<Option<FunctionId>>>,
     /// By wake-up.
     wakers: Vec<Option<FunctionId>>,
+    /// The same as sampled stacks, where there are any.
+    sleeper_stacks: Vec<Vec<Option<u32>>>,
+    waker_stacks: Vec<Option<u32>>,
 }
 
 impl<'a> Context<'a> {
@@ -34,7 +40,12 @@ impl<'a> Context<'a> {
             names,
             sleepers: Vec::with_capacity(timeline.threads.len()),
             wakers: vec![None; timeline.wakeups.len()],
+            sleeper_stacks: Vec::new(),
+            waker_stacks: Vec::new(),
         };
+        if !timeline.stacks.is_empty() {
+            context.see_stacks(timeline);
+        }
         for thread in &timeline.threads {
             let mut sleeper = vec![None; thread.waits.len()];
             let mut stack: Vec<FunctionId> = Vec::new();
@@ -66,6 +77,31 @@ impl<'a> Context<'a> {
         context
     }
 
+    fn see_stacks(&mut self, timeline: &Timeline) {
+        let of_thread = |thread: &Thread| {
+            let mut stacks = vec![None; thread.waits.len()];
+            for interval in &thread.intervals {
+                if let State::Blocked(wait) = interval.state
+                    && let Some(place) = stacks.get_mut(wait as usize)
+                {
+                    *place = seen_at(&thread.samples, interval.start, SampleReason::Block);
+                }
+            }
+            stacks
+        };
+        self.sleeper_stacks = timeline.threads.iter().map(of_thread).collect();
+        let of_wakeup = |wakeup: &Wakeup| {
+            let waker = timeline.threads.get(wakeup.waker as usize)?;
+            seen_at(&waker.samples, wakeup.time, SampleReason::Wake)
+        };
+        self.waker_stacks = timeline.wakeups.iter().map(of_wakeup).collect();
+    }
+
+    /// Whether stacks were sampled.
+    pub(super) fn has_stacks(&self) -> bool {
+        !self.sleeper_stacks.is_empty()
+    }
+
     fn step(&mut self, kind: StepKind, stack: &mut Vec<FunctionId>) {
         match kind {
             StepKind::Enter(function) => stack.push(function),
@@ -89,13 +125,19 @@ impl<'a> Context<'a> {
 
     /// The function in which a thread began a wait.
     pub(super) fn sleeper(&self, thread: usize, wait: usize) -> Option<&'a str> {
-        let function = self.sleepers.get(thread)?.get(wait).copied().flatten()?;
-        self.names.get(&function).copied()
+        let function = self.sleepers.get(thread)?.get(wait).copied().flatten();
+        function.and_then(|function| self.names.get(&function).copied()).or_else(|| {
+            let stack = self.sleeper_stacks.get(thread)?.get(wait).copied().flatten()?;
+            function_of(self.program, stack)
+        })
     }
 
     /// The function in which a thread gave a wake-up.
     pub(super) fn waker(&self, wakeup: u32) -> Option<&'a str> {
-        let function = self.wakers.get(wakeup as usize).copied().flatten()?;
-        self.names.get(&function).copied()
+        let function = self.wakers.get(wakeup as usize).copied().flatten();
+        function.and_then(|function| self.names.get(&function).copied()).or_else(|| {
+            let stack = self.waker_stacks.get(wakeup as usize).copied().flatten()?;
+            function_of(self.program, stack)
+        })
     }
 }

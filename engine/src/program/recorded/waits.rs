@@ -6,6 +6,7 @@
 //! all. A condition that a thread of the recording signalled was waited for in earnest, whatever the thread thought.
 
 use super::objects::is_end_of_thread;
+use super::threads::Context;
 use super::{RecordedWait, shares};
 use crate::event::{CallKind, futex_operation, io_name};
 use crate::program::names::{UNKNOWN, waker};
@@ -15,7 +16,9 @@ use probe_abi::SyncOperation as S;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 #[derive(Default)]
-struct Counts {
+struct Counts<'a> {
+    sleepers: FxHashMap<&'a str, u64>,
+    wakers: FxHashMap<&'a str, u64>,
     waits: u64,
     wait_ns: u64,
     longest_ns: u64,
@@ -24,8 +27,8 @@ struct Counts {
 }
 
 /// All kinds, the longest first, what was idle last.
-pub(super) fn all(timeline: &Timeline, inside: &Inside) -> Vec<RecordedWait> {
-    let mut kinds: FxHashMap<(&'static str, bool), Counts> = FxHashMap::default();
+pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -> Vec<RecordedWait> {
+    let mut kinds: FxHashMap<(&'static str, bool), Counts<'_>> = FxHashMap::default();
     for (index, thread) in timeline.threads.iter().enumerate() {
         for (start, end, state) in thread.spans() {
             let State::Blocked(number) = state else { continue };
@@ -40,6 +43,16 @@ pub(super) fn all(timeline: &Timeline, inside: &Inside) -> Vec<RecordedWait> {
             counts.longest_ns = counts.longest_ns.max(length_ns);
             counts.threads.insert(index);
             *counts.ended_by.entry(ended_by(wait)).or_insert(0) += 1;
+            if context.has_stacks() {
+                if let Some(sleeper) = context.sleeper(index, number as usize) {
+                    *counts.sleepers.entry(sleeper).or_insert(0) += 1;
+                }
+                if let Wake::By(wakeup) = wait.wake
+                    && let Some(waker) = context.waker(wakeup)
+                {
+                    *counts.wakers.entry(waker).or_insert(0) += 1;
+                }
+            }
         }
     }
     let mut all: Vec<RecordedWait> = kinds
@@ -52,6 +65,8 @@ pub(super) fn all(timeline: &Timeline, inside: &Inside) -> Vec<RecordedWait> {
             longest_ns: counts.longest_ns,
             threads: counts.threads.len() as u64,
             ended_by: shares(counts.ended_by),
+            sleepers: shares(counts.sleepers),
+            wakers: shares(counts.wakers),
         })
         .collect();
     all.sort_by(|a, b| a.idle.cmp(&b.idle).then(b.wait_ns.cmp(&a.wait_ns)).then_with(|| a.name.cmp(&b.name)));
