@@ -21,6 +21,7 @@
 
 use super::machine_of;
 use super::names;
+use super::notices::{self, ProbeCost};
 use super::placement::Moves;
 use super::relive::{self, Begin, Culprits, Plan};
 use super::sampled::SampledCode;
@@ -146,7 +147,9 @@ fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) ->
         let process = processes.get(&thread.pid).cloned();
         translator.program.threads.push(Thread { name, operations, process, moves, nice, cpus });
     }
-    let findings = findings(timeline, &translator);
+    let cost = ProbeCost { probe_ns: translator.probe_ns, ran_ns: translator.ran_ns };
+    let mut findings = notices::all(timeline, &cost, translator.shortened);
+    findings.extend(translator.plan.findings.iter().cloned());
     if !translator.samples.is_empty() || !timeline.stacks.is_empty() {
         translator.program.samples = std::mem::take(&mut translator.samples);
     }
@@ -487,52 +490,4 @@ impl Script<'_> {
             State::Running { .. } | State::Runnable | State::Blocked(_) => {}
         }
     }
-}
-
-fn findings(timeline: &Timeline, translator: &Translator<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
-    let folded: Vec<&str> = timeline
-        .functions
-        .iter()
-        .filter(|fact| timeline.folded.binary_search(&fact.id).is_ok())
-        .map(|fact| fact.name.as_str())
-        .collect();
-    if !timeline.folded.is_empty() {
-        let named = folded.iter().take(5).copied().collect::<Vec<_>>().join(", ");
-        let more = timeline.folded.len().saturating_sub(folded.len().min(5));
-        let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-        say(
-            "folded",
-            format!(
-                "called too often, so that probes were taken off and later calls count for the callers: {named}{others}"
-            ),
-        );
-    }
-    if translator.probe_ns > 0 {
-        let share = 100.0 * translator.probe_ns as f64 / translator.ran_ns.max(1) as f64;
-        say(
-            "probe_cost",
-            format!(
-                "{:.3} ms of probe hits ({share:.1} % of the time on CPUs) are taken out of the compute time, as a hit was measured on longpole itself: in the program it may have cost more",
-                translator.probe_ns as f64 / 1e6
-            ),
-        );
-    }
-    let counts = &timeline.counts;
-    if counts.unmatched > 0 {
-        let all = counts.unmatched.saturating_add(counts.wakes);
-        say(
-            "unmatched",
-            format!(
-                "{} of {all} waits ended without a recorded wake-up and count as waits of their measured length",
-                counts.unmatched
-            ),
-        );
-    }
-    if translator.shortened {
-        say("too_long", "lengths add up to more than 106 days and were cut there".to_owned());
-    }
-    findings.extend(translator.plan.findings.iter().cloned());
-    findings
 }

@@ -10,6 +10,7 @@ pub mod json;
 mod machine;
 mod machine_of;
 mod names;
+mod notices;
 mod operation;
 mod own_cpus;
 mod placement;

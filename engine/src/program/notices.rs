@@ -1,0 +1,59 @@
+//! What is said of a program that was made from a recording.
+
+use crate::report::Finding;
+use crate::timeline::Timeline;
+
+/// What probe hits took of the time on CPUs.
+pub(super) struct ProbeCost {
+    pub(super) probe_ns: u64,
+    /// Running time of all threads, with that.
+    pub(super) ran_ns: u64,
+}
+
+/// All but what the plan has to say.
+pub(super) fn all(timeline: &Timeline, cost: &ProbeCost, shortened: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
+    let folded: Vec<&str> = timeline
+        .functions
+        .iter()
+        .filter(|fact| timeline.folded.binary_search(&fact.id).is_ok())
+        .map(|fact| fact.name.as_str())
+        .collect();
+    if !timeline.folded.is_empty() {
+        let named = folded.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+        let more = timeline.folded.len().saturating_sub(folded.len().min(5));
+        let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+        say(
+            "folded",
+            format!(
+                "called too often, so that probes were taken off and later calls count for the callers: {named}{others}"
+            ),
+        );
+    }
+    if cost.probe_ns > 0 {
+        let share = 100.0 * cost.probe_ns as f64 / cost.ran_ns.max(1) as f64;
+        say(
+            "probe_cost",
+            format!(
+                "{:.3} ms of probe hits ({share:.1} % of the time on CPUs) are taken out of the compute time, as a hit was measured on longpole itself: in the program it may have cost more",
+                cost.probe_ns as f64 / 1e6
+            ),
+        );
+    }
+    let counts = &timeline.counts;
+    if counts.unmatched > 0 {
+        let all = counts.unmatched.saturating_add(counts.wakes);
+        say(
+            "unmatched",
+            format!(
+                "{} of {all} waits ended without a recorded wake-up and count as waits of their measured length",
+                counts.unmatched
+            ),
+        );
+    }
+    if shortened {
+        say("too_long", "lengths add up to more than 106 days and were cut there".to_owned());
+    }
+    findings
+}
