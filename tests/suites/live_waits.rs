@@ -1,9 +1,13 @@
 //! Waits whose waker, call and descriptor are known: each must be ended by exactly that thread, and be called so.
 
-use longpole_tests::{Program, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Program, Recorded, run, skip_unless_built, skip_unless_live, workload};
 use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
 
+const LIMIT: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 23;
+const OPTIONS: [&str; 4] = ["--no-uprobes", "--children", "--interpose", "never"];
 
 /// Edges of a program: (who woke, who waited, what for) → how many.
 fn edges(program: &Program) -> BTreeMap<(String, String, String), usize> {
@@ -34,10 +38,17 @@ fn waits(program: &Program, comm: &str, kind: &str) -> usize {
     of_thread.filter(|(_, operation)| operation.get(2).is_some_and(|name| name == kind)).count()
 }
 
+/// The row of `report --by wait` with this name.
+fn row(recorded: &Recorded, name: &str) -> serde_json::Value {
+    let said = Longpole::with(["report", "--json", "--by", "wait"]).and(&recorded.file).ok();
+    let report: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let rows = report["waits"].as_array().expect("waits");
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}")).clone()
+}
+
 /// Records one kind of wait: the edges into the waiter, and the addresses of the two words.
 fn record(program: &std::path::Path, kind: &str, mode: &str) -> (Program, Vec<String>) {
-    let options = ["--no-uprobes", "--children", "--interpose", "never"];
-    let recorded = Recorded::good(&options, program, &[kind, &ROUNDS.to_string(), mode]);
+    let recorded = Recorded::good(&OPTIONS, program, &[kind, &ROUNDS.to_string(), mode]);
     let words = recorded.ended.stdout.split_whitespace().map(str::to_owned).collect();
     (recorded.program(), words)
 }
@@ -48,7 +59,7 @@ fn check(program: &std::path::Path, kind: &str, mode: &str, what: impl Fn(&[Stri
     let edges = edges(&recorded);
     let mut into_waiter: BTreeMap<_, _> = edges
         .iter()
-        .filter(|((_, waiter, name), _)| waiter == "waiter" && name != "accept")
+        .filter(|((_, waiter, name), _)| waiter == "waiter" && (name != "accept" || kind == "accept"))
         .map(|((waker, _, name), count)| ((waker.as_str(), name.as_str()), *count))
         .collect();
     // Threads of a process sometimes wait for each other within the kernel: for its lock on their memory, say.
@@ -71,10 +82,75 @@ fn every_wake_through_a_descriptor_is_an_edge_from_its_waker() {
             ("socketpair", "socket receive"),
             ("unix", "socket receive"),
             ("epoll", "poll"),
+            ("accept", "accept"),
+            ("connect", "connect"),
         ] {
             check(&program, kind, mode, |_| what.to_owned());
         }
     }
+}
+
+/// Completions come by the kernel's own way of interrupting a thread, which is not a signal's.
+#[test]
+fn a_completion_is_the_doing_of_who_made_the_request_complete() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("waits.c"));
+    let tried = run(Command::new(&program).args(["ring", "1"]), LIMIT).expect("a program that runs");
+    if tried.code == Some(77) {
+        println!("SKIP a_completion_is_the_doing_of_who_made_the_request_complete: {}", tried.stderr.trim());
+        return;
+    }
+    for mode in ["threads", "processes"] {
+        check(&program, "ring", mode, |_| "io_uring".to_owned());
+    }
+}
+
+/// What is typed into a terminal is passed on by a thread of the kernel: nobody of the recording has woken the reader,
+/// who waited for anything to do.
+#[test]
+fn a_read_from_a_terminal_is_a_wait_for_the_world() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("waits.c"));
+    for mode in ["threads", "processes"] {
+        let recorded = Recorded::good(&OPTIONS, &program, &["terminal", &ROUNDS.to_string(), mode]);
+        let program = recorded.program();
+        let edges = edges(&program);
+        let by_waker = edges.get(&("waker".to_owned(), "waiter".to_owned(), "terminal read".to_owned()));
+        let outside = waits(&program, "waiter", "idle");
+        assert_eq!(outside + by_waker.copied().unwrap_or(0), ROUNDS, "{mode}: {edges:?}");
+        assert!(outside > ROUNDS / 2, "{mode}: {edges:?}");
+        assert_eq!(row(&recorded, "terminal read")["idle"], true);
+    }
+}
+
+/// Reads past the cache and synced writes wait for the disk: not for a thread, even where the disk's interrupt comes
+/// while one runs.
+#[test]
+fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
+    const NAME: &str = "what_a_disk_is_asked_for_is_waited_for_from_the_disk";
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("disk.c"));
+    // Beside the program: temporary folders are often in memory.
+    let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
+    let file = folder.path().join("data");
+    let file = file.to_str().expect("a name");
+    let tried = run(Command::new(&program).args([file, "1"]), LIMIT).expect("a program that runs");
+    if tried.code == Some(77) {
+        println!("SKIP {NAME}: {}", tried.stderr.trim());
+        return;
+    }
+    let rounds = ROUNDS.to_string();
+    let recorded = Recorded::good(&["--no-uprobes", "--interpose", "never"], &program, &[file, &rounds]);
+    let program = recorded.program();
+    let (reads, syncs) = (waits(&program, "disk", "file read"), waits(&program, "disk", "file sync"));
+    // A fast disk is done before the thread is off its CPU.
+    assert!(reads > ROUNDS / 2 && reads <= ROUNDS + 2, "{reads} reads");
+    // The file system's own threads may be waited for in between.
+    assert!(syncs > ROUNDS / 2, "{syncs} syncs");
+    assert_eq!(edges(&program).len(), 0, "{:?}", edges(&program));
+    let row = row(&recorded, "file read");
+    let by_disk = row["ended_by"].as_array().and_then(|ends| ends.iter().find(|end| end["name"] == "disk"));
+    assert!(by_disk.is_some_and(|end| end["count"].as_u64() > Some(ROUNDS as u64 / 2)), "{row}");
 }
 
 /// A wait that began on one word and was moved to another is ended by who wakes that one, and is still called by the

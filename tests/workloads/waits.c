@@ -1,13 +1,16 @@
 /* A waiter that sleeps in one kind of call, and a waker that ends each sleep, ROUNDS times. The waker looks whether the
    waiter is asleep before it does, so that the number of wakes is known.
    usage: waits KIND [rounds 23] [threads|processes]
-   kinds: pipe eventfd socketpair unix tcp epoll requeue pi waitv timeout */
+   kinds: pipe eventfd socketpair unix tcp epoll requeue pi waitv timeout terminal ring accept connect
+   ends with 77 where the kernel has no io_uring for it */
 #define _GNU_SOURCE
 #include "common.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
@@ -18,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 
 #ifndef SYS_futex_waitv
@@ -38,6 +42,12 @@ static struct shared {
 static long rounds;
 static int in, out;
 static const char *kind;
+
+static struct {
+    int fd;
+    unsigned *to_do, *list, *done, *done_head;
+    struct io_uring_sqe *entries;
+} ring;
 
 static void fail(const char *what)
 {
@@ -81,6 +91,56 @@ static void until_asleep(void)
     }
 }
 
+static int by_name(void)
+{
+    return is("tcp") || is("unix") || is("accept") || is("connect");
+}
+
+static int connected(int family)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    if (getsockname(out, (struct sockaddr *)&address, &size) != 0)
+        fail("getsockname");
+    int end = socket(family, SOCK_STREAM, 0);
+    if (connect(end, (struct sockaddr *)&address, size) != 0)
+        fail("connect");
+    return end;
+}
+
+/* By hand: the library is not everywhere. Private to whoever waits. */
+static void make_ring(void)
+{
+    struct io_uring_params how = { 0 };
+    ring.fd = (int)syscall(SYS_io_uring_setup, 1, &how);
+    if (ring.fd < 0) {
+        perror("io_uring_setup");
+        exit(77);
+    }
+    size_t size = how.sq_off.array + how.sq_entries * sizeof(unsigned);
+    char *sq = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_SQ_RING);
+    size = how.cq_off.cqes + how.cq_entries * sizeof(struct io_uring_cqe);
+    char *cq = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_CQ_RING);
+    ring.entries = mmap(NULL, sizeof *ring.entries, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_SQES);
+    if (sq == MAP_FAILED || cq == MAP_FAILED || ring.entries == MAP_FAILED)
+        fail("mmap");
+    ring.to_do = (unsigned *)(sq + how.sq_off.tail);
+    ring.list = (unsigned *)(sq + how.sq_off.array);
+    ring.done_head = (unsigned *)(cq + how.cq_off.head);
+    ring.done = (unsigned *)(cq + how.cq_off.tail);
+}
+
+static void read_by_ring(uint64_t *value)
+{
+    *ring.entries = (struct io_uring_sqe){ .opcode = IORING_OP_READ, .fd = in, .addr = (uintptr_t)value,
+                                           .len = sizeof *value, .off = (uint64_t)-1 };
+    ring.list[0] = 0;
+    __atomic_fetch_add(ring.to_do, 1, __ATOMIC_RELEASE);
+    if (syscall(SYS_io_uring_enter, ring.fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
+        fail("io_uring_enter");
+    __atomic_store_n(ring.done_head, __atomic_load_n(ring.done, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+}
+
 NAMED static void wait_once(void)
 {
     uint64_t value;
@@ -106,6 +166,12 @@ NAMED static void wait_once(void)
                                          { 0, (uintptr_t)&shared->second, 2, 0 } };
         if (syscall(SYS_futex_waitv, words, 2, 0, NULL, 0) != 1)
             fail("futex_waitv");
+    } else if (is("accept")) {
+        close(accept(in, NULL, NULL));
+    } else if (is("connect")) {
+        close(connected(AF_UNIX));
+    } else if (is("ring")) {
+        read_by_ring(&value);
     } else if (read(in, &value, sizeof value) != sizeof value) {
         fail("read");
     }
@@ -119,6 +185,11 @@ static void waiter(void)
         if (in < 0)
             fail("accept");
     }
+    if (is("ring"))
+        make_ring();
+    /* One connection may wait to be accepted without anybody waiting for that. */
+    if (is("connect"))
+        close(connected(AF_UNIX));
     for (long round = 0; round < rounds; round++) {
         if (is("pi"))
             while (atomic_load(&shared->turn) <= round)
@@ -126,6 +197,8 @@ static void waiter(void)
         if (round == 0)
             atomic_store(&shared->waiter, (int)syscall(SYS_gettid));
         wait_once();
+        if (is("terminal"))
+            atomic_fetch_add(&shared->taken, 1);
     }
 }
 
@@ -146,26 +219,26 @@ NAMED static void wake_once(long round)
     } else if (is("waitv")) {
         if (futex(&shared->second, FUTEX_WAKE, 1, 0, NULL, 0) != 1)
             fail("FUTEX_WAKE");
+    } else if (is("accept")) {
+        close(connected(AF_UNIX));
+    } else if (is("connect")) {
+        close(accept(in, NULL, NULL));
     } else if (!is("timeout") && write(out, &value, sizeof value) != sizeof value) {
         fail("write");
     }
+    /* Another thread of the kernel passes it on, some time later. */
+    while (is("terminal") && atomic_load(&shared->taken) <= round)
+        nap();
 }
 
 static void waker(void)
 {
     prctl(PR_SET_NAME, "waker");
-    struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    if (is("tcp") || is("unix")) {
-        int listening = out, on = 1;
-        if (getsockname(listening, (struct sockaddr *)&address, &size) != 0)
-            fail("getsockname");
-        out = socket(is("tcp") ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
-        if (connect(out, (struct sockaddr *)&address, size) != 0)
-            fail("connect");
-        if (is("tcp"))
-            setsockopt(out, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    }
+    int on = 1;
+    if (is("tcp") || is("unix"))
+        out = connected(is("tcp") ? AF_INET : AF_UNIX);
+    if (is("tcp"))
+        setsockopt(out, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     for (long round = 0; round < rounds; round++) {
         if (is("pi")) {
             if (futex(&shared->first, FUTEX_LOCK_PI, 0, 0, NULL, 0) != 0)
@@ -184,7 +257,7 @@ static void waker(void)
 static void prepare(void)
 {
     int ends[2];
-    if (is("pipe")) {
+    if (is("pipe") || is("ring")) {
         if (pipe(ends) != 0)
             fail("pipe");
         in = ends[0];
@@ -202,13 +275,24 @@ static void prepare(void)
             fail("socketpair");
         in = ends[0];
         out = ends[1];
-    } else if (is("tcp") || is("unix")) {
+    } else if (is("terminal")) {
+        struct termios as_it_comes;
+        out = posix_openpt(O_RDWR | O_NOCTTY);
+        if (out < 0 || grantpt(out) != 0 || unlockpt(out) != 0)
+            fail("posix_openpt");
+        in = open(ptsname(out), O_RDWR | O_NOCTTY);
+        if (in < 0 || tcgetattr(in, &as_it_comes) != 0)
+            fail("terminal");
+        cfmakeraw(&as_it_comes);
+        as_it_comes.c_cc[VMIN] = sizeof(uint64_t);
+        tcsetattr(in, TCSANOW, &as_it_comes);
+    } else if (by_name()) {
         struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         struct sockaddr_un nameless = { .sun_family = AF_UNIX };
         in = out = socket(is("tcp") ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
         int failed = is("tcp") ? bind(in, (struct sockaddr *)&here, sizeof here)
                                : bind(in, (struct sockaddr *)&nameless, sizeof(sa_family_t));
-        if (failed || listen(in, 1) != 0)
+        if (failed || listen(in, is("connect") ? 0 : 1) != 0)
             fail("listen");
     }
 }
