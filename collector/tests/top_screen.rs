@@ -12,6 +12,7 @@ use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
 const LINES: u16 = 24;
 const COLUMNS: u16 = 80;
 /// Far more than anything takes, even on a busy machine.
@@ -284,15 +285,17 @@ fn a_terminated_screen_gives_the_terminal_back() {
 
 /// A program that calls [`hang_up_target`] until its input ends; does nothing unless asked for.
 #[test]
-#[ignore = "runs only as the target of a_hang_up_ends_it_and_takes_the_probes_off"]
+#[ignore = "runs only as the target of other tests"]
 fn target() {
     if std::env::var_os("LONGPOLE_TEST_TARGET").is_none() {
         return;
     }
     println!("\ncode at {}", hang_up_target as *const () as usize);
+    println!("more at {}", chosen_later as *const () as usize);
     std::thread::spawn(|| {
         loop {
             std::hint::black_box(hang_up_target(1_000));
+            std::hint::black_box(chosen_later(1_000));
             std::thread::sleep(Duration::from_millis(1));
         }
     });
@@ -304,68 +307,195 @@ fn hang_up_target(rounds: u64) -> u64 {
     (0..rounds).fold(0, |sum, round| sum ^ std::hint::black_box(round).wrapping_mul(rounds))
 }
 
-/// The first byte of the code at an address of a process.
-fn code_byte(pid: u32, address: u64) -> u8 {
-    use std::os::unix::fs::FileExt;
-    let mut byte = [0];
-    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).expect("memory");
-    memory.read_exact_at(&mut byte, address).expect("code");
-    byte[0]
+#[inline(never)]
+fn chosen_later(rounds: u64) -> u64 {
+    (0..rounds).fold(1, |sum, round| sum ^ std::hint::black_box(round).wrapping_add(sum.rotate_left(3)))
+}
+
+/// What the first byte of probed code is.
+const BREAKPOINT: u8 = 0xcc;
+
+/// [`target`] in a process of its own.
+struct Target {
+    process: Busy,
+    /// It says something at its end, too.
+    output: std::thread::JoinHandle<()>,
+    pid: u32,
+    /// Where its two functions are.
+    first: u64,
+    later: u64,
+}
+
+impl Target {
+    fn start() -> Target {
+        use std::io::BufRead;
+        let mut command = std::process::Command::new(std::env::current_exe().expect("own path"));
+        command.args(["--exact", "target", "--ignored", "--nocapture"]).env("LONGPOLE_TEST_TARGET", "1");
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut process = Busy(command.spawn().expect("target"));
+        let lines = std::io::BufReader::new(process.0.stdout.take().expect("piped")).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let mut address = |what: &str| {
+            lines.by_ref().find_map(|line| line.strip_prefix(what)?.parse().ok()).expect("an address")
+        };
+        let (first, later) = (address("code at "), address("more at "));
+        let output = std::thread::spawn(move || lines.for_each(drop));
+        let target = Target { pid: process.0.id(), process, output, first, later };
+        assert!(!target.is_probed(first) && !target.is_probed(later));
+        target
+    }
+
+    /// Whether there is a breakpoint at the beginning of a function.
+    fn is_probed(&self, address: u64) -> bool {
+        use std::os::unix::fs::FileExt;
+        let mut byte = [0];
+        let memory = std::fs::File::open(format!("/proc/{}/mem", self.pid)).expect("memory");
+        memory.read_exact_at(&mut byte, address).expect("code");
+        byte[0] == BREAKPOINT
+    }
+
+    /// Waits until it is, or is not.
+    fn until_probed(&self, address: u64, probed: bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.is_probed(address) != probed {
+            assert!(Instant::now() < deadline, "probed: {}", !probed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// It runs on as if nothing had been there.
+    fn runs_on(mut self) {
+        assert!(!self.is_probed(self.first) && !self.is_probed(self.later), "a probe was left behind");
+        drop(self.process.0.stdin.take());
+        assert!(self.process.0.wait().expect("status").success(), "the target did not run on");
+        self.output.join().expect("its output");
+    }
+}
+
+/// What is asked of longpole about the target; `None`, after saying why, where nothing can be recorded.
+fn asked(test: &str, target: &Target) -> Option<Vec<String>> {
+    let asked = ["--functions", "*hang_up_target", "-p", &target.pid.to_string()].map(str::to_owned).to_vec();
+    let trial = std::process::Command::new(LONGPOLE)
+        .args(["top", "--once", "--window=1s", "--refresh=300ms"])
+        .args(&asked)
+        .output()
+        .expect("longpole");
+    if trial.status.code() == Some(77) {
+        println!("SKIP {test}: {}", String::from_utf8_lossy(&trial.stderr));
+        return None;
+    }
+    assert!(trial.status.success(), "{}", String::from_utf8_lossy(&trial.stderr));
+    Some(asked)
+}
+
+/// The end of a program whose terminal is gone.
+fn status(screen: &mut Screen) -> (u32, Option<String>) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = screen.child.try_wait().expect("status") {
+            return (status.exit_code(), status.signal().map(str::to_owned));
+        }
+        assert!(Instant::now() < deadline, "still there without its terminal");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// longpole ends well and alone, and the target runs on as if nothing had been there.
 #[test]
 fn a_hang_up_ends_it_and_takes_the_probes_off() {
-    use std::io::BufRead;
-    const BREAKPOINT: u8 = 0xcc;
-    let mut command = std::process::Command::new(std::env::current_exe().expect("own path"));
-    command.args(["--exact", "target", "--ignored", "--nocapture"]).env("LONGPOLE_TEST_TARGET", "1");
-    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    let mut target = Busy(command.spawn().expect("target"));
-    let lines = std::io::BufReader::new(target.0.stdout.take().expect("piped")).lines();
-    let mut lines = lines.map_while(Result::ok);
-    let address = lines.find_map(|line| line.strip_prefix("code at ")?.parse().ok()).expect("an address");
-    let pid = target.0.id();
-    let before = code_byte(pid, address);
-    assert_ne!(before, BREAKPOINT);
-
-    let longpole = env!("CARGO_BIN_EXE_longpole");
-    let asked =
-        ["--refresh=300ms", "--functions", "*hang_up_target", "-p", &pid.to_string()].map(str::to_owned);
-    let trial = std::process::Command::new(longpole)
-        .args(["top", "--once", "--window=1s"])
-        .args(&asked)
-        .output()
-        .expect("longpole");
-    if trial.status.code() == Some(77) {
-        println!(
-            "SKIP a_hang_up_ends_it_and_takes_the_probes_off: {}",
-            String::from_utf8_lossy(&trial.stderr)
-        );
-        return;
-    }
-    assert!(trial.status.success(), "{}", String::from_utf8_lossy(&trial.stderr));
-    let mut command = CommandBuilder::new(longpole);
-    command.arg("top");
+    let target = Target::start();
+    let Some(asked) = asked("a_hang_up_ends_it_and_takes_the_probes_off", &target) else { return };
+    let mut command = CommandBuilder::new(LONGPOLE);
+    command.args(["top", "--refresh=300ms"]);
     command.args(&asked);
     let mut screen = Screen::run(command);
-    screen.wait_for_text(&format!("(pid {pid})"));
+    screen.wait_for_text(&format!("(pid {})", target.pid));
     screen.wait_for_text("hang_up_target");
-    assert_eq!(code_byte(pid, address), BREAKPOINT, "it is watched");
-
+    assert!(target.is_probed(target.first), "it is watched");
     screen.hang_up();
-    let deadline = Instant::now() + PATIENCE;
-    let status = loop {
-        if let Some(status) = screen.child.try_wait().expect("status") {
-            break status;
-        }
-        assert!(Instant::now() < deadline, "still there without its terminal");
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    assert_eq!((status.exit_code(), status.signal()), (0, None));
-    assert_eq!(code_byte(pid, address), before, "a probe was left behind");
-    drop(target.0.stdin.take());
-    assert!(target.0.wait().expect("status").success(), "the target did not run on");
+    assert_eq!(status(&mut screen), (0, None));
+    target.runs_on();
+}
+
+/// The same for a recording: what was recorded is a whole session.
+#[test]
+fn a_hang_up_ends_a_recording_which_can_be_read() {
+    let target = Target::start();
+    let Some(asked) = asked("a_hang_up_ends_a_recording_which_can_be_read", &target) else { return };
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("hung-up.lp");
+    let mut command = CommandBuilder::new(LONGPOLE);
+    command.args(["record", "-d", "10m", "-o"]);
+    command.arg(&file);
+    command.args(&asked);
+    let mut screen = Screen::run(command);
+    screen.wait_for_text("recording ");
+    target.until_probed(target.first, true);
+    std::thread::sleep(Duration::from_millis(500));
+    screen.hang_up();
+    assert_eq!(status(&mut screen), (0, None));
+    target.runs_on();
+    let (recording, info) = collector::session::read(&file).expect("a session");
+    assert!(info.whole(), "{info:?}");
+    assert!(recording.facts.end.is_some());
+    let entries = recording.events.iter().filter(|record| matches!(record, Record::FunctionEnter(_))).count();
+    assert!(entries > 50, "{entries}");
+}
+
+/// Whoever asked for some minutes need not come back to end it.
+#[test]
+fn a_screen_leaves_by_itself_when_its_time_is_up() {
+    let target = Target::start();
+    let Some(asked) = asked("a_screen_leaves_by_itself_when_its_time_is_up", &target) else { return };
+    let mut command = CommandBuilder::new(LONGPOLE);
+    command.args(["top", "--refresh=300ms", "--duration=3s"]);
+    command.args(&asked);
+    let mut screen = Screen::run(command);
+    screen.wait_for_text("hang_up_target");
+    let (code, text, alternate) = screen.end();
+    assert_eq!((code, alternate), (0, false), "{text}");
+    target.runs_on();
+}
+
+/// Functions are chosen anew while it is attached: one gets probes, the other loses them, and gets them back.
+#[test]
+fn functions_are_chosen_while_it_runs() {
+    let target = Target::start();
+    let Some(asked) = asked("functions_are_chosen_while_it_runs", &target) else { return };
+    let mut command = CommandBuilder::new(LONGPOLE);
+    command.args(["top", "--refresh=300ms", "--window=1s", "--overhead=none"]);
+    command.args(&asked);
+    let mut screen = Screen::run(command);
+    screen.wait_for_text("hang_up_target");
+    assert!(!target.is_probed(target.later));
+
+    screen.press("f");
+    screen.wait_for_text("probe functions:");
+    screen.press("*chosen_latter\x7f\x7f\x7fer\r");
+    screen.wait_for_text("1 function is probed from now on: *chosen_later");
+    target.until_probed(target.later, true);
+    screen.wait_for("both", |screen| {
+        let text = screen.contents();
+        text.matches("hang_up_target ").count() > 0 && text.matches("chosen_later ").count() > 0
+    });
+    assert!(target.is_probed(target.first), "the one before keeps its own");
+
+    screen.press("u");
+    screen.wait_for_text("take probes off:");
+    screen.press("*hang_up_target\r");
+    screen.wait_for_text("the probes of 1 function are off");
+    target.until_probed(target.first, false);
+    assert!(target.is_probed(target.later));
+
+    screen.press("f*hang_up_target\r");
+    screen.wait_for_text("probed from now on: *hang_up_target");
+    target.until_probed(target.first, true);
+    screen.press("fno_such_function\r");
+    screen.wait_for_text("no function that can be probed matches no_such_function");
+    screen.press("q");
+    let (code, text, alternate) = screen.end();
+    assert_eq!((code, alternate), (0, false), "{text}");
+    target.runs_on();
 }
 
 #[test]
@@ -379,7 +509,7 @@ fn a_panic_gives_the_terminal_back_and_is_readable() {
 
 #[test]
 fn a_real_process_on_the_screen() {
-    let longpole = env!("CARGO_BIN_EXE_longpole");
+    let longpole = LONGPOLE;
     let mut busy = Busy::start();
     let pid = busy.0.id().to_string();
     let trial =

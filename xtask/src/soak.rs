@@ -29,5 +29,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     test.args(["--", "--nocapture", "--test-threads", "1"]);
     test.env("LONGPOLE_BIN", longpole).env("LONGPOLE_SOAK_ROUNDS", options.rounds.to_string());
     let status = test.status()?;
+    println!(
+        "soak: {}, {} times each",
+        if status.success() { "no program was harmed" } else { "FAILED, see above" },
+        options.rounds
+    );
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

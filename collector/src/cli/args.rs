@@ -133,6 +133,9 @@ pub struct TopArguments {
     /// Length of the sliding window
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub window: String,
+    /// Detach and leave after this long, for example 10m [default: when you leave]
+    #[arg(short, long, value_name = "TIME")]
+    pub duration: Option<String>,
     /// Print one window and end; needs no terminal
     #[arg(long)]
     pub once: bool,

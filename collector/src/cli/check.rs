@@ -91,6 +91,7 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
         cpus: value::cpu_list(&args.cpus)?,
         refresh,
         window,
+        duration: args.duration.map(|text| value::duration("--duration", &text)).transpose()?,
         once: args.once,
         json: args.json,
         capture: capture("top", args.capture)?,

@@ -132,6 +132,8 @@ pub struct TopPlan {
     pub refresh: Duration,
     /// Length of the sliding window; at least `refresh`.
     pub window: Duration,
+    /// How long; `None`: until the user leaves.
+    pub duration: Option<Duration>,
     /// One window, then the end; no terminal needed.
     pub once: bool,
     /// With `once`: JSON instead of a table.

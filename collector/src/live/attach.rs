@@ -11,6 +11,7 @@ use super::functions::{First, Functions};
 use super::kernel::Kernel;
 use super::libc::{Libc, LibcChoice};
 use super::locks::{How, Locks};
+use super::message::NewFunctions;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
@@ -263,7 +264,7 @@ fn start(
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
     let mut unread = Vec::new();
     if let Some(functions) = &mut functions {
-        for (number, Subject { pid, name, binary, .. }) in subjects.iter().enumerate() {
+        for (number, Subject { pid, name, binary, held, .. }) in subjects.iter().enumerate() {
             let Some(binary) = binary else {
                 remarks.push(format!(
                     "{name}: it cannot be told which program this runs, so no function is probed"
@@ -279,6 +280,16 @@ fn start(
                     facts.modules.extend(first.module);
                     remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
                     remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
+                    if let (false, Ok(process)) = (*held, Process::open(*pid)) {
+                        let NewFunctions { probes: more, facts: known, modules } =
+                            functions.of_libraries(&process);
+                        if !more.is_empty() {
+                            remarks.push(format!("{name}: {} functions of libraries probed", more.len()));
+                        }
+                        probes.extend(more);
+                        facts.functions.extend(known);
+                        facts.modules.extend(modules);
+                    }
                 }
                 Err(error) if number < strict => return Err(error.into()),
                 Err(error) => {

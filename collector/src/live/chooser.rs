@@ -1,6 +1,6 @@
 //! The thread that finds the functions of processes that came later: reading symbols takes its time.
 
-use super::message::{Chosen, LibcChosen, Message, ProcessChange};
+use super::message::{Chosen, Granted, LibcChosen, Message, ProcessChange, Wish};
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedSender;
@@ -15,12 +15,22 @@ pub trait Choose: Send {
         let _ = change;
         None
     }
+
+    /// The functions that somebody means, in these processes.
+    fn grant(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
+        let _ = pids;
+        Granted { sentence: format!("{} cannot be found here", wish.pattern), ..Granted::default() }
+    }
+}
+
+enum Order {
+    Changed(ProcessChange),
+    Wished(Wish, Vec<u32>),
 }
 
 /// The other end of the thread; dropping it ends the thread after what it is doing.
-#[derive(Debug)]
 pub struct Chooser {
-    wanted: Sender<ProcessChange>,
+    wanted: Sender<Order>,
 }
 
 impl Chooser {
@@ -28,7 +38,16 @@ impl Chooser {
     pub fn start(mut choose: Box<dyn Choose>, news: UnboundedSender<Message>) -> io::Result<Chooser> {
         let (wanted, inbox) = channel();
         super::parts::spawn("symbols", news.clone(), (), move || {
-            while let Ok(change) = inbox.recv() {
+            while let Ok(order) = inbox.recv() {
+                let change = match order {
+                    Order::Changed(change) => change,
+                    Order::Wished(wish, pids) => {
+                        if news.send(Message::Granted(choose.grant(&wish, &pids))).is_err() {
+                            break;
+                        }
+                        continue;
+                    }
+                };
                 // What runs first in a new program are locks: no symbols have to be read for these again.
                 let libc = choose.choose_libc(change).map(|libc| match libc {
                     Ok(chosen) => Message::Libc(chosen),
@@ -50,6 +69,11 @@ impl Chooser {
     /// Asks for the functions of a process; the answer comes as a message.
     pub fn ask(&self, change: ProcessChange) {
         // If the thread is gone it has said why.
-        let _ = self.wanted.send(change);
+        let _ = self.wanted.send(Order::Changed(change));
+    }
+
+    /// Asks for the functions that somebody means; the answer comes as a message.
+    pub fn wish(&self, wish: Wish, pids: Vec<u32>) {
+        let _ = self.wanted.send(Order::Wished(wish, pids));
     }
 }

@@ -2,9 +2,11 @@
 //! do, [`super::run`] does it.
 
 use super::Probed;
-use super::message::{ChangeKind, Chosen, Failure, LibcChosen, Message, ProcessChange, Unprobed};
+use super::message::{
+    ChangeKind, Chosen, Failure, Granted, LibcChosen, Message, ProcessChange, Unprobed, Wish,
+};
 use crate::target::signals::{Reaction, Relation, react};
-use crate::tui::{Action, action_of};
+use crate::tui::{Action, Prompt, Typed, action_of};
 use probe_abi::SyncFamily;
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
@@ -52,6 +54,14 @@ pub enum Effect {
     ChooseFunctions(ProcessChange),
     /// Put probes into a process.
     AddProbes(Chosen),
+    /// Take the probes off functions.
+    TakeOff(Vec<engine::event::FunctionId>),
+    /// Find the functions that somebody means, in these processes.
+    FindFunctions(Wish, Vec<u32>),
+    /// Show what is being typed, or nothing any more.
+    ShowPrompt(Option<Prompt>),
+    /// Show what a wish came to.
+    ShowAnswer(String),
     /// Put probes on a process's C library.
     AddLibc(LibcChosen),
     /// Remember that the operations of a process are not recorded.
@@ -99,6 +109,8 @@ pub struct Control {
     signals: u32,
     child_status: Option<ExitStatus>,
     failure: Option<Failure>,
+    /// What is being typed.
+    prompt: Option<Prompt>,
 }
 
 impl Control {
@@ -117,6 +129,7 @@ impl Control {
             signals: 0,
             child_status: None,
             failure: None,
+            prompt: None,
         }
     }
 
@@ -157,6 +170,7 @@ impl Control {
             Message::Process(change) => self.process(change),
             Message::Chosen(chosen) if self.stop.is_none() => vec![Effect::AddProbes(chosen)],
             Message::Chosen(_) => vec![],
+            Message::Granted(granted) => self.granted(granted),
             Message::Libc(chosen) if self.stop.is_none() => vec![Effect::AddLibc(chosen)],
             Message::Libc(_) => vec![],
             Message::NoLibc(why) => vec![Effect::NoteNoLibc(why)],
@@ -222,8 +236,45 @@ impl Control {
         }
     }
 
+    fn granted(&self, granted: Granted) -> Vec<Effect> {
+        let Granted { chosen, off, sentence } = granted;
+        let mut effects = vec![Effect::ShowAnswer(sentence), Effect::Draw];
+        if self.stop.is_none() {
+            effects.extend(chosen.into_iter().map(Effect::AddProbes));
+            effects.extend((!off.is_empty()).then_some(Effect::TakeOff(off)));
+        }
+        effects
+    }
+
+    /// A key while a pattern is typed.
+    fn typed(&mut self, mut prompt: Prompt, key: crossterm::event::KeyEvent) -> Vec<Effect> {
+        let shown = match prompt.typed(key) {
+            Typed::Goes => Some(prompt),
+            Typed::GivenUp => None,
+            Typed::Done => {
+                let Prompt { what, text } = prompt;
+                let wish = Wish { what, pattern: text };
+                return vec![
+                    Effect::ShowPrompt(None),
+                    Effect::FindFunctions(wish, self.alive().collect()),
+                    Effect::Draw,
+                ];
+            }
+        };
+        self.prompt.clone_from(&shown);
+        vec![Effect::ShowPrompt(shown), Effect::Draw]
+    }
+
     fn key(&mut self, key: crossterm::event::KeyEvent) -> Vec<Effect> {
+        if let Some(prompt) = self.prompt.take() {
+            return self.typed(prompt, key);
+        }
         match action_of(key) {
+            Some(Action::Ask(what)) if self.stop.is_none() => {
+                let prompt = Prompt { what, text: String::new() };
+                self.prompt = Some(prompt.clone());
+                vec![Effect::ShowPrompt(Some(prompt)), Effect::Draw]
+            }
             Some(Action::Quit) => self.leave(StopReason::User),
             Some(action) => vec![Effect::Act(action), Effect::Draw],
             None => vec![],
@@ -240,7 +291,13 @@ impl Control {
                 self.choose(change)
             }
             ChangeKind::Executed { .. } if self.alive.contains(&change.pid) => self.choose(change),
-            ChangeKind::Executed { .. } => vec![],
+            // Missed: of which process is not known.
+            ChangeKind::Mapped { .. } if change.pid == 0 => {
+                let all: Vec<u32> = self.alive().collect();
+                all.into_iter().flat_map(|pid| self.choose(ProcessChange { pid, ..change })).collect()
+            }
+            ChangeKind::Mapped { .. } if self.alive.contains(&change.pid) => self.choose(change),
+            ChangeKind::Executed { .. } | ChangeKind::Mapped { .. } => vec![],
             // The record comes a moment before the process is gone, but it will not come back.
             ChangeKind::Ended => {
                 let mut effects = self.gone(change.pid);
@@ -299,8 +356,9 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::Placing;
     use super::*;
-    use crate::tui::Snapshot;
+    use crate::tui::{Asking, Snapshot};
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use std::sync::Arc;
 
@@ -448,8 +506,56 @@ mod tests {
         let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
         check(&mut control, Message::TimeUp, &["StopCapture"]);
         check(&mut control, change(7, ChangeKind::Executed { by_leader: true }), &[]);
-        let chosen = Chosen { pid: 7, missing_since_ns: 0, functions: Err(Unprobed::Ended) };
+        let chosen = Chosen {
+            pid: 7,
+            missing_since_ns: 0,
+            functions: Err(Unprobed::Ended),
+            placing: Placing::Instead,
+        };
         check(&mut control, Message::Chosen(chosen), &[]);
+    }
+
+    #[test]
+    fn a_pattern_is_typed_and_asked_for() {
+        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7, 9], false);
+        let press = |code| Message::Key(KeyEvent::new(code, KeyModifiers::NONE));
+        check(&mut control, press(KeyCode::Char('f')), &["ShowPrompt", "Draw"]);
+        // None of these is a command now.
+        for key in ['q', '*', 'x'] {
+            check(&mut control, press(KeyCode::Char(key)), &["ShowPrompt", "Draw"]);
+        }
+        check(&mut control, press(KeyCode::Backspace), &["ShowPrompt", "Draw"]);
+        let effects = control.handle(press(KeyCode::Enter));
+        assert_eq!(words(&effects), ["ShowPrompt", "FindFunctions", "Draw"]);
+        let Some(Effect::FindFunctions(wish, pids)) = effects.get(1) else { panic!("{effects:?}") };
+        assert_eq!((wish, &pids[..]), (&Wish { what: Asking::Probe, pattern: "q*".into() }, &[7, 9][..]));
+        check(&mut control, press(KeyCode::Char('u')), &["ShowPrompt", "Draw"]);
+        check(&mut control, press(KeyCode::Esc), &["ShowPrompt", "Draw"]);
+        check(&mut control, press(KeyCode::Char('q')), &["SkipLastReport", "CloseScreen", "StopCapture"]);
+    }
+
+    #[test]
+    fn what_was_found_is_probed_and_what_was_meant_loses_its_probes() {
+        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
+        let chosen = Chosen {
+            pid: 7,
+            missing_since_ns: 0,
+            functions: Ok(Default::default()),
+            placing: Placing::Wanted,
+        };
+        let granted = || Granted { chosen: vec![chosen.clone()], off: vec![3], sentence: "done".into() };
+        check(&mut control, Message::Granted(granted()), &["ShowAnswer", "Draw", "AddProbes", "TakeOff"]);
+        check(&mut control, Message::TimeUp, &["SkipLastReport", "CloseScreen", "StopCapture"]);
+        check(&mut control, Message::Granted(granted()), &["ShowAnswer", "Draw"]);
+    }
+
+    #[test]
+    fn libraries_are_looked_for_in_processes_that_count() {
+        let mut control = Control::new(Mode::Record, Relation::Attached, &[7, 8], false);
+        let mapped = |pid| change(pid, ChangeKind::Mapped { libc: false });
+        check(&mut control, mapped(7), &["ChooseFunctions"]);
+        check(&mut control, mapped(30), &[]);
+        check(&mut control, mapped(0), &["ChooseFunctions", "ChooseFunctions"]);
     }
 
     #[test]

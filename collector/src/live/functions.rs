@@ -3,13 +3,15 @@
 
 use super::chooser::Choose;
 use super::libc::{Libc, LibcChoice};
-use super::message::{ChangeKind, Chosen, LibcChosen, NewFunctions, ProcessChange, Unprobed};
+use super::message::{
+    ChangeKind, Chosen, Granted, LibcChosen, NewFunctions, Placing, ProcessChange, Unprobed, Wish,
+};
 use crate::cli::plan;
 use crate::probe::ProbeFunction;
 use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
 use engine::event::{FunctionFact, ModuleFact};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -42,13 +44,17 @@ impl FileKey {
 
 /// The table of functions while it grows.
 pub struct Functions {
-    parsers: Parsers,
-    selection: symbols::Selection,
+    pub(super) parsers: Parsers,
+    pub(super) selection: symbols::Selection,
     /// As many as one program may have if it is the only one.
     max_functions: usize,
-    files: HashMap<FileKey, Arc<[ChosenFunction]>>,
+    pub(super) files: HashMap<FileKey, Arc<[ChosenFunction]>>,
     /// Which program's probes a process has.
     probed: HashMap<u32, FileKey>,
+    /// Which libraries of a process have been looked through.
+    pub(super) beside: HashMap<u32, HashSet<FileKey>>,
+    /// Patterns that somebody has asked for since.
+    pub(super) wanted: Vec<String>,
     /// C libraries.
     pub libc: Libc,
 }
@@ -83,6 +89,8 @@ impl Functions {
             max_functions: plan.max_functions,
             files: HashMap::new(),
             probed: HashMap::new(),
+            beside: HashMap::new(),
+            wanted: Vec::new(),
             libc,
         }
     }
@@ -123,27 +131,36 @@ impl Functions {
         Ok(self.first(pid, key, &chosen, binary, first))
     }
 
-    /// What was chosen of this file before it was renamed, linked or touched, if it is still the same in all that
-    /// matters: its functions keep their numbers.
+    /// What was chosen of this file before it was renamed, linked or touched, or of another file that is the same in all
+    /// that matters, as when a program is built again while it is started: its functions keep their numbers.
     fn chosen_before(
         &self,
         key: &FileKey,
         parser: &mut Parser,
     ) -> Result<Option<Arc<[ChosenFunction]>>, SymbolError> {
-        let same_file =
-            |other: &FileKey| (other.device, other.inode, other.bytes) == (key.device, key.inode, key.bytes);
+        let as_long = |other: &FileKey| other.bytes == key.bytes;
         let earlier: Vec<_> =
-            self.files.iter().filter(|(other, _)| same_file(other)).map(|(_, chosen)| chosen).collect();
+            self.files.iter().filter(|(other, _)| as_long(other)).map(|(_, chosen)| chosen).collect();
         if earlier.is_empty() {
             return Ok(None);
         }
         let selection = symbols::Selection { max_functions: self.max_functions, ..self.selection.clone() };
         let now = parser.choose(&selection)?;
         let place = |chosen: &ChosenFunction| {
-            (chosen.entry_offset, chosen.exit_offsets.clone(), chosen.fact.name.clone(), chosen.fact.offset)
+            let fact = &chosen.fact;
+            (
+                chosen.entry_offset,
+                chosen.exit_offsets.clone(),
+                fact.name.clone(),
+                fact.module.clone(),
+                fact.offset,
+            )
         };
-        let mut earlier =
-            earlier.into_iter().filter(|chosen| chosen.iter().map(place).eq(now.chosen.iter().map(place)));
+        // More may have been asked for since.
+        let mut earlier = earlier.into_iter().filter(|chosen| {
+            let first = chosen.iter().take(now.chosen.len());
+            !now.chosen.is_empty() && first.map(place).eq(now.chosen.iter().map(place))
+        });
         Ok(earlier.next().map(Arc::clone))
     }
 
@@ -155,18 +172,22 @@ impl Functions {
         binary: &Path,
         mut first: First,
     ) -> First {
-        let probe = |chosen: &ChosenFunction| ProbeFunction {
-            id: chosen.fact.id,
-            pid: Some(pid),
-            binary: binary.to_owned(),
-            entry_offset: chosen.entry_offset,
-            exit_offsets: chosen.exit_offsets.clone(),
-            entry_stepped: chosen.fact.entry_stepped,
-            exits_stepped: chosen.fact.exits_stepped,
-        };
-        first.probes = chosen.iter().map(probe).collect();
+        first.probes = chosen.iter().map(|chosen| probe_of(chosen, pid, binary)).collect();
         self.probed.insert(pid, key);
         first
+    }
+}
+
+/// For the capture.
+pub(super) fn probe_of(chosen: &ChosenFunction, pid: u32, binary: &Path) -> ProbeFunction {
+    ProbeFunction {
+        id: chosen.fact.id,
+        pid: Some(pid),
+        binary: binary.to_owned(),
+        entry_offset: chosen.entry_offset,
+        exit_offsets: chosen.exit_offsets.clone(),
+        entry_stepped: chosen.fact.entry_stepped,
+        exits_stepped: chosen.fact.exits_stepped,
     }
 }
 
@@ -194,8 +215,8 @@ impl Choose for Functions {
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
         let ProcessChange { pid, time_ns, kind } = change;
         let executed = match kind {
-            ChangeKind::Ended => return None,
-            ChangeKind::Forked { .. } => None,
+            ChangeKind::Ended | ChangeKind::Mapped { libc: false } => return None,
+            ChangeKind::Forked { .. } | ChangeKind::Mapped { libc: true } => None,
             ChangeKind::Executed { by_leader } => Some(by_leader),
         };
         let process = Process::open(pid).ok()?;
@@ -204,6 +225,8 @@ impl Choose for Functions {
             LibcChoice::Probes(probes) => {
                 Some(Ok(LibcChosen { missing_since_ns: time_ns, probes, executed }))
             }
+            // Its loader may be in the middle of its work.
+            LibcChoice::None(_) if matches!(kind, ChangeKind::Mapped { .. }) => None,
             LibcChoice::None(why) => Some(Err(why)),
         }
     }
@@ -212,9 +235,20 @@ impl Choose for Functions {
         let ProcessChange { pid, time_ns, kind } = change;
         if kind == ChangeKind::Ended {
             self.probed.remove(&pid);
+            self.forget_libraries(pid);
             return None;
         }
-        let gone = Some(Chosen { pid, missing_since_ns: time_ns, functions: Err(Unprobed::Ended) });
+        if matches!(kind, ChangeKind::Mapped { .. }) {
+            let functions = self.of_libraries(&Process::open(pid).ok()?);
+            return (!functions.probes.is_empty()).then_some(Chosen {
+                pid,
+                missing_since_ns: time_ns,
+                functions: Ok(functions),
+                placing: Placing::Beside,
+            });
+        }
+        let placing = Placing::Instead;
+        let gone = Some(Chosen { pid, missing_since_ns: time_ns, functions: Err(Unprobed::Ended), placing });
         let Ok(process) = Process::open(pid) else { return gone };
         let binary = process.open_path();
         let Ok(metadata) = std::fs::metadata(&binary) else { return gone };
@@ -228,14 +262,23 @@ impl Choose for Functions {
             Err(Unprobed::Refused(format!("{MOST_PROCESSES} processes have function probes already")))
         } else {
             match self.of_process(pid, process.program_name(), &binary) {
-                Ok(First { probes, facts, module, .. }) => {
-                    Ok(NewFunctions { probes, facts, modules: module.into_iter().collect() })
+                Ok(First { mut probes, mut facts, module, .. }) => {
+                    self.forget_libraries(pid);
+                    let beside = self.of_libraries(&process);
+                    probes.extend(beside.probes);
+                    facts.extend(beside.facts);
+                    let modules = module.into_iter().chain(beside.modules).collect();
+                    Ok(NewFunctions { probes, facts, modules })
                 }
                 Err(SymbolError::Open { .. }) => return gone,
                 Err(error) => Err(Unprobed::Refused(error.to_string())),
             }
         };
-        Some(Chosen { pid, missing_since_ns: time_ns, functions })
+        Some(Chosen { pid, missing_since_ns: time_ns, functions, placing })
+    }
+
+    fn grant(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
+        self.granted(wish, pids)
     }
 }
 
@@ -270,6 +313,25 @@ mod tests {
         assert_eq!(after.facts, []);
         let ids = |first: &First| first.probes.iter().map(|probe| probe.id).collect::<Vec<_>>();
         assert_eq!(ids(&after), ids(&before));
+    }
+
+    /// A program was built again between its start and its exec: each function was in the report twice, one of them as
+    /// `UnderTheLock (convoy+0x1400)#2`.
+    #[test]
+    fn a_copy_of_a_program_has_the_same_functions() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (path, copy) = (folder.path().join("program"), folder.path().join("copy"));
+        std::fs::copy("/proc/self/exe", &path).expect("copied");
+        std::fs::copy("/proc/self/exe", &copy).expect("copied");
+        let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
+        let mut functions = Functions::new(&plan, None, Libc::default(), Parsers::here());
+        let before = functions.of_process(7, "program", &path).expect("functions");
+        let after = functions.of_process(8, "program", &copy).expect("functions");
+        let ids = |first: &First| first.probes.iter().map(|probe| probe.id).collect::<Vec<_>>();
+        assert_eq!((after.facts.len(), ids(&after)), (0, ids(&before)));
+        assert!(after.probes.iter().all(|probe| probe.binary == copy));
+        let other = functions.of_process(9, "another", &copy).expect("functions");
+        assert_eq!(ids(&other), ids(&before), "it is known by now");
     }
 
     /// Functions were chosen once for each inode: what was built anew there got its predecessor's probes.

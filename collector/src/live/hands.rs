@@ -117,6 +117,17 @@ impl Hands {
                 }
                 self.command(Command::AddProcess(chosen));
             }
+            Effect::TakeOff(functions) => self.command(Command::TakeOff(functions)),
+            Effect::FindFunctions(wish, pids) => match &self.chooser {
+                Some(chooser) => chooser.wish(wish, pids),
+                None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
+            },
+            Effect::ShowPrompt(prompt) => {
+                if let Some((_, state)) = &mut self.screen {
+                    state.prompt = prompt;
+                }
+            }
+            Effect::ShowAnswer(sentence) => self.answer(sentence),
             Effect::AddLibc(chosen) => self.command(Command::AddLibc(chosen)),
             Effect::NoteNoLibc(why) => {
                 self.libc.without += 1;
@@ -165,6 +176,12 @@ impl Hands {
                 self.tell_end(control);
             }
             Effect::CheckAlive | Effect::Leave | Effect::Abort => {}
+        }
+    }
+
+    fn answer(&mut self, sentence: String) {
+        if let Some((_, state)) = &mut self.screen {
+            state.remark = Some(sentence);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::Interposed;
-use crate::probe::{Capture, LibcProbes, ProbeError, ProbeErrorKind, ProbeFunction, now_ns};
+use crate::probe::{Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, now_ns};
 use engine::event::{LossCounts, Note, Overhead, PendingOperation};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
@@ -115,6 +115,23 @@ impl EventSource for Kernel {
 
     fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed> {
         self.capture.add_process(pid, since_ns, functions).map_err(unprobed)
+    }
+
+    fn add_functions(
+        &mut self,
+        pid: u32,
+        since_ns: Option<u64>,
+        functions: &[ProbeFunction],
+    ) -> Result<(), Unprobed> {
+        self.capture.add_functions(pid, since_ns, functions).map_err(unprobed)
+    }
+
+    fn rest_functions(&mut self, functions: &[u32]) -> Result<(), Unprobed> {
+        self.capture.rest_functions(functions).map_err(unprobed)
+    }
+
+    fn take_loaded(&mut self) -> Vec<NewMapping> {
+        self.capture.take_loaded()
     }
 
     fn add_libc(

@@ -3,7 +3,7 @@
 
 use super::Probed;
 use crate::probe::{LibcProbes, ProbeFunction};
-use crate::tui::{LiveCounts, Snapshot};
+use crate::tui::{Asking, LiveCounts, Snapshot};
 use crossterm::event::KeyEvent;
 use engine::event::{FunctionFact, FunctionId, ModuleFact};
 use probe_abi::SyncFamily;
@@ -29,6 +29,8 @@ pub enum Message {
     Process(ProcessChange),
     /// What to probe in a new process or program is known.
     Chosen(Chosen),
+    /// What a wish comes to.
+    Granted(Granted),
     /// The C library of a process that came later, or runs another program, is known.
     Libc(LibcChosen),
     /// The operations of a process are not recorded: why.
@@ -77,8 +79,33 @@ pub enum ChangeKind {
         /// Its leading thread did it. Otherwise the thread that did it became the leader.
         by_leader: bool,
     },
+    /// It has mapped a file to execute.
+    Mapped {
+        /// By its name it may be a C library.
+        libc: bool,
+    },
     /// Its last thread has ended.
     Ended,
+}
+
+/// What somebody at the screen wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// What to do.
+    pub what: Asking,
+    /// A pattern of names.
+    pub pattern: String,
+}
+
+/// What came of a [`Wish`].
+#[derive(Clone, Debug, Default)]
+pub struct Granted {
+    /// Functions to probe.
+    pub chosen: Vec<Chosen>,
+    /// Functions to take the probes off.
+    pub off: Vec<FunctionId>,
+    /// For people.
+    pub sentence: String,
 }
 
 /// What to probe in a process that came later.
@@ -90,6 +117,19 @@ pub struct Chosen {
     pub missing_since_ns: u64,
     /// `Err`: none, and why. Its calls stay missing.
     pub functions: Result<NewFunctions, Unprobed>,
+    /// What becomes of those that it has.
+    pub placing: Placing,
+}
+
+/// See [`Chosen::placing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// They were of another program: they go.
+    Instead,
+    /// They stay: these are of a library that it has loaded.
+    Beside,
+    /// They stay: somebody wants these from now on, whatever became of them before.
+    Wanted,
 }
 
 /// Why a process has no function probes.

@@ -15,6 +15,7 @@ mod alive;
 mod analysis;
 mod analyst;
 mod attach;
+mod beside;
 mod chooser;
 mod control;
 mod functions;
@@ -47,8 +48,8 @@ pub use control::{Control, Effect, Mode, StopReason};
 pub use intake::{Batch, Intake};
 pub use kernel::Kernel;
 pub use message::{
-    ChangeKind, Chosen, Failure, LibcChosen, LibcCounts, Message, NewFunctions, ProcessChange, Unprobed,
-    UnprobedCounts,
+    ChangeKind, Chosen, Failure, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing,
+    ProcessChange, Unprobed, UnprobedCounts, Wish,
 };
 pub use pump::EndThreads;
 pub use record::{record, record_silently};

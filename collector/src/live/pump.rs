@@ -2,16 +2,20 @@
 //! fifty times as much as the record itself).
 
 use super::intake::{Batch, Intake};
-use super::message::{Chosen, LibcChosen, Message, NewFunctions, Unprobed};
-use super::naming::{CodeNamer, Namer};
+use super::message::{
+    ChangeKind, Chosen, LibcChosen, Message, NewFunctions, Placing, ProcessChange, Unprobed,
+};
+use super::naming::{Ask, CodeNamer, Namer};
 use super::{EventSource, Probed};
+use crate::probe::NewMapping;
+use crate::target::is_c_library;
 use crate::tui::LiveCounts;
 use engine::event::{
-    AddressFact, CodeFact, FunctionFact, GapReason, LossCounts, MappingFact, ModuleFact, Note, NoteKind,
-    Overhead, ThreadFact, WindowEnd,
+    AddressFact, CodeFact, FunctionFact, FunctionId, GapReason, LossCounts, MappingFact, ModuleFact, Note,
+    NoteKind, Overhead, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
@@ -22,6 +26,8 @@ pub enum Command {
     AddProcess(Chosen),
     /// Put probes on a process's C library.
     AddLibc(LibcChosen),
+    /// Take the probes off functions.
+    TakeOff(Vec<FunctionId>),
     /// Take what is left, and detach.
     Stop {
         /// Processes that are still alive.
@@ -100,6 +106,12 @@ pub fn run(
                     break;
                 }
             }
+            Ok(Command::TakeOff(functions)) => {
+                // What it comes to is seen: they stay in the table, or go.
+                if let Err(why) = source.rest_functions(&functions) {
+                    tracing::warn!("functions keep their probes: {why}");
+                }
+            }
             Ok(Command::Stop { pids }) => {
                 alive = pids;
                 break;
@@ -153,7 +165,11 @@ impl Pump {
                 feed.send(Feed::Code(names)).ok()?;
             }
         }
-        let asks = self.intake.take_asks();
+        let mut asks = self.intake.take_asks();
+        for change in mapped(source.take_loaded()) {
+            asks.push(Ask::Mapped { pid: change.pid });
+            news.send(Message::Process(change)).ok()?;
+        }
         if let Some(namer) = &self.namer {
             namer.ask(asks);
             let names = namer.take();
@@ -288,6 +304,26 @@ fn code_namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Opti
     started.inspect_err(|error| tracing::warn!("sampled code gets no names: {error}")).ok()
 }
 
+/// One change for each process, from its first mapping on.
+fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
+    let mut changes: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
+    for NewMapping { pid, time_ns, path } in mappings {
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        // What is mapped without a file, as code made by the program itself, is no library. Process 0: anything may have
+        // been missed.
+        let is_file = path.starts_with(b"/") && !path.starts_with(b"//") && !path.starts_with(b"/memfd:");
+        if pid != 0 && !is_file {
+            continue;
+        }
+        let is_libc = pid == 0 || is_c_library(&String::from_utf8_lossy(name));
+        let (first_ns, libc) = changes.entry(pid).or_insert((time_ns, false));
+        *first_ns = time_ns.min(*first_ns);
+        *libc |= is_libc;
+    }
+    let change = |(pid, (time_ns, libc))| ProcessChange { pid, time_ns, kind: ChangeKind::Mapped { libc } };
+    changes.into_iter().map(change).collect()
+}
+
 fn namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Option<Namer> {
     let started = source.is_live().then(|| Namer::start(news.clone(), source.launched()))?;
     started.inspect_err(|error| tracing::warn!("locks are called by their addresses: {error}")).ok()
@@ -329,7 +365,7 @@ fn add_process(
     feed: &SyncSender<Feed>,
     news: &UnboundedSender<Message>,
 ) -> Option<()> {
-    let Chosen { pid, missing_since_ns, functions } = chosen;
+    let Chosen { pid, missing_since_ns, functions, placing } = chosen;
     let added = match functions {
         Ok(NewFunctions { probes, facts, modules }) => {
             if !modules.is_empty() {
@@ -339,12 +375,21 @@ fn add_process(
             if !facts.is_empty() {
                 feed.send(Feed::Functions(facts)).ok()?;
             }
-            source.add_process(pid, missing_since_ns, &probes)
+            match placing {
+                Placing::Instead => source.add_process(pid, missing_since_ns, &probes),
+                Placing::Beside => source.add_functions(pid, Some(missing_since_ns), &probes),
+                Placing::Wanted => source.add_functions(pid, None, &probes),
+            }
         }
         Err(reason) => Err(reason),
     };
     match added {
         Ok(()) => Some(()),
+        // What it had, it has.
+        Err(why) if placing == Placing::Wanted => {
+            tracing::warn!(pid, "these functions get no probes: {why}");
+            Some(())
+        }
         Err(why) => {
             tracing::debug!(pid, "no function probes: {why}");
             // Its calls stay missing until its end.
@@ -398,6 +443,22 @@ mod tests {
         assert_eq!(next_interval(short / 4, 1_000_000, short), short / 4);
     }
 
+    #[test]
+    fn mappings_of_a_process_are_one_change() {
+        let new = |pid, time_ns, path: &str| NewMapping { pid, time_ns, path: path.into() };
+        let changes = mapped(vec![
+            new(7, 30, "/lib/libm.so.6"),
+            new(7, 20, "/lib/libc.so.6"),
+            new(8, 40, "/opt/plugin.so"),
+            new(9, 50, "//anon"),
+            new(9, 51, "/memfd:code (deleted)"),
+            new(9, 52, "[vdso]"),
+        ]);
+        let change = |pid, time_ns, libc| ProcessChange { pid, time_ns, kind: ChangeKind::Mapped { libc } };
+        assert_eq!(changes, [change(7, 20, true), change(8, 40, false)]);
+        assert_eq!(mapped(vec![new(0, 5, "")]), [change(0, 5, true)], "something was missed");
+    }
+
     /// The functions of a program that a short-lived child was the first to run had no names in the recording, though
     /// later children of the same program were probed.
     #[test]
@@ -406,7 +467,8 @@ mod tests {
         let mut source = super::super::Replay::new(Recording::default(), super::super::Pace::Batches(1));
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
         let functions = NewFunctions { facts: vec![fact.clone()], ..NewFunctions::default() };
-        let chosen = Chosen { pid: 5, missing_since_ns: 9, functions: Ok(functions) };
+        let chosen =
+            Chosen { pid: 5, missing_since_ns: 9, functions: Ok(functions), placing: Placing::Instead };
         let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
         assert!(add_process(&mut source, chosen, &feed, &news).is_some());
         assert!(matches!(told.try_recv(), Ok(Message::Unprobed(_))));

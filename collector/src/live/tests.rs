@@ -359,7 +359,8 @@ struct NoRoom;
 impl Choose for NoRoom {
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen> {
         let why = if change.pid == 201 { Unprobed::Ended } else { Unprobed::Refused("no room".to_owned()) };
-        Some(Chosen { pid: change.pid, missing_since_ns: change.time_ns, functions: Err(why) })
+        let (pid, missing_since_ns) = (change.pid, change.time_ns);
+        Some(Chosen { pid, missing_since_ns, functions: Err(why), placing: Placing::Instead })
     }
 }
 

@@ -58,7 +58,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         facts,
         pids,
         children: plan.capture.children,
-        duration: None,
+        duration: plan.duration,
         writer: None,
         window: Some(WindowPlan {
             span: plan.window,

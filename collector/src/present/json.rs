@@ -187,6 +187,17 @@ struct LockJson<'a> {
     hold_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reading: Option<SideJson>,
+}
+
+/// The part of a read-write lock that only read.
+#[derive(Serialize)]
+struct SideJson {
+    acquisitions: u64,
+    contended: u64,
+    wait_ns: f64,
+    hold_ns: f64,
 }
 
 impl<'a> LockJson<'a> {
@@ -198,6 +209,12 @@ impl<'a> LockJson<'a> {
             wait_ns: row.wait_ns,
             hold_ns: row.hold_ns,
             holder: row.holder.as_deref(),
+            reading: row.reading.map(|side| SideJson {
+                acquisitions: side.acquisitions,
+                contended: side.contended,
+                wait_ns: side.wait_ns,
+                hold_ns: side.hold_ns,
+            }),
         }
     }
 }
@@ -300,6 +317,7 @@ mod tests {
                 wait_ns: Some(30.0),
                 hold_ns: None,
                 holder: None,
+                reading: None,
             }],
             recorded: engine::program::Recorded::default(),
             trust: Trust { events: 7, ..Trust::default() },

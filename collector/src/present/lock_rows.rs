@@ -92,20 +92,44 @@ impl Row<'_> {
     /// `taken 1,000 times, 12.0 % not free; waited for 3.2 ms, held for 10 ms`
     pub(super) fn uses(&self) -> String {
         let taken = self.taken();
-        let times = if taken == 1 { "once".into() } else { format!("{} times", grouped(taken)) };
-        let mut text = format!("taken {times}");
-        if let Some(contended) = self.sum(|lock| lock.contended.map(|count| count as f64)) {
-            text.push_str(&format!(", {} not free", percent(contended / taken.max(1) as f64)));
+        let contended = self.sum(|lock| lock.contended.map(|count| count as f64));
+        uses(taken, contended, self.sum(|lock| lock.wait_ns), self.sum(|lock| lock.hold_ns))
+    }
+
+    /// The same for each side of a read-write lock that was read: a writer waits for all readers, a reader for none.
+    fn sides(&self) -> Option<[String; 2]> {
+        let reading = |lock: &LockRow| lock.reading.unwrap_or_default();
+        let sum =
+            |pick: &dyn Fn(&LockRow) -> f64| self.members.iter().map(|(_, lock)| pick(lock)).sum::<f64>();
+        let read =
+            self.members.iter().fold(0u64, |sum, (_, lock)| sum.saturating_add(reading(lock).acquisitions));
+        if read == 0 {
+            return None;
         }
-        if let (Some(wait), Some(hold)) = (self.sum(|lock| lock.wait_ns), self.sum(|lock| lock.hold_ns)) {
-            text.push_str(&format!("; waited for {}, held for {}", duration(wait), duration(hold)));
-        }
-        text
+        let [contended, wait, hold] = [
+            sum(&|lock| reading(lock).contended as f64),
+            sum(&|lock| reading(lock).wait_ns),
+            sum(&|lock| reading(lock).hold_ns),
+        ];
+        let rest = |all: Option<f64>, part: f64| all.map(|all| (all - part).max(0.0));
+        let written = self.taken().saturating_sub(read);
+        Some([
+            format!("reading: {}", uses(read, Some(contended), Some(wait), Some(hold))),
+            format!(
+                "writing: {}",
+                uses(
+                    written,
+                    rest(self.sum(|lock| lock.contended.map(|count| count as f64)), contended),
+                    rest(self.sum(|lock| lock.wait_ns), wait),
+                    rest(self.sum(|lock| lock.hold_ns), hold),
+                )
+            ),
+        ])
     }
 
     /// Further lines: which one of several is the worst, and the longest queue.
     pub(super) fn more(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> = self.sides().into_iter().flatten().collect();
         let longest = self
             .members
             .iter()
@@ -126,6 +150,23 @@ impl Row<'_> {
         lines.extend(self.queue.map(queue));
         lines
     }
+}
+
+/// `taken 1,000 times, 12.0 % not free; waited for 3.2 ms, held for 10 ms`
+fn uses(taken: u64, contended: Option<f64>, wait: Option<f64>, hold: Option<f64>) -> String {
+    let times = match taken {
+        0 => "never".to_owned(),
+        1 => "once".to_owned(),
+        _ => format!("{} times", grouped(taken)),
+    };
+    let mut text = format!("taken {times}");
+    if let Some(contended) = contended.filter(|_| taken > 0) {
+        text.push_str(&format!(", {} not free", percent(contended / taken as f64)));
+    }
+    if let (Some(wait), Some(hold)) = (wait, hold) {
+        text.push_str(&format!("; waited for {}, held for {}", duration(wait), duration(hold)));
+    }
+    text
 }
 
 /// `longest queue: 7 threads for 3.1 ms behind Worker-3/123, who had it for 1.2 ms; gone 2.0 ms later`

@@ -1,7 +1,7 @@
 //! What the report looks like at 80 and 160 columns.
 
 use super::*;
-use engine::report::{Finding, LockRow, SegmentRow, Trust};
+use engine::report::{Finding, LockRow, LockSideRow, SegmentRow, Trust};
 use std::num::NonZeroU32;
 
 const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
@@ -179,6 +179,7 @@ fn by_lock_the_rows_are_locks() {
         wait_ns: Some(3_200_000.0),
         hold_ns: Some(1e9),
         holder: Some("take_job".into()),
+        reading: None,
     }];
     for result in &mut report.results {
         result.locks_held_ns = vec![result.time_ns / 4.0];
@@ -197,4 +198,28 @@ fn by_lock_the_rows_are_locks() {
     report.locks.clear();
     let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
     assert!(text.contains("No lock operations"), "{text}");
+}
+
+/// Readers and writers of one lock were one number: whether it is worth its price could not be seen.
+#[test]
+fn a_read_write_lock_says_what_reading_and_writing_cost() {
+    let mut report = report();
+    report.locks = vec![LockRow {
+        lock: "rwlock table".into(),
+        acquisitions: 100,
+        contended: Some(10),
+        wait_ns: Some(5_000_000.0),
+        hold_ns: Some(9_000_000.0),
+        holder: None,
+        reading: Some(LockSideRow { acquisitions: 90, contended: 9, wait_ns: 1e6, hold_ns: 8e6 }),
+    }];
+    let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("taken 100 times, 10.0 % not free; waited for 5.00 ms, held for 9.00 ms"),
+        "{text}"
+    );
+    let reading = "reading: taken 90 times, 10.0 % not free; waited for 1.00 ms, held for 8.00 ms";
+    let writing = "writing: taken 10 times, 10.0 % not free; waited for 4.00 ms, held for 1.00 ms";
+    assert!(words.contains(reading) && words.contains(writing), "{text}");
 }

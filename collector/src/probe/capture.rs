@@ -1,6 +1,7 @@
 //! A running capture.
 
 use std::{
+    collections::BTreeSet,
     os::{fd::BorrowedFd, unix::fs::MetadataExt as _},
     sync::{
         Arc,
@@ -21,6 +22,7 @@ use super::{
     governor::{self, Common, Probes},
     ledger::Ledger,
     load::{LoadOptions, load},
+    mappings::Mappings,
     operations::{self, LibcProbes, Operations},
     options::{CaptureOptions, ProbeFunction},
     ring::Rings,
@@ -33,11 +35,12 @@ const MORE_FUNCTIONS: u32 = 65_536;
 /// whatever way.
 pub struct Capture {
     rings: Rings,
-    common: Arc<Common>,
+    pub(super) common: Arc<Common>,
     kernel_links: Vec<Link>,
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
-    own_notes: Vec<Note>,
+    pub(super) own_notes: Vec<Note>,
     hit_costs: Option<HitCosts>,
+    pub(super) mappings: Option<Mappings>,
     /// Runs that the kernel left out, as of the last look.
     missed: AtomicU64,
     unprobed: Vec<(u32, ProbeError)>,
@@ -115,8 +118,15 @@ impl Capture {
             options.children,
         );
         let operations = Operations::new(shared.clone(), loaded.first_libc_counters);
-        let probes =
-            Probes { ebpf, functions: probed, operations, notes: Vec::new(), logger: loaded.logger, ledger };
+        let probes = Probes {
+            ebpf,
+            functions: probed,
+            operations,
+            notes: Vec::new(),
+            logger: loaded.logger,
+            ledger,
+            unwanted: BTreeSet::new(),
+        };
         let mut capture = Capture {
             rings,
             common: Arc::new(Common::new(probes, shared)),
@@ -124,12 +134,17 @@ impl Capture {
             governor: None,
             own_notes: Vec::new(),
             hit_costs,
+            mappings: None,
             missed: AtomicU64::new(0),
             unprobed: Vec::new(),
             without_libc: Vec::new(),
             start_ns: 0,
         };
         if options.uprobes {
+            // Before anything is looked for in the processes: what comes later is told.
+            capture.mappings = Mappings::watch(u32::try_from(capture.common.shared.cpu_count).unwrap_or(0))
+                .inspect_err(|error| log::warn!("libraries that are loaded later get no probes: {error}"))
+                .ok();
             let strict = options.pids.len().saturating_sub(options.optional_pids);
             for (number, pid) in options.pids.iter().enumerate() {
                 match capture.attach_functions(*pid, &options.functions) {

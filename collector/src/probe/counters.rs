@@ -3,6 +3,7 @@
 use std::{
     mem::offset_of,
     os::fd::{AsFd as _, AsRawFd as _, BorrowedFd},
+    sync::atomic::Ordering,
 };
 
 use aya::Ebpf;
@@ -49,6 +50,16 @@ impl Shared {
         const WORDS: usize = size_of::<FunctionCounters>() / 8;
         let words = self.functions.value::<WORDS>(number as usize)?;
         Some(zerocopy::transmute!(words))
+    }
+
+    /// A function that was called too often may be called again.
+    pub(crate) fn forgive(&self, number: u32) {
+        const WORDS: usize = size_of::<FunctionCounters>() / 8;
+        const CUT: usize = std::mem::offset_of!(FunctionCounters, cut_ns) / 8;
+        let word = (number as usize).checked_mul(WORDS).and_then(|first| first.checked_add(CUT));
+        if let Some(word) = word.and_then(|word| self.functions.word(word)) {
+            word.store(0, Ordering::SeqCst);
+        }
     }
 
     /// What the programs know; `late` and `undecodable` are found later.

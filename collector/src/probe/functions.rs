@@ -106,6 +106,7 @@ impl Functions {
                 "record fewer processes at once, or use --no-uprobes",
             ));
         }
+        let had = self.groups.len();
         for ((binary, functions), slot) in groups.into_iter().zip(free) {
             let slot_byte = u8::try_from(slot).unwrap_or(u8::MAX);
             let generation = self.slots.get(slot).map_or(0, |slot| slot.generation);
@@ -114,7 +115,7 @@ impl Functions {
             let mut group =
                 Group { pid, binary, slot: slot_byte, generation, functions, resting, links: Vec::new() };
             if let Err(error) = self.replace(ebpf, &mut group) {
-                self.remove_processes(&|other| other == pid.get());
+                self.remove_from(had);
                 return Err(error);
             }
             if let Some(slot) = self.slots.get_mut(slot) {
@@ -123,9 +124,35 @@ impl Functions {
             self.groups.push(group);
             self.version = self.version.wrapping_add(1);
         }
-        let groups = self.groups.iter().filter(|group| group.pid == pid);
+        let groups = self.groups.get(had..).unwrap_or_default().iter();
         self.got.extend(groups.flat_map(|group| &group.functions).map(|function| function.id));
         Ok(())
+    }
+
+    /// Puts probes on `functions` of process `pid` beside those that it has, but for those that it has. `insist`: also
+    /// on those that were called too often, which are counted anew.
+    pub(crate) fn add_more(
+        &mut self,
+        ebpf: &mut Ebpf,
+        pid: u32,
+        mut functions: Vec<ProbeFunction>,
+        insist: bool,
+    ) -> Result<(), ProbeError> {
+        let known: BTreeSet<u32> = self
+            .groups
+            .iter()
+            .filter(|group| group.pid.get() == pid)
+            .flat_map(|group| group.functions.iter().chain(&group.resting))
+            .map(|function| function.id)
+            .collect();
+        functions.retain(|function| !known.contains(&function.id));
+        for function in functions.iter().filter(|_| insist) {
+            self.shared.forgive(function.id);
+        }
+        if functions.is_empty() {
+            return Ok(());
+        }
+        self.add(ebpf, pid, functions)
     }
 
     /// Attaches new links for the group's functions, makes them the valid ones and closes the old ones.
@@ -214,8 +241,21 @@ impl Functions {
         let (silent, kept): (Vec<Group>, _) =
             std::mem::take(&mut self.groups).into_iter().partition(|group| gone(group.pid.get()));
         self.groups = kept;
+        self.give_up(&silent);
+        silent
+    }
+
+    /// Takes the probes of the groups from this one on off.
+    fn remove_from(&mut self, first: usize) {
+        let groups = self.groups.split_off(first.min(self.groups.len()));
+        self.give_up(&groups);
+        self.close_groups(groups);
+    }
+
+    /// The probes of these groups count no more.
+    fn give_up(&mut self, silent: &[Group]) {
         self.version = self.version.wrapping_add(1);
-        for group in &silent {
+        for group in silent {
             let slot = usize::from(group.slot);
             if let Some(valid) = self.shared.generations.word(slot) {
                 valid.store(0, Ordering::SeqCst);
@@ -224,7 +264,6 @@ impl Functions {
                 *slot = Slot { taken: false, generation: group.generation };
             }
         }
-        silent
     }
 
     /// Takes the probes of silent groups off.

@@ -6,7 +6,7 @@
 //! them have to go for a while.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         mpsc::{Receiver, RecvTimeoutError},
@@ -47,6 +47,8 @@ pub(crate) struct Probes {
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
     pub(crate) ledger: Ledger,
+    /// Functions that somebody has taken the probes off: no budget gives them back.
+    pub(crate) unwanted: BTreeSet<u32>,
 }
 
 /// [`Probes`] between two threads.
@@ -156,6 +158,10 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
 /// Takes probes off for a while, the dearest first, when recording costs more than it may, and puts some back when
 /// there is room.
 fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget) {
+    let unwanted = &probes.unwanted;
+    if !unwanted.is_empty() {
+        budget.forget(|number| unwanted.contains(&number));
+    }
     let Decision { shed, give_back } = budget.look(&common.look(probes));
     let Probes { ebpf, functions, operations, notes, .. } = probes;
     let (of_libc, shed): (Vec<u32>, Vec<u32>) =

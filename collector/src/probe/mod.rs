@@ -3,7 +3,8 @@
 //! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
 //! `attach` puts them on tracepoints, `functions` on functions, `operations` on C libraries'; `filter` says which processes count; `calibrate` measures what a hit costs,
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
-//! off functions that are too hot or too dear; `ring` drains records; `counters` knows what was lost;
+//! off functions that are too hot or too dear; `ring` drains records; `mappings` notices libraries that
+//! are loaded later; `counters` knows what was lost;
 //! [`Capture`] is all of it together.
 
 mod attach;
@@ -11,6 +12,7 @@ mod btf;
 mod budget;
 mod calibrate;
 mod capture;
+mod chosen_later;
 mod clocks;
 mod counters;
 mod error;
@@ -21,6 +23,7 @@ mod layout;
 mod ledger;
 mod libc_points;
 mod load;
+mod mappings;
 mod object;
 mod operations;
 mod options;
@@ -32,6 +35,7 @@ pub use capture::{Capture, ProgramCost, StopSummary, now_ns};
 pub use clocks::count_this_thread;
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
+pub use mappings::NewMapping;
 pub use object::{check_programs, has_programs};
 pub use operations::{LibcFile, LibcProbes};
 pub use options::{CaptureOptions, ProbeFunction};

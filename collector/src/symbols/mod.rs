@@ -57,6 +57,7 @@ pub use files::{Candidate, Fetch, Files, NoFiles, Wish};
 pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };
+pub use glob::matches as glob_matches;
 pub(crate) use glob::matches;
 pub use left_out::LeftOut;
 pub use libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_functions};

@@ -90,6 +90,11 @@ fn name_of(path: &Path) -> String {
     crate::symbols::safe(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
+/// Whether a file of this name may belong to a C library.
+pub fn is_c_library(name: &str) -> bool {
+    kind(name).is_some()
+}
+
 /// What a file of this name is, if it belongs to a C library.
 fn kind(name: &str) -> Option<CLibraryKind> {
     // glibc's files were named by version before 2.34; links had the names of today.

@@ -17,6 +17,10 @@ pub enum Action {
     Back,
     /// Show the time with the function anywhere on the stack, on top of it, or the other way round.
     NextMeasure,
+    /// Locks instead of functions, or the other way round.
+    NextView,
+    /// Type a pattern of functions to do that with.
+    Ask(Asking),
     /// Move the table by so many rows.
     Scroll(isize),
     /// Move the table by a page.
@@ -25,6 +29,15 @@ pub enum Action {
     Top,
     /// To the last row.
     Bottom,
+}
+
+/// What to do with functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// Probe them.
+    Probe,
+    /// Take their probes off.
+    TakeOff,
 }
 
 /// Left or up is `Back`, right or down is `Forward`.
@@ -56,6 +69,9 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
         KeyCode::Char('?') | KeyCode::Char('h') | KeyCode::F(1) => Action::Help,
         KeyCode::Esc => Action::Back,
         KeyCode::Char('t') => Action::NextMeasure,
+        KeyCode::Char('l') => Action::NextView,
+        KeyCode::Char('f') => Action::Ask(Asking::Probe),
+        KeyCode::Char('u') => Action::Ask(Asking::TakeOff),
         KeyCode::Up | KeyCode::Char('k') => Action::Scroll(-1),
         KeyCode::Down | KeyCode::Char('j') => Action::Scroll(1),
         KeyCode::PageUp => Action::Page(Direction::Back),
@@ -82,6 +98,9 @@ mod tests {
         assert_eq!(press(KeyCode::Char('p')), Some(Action::Pause));
         assert_eq!(press(KeyCode::Char('?')), Some(Action::Help));
         assert_eq!(press(KeyCode::PageDown), Some(Action::Page(Direction::Forward)));
+        assert_eq!(press(KeyCode::Char('l')), Some(Action::NextView));
+        assert_eq!(press(KeyCode::Char('f')), Some(Action::Ask(Asking::Probe)));
+        assert_eq!(press(KeyCode::Char('u')), Some(Action::Ask(Asking::TakeOff)));
         assert_eq!(press(KeyCode::Char('x')), None);
     }
 

@@ -4,6 +4,7 @@
 mod guard;
 mod keys;
 mod log;
+mod prompt;
 mod state;
 mod table;
 mod theme;
@@ -13,9 +14,10 @@ pub mod view;
 mod samples;
 
 pub use guard::Guard;
-pub use keys::{Action, Direction, action_of};
+pub use keys::{Action, Asking, Direction, action_of};
 pub use log::LogWriter;
-pub use state::{LiveCounts, Measure, Phase, Snapshot, State};
-pub use table::{Cell, Row, rows};
+pub use prompt::{Prompt, Typed};
+pub use state::{LiveCounts, Measure, Phase, Snapshot, State, View};
+pub use table::{Cell, Row, lock_rows, rows};
 
 pub use theme::Theme;

@@ -2,7 +2,7 @@
 
 use super::{LiveCounts, Phase, Snapshot, State};
 use engine::event::Overhead;
-use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, Trust};
+use engine::report::{CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, Trust};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -60,7 +60,8 @@ pub(crate) fn report() -> Report {
                 let share = 0.001 * f64::from(n);
                 functions.push(function(&format!("helper_{n}"), None, share * time_ns, share * time_ns));
             }
-            CpuResult { cpus, time_ns, speedup, locks_held_ns: vec![], functions, segments: vec![] }
+            let locks_held_ns = vec![0.01 * time_ns, 0.25 * time_ns];
+            CpuResult { cpus, time_ns, speedup, locks_held_ns, functions, segments: vec![] }
         })
         .collect();
     let trust = Trust {
@@ -72,7 +73,15 @@ pub(crate) fn report() -> Report {
         censored: 7,
         spurious: 0,
     };
-    Report { results, trust, ..Report::default() }
+    let lock = |lock: &str, acquisitions, holder: Option<&str>| LockRow {
+        lock: lock.to_owned(),
+        acquisitions,
+        holder: holder.map(str::to_owned),
+        ..LockRow::default()
+    };
+    let queue = LockRow { contended: Some(120), wait_ns: Some(3e6), ..lock("mutex queue", 1_000, None) };
+    let locks = vec![lock("mutex stats", 10, Some("count")), queue];
+    Report { results, trust, locks, ..Report::default() }
 }
 
 pub(crate) fn snapshot() -> Snapshot {

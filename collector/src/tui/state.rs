@@ -1,6 +1,7 @@
 //! What the screen shows, and how keys and news change it. Knows nothing of terminals.
 
 use super::keys::{Action, Direction};
+use super::prompt::Prompt;
 use engine::event::{LossCounts, Overhead};
 use engine::report::{Cpus, Report};
 use std::sync::Arc;
@@ -25,12 +26,16 @@ pub struct State {
     pub sort: usize,
     /// Which time the table shows.
     pub measure: Measure,
+    /// What the rows are.
+    pub view: View,
     /// First row shown.
     pub scroll: usize,
     /// The help is open.
     pub help: bool,
     /// One line about something that the user should know, e.g. where the program's output goes; not cleaned.
     pub remark: Option<String>,
+    /// What is being typed.
+    pub prompt: Option<Prompt>,
     shown: Option<Arc<Snapshot>>,
     waiting: Option<Arc<Snapshot>>,
     paused: bool,
@@ -88,6 +93,16 @@ pub enum Measure {
     OnTop,
 }
 
+/// What a row of the table is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// A function.
+    #[default]
+    Functions,
+    /// A lock.
+    Locks,
+}
+
 impl State {
     /// A screen before the first event. Sorted by the largest CPU count asked for that is not infinite.
     pub fn new(subject: String, cpus: Vec<Cpus>, window: Duration) -> State {
@@ -102,9 +117,11 @@ impl State {
             window,
             sort,
             measure: Measure::default(),
+            view: View::default(),
             scroll: 0,
             help: false,
             remark: None,
+            prompt: None,
             shown: None,
             waiting: None,
             paused: false,
@@ -160,11 +177,20 @@ impl State {
             }
             Action::Help => self.help = !self.help,
             Action::Back => self.help = false,
+            // The loop asks: a pattern goes to the probes, not to the screen.
+            Action::Ask(_) => {}
             Action::NextMeasure => {
                 self.measure = match self.measure {
                     Measure::Anywhere => Measure::OnTop,
                     Measure::OnTop => Measure::Anywhere,
                 };
+            }
+            Action::NextView => {
+                self.view = match self.view {
+                    View::Functions => View::Locks,
+                    View::Locks => View::Functions,
+                };
+                self.scroll = 0;
             }
             Action::Scroll(rows) => self.scroll = self.scroll.saturating_add_signed(rows),
             Action::Page(Direction::Back) => self.scroll = self.scroll.saturating_sub(self.page_rows),
@@ -180,9 +206,12 @@ impl State {
         self.shown().map_or(self.cpus.len(), |snapshot| snapshot.report.results.len())
     }
 
-    /// Functions in the table.
+    /// Rows of the table.
     pub fn row_count(&self) -> usize {
         self.shown().map_or(0, |snapshot| {
+            if self.view == View::Locks {
+                return snapshot.report.locks.len();
+            }
             let names = snapshot.report.results.iter().flat_map(|result| &result.functions);
             names.map(|row| row.function.as_str()).collect::<std::collections::BTreeSet<_>>().len()
         })
@@ -272,6 +301,16 @@ mod tests {
         small.report.results[0].functions.truncate(1);
         state.show(Arc::new(small));
         assert_eq!((state.scroll, state.sort), (0, 0));
+    }
+
+    #[test]
+    fn locks_take_the_place_of_functions_and_give_it_back() {
+        let mut state = with_report();
+        let functions = state.row_count();
+        assert!(state.apply(Action::Bottom) && state.apply(Action::NextView));
+        assert_eq!((state.row_count(), state.scroll), (samples::report().locks.len(), 0));
+        assert!(state.apply(Action::NextView));
+        assert_eq!(state.row_count(), functions);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The rows of the table: every function of any CPU count, sorted by one of them.
 
 use super::state::Measure;
+use crate::present::cell::duration;
 use engine::report::Report;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One function.
@@ -10,7 +12,7 @@ pub struct Row<'a> {
     /// Its name as the report has it: not cleaned.
     pub function: &'a str,
     /// `file:line`, if known.
-    pub location: Option<&'a str>,
+    pub location: Option<Cow<'a, str>>,
     /// Its probes were taken off: later calls count for its callers.
     pub folded: bool,
     /// Some of its numbers come from samples.
@@ -58,7 +60,7 @@ pub fn rows(report: &Report, sort: usize, measure: Measure) -> Vec<Row<'_>> {
         for function in &result.functions {
             let row = by_name.entry(&function.function).or_insert_with(|| Row {
                 function: &function.function,
-                location: function.location.as_deref(),
+                location: function.location.as_deref().map(Cow::Borrowed),
                 folded: false,
                 sampled: false,
                 cells: vec![None; columns],
@@ -79,6 +81,42 @@ pub fn rows(report: &Report, sort: usize, measure: Measure) -> Vec<Row<'_>> {
     // Stable: rows of equal share stay in order of their names.
     rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
     rows
+}
+
+/// All locks, largest share of what is computed under them at the CPU count with index `sort` first, then by how long
+/// they were waited for.
+pub fn lock_rows(report: &Report, sort: usize) -> Vec<Row<'_>> {
+    let mut rows: Vec<(f64, Row<'_>)> = report
+        .locks
+        .iter()
+        .enumerate()
+        .map(|(number, lock)| {
+            let cell = |result: &engine::report::CpuResult| {
+                let held = result.locks_held_ns.get(number).copied().filter(|_| result.time_ns > 0.0)?;
+                let share = held / result.time_ns;
+                Some(Cell { anywhere: share, on_top: share, anywhere_error: 0.0, on_top_error: 0.0 })
+            };
+            let contended = lock.contended.filter(|_| lock.acquisitions > 0);
+            let contended = contended.map(|count| 100.0 * count as f64 / lock.acquisitions as f64);
+            let location = match (contended, lock.wait_ns) {
+                (Some(percent), Some(wait)) => {
+                    Some(format!("{percent:.0} % not free, waited {}", duration(wait)))
+                }
+                _ => lock.holder.as_deref().map(|holder| format!("in {holder}")),
+            };
+            let row = Row {
+                function: &lock.lock,
+                location: location.map(Cow::Owned),
+                folded: false,
+                sampled: false,
+                cells: report.results.iter().map(cell).collect(),
+            };
+            (lock.wait_ns.unwrap_or(0.0), row)
+        })
+        .collect();
+    let key = |row: &Row<'_>| row.cells.get(sort).copied().flatten().map_or(0.0, |cell| cell.anywhere);
+    rows.sort_by(|a, b| key(&b.1).total_cmp(&key(&a.1)).then(b.0.total_cmp(&a.0)));
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 #[cfg(test)]
@@ -106,6 +144,18 @@ mod tests {
         let last = rows.last().expect("rows");
         assert_eq!(last.function, "wait_for_disk");
         assert!(last.cells[5].expect("cell").anywhere < 0.0);
+    }
+
+    #[test]
+    fn the_lock_that_holds_up_most_comes_first() {
+        let report = samples::report();
+        let rows = lock_rows(&report, 5);
+        let names: Vec<&str> = rows.iter().map(|row| row.function).collect();
+        assert_eq!(names, ["mutex queue", "mutex stats"]);
+        assert_eq!(rows[0].location.as_deref(), Some("12 % not free, waited 3.00 ms"));
+        assert_eq!(rows[1].location.as_deref(), Some("in count"));
+        assert!((rows[0].cells[5].expect("a share").anywhere - 0.25).abs() < 1e-9);
+        assert_eq!(lock_rows(&report, 99).len(), 2);
     }
 
     #[test]

@@ -437,7 +437,8 @@ pub enum NoteKind {
     ProbesOff {
         /// Function numbers.
         functions: Vec<FunctionId>,
-        /// Calls per second that were too many, per function, in the same order; 0: not because of a rate limit.
+        /// Calls per second that were too many, per function, in the same order; 0: not because of a rate limit. Empty:
+        /// because somebody asked for it.
         rates: Vec<u64>,
     },
     /// These functions have probes again from here on: there was room in the budget.

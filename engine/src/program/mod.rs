@@ -80,11 +80,39 @@ pub struct LockFact {
     pub waited: Ticks,
     /// How long threads had it, summed.
     pub held: Ticks,
+    /// Of a read-write lock: the part of all this that only read; the rest wrote. Nothing of another lock.
+    pub reading: LockSide,
 }
 
 impl Default for LockFact {
     fn default() -> LockFact {
-        LockFact { object: ObjectId(0), acquisitions: 0, contended: 0, waited: Ticks(0), held: Ticks(0) }
+        LockFact {
+            object: ObjectId(0),
+            acquisitions: 0,
+            contended: 0,
+            waited: Ticks(0),
+            held: Ticks(0),
+            reading: LockSide::default(),
+        }
+    }
+}
+
+/// One side of a read-write lock; see [`LockFact`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockSide {
+    /// How often it was taken so.
+    pub acquisitions: u64,
+    /// How often it was not free for that.
+    pub contended: u64,
+    /// How long threads waited, summed.
+    pub waited: Ticks,
+    /// How long threads had it so, summed.
+    pub held: Ticks,
+}
+
+impl Default for LockSide {
+    fn default() -> LockSide {
+        LockSide { acquisitions: 0, contended: 0, waited: Ticks(0), held: Ticks(0) }
     }
 }
 

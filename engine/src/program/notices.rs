@@ -1,5 +1,6 @@
 //! What is said of a program that was made from a recording.
 
+use crate::event::FunctionId;
 use crate::report::Finding;
 use crate::timeline::Timeline;
 
@@ -14,20 +15,28 @@ pub(super) struct ProbeCost {
 pub(super) fn all(timeline: &Timeline, cost: &ProbeCost, shortened: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
-    let folded: Vec<&str> = timeline
-        .functions
-        .iter()
-        .filter(|fact| timeline.folded.binary_search(&fact.id).is_ok())
-        .map(|fact| fact.name.as_str())
-        .collect();
-    if !timeline.folded.is_empty() {
-        let named = folded.iter().take(5).copied().collect::<Vec<_>>().join(", ");
-        let more = timeline.folded.len().saturating_sub(folded.len().min(5));
+    let named = |numbers: &[FunctionId]| {
+        let named = timeline.functions.iter().filter(|fact| numbers.binary_search(&fact.id).is_ok());
+        let first = named.take(5).map(|fact| fact.name.as_str()).collect::<Vec<_>>();
+        let more = numbers.len().saturating_sub(first.len());
         let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{others}", first.join(", "))
+    };
+    if !timeline.folded.is_empty() {
         say(
             "folded",
             format!(
-                "called too often, so that probes were taken off and later calls count for the callers: {named}{others}"
+                "called too often, so that probes were taken off and later calls count for the callers: {}",
+                named(&timeline.folded)
+            ),
+        );
+    }
+    if !timeline.asked_off.is_empty() {
+        say(
+            "asked_off",
+            format!(
+                "probes were taken off on request; calls meanwhile count for the callers: {}",
+                named(&timeline.asked_off)
             ),
         );
     }

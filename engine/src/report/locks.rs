@@ -1,7 +1,7 @@
 //! What a program says of its locks, whatever the number of CPUs.
 
-use super::LockRow;
-use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use super::{LockRow, LockSideRow};
+use crate::program::{FunctionRef, LockSide, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
@@ -46,6 +46,7 @@ pub(super) fn rows(program: &Program) -> Vec<(ObjectId, LockRow)> {
         counts.contended = fact.contended;
         counts.waited = fact.waited.0;
         counts.held = fact.held.0;
+        counts.reading = (fact.reading != LockSide::default()).then_some(fact.reading);
     }
     let mut rows: Vec<_> = counts
         .into_iter()
@@ -64,6 +65,7 @@ struct Counts {
     waited: u64,
     held: u64,
     holders: FxHashMap<FunctionRef, u64>,
+    reading: Option<LockSide>,
 }
 
 impl Counts {
@@ -89,6 +91,12 @@ impl Counts {
             wait_ns: self.recorded.then_some(ns(self.waited)),
             hold_ns: self.recorded.then_some(ns(self.held)),
             holder: holder.and_then(|(function, _)| name(*function).cloned()),
+            reading: self.reading.map(|side| LockSideRow {
+                acquisitions: side.acquisitions,
+                contended: side.contended,
+                wait_ns: ns(side.waited.0),
+                hold_ns: ns(side.held.0),
+            }),
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct CpuResult {
 }
 
 /// A lock, whatever the number of CPUs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LockRow {
     /// Unique name.
     pub lock: String,
@@ -80,6 +80,21 @@ pub struct LockRow {
     pub hold_ns: Option<f64>,
     /// The function in which it was taken most often, if one is known.
     pub holder: Option<String>,
+    /// Of a read-write lock that was read: that part; the rest wrote.
+    pub reading: Option<LockSideRow>,
+}
+
+/// One side of a read-write lock, as recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LockSideRow {
+    /// How often it was taken so.
+    pub acquisitions: u64,
+    /// How often it was not free for that.
+    pub contended: u64,
+    /// How long threads waited, summed, nanoseconds.
+    pub wait_ns: f64,
+    /// How long threads had it so, summed, nanoseconds.
+    pub hold_ns: f64,
 }
 
 /// A function's share of the extended critical path (2001, section 2.2).

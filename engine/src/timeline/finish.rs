@@ -81,7 +81,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         mappings: facts.mappings.clone(),
         code: facts.code.clone(),
         functions: facts.functions.clone(),
-        folded: folded(recording),
+        folded: folded(recording, false),
+        asked_off: folded(recording, true),
         overhead: facts.end.as_ref().and_then(|end| end.overhead),
         idle_wake: facts.idle_wake,
         tick_ns: facts.tick_ns,
@@ -134,13 +135,14 @@ fn disagreement(thread: &Machine, fact: Option<&ThreadFact>, end_ns: u64) -> Opt
     (too_much || too_little).then(|| (format!("{}/{}", thread.out.comm, thread.out.tid), used, ran))
 }
 
-fn folded(recording: &Recording) -> Vec<FunctionId> {
+/// Functions that lost their probes; `asked`: because somebody wanted it, or else for what they cost.
+fn folded(recording: &Recording, asked: bool) -> Vec<FunctionId> {
     let mut folded: Vec<FunctionId> = recording
         .notes
         .iter()
         .flat_map(|note| match &note.kind {
-            NoteKind::ProbesOff { functions, .. } => functions.as_slice(),
-            NoteKind::Gap { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => &[],
+            NoteKind::ProbesOff { functions, rates } if rates.is_empty() == asked => functions.as_slice(),
+            _ => &[],
         })
         .copied()
         .collect();
@@ -160,7 +162,7 @@ fn findings(
     if counts.lost > 0 {
         say("loss", format!("{} were lost", plural(counts.lost, "record", "records")));
     }
-    let (full, late) = gap_lengths(timeline, recording);
+    let GapLengths { full, late, libc_late } = gap_lengths(timeline, recording);
     let unprobed = unprobed(recording);
     if full > 0 {
         say("gap", format!("records are missing in {} of the recording, summed over CPUs", ms(full)));
@@ -168,7 +170,19 @@ fn findings(
     if late > 0 {
         say(
             "probes_late",
-            format!("new processes ran {} without function probes: calls in that time are missing", ms(late)),
+            format!(
+                "new processes and libraries ran {} without function probes: calls in that time are missing",
+                ms(late)
+            ),
+        );
+    }
+    if libc_late > 0 {
+        say(
+            "locks_late",
+            format!(
+                "new programs, and libraries that were loaded later, ran {} before their lock operations were recorded: those in that time are missing",
+                ms(libc_late)
+            ),
         );
     }
     if unprobed > 0 {
@@ -252,31 +266,38 @@ fn findings(
     findings
 }
 
-/// Summed length of gaps with lost records, and of those without function probes. A process that never got any misses
-/// none after its end.
-fn gap_lengths(timeline: &Timeline, recording: &Recording) -> (u64, u64) {
+/// Summed lengths of gaps, nanoseconds.
+#[derive(Default)]
+struct GapLengths {
+    /// With lost records.
+    full: u64,
+    /// Without function probes.
+    late: u64,
+    /// Without probes on a C library.
+    libc_late: u64,
+}
+
+/// A process that never got any probes misses none after its end.
+fn gap_lengths(timeline: &Timeline, recording: &Recording) -> GapLengths {
     let end_ns = timeline.end.0;
     let mut lived_until: FxHashMap<u32, u64> = FxHashMap::default();
     for thread in &timeline.threads {
         let end = lived_until.entry(thread.pid).or_insert(0);
         *end = thread.end.0.max(*end);
     }
-    let mut lengths = (0u64, 0u64);
+    let mut lengths = GapLengths::default();
     for note in &recording.notes {
         if let NoteKind::Gap { pid, until_ns, reason, .. } = note.kind {
             let from_ns = note.time_ns.max(recording.facts.start_ns);
             let length = until_ns.min(end_ns).saturating_sub(from_ns);
+            let until_ns = if pid == 0 { end_ns } else { lived_until.get(&pid).copied().unwrap_or(0) };
+            let lived = length.min(until_ns.saturating_sub(from_ns));
             match reason {
-                GapReason::RingFull => lengths.0 = lengths.0.saturating_add(length),
-                GapReason::ProbesNotYetAttached => {
-                    let until_ns =
-                        if pid == 0 { end_ns } else { lived_until.get(&pid).copied().unwrap_or(0) };
-                    let lived = until_ns.saturating_sub(from_ns);
-                    lengths.1 = lengths.1.saturating_add(length.min(lived));
-                }
+                GapReason::RingFull => lengths.full = lengths.full.saturating_add(length),
+                GapReason::ProbesNotYetAttached => lengths.late = lengths.late.saturating_add(lived),
+                GapReason::LibcNotYetProbed => lengths.libc_late = lengths.libc_late.saturating_add(lived),
                 // What the threads did is whole; the loss counters tell.
-                GapReason::OperationsLost | GapReason::OperationsOff { .. } | GapReason::LibcNotYetProbed => {
-                }
+                GapReason::OperationsLost | GapReason::OperationsOff { .. } => {}
                 // Up to the end of the process, which may have come long before that of the recording.
                 GapReason::NotProbed => {}
             }

@@ -30,7 +30,7 @@ pub struct Timeline {
     pub addresses: Vec<AddressFact>,
     /// Function table of the recording.
     pub functions: Vec<FunctionFact>,
-    /// Functions that lost their probes during the recording, ascending.
+    /// Functions that lost their probes during the recording for what they cost, ascending.
     pub folded: Vec<FunctionId>,
     /// Stacks that samples found.
     pub stacks: Vec<Stack>,
@@ -40,6 +40,8 @@ pub struct Timeline {
     pub mappings: Vec<MappingFact>,
     /// Names of code.
     pub code: Vec<CodeFact>,
+    /// Functions that lost their probes because somebody asked for it, ascending.
+    pub asked_off: Vec<FunctionId>,
     /// What the recording cost, if that is known.
     pub overhead: Option<Overhead>,
     /// What waking a thread on an idle CPU takes, if that was measured.

@@ -28,6 +28,9 @@ pub struct Options {
     /// Only this one; all if left out
     #[arg(value_enum)]
     only: Option<Which>,
+    /// Of the real programs only those whose names begin so (may be repeated); BENCHMARKS.md stays as it is
+    #[arg(long = "only", value_name = "NAME")]
+    programs: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -84,7 +87,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             page.put("interpose", &interpose::measure(&workspace, &longpole)?)?;
         }
         if wanted(Which::Apps) {
-            page.put("apps", &apps::measure(&workspace, &longpole)?)?;
+            let text = apps::measure(&workspace, &longpole, &options.programs)?;
+            if options.programs.is_empty() {
+                page.put("apps", &text)?;
+            } else {
+                println!("{text}");
+            }
         }
         if wanted(Which::Flood) {
             page.put("flood", &flood::measure(&workspace, &longpole)?)?;

@@ -120,6 +120,10 @@ fn place(spaces: &mut Spaces, ask: Ask) -> Option<Open> {
             spaces.begin(pid, since_ns, like, first_page);
             None
         }
+        Ask::Mapped { pid } => {
+            spaces.again(pid);
+            None
+        }
         Ask::Address { pid, since_ns, address, place } => {
             let again = if place == Place::Return { CODE_AGAIN } else { DATA_AGAIN };
             let spot = spaces.find(pid, since_ns, address, again)?;

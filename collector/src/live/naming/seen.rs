@@ -23,6 +23,11 @@ pub enum Ask {
         /// What the record of its exec says of where it lies ([`probe_abi::Exec::first_page`]); 0 if nothing.
         first_page: u32,
     },
+    /// A process has mapped a library.
+    Mapped {
+        /// Its pid.
+        pid: u32,
+    },
     /// What lies at an address.
     Address {
         /// Of this process.

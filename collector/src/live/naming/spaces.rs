@@ -108,6 +108,13 @@ impl Spaces {
         if space.read.is_some_and(|read| read.elapsed() < again_after) {
             return None;
         }
+        self.again(pid)?;
+        self.look(pid, address)
+    }
+
+    /// Looks at a process again that is known. `None`: nothing has come of it.
+    pub fn again(&mut self, pid: u32) -> Option<()> {
+        let space = self.processes.get_mut(&pid)?;
         let now = modules(pid);
         space.read = Some(Instant::now());
         // One that is gone has nothing mapped: what was known stays. The same program still has its main binary.
@@ -119,7 +126,7 @@ impl Spaces {
         }
         space.modules = now;
         space.opened.clear();
-        self.look(pid, address)
+        Some(())
     }
 
     fn look(&mut self, pid: u32, address: u64) -> Option<Spot> {

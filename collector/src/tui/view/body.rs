@@ -2,7 +2,7 @@
 
 use super::header::Columns;
 use crate::present::cell::{clean, fit, width};
-use crate::tui::{Cell, Measure, Phase, Row, State, Theme, rows};
+use crate::tui::{Cell, Measure, Phase, Row, State, Theme, View, lock_rows, rows};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -16,7 +16,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, columns: &C
         }
         return;
     };
-    let rows = rows(&snapshot.report, state.sort, state.measure);
+    let rows = match state.view {
+        View::Functions => rows(&snapshot.report, state.sort, state.measure),
+        View::Locks => lock_rows(&snapshot.report, state.sort),
+    };
+    if rows.is_empty() && state.view == View::Locks {
+        let text = "No lock operation in this window.";
+        frame.render_widget(Paragraph::new(text).style(theme.quiet()).wrap(Wrap { trim: true }), area);
+        return;
+    }
     if rows.is_empty() {
         let text = "No function in this window: its threads slept, or computed in code without probes.";
         frame.render_widget(Paragraph::new(text).style(theme.quiet()).wrap(Wrap { trim: true }), area);
@@ -47,7 +55,7 @@ fn line(row: &Row<'_>, state: &State, columns: &Columns, theme: Theme) -> Line<'
         room -= width(&mark);
         spans.push(Span::styled(mark, theme.quiet()));
     }
-    if let Some(location) = row.location
+    if let Some(location) = row.location.as_deref()
         && room >= 12
     {
         let text = format!("  {}", fit(location, room - 2));

@@ -1,7 +1,7 @@
 //! The table's head: CPU counts, predicted time and speed-up; and which columns there is room for.
 
 use crate::present::cell::{duration, fit};
-use crate::tui::{Measure, State, Theme};
+use crate::tui::{Measure, State, Theme, View};
 use engine::report::Cpus;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -56,6 +56,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, columns: &C
     let results = state.shown().map(|snapshot| snapshot.report.results.as_slice()).unwrap_or_default();
     let cpus = |i: usize| results.get(i).map(|result| result.cpus).or_else(|| state.cpus.get(i).copied());
     let legend = match (columns.both, state.measure) {
+        _ if state.view == View::Locks => "% of predicted time with the lock held",
         (true, Measure::Anywhere) => "% of predicted time: function anywhere on the stack, on top",
         (true, Measure::OnTop) => "% of predicted time: function on top of the stack, anywhere",
         (false, Measure::Anywhere) => "% anywhere on stack",

@@ -24,6 +24,8 @@ censored   waits cut by the edges of the window
 q F10 ^C   quit (the program runs on)    ← → < >    CPU count to sort by
 p space    freeze, go on                 t          on top / anywhere
 ↑ ↓ k j    scroll                        PgUp PgDn Home End
+f          probe functions by name       u          take their probes off
+l          locks / functions
 ? h F1     this help                     Esc        close it";
 
 pub(super) fn draw(frame: &mut Frame<'_>, whole: Rect, theme: Theme) {

@@ -52,7 +52,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, theme: Theme) {
     header::draw(frame, areas.header, state, &columns, theme);
     body::draw(frame, areas.body, state, &columns, theme);
     trust::draw(frame, areas.trust, state, theme);
-    keys::draw(frame, areas.keys, theme);
+    keys::draw(frame, areas.keys, state, theme);
     if state.help {
         help::draw(frame, frame.area(), theme);
     }

@@ -2,7 +2,7 @@
 
 use crate::present::cell::{clean, duration, fit, grouped};
 use crate::present::overhead;
-use crate::tui::{Phase, State, Theme, rows};
+use crate::tui::{Phase, State, Theme, View, rows};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -34,7 +34,8 @@ fn position(state: &State, width: usize) -> String {
     let text = if rows == 0 || (first == 0 && last == rows) {
         String::new()
     } else {
-        format!(" functions {}-{last} of {} ", first + 1, grouped(rows as u64))
+        let what = if state.view == View::Locks { "locks" } else { "functions" };
+        format!(" {what} {}-{last} of {} ", first + 1, grouped(rows as u64))
     };
     let text = fit(&text, width.saturating_sub(3));
     format!("{}{text}───", "─".repeat(width.saturating_sub(3 + text.chars().count())))

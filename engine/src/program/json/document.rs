@@ -64,6 +64,17 @@ pub(super) struct LockEntry {
     pub(super) wait_ns: u64,
     #[serde(default)]
     pub(super) hold_ns: u64,
+    #[serde(default)]
+    pub(super) reading: SideEntry,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SideEntry {
+    pub(super) acquisitions: u64,
+    pub(super) contended: u64,
+    pub(super) wait_ns: u64,
+    pub(super) hold_ns: u64,
 }
 
 impl Document {

@@ -8,7 +8,7 @@ use serde::de::DeserializeSeed;
 use super::document::{Document, DocumentSeed, FunctionEntry, foreign};
 use super::held;
 use crate::program::{
-    Function, LockFact, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted,
+    Function, LockFact, LockSide, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted,
 };
 use crate::time::Ticks;
 
@@ -80,6 +80,12 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
                 contended: entry.contended,
                 waited: Ticks::from_ns(entry.wait_ns),
                 held: Ticks::from_ns(entry.hold_ns),
+                reading: LockSide {
+                    acquisitions: entry.reading.acquisitions,
+                    contended: entry.reading.contended,
+                    waited: Ticks::from_ns(entry.reading.wait_ns),
+                    held: Ticks::from_ns(entry.reading.hold_ns),
+                },
             });
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use super::samples::SamplesEntry;
 use super::text::escaped;
 use super::{FORMAT, VERSION};
-use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, Program, Recorded, ThreadId};
+use crate::program::{EdgeId, FunctionRef, LockSide, ObjectId, Operation, Program, Recorded, ThreadId};
 use crate::report::Trust;
 use crate::time::Ticks;
 
@@ -114,12 +114,22 @@ fn locks(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<(
         let ns = |length: Ticks| length.0 / Ticks::PER_NS;
         write!(
             out,
-            "{{\"name\":{name},\"acquisitions\":{},\"contended\":{},\"wait_ns\":{},\"hold_ns\":{}}}",
+            "{{\"name\":{name},\"acquisitions\":{},\"contended\":{},\"wait_ns\":{},\"hold_ns\":{}",
             lock.acquisitions,
             lock.contended,
             ns(lock.waited),
             ns(lock.held)
         )?;
+        if lock.reading != LockSide::default() {
+            let LockSide { acquisitions, contended, waited, held } = lock.reading;
+            write!(
+                out,
+                ",\"reading\":{{\"acquisitions\":{acquisitions},\"contended\":{contended},\"wait_ns\":{},\"hold_ns\":{}}}",
+                ns(waited),
+                ns(held)
+            )?;
+        }
+        out.write_all(b"}")?;
     }
     if first { Ok(()) } else { out.write_all(b"]") }
 }

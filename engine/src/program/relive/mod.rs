@@ -231,11 +231,20 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
         .collect();
     for section in &known.sections.all {
         let Some(fact) = facts.get_mut(section.object as usize) else { continue };
+        let contended = u64::from(section.waited > 0);
         fact.acquisitions = fact.acquisitions.saturating_add(1);
-        fact.contended = fact.contended.saturating_add(u64::from(section.waited > 0));
+        fact.contended = fact.contended.saturating_add(contended);
         let add = |to: &mut Ticks, ns: u64| to.0 = to.0.saturating_add(Ticks::from_ns(ns).0);
+        let held = section.to.saturating_sub(section.from);
         add(&mut fact.waited, section.waited);
-        add(&mut fact.held, section.to.saturating_sub(section.from));
+        add(&mut fact.held, held);
+        if section.reads {
+            let reading = &mut fact.reading;
+            reading.acquisitions = reading.acquisitions.saturating_add(1);
+            reading.contended = reading.contended.saturating_add(contended);
+            add(&mut reading.waited, section.waited);
+            add(&mut reading.held, held);
+        }
     }
     facts.retain(|fact| fact.acquisitions > 0);
     facts

@@ -1,0 +1,235 @@
+//! Functions beside a program's own: those of the libraries that a process has mapped, if patterns name them, and those
+//! that somebody at the screen asks for while it runs.
+
+use super::functions::{FileKey, Functions, probe_of};
+use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
+use crate::symbols::{self, ChosenFunction, SymbolError, glob_matches};
+use crate::target::{Module, Process, is_c_library, mapped};
+use crate::tui::Asking;
+use engine::event::{FunctionFact, ModuleFact};
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What was found in a file: what matches, and what of that is new to the recording.
+#[derive(Clone, Default)]
+struct Found {
+    matching: Vec<ChosenFunction>,
+    facts: Vec<FunctionFact>,
+    module: Option<ModuleFact>,
+}
+
+impl Functions {
+    /// What patterns name in libraries that a process has mapped, as far as it has no probes there yet. The C library is
+    /// left out: it has probes of its own, and everything calls it.
+    pub(super) fn of_libraries(&mut self, process: &Process) -> NewFunctions {
+        let patterns: Vec<String> = self.selection.include.iter().chain(&self.wanted).cloned().collect();
+        let mut new = NewFunctions::default();
+        if patterns.is_empty() {
+            return new;
+        }
+        for module in libraries(process) {
+            let Ok(metadata) = std::fs::metadata(&module.open_path) else { continue };
+            let key = FileKey::of(&metadata);
+            if !self.beside.entry(process.pid).or_default().insert(key) {
+                continue;
+            }
+            let found = match self.files.get(&key) {
+                Some(chosen) => Found { matching: chosen.to_vec(), ..Found::default() },
+                None => match self.find(key, &module.path, &module.open_path, &patterns) {
+                    Ok(found) => found,
+                    Err(error) => {
+                        tracing::warn!("{}: no function is probed: {error}", module.path);
+                        continue;
+                    }
+                },
+            };
+            take(&mut new, process.pid, &module.open_path, found);
+        }
+        new
+    }
+
+    /// Forgets what a process had beside its program.
+    pub(super) fn forget_libraries(&mut self, pid: u32) {
+        self.beside.remove(&pid);
+    }
+
+    /// The functions that somebody means, in these processes.
+    pub(super) fn granted(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
+        match wish.what {
+            Asking::Probe => self.probe_more(&wish.pattern, pids),
+            Asking::TakeOff => self.take_off(&wish.pattern),
+        }
+    }
+
+    fn take_off(&mut self, pattern: &str) -> Granted {
+        self.wanted.retain(|wanted| wanted != pattern);
+        let known = self.files.values().flat_map(|chosen| chosen.iter());
+        let off: BTreeSet<u32> = known
+            .filter(|chosen| glob_matches(pattern, &chosen.fact.name))
+            .map(|chosen| chosen.fact.id)
+            .collect();
+        let sentence = match off.len() {
+            0 => format!("no function with probes matches {pattern}"),
+            1 => format!("the probes of 1 function are off: {pattern}"),
+            count => format!("the probes of {count} functions are off: {pattern}"),
+        };
+        Granted { off: off.into_iter().collect(), sentence, ..Granted::default() }
+    }
+
+    fn probe_more(&mut self, pattern: &str, pids: &[u32]) -> Granted {
+        let patterns = [pattern.to_owned()];
+        let mut granted = Granted::default();
+        let (mut found, mut numbers, mut error) = (HashMap::new(), BTreeSet::new(), None);
+        for &pid in pids {
+            let Ok(process) = Process::open(pid) else { continue };
+            let mut functions = NewFunctions::default();
+            let main = (process.program_name().to_owned(), process.open_path());
+            let others = libraries(&process).into_iter().map(|module| (module.path, module.open_path));
+            for (name, path) in std::iter::once(main).chain(others) {
+                let Ok(metadata) = std::fs::metadata(&path) else { continue };
+                let key = FileKey::of(&metadata);
+                let here = match found.get(&key) {
+                    Some(matching) => Found { matching: Vec::clone(matching), ..Found::default() },
+                    None => match self.find(key, &name, &path, &patterns) {
+                        Ok(here) => {
+                            found.insert(key, here.matching.clone());
+                            here
+                        }
+                        Err(why) => {
+                            error.get_or_insert(why);
+                            continue;
+                        }
+                    },
+                };
+                numbers.extend(here.matching.iter().map(|chosen| chosen.fact.id));
+                take(&mut functions, pid, &path, here);
+            }
+            if !functions.probes.is_empty() {
+                let (missing_since_ns, placing) = (0, Placing::Wanted);
+                granted.chosen.push(Chosen { pid, missing_since_ns, functions: Ok(functions), placing });
+            }
+        }
+        if !numbers.is_empty() && !self.wanted.contains(&patterns[0]) {
+            self.wanted.extend(patterns);
+        }
+        granted.sentence = match (numbers.len(), error) {
+            (0, Some(error)) => format!("no function is probed: {error}"),
+            (0, None) => format!("no function that can be probed matches {pattern}"),
+            (1, _) => format!("1 function is probed from now on: {pattern}"),
+            (count, _) => format!("{count} functions are probed from now on: {pattern}"),
+        };
+        granted
+    }
+
+    /// What matches in a file; new ones get numbers, and belong to the file from now on.
+    fn find(
+        &mut self,
+        key: FileKey,
+        name: &str,
+        path: &Path,
+        patterns: &[String],
+    ) -> Result<Found, SymbolError> {
+        let short = name.rsplit('/').next().unwrap_or(name);
+        let mut parser = self.parsers.open(path, short)?;
+        let selection = symbols::Selection { include: patterns.to_vec(), ..self.selection.clone() };
+        let choice = parser.choose(&selection)?;
+        let known = self.files.get(&key).cloned().unwrap_or_default();
+        let numbers: HashMap<u64, &ChosenFunction> =
+            known.iter().map(|chosen| (chosen.entry_offset, chosen)).collect();
+        let (mut found, mut all) = (Found::default(), known.to_vec());
+        for mut chosen in choice.chosen {
+            if let Some(same) = numbers.get(&chosen.entry_offset) {
+                found.matching.push((*same).clone());
+                continue;
+            }
+            chosen.fact.id = self.selection.first_id;
+            self.selection.first_id = self.selection.first_id.saturating_add(1);
+            self.selection.max_functions = self.selection.max_functions.saturating_sub(1);
+            found.facts.push(chosen.fact.clone());
+            found.matching.push(chosen.clone());
+            all.push(chosen);
+        }
+        if known.is_empty() && !all.is_empty() {
+            found.module = Some(parser.summary()?.fact(&symbols::safe(name)));
+        }
+        self.files.insert(key, Arc::from(all));
+        Ok(found)
+    }
+}
+
+fn take(new: &mut NewFunctions, pid: u32, path: &Path, found: Found) {
+    new.probes.extend(found.matching.iter().map(|chosen| probe_of(chosen, pid, path)));
+    new.facts.extend(found.facts);
+    new.modules.extend(found.module);
+}
+
+/// Files that a process has mapped to execute, without its program and its C library.
+fn libraries(process: &Process) -> Vec<Module> {
+    let modules = mapped(process).unwrap_or_default();
+    let is_library = |module: &Module| !module.is_main && !is_c_library(module.name());
+    modules.into_iter().filter(is_library).filter(|module| !module.open_path.as_os_str().is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::libc::Libc;
+    use super::*;
+    use crate::cli::plan;
+    use crate::symbols::Parsers;
+
+    fn wish(what: Asking, pattern: &str) -> Wish {
+        Wish { what, pattern: pattern.to_owned() }
+    }
+
+    #[test]
+    fn what_is_asked_for_twice_keeps_its_numbers() {
+        let plan = plan::Selection { functions: vec!["*find_me_one".into()], ..plan::Selection::default() };
+        let plan = plan::Selection { max_functions: 100, ..plan };
+        let mut functions = Functions::new(&plan, None, Libc::default(), Parsers::here());
+        // No process is its own target.
+        let mut child = std::process::Command::new("/proc/self/exe")
+            .args(["--exact", "live::beside::tests::waits_for_the_end_of_its_input", "--ignored"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("started");
+        let own = child.id();
+        let path = std::path::PathBuf::from(format!("/proc/{own}/exe"));
+        let first = functions.of_process(own, "test", &path).expect("functions");
+        assert_eq!(first.facts.len(), 1);
+        assert!(std::hint::black_box(find_me_one(1)) + std::hint::black_box(find_me_two(2)) > 0);
+
+        let granted = functions.granted(&wish(Asking::Probe, "*find_me_???"), &[own]);
+        let [chosen] = &granted.chosen[..] else { panic!("{}", granted.sentence) };
+        let new = chosen.functions.as_ref().expect("functions");
+        let numbers = |new: &NewFunctions| new.probes.iter().map(|probe| probe.id).collect::<BTreeSet<_>>();
+        assert_eq!((new.facts.len(), numbers(new)), (1, BTreeSet::from([0, 1])), "{}", granted.sentence);
+        let again = functions.granted(&wish(Asking::Probe, "*find_me_???"), &[own]);
+        let new = again.chosen[0].functions.as_ref().expect("functions");
+        assert_eq!((new.facts.len(), numbers(new)), (0, BTreeSet::from([0, 1])));
+
+        let off = functions.granted(&wish(Asking::TakeOff, "*find_me_two"), &[own]);
+        assert_eq!((off.off.len(), off.chosen.len()), (1, 0), "{}", off.sentence);
+        let none = functions.granted(&wish(Asking::Probe, "no such function"), &[own]);
+        assert!(none.chosen.is_empty() && none.sentence.contains("matches no such function"));
+        drop(child.stdin.take());
+        child.wait().expect("ended");
+    }
+
+    #[test]
+    #[ignore = "runs only as the child of another test"]
+    fn waits_for_the_end_of_its_input() {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    }
+
+    #[inline(never)]
+    fn find_me_one(number: u64) -> u64 {
+        (0..number).fold(3, |sum, round| sum ^ std::hint::black_box(round))
+    }
+
+    #[inline(never)]
+    fn find_me_two(number: u64) -> u64 {
+        (0..number).fold(5, |sum, round| sum ^ std::hint::black_box(round).wrapping_mul(sum))
+    }
+}

@@ -1,0 +1,86 @@
+//! A line that is being typed.
+
+use super::keys::Asking;
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// Longest pattern that can be typed, in characters.
+const LONGEST: usize = 200;
+
+/// What is typed, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// What for.
+    pub what: Asking,
+    /// So far.
+    pub text: String,
+}
+
+/// What a key has done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// It goes on.
+    Goes,
+    /// It is complete.
+    Done,
+    /// It is to be forgotten.
+    GivenUp,
+}
+
+impl Prompt {
+    /// What stands before the text.
+    pub fn question(&self) -> &'static str {
+        match self.what {
+            Asking::Probe => "probe functions: ",
+            Asking::TakeOff => "take probes off: ",
+        }
+    }
+
+    /// A key was pressed.
+    pub fn typed(&mut self, key: KeyEvent) -> Typed {
+        if key.kind == KeyEventKind::Release {
+            return Typed::Goes;
+        }
+        let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if with_control => return Typed::GivenUp,
+            KeyCode::Esc => return Typed::GivenUp,
+            KeyCode::Enter if self.text.trim().is_empty() => return Typed::GivenUp,
+            KeyCode::Enter => {
+                self.text = self.text.trim().to_owned();
+                return Typed::Done;
+            }
+            KeyCode::Char('u') if with_control => self.text.clear(),
+            KeyCode::Backspace => drop(self.text.pop()),
+            KeyCode::Char(letter)
+                if !with_control && !letter.is_control() && self.text.chars().count() < LONGEST =>
+            {
+                self.text.push(letter);
+            }
+            _ => {}
+        }
+        Typed::Goes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_grows_and_shrinks_and_ends() {
+        let mut prompt = Prompt { what: Asking::Probe, text: String::new() };
+        let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        assert_eq!(prompt.clone().typed(press(KeyCode::Enter)), Typed::GivenUp, "nothing was typed");
+        for letter in " ab*c".chars() {
+            assert_eq!(prompt.typed(press(KeyCode::Char(letter))), Typed::Goes);
+        }
+        assert_eq!(prompt.typed(press(KeyCode::Backspace)), Typed::Goes);
+        assert_eq!(prompt.clone().typed(press(KeyCode::Esc)), Typed::GivenUp);
+        assert_eq!(prompt.typed(press(KeyCode::Enter)), Typed::Done);
+        assert_eq!(prompt.text, "ab*");
+        for _ in 0..1_000 {
+            prompt.typed(press(KeyCode::Char('x')));
+        }
+        assert_eq!(prompt.text.len(), LONGEST);
+    }
+}

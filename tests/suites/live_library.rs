@@ -1,0 +1,88 @@
+//! Libraries that a program loads while it is recorded: their functions and their locks get probes as those of the
+//! program have, and what is missing before that is said.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use longpole_tests::{
+    Background, Longpole, Program, Recorded, Report, skip_unless_built, skip_unless_live, workload,
+};
+
+const LIMIT: Duration = Duration::from_secs(120);
+const TIMES: usize = 211;
+
+/// Records a program that loads the library some time after longpole has come, and calls what it counts later still.
+/// `None`: it cannot load it.
+fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, Report)> {
+    let mut command = Command::new(loader);
+    command.arg(library).arg(TIMES.to_string()).env("WORKLOAD_WAIT", "1");
+    let mut target = Background::start(&mut command).expect("a program that runs");
+    assert_eq!(target.line(LIMIT).expect("a line"), "ready");
+    let options = [&["--overhead", "none", "--max-rate", "1000000"], options].concat();
+    let (mut recorder, _folder, file) = Recorded::attach_in_background(&options, target.pid());
+    recorder.wait_for_stderr("recording ", LIMIT).expect("a recording");
+    target.say("go").expect("it reads");
+    match target.line(LIMIT) {
+        Ok(line) if line == "loaded" => {}
+        other => {
+            drop(other);
+            return None;
+        }
+    }
+    // Until the recording tells of a function of the library; a loaded machine takes its time.
+    std::thread::sleep(Duration::from_secs(3));
+    let asked = Instant::now();
+    target.say("the rest").expect("it reads");
+    let ended = target.wait(LIMIT).expect("it ends");
+    assert_eq!(ended.code, Some(0), "{} after {:?}", ended.stderr, asked.elapsed());
+    let ended = recorder.wait(LIMIT).expect("a recording");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let report = Longpole::report(&file, "1");
+    assert_eq!(report.trust("lost"), 0.0, "{}", ended.stderr);
+    Some((Longpole::export(&file), report))
+}
+
+fn locks(program: &Program, name: &str) -> usize {
+    let is_lock = |op: &[serde_json::Value]| matches!(op, [kind, object] if kind == "lock" && object == name);
+    program.operations().filter(|(_, op)| is_lock(op)).count()
+}
+
+#[test]
+fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
+    skip_unless_live!();
+    let loader = skip_unless_built!(workload::build("loader.c"));
+    let library = skip_unless_built!(workload::build("plugin.c"));
+    let (program, report) = record(&loader, &library, &["--functions", "plugin_*"]).expect("it is loaded");
+    assert!(program.entries("plugin_early") > 10, "{}", program.entries("plugin_early"));
+    assert_eq!((program.entries("plugin_late"), program.entries("plugin_take")), (TIMES, TIMES));
+    assert_eq!(locks(&program, "mutex plugin_lock"), TIMES);
+    assert_eq!(report.findings("probes_late").len(), 1, "{}", report.0);
+
+    let (program, _) = record(&loader, &library, &["--functions", "*_late"]).expect("it is loaded");
+    assert_eq!((program.entries("plugin_late"), program.entries("plugin_take")), (TIMES, 0));
+    let (program, _) = record(&loader, &library, &[]).expect("it is loaded");
+    assert_eq!(program.entries("plugin_late"), 0, "only the program's own unless asked for");
+}
+
+/// The C library came with the library: until its functions had probes, its locks were nobody's.
+#[test]
+fn a_c_library_that_is_loaded_later_is_probed() {
+    skip_unless_live!();
+    let library = skip_unless_built!(workload::build("plugin.c"));
+    let loader = match workload::build("loader_static.c") {
+        Ok(loader) => loader,
+        Err(problem) => {
+            println!("SKIP a_c_library_that_is_loaded_later_is_probed: no static C library: {problem:?}");
+            return;
+        }
+    };
+    let Some((program, report)) = record(&loader, &library, &["--functions", "plugin_*"]) else {
+        println!(
+            "SKIP a_c_library_that_is_loaded_later_is_probed: a static program cannot load libraries here"
+        );
+        return;
+    };
+    assert_eq!(locks(&program, "mutex plugin_lock"), TIMES);
+    assert_eq!(report.findings("locks_late").len(), 1, "{}", report.0);
+}
