@@ -117,7 +117,9 @@ fn a_read_from_a_terminal_is_a_wait_for_the_world() {
         let edges = edges(&program);
         let by_waker = edges.get(&("waker".to_owned(), "waiter".to_owned(), "terminal read".to_owned()));
         let outside = waits(&program, "waiter", "idle");
-        assert_eq!(outside + by_waker.copied().unwrap_or(0), ROUNDS, "{mode}: {edges:?}");
+        let all = outside + by_waker.copied().unwrap_or(0);
+        // The kernel may pass a line on in two pieces, and the reader sleeps once more for the second.
+        assert!((ROUNDS..=ROUNDS + 2).contains(&all), "{mode}: {all} waits, {edges:?}");
         assert!(outside > ROUNDS / 2, "{mode}: {edges:?}");
         assert_eq!(row(&recorded, "terminal read")["idle"], true);
     }

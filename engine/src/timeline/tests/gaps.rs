@@ -61,7 +61,7 @@ fn a_process_without_probes_misses_no_calls_after_its_end() {
     recording.notes.push(Note { time_ns: 500_000, kind });
     let findings = build(&recording).findings;
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(findings[0].text.starts_with("new processes ran 1.500 ms without"), "{findings:?}");
+    assert!(findings[0].text.starts_with("new processes and libraries ran 1.500 ms without"), "{findings:?}");
 }
 
 /// Processes without any function probes were not told apart from those that got theirs late.
