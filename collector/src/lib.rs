@@ -17,4 +17,5 @@ pub mod symbolize;
 pub mod symbols;
 pub mod target;
 pub mod tui;
+pub mod unwind;
 pub mod validate;

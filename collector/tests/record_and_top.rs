@@ -173,13 +173,14 @@ fn a_launched_command_is_recorded_from_its_first_call_and_its_exit_code_is_ours(
     assert_eq!(recording.facts.end.as_ref().map(|end| end.loss.lost()), Some(0), "{stderr}");
     assert_eq!((calls(&recording, "locked"), calls(&recording, "compute")), (2 * 97, 4 * 97));
     assert_eq!(calls(&recording, "main"), 1);
-    let summary: Vec<&str> = stderr.lines().rev().take(8).collect();
+    let summary: Vec<&str> = stderr.lines().rev().take(9).collect();
     assert_eq!(summary[0], format!("next      longpole report {file}"), "{stderr}");
     for (line, start) in summary.iter().rev().zip([
         "recorded",
         "events",
         "lost      0",
         "probes",
+        "samples",
         "overhead",
         "locks",
         "file",

@@ -126,6 +126,16 @@ pub struct Settings {
     pub cfs_rq_rq: u32,
     /// `pt_regs.sp`
     pub regs_sp: u32,
+    /// `pt_regs.ip`
+    pub regs_ip: u32,
+    /// `pt_regs.bp`
+    pub regs_bp: u32,
+    /// A [`crate::Sampling`] as a number.
+    pub sampling: u32,
+    /// A thread's stack is taken when it sleeps, and when it wakes others, once in so many nanoseconds at most.
+    pub sample_period_ns: u32,
+    /// Pieces of a stack to copy; at most [`crate::COPY_PIECES`].
+    pub copy_pieces: u32,
     /// `pt_regs.orig_ax`: the system call's number.
     pub regs_number: u32,
     /// `pt_regs` of system call arguments 1 and 2.
@@ -174,8 +184,12 @@ pub struct CpuCounters {
     pub libc_hits: u64,
     /// Records that these wrote.
     pub libc_records: u64,
+    /// Samples this CPU tried to write; numbers the next one.
+    pub samples: u64,
+    /// Samples that did not fit into their ring.
+    pub samples_lost: u64,
     /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 6],
+    pub reserved: [u64; 4],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.
@@ -226,7 +240,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 196);
+const _: () = assert!(size_of::<Settings>() == 216);
 const _: () = assert!(size_of::<CpuCounters>() == 192);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

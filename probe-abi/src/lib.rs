@@ -39,7 +39,10 @@ pub use libc_probe::{
 pub use life::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
-pub use sample::{Sample, SampleFlags, SampleReason};
+pub use sample::{
+    COPY_PIECE, COPY_PIECES, MAX_KEEPING, MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES, RAW_STACK_KIND, RawCopy,
+    RawStack, Sample, SampleFlags, SampleReason, SampledCode, Sampling,
+};
 pub use sched::{Cause, Ran, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};
 

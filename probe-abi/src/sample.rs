@@ -53,4 +53,94 @@ impl SampleFlags {
     pub const IN_KERNEL: u8 = 2;
 }
 
+/// What the programs do at a sample.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sampling {
+    /// Nothing is sampled.
+    #[default]
+    Off = 0,
+    /// Frame pointers are followed.
+    FramePointers = 1,
+    /// Stack bytes are copied.
+    Copies = 2,
+    /// Frame pointers are followed, and where [`SampledCode`] does not say that they are kept, bytes are copied.
+    Chosen = 3,
+}
+
+/// Kind byte of a [`RawStack`]. Such records only go from the kernel programs to the collector.
+pub const RAW_STACK_KIND: u8 = 128;
+/// Kind byte of a [`RawCopy`], as above.
+pub const RAW_COPY_KIND: u8 = 129;
+
+/// Frames that a kernel with its usual limit (`kernel.perf_event_max_stack`) follows.
+pub const RAW_FRAMES: usize = 127;
+
+/// A stack by frame pointers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct RawStack {
+    /// `sequence` numbers the CPU's samples.
+    pub header: Header,
+    /// A [`SampleReason`] as a byte.
+    pub reason: u8,
+    /// [`SampleFlags`] bits.
+    pub flags: u8,
+    /// How many of the frames are there.
+    pub count: u16,
+    /// The last frame is one of [`SampledCode::roots`]: 1, else 0.
+    pub at_root: u32,
+    /// The innermost first.
+    pub frames: [u64; RAW_FRAMES],
+}
+
+/// Stack bytes are copied in pieces of this size, so that no piece lies on two pages.
+pub const COPY_PIECE: usize = 1024;
+/// Most such pieces.
+pub const COPY_PIECES: usize = 16;
+
+/// A stack as bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct RawCopy {
+    /// `sequence` numbers the CPU's samples.
+    pub header: Header,
+    /// A [`SampleReason`] as a byte.
+    pub reason: u8,
+    /// [`SampleFlags`] bits.
+    pub flags: u8,
+    /// Always 0.
+    pub reserved: u16,
+    /// How many of the bytes are there.
+    pub count: u32,
+    /// Where the thread was in user space.
+    pub instruction_pointer: u64,
+    /// Its stack pointer.
+    pub stack_pointer: u64,
+    /// Its frame pointer, or whatever it keeps there.
+    pub frame_pointer: u64,
+    /// Address of the first of the bytes: at or a little below the stack pointer.
+    pub from: u64,
+    /// The stack from there on, towards its callers.
+    pub bytes: [u8; COPY_PIECE * COPY_PIECES],
+}
+
+/// Most stretches of code in [`SampledCode::keeping`].
+pub const MAX_KEEPING: usize = 8;
+/// Most addresses in [`SampledCode::roots`].
+pub const MAX_ROOTS: usize = 8;
+
+/// What is known of the code of a process: the user side learns it from the first stacks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct SampledCode {
+    /// First address and length of code that keeps frame pointers; a length of 0: none.
+    pub keeping: [[u64; 2]; MAX_KEEPING],
+    /// Where the outermost functions that keep them return to: what lies above is always the same. 0: none.
+    pub roots: [u64; MAX_ROOTS],
+}
+
 const _: () = assert!(size_of::<Sample>() == 32);
+const _: () = assert!(size_of::<RawStack>() == 1048);
+const _: () = assert!(size_of::<RawCopy>() == 64 + COPY_PIECE * COPY_PIECES);
+const _: () = assert!(size_of::<SampledCode>() == 192);

@@ -246,6 +246,20 @@ impl Registers {
         unsafe { field(self.0, setting!(regs_sp)) }
     }
 
+    /// Where it was in user space.
+    #[inline(always)]
+    pub fn instruction_pointer(self) -> u64 {
+        // SAFETY: a `pt_regs` and an offset of it.
+        unsafe { field(self.0, setting!(regs_ip)) }
+    }
+
+    /// The user-space frame pointer, or what else is in that register.
+    #[inline(always)]
+    pub fn frame_pointer(self) -> u64 {
+        // SAFETY: a `pt_regs` and an offset of it.
+        unsafe { field(self.0, setting!(regs_bp)) }
+    }
+
     /// The system call's number; negative if it was no system call.
     #[inline(always)]
     fn call_number(self) -> u32 {

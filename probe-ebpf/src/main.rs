@@ -18,6 +18,8 @@ mod memory;
 mod network;
 mod operation;
 mod ring;
+mod sample;
+mod sample_ring;
 mod sched;
 mod settings;
 

@@ -2,10 +2,10 @@
 
 use core::mem::offset_of;
 
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{EbpfContext as _, macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{
-    Call, Context, CpuCounters, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, Kind, Ran, Switch,
-    SwitchFlags, Waking, WakingFlags, futex_operation,
+    Call, Context, CpuCounters, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, Kind, Ran, SampleReason,
+    Switch, SwitchFlags, Waking, WakingFlags, futex_operation,
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     descriptor::descriptor,
     filter, interrupt,
     kernel::{Task, first_word},
-    memory, network, ring,
+    memory, network, ring, sample,
 };
 
 /// A CPU goes from one thread to another. Arguments: `bool preempt`, `prev`, `next`, `unsigned prev_state`.
@@ -61,6 +61,9 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
         } else {
             flags |= (descriptor(previous, prev_call) as u32) << SwitchFlags::DESCRIPTOR_SHIFT;
         }
+    }
+    if blocks {
+        sample::at_event(arguments.as_ptr(), previous, time_ns, tid, previous_pid, SampleReason::Block);
     }
     let on_behalf_of = if tid == 0 { Context::Idle } else { Context::Task };
     ring::write(Kind::Switch, on_behalf_of, time_ns, tid, previous_pid, |header| Switch {
@@ -121,7 +124,7 @@ pub fn sched_waking(arguments: BtfTracePointContext) -> i32 {
     let wakee = Task(arguments.arg(0));
     let wakee_pid = wakee.pid();
     if filter::is_tracked(wakee_pid) {
-        waking(wakee, wakee_pid, wakee.state(), 0);
+        waking(&arguments, wakee, wakee_pid, wakee.state(), 0);
     }
     0
 }
@@ -132,7 +135,7 @@ pub fn sched_wakeup_new(arguments: BtfTracePointContext) -> i32 {
     let wakee = Task(arguments.arg(0));
     let wakee_pid = wakee.pid();
     if filter::is_tracked(wakee_pid) {
-        waking(wakee, wakee_pid, 0, WakingFlags::NEW);
+        waking(&arguments, wakee, wakee_pid, 0, WakingFlags::NEW);
     }
     0
 }
@@ -156,7 +159,7 @@ fn waits_for_futex(number: u32) -> bool {
 }
 
 #[inline(always)]
-fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
+fn waking(arguments: &BtfTracePointContext, wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
     let time_ns = ring::now_ns();
     let waker = Task::current();
     let (tid, pid) = (waker.tid(), waker.pid());
@@ -184,6 +187,10 @@ fn waking(wakee: Task, wakee_pid: u32, wakee_state: u32, mut flags: u32) {
     } else if context as u8 == Context::SoftIrq as u8 && network::takes_in_own_packet(tid) {
         waker_call = waker.call_number();
         flags |= WakingFlags::OWN_PACKET;
+    }
+    let woken_by_it = context as u8 == Context::Task as u8 && flags & WakingFlags::WAKER_TRACKED != 0;
+    if woken_by_it && wakee_state != 0 {
+        sample::at_event(arguments.as_ptr(), waker, time_ns, tid, pid, SampleReason::Wake);
     }
     ring::write(Kind::Waking, context, time_ns, tid, pid, |header| Waking {
         header,

@@ -52,6 +52,11 @@ pub static SETTINGS: Settings = Settings {
     first_libc_counters: 0,
     cfs_rq_rq: 0,
     regs_sp: 0,
+    regs_ip: 0,
+    regs_bp: 0,
+    sampling: 0,
+    sample_period_ns: 0,
+    copy_pieces: 0,
     regs_number: 0,
     regs_arguments: [0; 2],
 };

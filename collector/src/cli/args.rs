@@ -84,6 +84,12 @@ pub struct CaptureArguments {
     /// What recording may cost of the target's CPU time; functions that cost too much lose their probes; or: none
     #[arg(long, value_name = "SHARE", default_value = "2%")]
     pub overhead: String,
+    /// Take the stacks of running threads this often per second, on each CPU; 0: never
+    #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ", default_value = "499")]
+    pub frequency: String,
+    /// How stacks are read: fp (frame pointers), dwarf (unwind tables, dearer), or auto: whichever a program's binaries need
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub call_graph: String,
     /// Record calls only down to this depth of probed functions
     #[arg(long, value_name = "N")]
     pub depth: Option<String>,

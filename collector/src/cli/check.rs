@@ -12,6 +12,7 @@ use crate::interpose::Wish;
 use crate::present::text::By;
 use crate::target::CpuList;
 use crate::validate::{depends_on_cpus, doubling};
+use engine::event::{CallGraph, SamplingFact};
 use engine::predict::{Io, Model, Scheduler};
 use std::path::PathBuf;
 
@@ -204,6 +205,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             exclude: args.exclude,
             max_functions: value::count("--max-functions", &args.max_functions)?,
         },
+        sampling: sampling(&args.frequency, &args.call_graph)?,
         budget_ppm: value::budget("--overhead", &args.overhead)?,
         max_rate_hz: args.max_rate.map(|text| value::count("--max-rate", &text)).transpose()?,
         depth: args.depth.map(|text| value::count("--depth", &text)).transpose()?,
@@ -234,6 +236,33 @@ fn predict(args: args::PredictArguments) -> Result<PredictPlan, UserError> {
             runs: value::count("--runs", &args.runs)?,
         },
     })
+}
+
+fn sampling(frequency: &str, call_graph: &str) -> Result<Option<SamplingFact>, UserError> {
+    /// What a kernel lets anybody have (`kernel.perf_event_max_sample_rate`) is mostly more; a stack takes microseconds.
+    const MOST_HZ: u32 = 10_000;
+    let rate_hz = match frequency {
+        "0" => return Ok(None),
+        text => value::count("-F", text)?,
+    };
+    if rate_hz > MOST_HZ {
+        return Err(UserError::usage(
+            format!("-F {rate_hz} is more than {MOST_HZ} samples per second"),
+            format!("give a number up to {MOST_HZ}, such as -F 499"),
+        ));
+    }
+    let call_graph = match call_graph {
+        "auto" => CallGraph::Auto,
+        "fp" => CallGraph::Fp,
+        "dwarf" => CallGraph::Dwarf,
+        other => {
+            return Err(UserError::usage(
+                format!("--call-graph cannot be '{other}'"),
+                "it can be auto (the default), fp (frame pointers) or dwarf (unwind tables)",
+            ));
+        }
+    };
+    Ok(Some(SamplingFact { rate_hz, call_graph }))
 }
 
 fn scheduler(text: &str) -> Result<Scheduler, UserError> {

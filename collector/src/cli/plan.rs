@@ -5,6 +5,7 @@ pub use super::study::{
 };
 use crate::interpose::Wish;
 use crate::target::CpuList;
+use engine::event::SamplingFact;
 use engine::predict::Model;
 use engine::report::Cpus;
 use std::ffi::OsString;
@@ -104,6 +105,8 @@ pub struct CapturePlan {
     pub depth: Option<u32>,
     /// Whether synchronization operations of a launched command are recorded from inside it.
     pub interpose: Wish,
+    /// How stacks are sampled; `None`: not at all.
+    pub sampling: Option<SamplingFact>,
     /// Bytes of one ring buffer: a power of two of at least one page. `None`: the default of the probes.
     pub ring_bytes: Option<u32>,
 }

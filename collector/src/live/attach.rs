@@ -21,6 +21,7 @@ use crate::symbols::Parsers;
 use crate::target::{
     ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, monotonic_ns,
 };
+use crate::unwind::Sampler;
 use engine::event::Facts;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -172,7 +173,8 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         subject: subject(&subjects, roots),
         name: subjects.first().map(|subject| subject.name.clone()).unwrap_or_default(),
         pids,
-        source: Kernel::new(capture, None),
+        source: Kernel::new(capture, None)
+            .sampled(plan.sampling.map(|sampling| Sampler::new(sampling.call_graph))),
         facts,
         functions,
         child: None,
@@ -208,7 +210,9 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
         subject: subject(&subjects, 1),
         name,
         pids: vec![pid],
-        source: Kernel::new(capture, interposed).launching(pid, child.command_binary().map(PathBuf::from)),
+        source: Kernel::new(capture, interposed)
+            .launching(pid, child.command_binary().map(PathBuf::from))
+            .sampled(plan.sampling.map(|sampling| Sampler::new(sampling.call_graph))),
         facts,
         functions,
         child: Some(child),
@@ -321,12 +325,14 @@ fn start(
         uprobes: plan.uprobes,
         ring_bytes: plan.ring_bytes.unwrap_or(RING_BYTES) as usize,
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
+        sampling: plan.sampling,
         max_depth: plan.depth.unwrap_or(0),
         budget_ppm: plan.budget_ppm,
     })
     .map_err(probe_error)?;
     facts.hit_costs = capture.hit_costs();
     facts.tick_ns = crate::target::kernel_tick_ns();
+    facts.sampling = plan.sampling;
     for pid in unread {
         capture.leave_unprobed(pid, capture.start_ns());
     }

@@ -61,11 +61,12 @@ impl Keeper {
 fn keep(writer: &mut Writer, item: &Feed, flushed: &mut Instant) -> std::io::Result<Option<WindowEnd>> {
     match item {
         Feed::Batch(batch) => {
-            for record in &batch.records {
-                writer.push(record)?;
-            }
+            // Stacks come before the samples that name them.
             for note in &batch.notes {
                 writer.note(note)?;
+            }
+            for record in &batch.records {
+                writer.push(record)?;
             }
             if flushed.elapsed() >= FLUSH_EVERY {
                 *flushed = Instant::now();

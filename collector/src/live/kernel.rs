@@ -3,11 +3,16 @@
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::Interposed;
 use crate::probe::{Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, now_ns};
-use engine::event::{LossCounts, Note, Overhead, PendingOperation};
+use crate::unwind::Sampler;
+use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use zerocopy::IntoBytes as _;
+
+/// Samples may take this much of a turn: the other rings fill meanwhile.
+const SAMPLES_TURN: Duration = Duration::from_millis(10);
 
 /// A capture that is running.
 pub struct Kernel {
@@ -17,6 +22,8 @@ pub struct Kernel {
     launched: Option<(u32, PathBuf)>,
     /// What threads were in the middle of at the end, as probes have seen it.
     pending: Vec<PendingOperation>,
+    /// Makes samples of what the programs took, if they do.
+    sampler: Option<Sampler>,
 }
 
 fn unprobed(error: ProbeError) -> Unprobed {
@@ -29,7 +36,41 @@ fn unprobed(error: ProbeError) -> Unprobed {
 impl Kernel {
     /// Takes over a capture.
     pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
-        Kernel { capture, interposed, launched: None, pending: Vec::new() }
+        Kernel { capture, interposed, launched: None, pending: Vec::new(), sampler: None }
+    }
+
+    /// Stacks are sampled.
+    pub fn sampled(self, sampler: Option<Sampler>) -> Kernel {
+        Kernel { sampler, ..self }
+    }
+
+    /// Whoever listens forgets what is old: stacks may come without end.
+    #[must_use]
+    pub fn without_end(mut self) -> Kernel {
+        self.sampler.iter_mut().for_each(Sampler::without_end);
+        self
+    }
+
+    /// Makes samples of what was taken, for a while at most; whether nothing is left.
+    fn drain_samples(&mut self, records: &mut usize, sink: &mut dyn FnMut(usize, &[u8])) -> bool {
+        let Kernel { capture, sampler, interposed, .. } = self;
+        let Some(sampler) = sampler else { return true };
+        let first = capture.ring_count() + interposed.as_ref().map_or(0, Interposed::ring_count);
+        let began = Instant::now();
+        let emptied = capture.drain_samples(
+            &mut |ring, bytes| {
+                if let Some(sample) = sampler.sample(bytes) {
+                    *records += 1;
+                    sink(first + ring, sample.as_bytes());
+                }
+            },
+            &mut || began.elapsed() >= SAMPLES_TURN,
+        );
+        let codes = sampler.take_codes();
+        if !codes.is_empty() && !capture.tell_code(&codes) {
+            sampler.give_back_codes(codes);
+        }
+        emptied
     }
 
     /// The process at the gate, and the program that it will run.
@@ -40,7 +81,8 @@ impl Kernel {
 
 impl EventSource for Kernel {
     fn rings(&self) -> usize {
-        self.capture.ring_count() + self.interposed.as_ref().map_or(0, Interposed::ring_count)
+        let interposed = self.interposed.as_ref().map_or(0, Interposed::ring_count);
+        self.capture.ring_count() + interposed + self.capture.sample_ring_count()
     }
 
     fn is_live(&self) -> bool {
@@ -63,13 +105,16 @@ impl EventSource for Kernel {
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
         // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
         let before_ns = now_ns();
-        let Kernel { capture, interposed, .. } = self;
+        let Kernel { capture, interposed, sampler, .. } = self;
         let mut records = capture.drain(&mut |ring, bytes| {
             if let Some(interposed) = interposed.as_mut()
                 && bytes.get(offset_of!(Header, kind)) == Some(&(Kind::Exit as u8))
                 && let Ok(record) = Record::decode(bytes)
             {
                 interposed.thread_ended(record.header().pid, record.header().tid);
+            }
+            if let Some(sampler) = sampler {
+                sampler.record(bytes);
             }
             sink(ring, bytes);
         });
@@ -80,11 +125,25 @@ impl EventSource for Kernel {
             records += more;
             complete_to_ns = complete_to_ns.zip(to_ns).map(|(a, b)| a.min(b));
         }
+        if !self.drain_samples(&mut records, sink) {
+            complete_to_ns = None;
+        }
         Drained { records, complete_to_ns, more: complete_to_ns.is_none(), ended: false }
     }
 
     fn take_notes(&mut self) -> Vec<Note> {
-        self.capture.take_notes()
+        let mut notes = self.capture.take_notes();
+        notes.extend(self.sampler.iter_mut().flat_map(Sampler::take_notes));
+        notes
+    }
+
+    fn take_mappings(&mut self) -> Vec<MappingFact> {
+        self.sampler.as_mut().map(Sampler::take_mappings).unwrap_or_default()
+    }
+
+    fn samples(&mut self) -> Option<SampleCounts> {
+        let lost = self.capture.samples_lost();
+        self.sampler.as_ref().map(|sampler| sampler.counts(lost))
     }
 
     fn loss(&mut self) -> LossCounts {

@@ -219,6 +219,7 @@ impl Pump {
         let loss = self.intake.read_loss(source);
         let overhead = source.overhead();
         let counts = LiveCounts {
+            samples: source.samples(),
             events: self.intake.events(),
             loss,
             overhead,
@@ -255,6 +256,8 @@ impl Pump {
         let started = Instant::now();
         loop {
             let drained = self.intake.drain(&mut *source);
+            // Before the stacks that lie in them.
+            let _ = self.hand_on_mappings(&mut *source, feed);
             if drained.ended || drained.complete_to_ns.is_some_and(|to| to >= end_ns) {
                 self.intake.compare(&mut *source, end_ns);
                 break;
@@ -275,7 +278,6 @@ impl Pump {
         let loss = self.count(&mut *source, news);
         // Whoever does not listen any more has its own reason; detaching goes on.
         if hand_on(batch, feed, news).is_some() {
-            self.hand_on_mappings(&mut *source, feed);
             if let Some(namer) = self.namer {
                 namer.ask(self.intake.take_asks());
                 let _ = feed.send(Feed::Addresses(namer.finish()));
@@ -284,15 +286,10 @@ impl Pump {
                 let _ = feed.send(Feed::Code(namer.finish()));
             }
             let pending = source.take_pending();
+            let samples = source.samples();
             let overhead = source.overhead();
-            let _ = feed.send(Feed::End(WindowEnd {
-                end_ns,
-                threads,
-                loss,
-                pending,
-                overhead,
-                ..WindowEnd::default()
-            }));
+            let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples };
+            let _ = feed.send(Feed::End(end));
         }
         source.stop();
     }

@@ -113,6 +113,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         children: plan.capture.children,
         locks: locks_text(&locks, &ended.libc),
         uprobes: plan.capture.uprobes,
+        samples: plan.capture.sampling.zip(ended.counts.samples),
         ..summary(subject, &ended, &path, &functions_known)
     };
     // Whoever has closed stderr does not want to know.

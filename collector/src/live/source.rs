@@ -2,7 +2,7 @@
 
 use super::message::Unprobed;
 use crate::probe::{LibcProbes, NewMapping, ProbeFunction};
-use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation};
+use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -109,6 +109,11 @@ pub trait EventSource: Send {
     /// Where sampled processes have code, as far as it is new since the last call.
     fn take_mappings(&mut self) -> Vec<MappingFact> {
         Vec::new()
+    }
+
+    /// What became of samples so far, if there are any.
+    fn samples(&mut self) -> Option<SampleCounts> {
+        None
     }
 
     /// Detaches.

@@ -3,7 +3,7 @@
 use super::message::UnprobedCounts;
 use crate::present::cell::{duration, grouped};
 use crate::present::style::{Paint, Style};
-use engine::event::{LossCounts, Overhead};
+use engine::event::{LossCounts, Overhead, SampleCounts, SamplingFact};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub struct RecordSummary {
     pub uprobes: bool,
     /// How synchronization operations were recorded, or why they were not.
     pub locks: String,
+    /// How stacks were sampled, and what became of the samples.
+    pub samples: Option<(SamplingFact, SampleCounts)>,
     /// What recording cost.
     pub overhead: Option<Overhead>,
     /// Children were recorded, too.
@@ -58,6 +60,9 @@ impl RecordSummary {
         let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
         line("lost", paint, &self.lost_text(lost))?;
         line("probes", Paint::Plain, &self.probes_text())?;
+        if let Some((sampling, counts)) = &self.samples {
+            line("samples", Paint::Plain, &crate::present::samples(sampling, Some(counts)))?;
+        }
         if let Some(cost) = &self.overhead {
             // The label says the first word.
             let text = crate::present::overhead(cost);

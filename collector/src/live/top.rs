@@ -54,7 +54,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let command = child.as_ref().map(|child| child.pid());
     let ended = run(Setup {
         mode: if plan.once { Mode::Once } else { Mode::Screen },
-        source: Box::new(source),
+        source: Box::new(source.without_end()),
         facts,
         pids,
         children: plan.capture.children,

@@ -4,7 +4,10 @@ use super::cell::{duration, grouped};
 use super::style::{Paint, Style};
 use super::table;
 use crate::session::{Meta, SessionInfo};
-use engine::event::{FunctionId, HitCost, HitCosts, LossCounts, ModuleFact, NoteKind, Overhead, Recording};
+use engine::event::{
+    FunctionId, HitCost, HitCosts, LossCounts, ModuleFact, NoteKind, Overhead, Recording, SampleCounts,
+    SamplingFact,
+};
 use engine::program::Program;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +55,10 @@ struct SessionFacts {
     overhead: Option<Overhead>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hit_costs: Option<HitCosts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampling: Option<SamplingFact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<SampleCounts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -121,6 +128,8 @@ impl Facts {
             loss: recording.facts.end.as_ref().map(|end| end.loss),
             overhead: recording.facts.end.as_ref().and_then(|end| end.overhead),
             hit_costs: recording.facts.hit_costs,
+            sampling: recording.facts.sampling,
+            samples: recording.facts.end.as_ref().and_then(|end| end.samples),
         };
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
     }
@@ -201,6 +210,9 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         grouped(session.probes_off as u64)
     );
     line(out, style, "functions", &functions)?;
+    if let Some(sampling) = &session.sampling {
+        line(out, style, "samples", &super::samples(sampling, session.samples.as_ref()))?;
+    }
     if let Some(cost) = &session.overhead {
         line(out, style, "cost", &super::overhead(cost))?;
     }

@@ -10,6 +10,7 @@ mod overhead;
 mod plot;
 pub mod predict;
 pub mod predict_json;
+mod samples;
 mod segments;
 pub mod study;
 pub mod style;
@@ -19,3 +20,4 @@ pub mod validate;
 mod waits;
 
 pub use overhead::overhead;
+pub use samples::samples;

@@ -12,6 +12,7 @@ use std::{
 };
 
 use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
+use probe_abi::SampledCode;
 
 use super::{
     attach::{Link, attach_kernel, close_together},
@@ -26,6 +27,7 @@ use super::{
     operations::{self, LibcProbes, Operations},
     options::{CaptureOptions, ProbeFunction},
     ring::Rings,
+    samples,
 };
 
 /// Function numbers that have counters when more functions than those given at the start may come.
@@ -35,6 +37,7 @@ const MORE_FUNCTIONS: u32 = 65_536;
 /// whatever way.
 pub struct Capture {
     rings: Rings,
+    sample_rings: Rings,
     pub(super) common: Arc<Common>,
     kernel_links: Vec<Link>,
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -98,11 +101,13 @@ impl Capture {
             max_rate_hz: options.max_rate_hz,
             max_depth: options.max_depth,
             functions,
+            sampling: options.sampling,
         })?;
         let shared = loaded.shared;
         let mut ebpf = loaded.ebpf;
         let mut probed = Functions::new(shared.clone());
         let mut rings = Rings::new(loaded.rings);
+        let sample_rings = Rings::new(loaded.sample_rings);
         let hit_costs = if options.uprobes {
             calibrate::measure(&mut ebpf, &shared, &mut probed, &mut rings)
                 .inspect_err(|error| log::warn!("the cost of a probe hit is not known: {error}"))
@@ -110,7 +115,10 @@ impl Capture {
         } else {
             None
         };
-        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
+        let mut kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
+        if let Some(sampling) = options.sampling {
+            kernel_links.extend(samples::attach(&mut ebpf, sampling.rate_hz)?);
+        }
         let ledger = Ledger::new(
             options.budget_ppm,
             hit_costs,
@@ -129,6 +137,7 @@ impl Capture {
         };
         let mut capture = Capture {
             rings,
+            sample_rings,
             common: Arc::new(Common::new(probes, shared)),
             kernel_links,
             governor: None,
@@ -199,6 +208,35 @@ impl Capture {
     /// one CPU, records are nearly in time order.
     pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
         self.rings.drain(sink)
+    }
+
+    /// Number of rings with samples: [`Capture::drain_samples`] numbers them from 0.
+    pub fn sample_ring_count(&self) -> usize {
+        self.sample_rings.count()
+    }
+
+    /// Hands samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
+    /// [`probe_abi::RawCopy`]), until `enough` says so; whether the rings were emptied. Never waits.
+    pub fn drain_samples(
+        &mut self,
+        sink: &mut dyn FnMut(usize, &[u8]),
+        enough: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        self.sample_rings.drain_until(sink, enough)
+    }
+
+    /// Tells the programs what is known of the code of processes; `None`: nothing any more. `false`: not now.
+    pub fn tell_code(&self, codes: &[(u32, Option<SampledCode>)]) -> bool {
+        let Some(mut probes) = self.common.try_lock() else { return false };
+        for (pid, code) in codes {
+            samples::tell_code(&mut probes.ebpf, *pid, code.as_ref());
+        }
+        true
+    }
+
+    /// Samples that did not fit into their rings.
+    pub fn samples_lost(&self) -> u64 {
+        self.common.shared.cpu_totals().samples_lost
     }
 
     /// What was done and noticed since the last call, in time order; what is being done right now comes later. A note's time can lie before records that were

@@ -40,6 +40,8 @@ impl Shared {
             total.libc_hits = total.libc_hits.saturating_add(one.libc_hits);
             total.libc_records = total.libc_records.saturating_add(one.libc_records);
             total.exits = total.exits.saturating_add(one.exits);
+            total.samples = total.samples.saturating_add(one.samples);
+            total.samples_lost = total.samples_lost.saturating_add(one.samples_lost);
             total.stale = total.stale.saturating_add(one.stale);
         }
         total

@@ -128,6 +128,8 @@ fn registers(
     member: &dyn Fn(&str, &str) -> Result<u32, ProbeError>,
 ) -> Result<(), ProbeError> {
     settings.regs_sp = member("pt_regs", "sp")?;
+    settings.regs_ip = member("pt_regs", "ip")?;
+    settings.regs_bp = member("pt_regs", "bp")?;
     settings.regs_number = member("pt_regs", "orig_ax")?;
     for (slot, name) in settings.regs_arguments.iter_mut().zip(["di", "si"]) {
         *slot = member("pt_regs", name)?;

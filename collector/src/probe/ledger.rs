@@ -74,7 +74,7 @@ impl Counted {
         let silent = total.folded.saturating_add(total.cut).saturating_mul(2);
         let function_records = hits_of_functions.saturating_sub(silent).saturating_add(total.libc_records);
         let function_records = function_records.min(total.sequence);
-        let events = total.sequence.saturating_sub(function_records);
+        let events = total.sequence.saturating_sub(function_records).saturating_add(total.samples);
         Counted { hits, function_records, events, collector_ns }
     }
 }

@@ -7,6 +7,7 @@ use aya::{
     maps::{Map, MapData, RingBuf},
 };
 use aya_log::EbpfLogger;
+use engine::event::SamplingFact;
 use probe_abi::{
     CpuCounters, FunctionCounters, LibcSite, MAX_GROUPS, MAX_LIBC_SITES, MAX_OPEN_FRAMES, MAX_RINGS,
     PID_LIMIT, RATE_WINDOW_SHIFT,
@@ -17,7 +18,7 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
     layout::kernel_layout,
     object::object,
-    operations,
+    operations, samples,
     shared::SharedWords,
 };
 
@@ -36,6 +37,8 @@ pub(crate) struct LoadOptions {
     pub(crate) max_depth: u32,
     /// Function numbers below this have counters.
     pub(crate) functions: u32,
+    /// How stacks are sampled, if they are.
+    pub(crate) sampling: Option<SamplingFact>,
 }
 
 /// The programs in the kernel, and what this process shares with them.
@@ -43,6 +46,8 @@ pub(crate) struct Loaded {
     pub(crate) ebpf: Ebpf,
     pub(crate) btf: aya::Btf,
     pub(crate) rings: Vec<RingBuf<MapData>>,
+    /// None if nothing is sampled.
+    pub(crate) sample_rings: Vec<RingBuf<MapData>>,
     pub(crate) shared: Arc<Shared>,
     /// Number of the first function counters of C libraries' functions.
     pub(crate) first_libc_counters: u32,
@@ -85,6 +90,8 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     settings.first_libc_counters = first_libc_counters;
     settings.max_depth = options.max_depth.min(MAX_OPEN_FRAMES as u32);
 
+    samples::settings(&mut settings, options.sampling);
+
     let names: [&'static str; MAX_RINGS] =
         ["RING_0", "RING_1", "RING_2", "RING_3", "RING_4", "RING_5", "RING_6", "RING_7"];
     let mut loader = EbpfLoader::new();
@@ -93,6 +100,11 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     loader.map_max_entries("FUNCTIONS", functions);
     for name in &names[..rings] {
         loader.map_max_entries(name, ring_bytes as u32);
+    }
+    if let Some(sampling) = options.sampling {
+        for name in &samples::RINGS[..rings] {
+            loader.map_max_entries(name, samples::ring_bytes(sampling.call_graph));
+        }
     }
     let mut ebpf = loader
         .load(object)
@@ -108,16 +120,18 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         generations: share(&ebpf, "GENERATIONS", MAX_GROUPS)?,
         libc_sites: share(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
     };
-    let rings = names[..rings]
-        .iter()
-        .map(|name| {
+    let mut take = |names: &[&'static str]| {
+        let ring = |name: &&'static str| {
             let map = ebpf.take_map(name).ok_or_else(|| no_map(name))?;
             RingBuf::try_from(map).map_err(|error| ProbeError::from_cause(format_args!("map {name}"), &error))
-        })
-        .collect::<Result<_, _>>()?;
+        };
+        names.iter().map(ring).collect::<Result<Vec<_>, ProbeError>>()
+    };
+    let sample_rings = if options.sampling.is_some() { take(&samples::RINGS[..rings])? } else { Vec::new() };
+    let rings = take(&names[..rings])?;
     let btf = aya::Btf::from_sys_fs()
         .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?;
-    Ok(Loaded { ebpf, btf, rings, shared: Arc::new(shared), first_libc_counters, logger })
+    Ok(Loaded { ebpf, btf, rings, sample_rings, shared: Arc::new(shared), first_libc_counters, logger })
 }
 
 /// Calls in a rate window at `hz` calls per second; at least one, unless there is no limit.

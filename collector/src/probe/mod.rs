@@ -29,6 +29,7 @@ mod operations;
 mod options;
 mod rights;
 mod ring;
+mod samples;
 mod shared;
 
 pub use capture::{Capture, ProgramCost, StopSummary, now_ns};

@@ -1,6 +1,7 @@
 //! What to capture.
 
 use super::operations::LibcProbes;
+use engine::event::SamplingFact;
 use std::path::PathBuf;
 
 /// What to capture.
@@ -26,6 +27,8 @@ pub struct CaptureOptions {
     /// What recording may cost, in millionths of the processes' own CPU time: function probes are taken off to keep to
     /// it. `None`: no limit.
     pub budget_ppm: Option<u32>,
+    /// How stacks are sampled; `None`: not at all.
+    pub sampling: Option<SamplingFact>,
     /// Record calls only down to this depth of probed functions, at most [`probe_abi::MAX_OPEN_FRAMES`]; 0 = all.
     pub max_depth: u32,
 }

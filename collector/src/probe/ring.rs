@@ -29,6 +29,30 @@ impl Rings {
         total
     }
 
+    /// As [`Rings::drain`], but before each record of any ring `enough` is asked; whether all rings were emptied.
+    pub(crate) fn drain_until(
+        &mut self,
+        sink: &mut dyn FnMut(usize, &[u8]),
+        enough: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        // One of each in turn: no ring waits for another.
+        loop {
+            let mut empty = true;
+            for (number, ring) in self.rings.iter_mut().enumerate() {
+                if enough() {
+                    return false;
+                }
+                if let Some(record) = ring.next() {
+                    sink(number, &record);
+                    empty = false;
+                }
+            }
+            if empty {
+                return true;
+            }
+        }
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.rings.len()
     }

@@ -50,6 +50,7 @@ mod ways_out;
 
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
+pub(crate) use contained::contained;
 pub use elf_file::{ElfFile, Section, Segment};
 pub use error::SymbolError;
 pub use exits::{Analysis, Exits, analyse};

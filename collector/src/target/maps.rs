@@ -81,6 +81,57 @@ pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
     Ok(modules)
 }
 
+/// A stretch of a process's memory with instructions in it: of a file, of the kernel's, or made by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// First address in the process.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// Where it begins in the file.
+    pub file_offset: u64,
+    /// Path as the process sees it, or what the kernel calls it (`[vdso]`), safe to print; empty if it has no name.
+    pub path: String,
+    /// A path that opens the file, if it is one; see [`Module::open_path`].
+    pub open_path: PathBuf,
+}
+
+impl Code {
+    /// The build-id of the file, if it has one and may be read.
+    pub fn build_id(&self) -> Option<BuildId> {
+        if self.open_path.as_os_str().is_empty() {
+            return None;
+        }
+        ElfFile::open(&self.open_path).ok().and_then(|elf| elf.build_id)
+    }
+}
+
+/// Everything executable in a process, in order of address. No file is opened.
+pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
+    let files = mapped(process)?;
+    let text = process.folder().text("maps")?;
+    let executable = text.lines().filter_map(MapLine::parse).filter(|map| map.executable);
+    // The one page that only the kernel can execute is at an address of its own.
+    let mut all: Vec<Code> = executable
+        .filter(|map| map.path != "[vsyscall]")
+        .take(MAX_MODULES)
+        .map(|map| {
+            let file = files.iter().find(|file| {
+                file.ranges.iter().any(|range| (range.start, range.end) == (map.start, map.end))
+            });
+            Code {
+                start: map.start,
+                end: map.end,
+                file_offset: map.file_offset,
+                path: file.map_or_else(|| safe(map.path), |file| file.path.clone()),
+                open_path: file.map(|file| file.open_path.clone()).unwrap_or_default(),
+            }
+        })
+        .collect();
+    all.sort_by_key(|code| code.start);
+    Ok(all)
+}
+
 /// Where a process has the kernel's own library: first address and the one after the last.
 pub fn vdso(process: &Process) -> Option<(u64, u64)> {
     let text = process.folder().text("maps").ok()?;

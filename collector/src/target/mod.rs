@@ -28,7 +28,7 @@ pub use cpus::{CpuList, on};
 pub use error::TargetError;
 pub use facts::{attach_facts, threads_of};
 pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
-pub use maps::{MappedRange, Module, mapped, modules, vdso};
+pub use maps::{Code, MappedRange, Module, code, mapped, modules, vdso};
 pub use owner::{Account, SudoUser};
 pub use process::{Process, Seccomp, descendants};
 pub use usage::children_cpu_time;

@@ -2,7 +2,7 @@
 
 use super::keys::{Action, Direction};
 use super::prompt::Prompt;
-use engine::event::{LossCounts, Overhead};
+use engine::event::{LossCounts, Overhead, SampleCounts};
 use engine::report::{Cpus, Report};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +62,8 @@ pub struct LiveCounts {
     pub overhead: Option<Overhead>,
     /// The same in the last seconds.
     pub recent_overhead: Option<Overhead>,
+    /// What became of samples since the start, if there are any.
+    pub samples: Option<SampleCounts>,
 }
 
 /// A report and what it was made of.

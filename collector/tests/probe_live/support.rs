@@ -198,6 +198,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         ring_bytes: 1 << 24,
         max_rate_hz: 0,
         budget_ppm: None,
+        sampling: None,
         max_depth: 0,
     }
 }

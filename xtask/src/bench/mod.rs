@@ -6,6 +6,7 @@ mod flood;
 mod graph;
 mod handover;
 mod interpose;
+mod sampling;
 mod simulate;
 mod symbols;
 mod weights;
@@ -51,6 +52,8 @@ enum Which {
     Apps,
     /// Half a million events a second for a minute
     Flood,
+    /// Sixteen busy threads with their stacks sampled
+    Sampling,
     /// 100,000 addresses of a binary with a lot of debug information
     Symbols,
 }
@@ -75,7 +78,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if wanted(Which::Symbols) {
         page.put("symbols", &symbols::measure(&workspace)?)?;
     }
-    if [Which::Attach, Which::Handover, Which::Interpose, Which::Apps, Which::Flood].into_iter().any(wanted) {
+    let recorded =
+        [Which::Attach, Which::Handover, Which::Interpose, Which::Sampling, Which::Apps, Which::Flood];
+    if recorded.into_iter().any(wanted) {
         let longpole = recorder(&workspace)?;
         if wanted(Which::Attach) {
             page.put("attach", &attach::measure(&workspace, &longpole)?)?;
@@ -85,6 +90,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
         if wanted(Which::Interpose) {
             page.put("interpose", &interpose::measure(&workspace, &longpole)?)?;
+        }
+        if wanted(Which::Sampling) {
+            page.put("sampling", &sampling::measure(&workspace, &longpole)?)?;
         }
         if wanted(Which::Apps) {
             let text = apps::measure(&workspace, &longpole, &options.programs)?;

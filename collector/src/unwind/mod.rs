@@ -1,0 +1,12 @@
+//! What the kernel programs took of stacks becomes samples: frames, numbered stacks, and where code was mapped.
+
+mod copies;
+mod interner;
+mod sampler;
+mod space;
+mod tables;
+
+pub use copies::{Binaries, Unwinding, Unwound};
+pub use interner::{Interned, Interner};
+pub use sampler::Sampler;
+pub use tables::Tables;

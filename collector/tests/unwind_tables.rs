@@ -1,0 +1,137 @@
+//! Unwind tables that mean harm: nothing that they say makes longpole panic, hang or read where it must not.
+
+use collector::target::Code;
+use collector::unwind::{Binaries, Tables, Unwinding};
+use engine::event::MOST_FRAMES;
+use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, RawCopy};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A common entry and one for a function at `function`, with these instructions.
+fn frames(at: u64, function: u64, instructions: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut entry = |id: u32, body: &[u8]| {
+        let mut body = body.to_vec();
+        while body.len() % 8 != 4 {
+            body.push(0);
+        }
+        let start = bytes.len() as u32;
+        bytes.extend((body.len() as u32 + 4).to_le_bytes());
+        bytes.extend((if id == 0 { 0 } else { start + 4 - (id - 1) }).to_le_bytes());
+        bytes.extend(body);
+    };
+    // Version 1, "zR", code by 1, data by -8, return address in 16, pointers as 8 bytes; found by rsp + 8.
+    entry(0, &[1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x04, 0x0c, 7, 8, 0x90, 1]);
+    let mut body = function.to_le_bytes().to_vec();
+    body.extend(64u64.to_le_bytes());
+    body.push(0);
+    body.extend(instructions);
+    entry(1, &body);
+    bytes.extend([0; 4]);
+    let _ = at;
+    bytes
+}
+
+fn raw(instruction_pointer: u64, stack: &[u8]) -> RawCopy {
+    let header = Header { time_ns: 1, sequence: 0, cpu: 0, kind: RAW_COPY_KIND, context: 0, tid: 1, pid: 1 };
+    let mut bytes = [0; COPY_PIECE * COPY_PIECES];
+    let count = stack.len().min(bytes.len());
+    bytes[..count].copy_from_slice(&stack[..count]);
+    RawCopy {
+        header,
+        reason: 0,
+        flags: 0,
+        reserved: 0,
+        count: count as u32,
+        instruction_pointer,
+        stack_pointer: 0x7000_0000,
+        frame_pointer: 0x7000_0010,
+        from: 0x7000_0000,
+        bytes,
+    }
+}
+
+#[test]
+fn an_honest_entry_is_kept() {
+    let tables = Tables::scan(frames(0x1000, 0x4000, &[]), 0x1000, 0, &[]).expect("tables");
+    assert!(!tables.keeps_frame_pointers);
+    // push %rbp (16 bytes to the caller's frame), mov %rsp,%rbp (found by %rbp).
+    let keeping = frames(0x1000, 0x4000, &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6]);
+    assert!(Tables::scan(keeping, 0x1000, 0, &[]).expect("tables").keeps_frame_pointers);
+}
+
+/// framehop runs an expression without a limit: this one would never end.
+#[test]
+fn an_expression_that_jumps_back_is_left_out() {
+    const EXPRESSION: u8 = 0x0f;
+    const SKIP: u8 = 0x2f;
+    let endless = frames(0x1000, 0x4000, &[EXPRESSION, 3, SKIP, 0xfd, 0xff]);
+    assert!(Tables::scan(endless, 0x1000, 0, &[]).is_none(), "nothing is left of it");
+    const BREG_7: u8 = 0x77;
+    let straight = frames(0x1000, 0x4000, &[EXPRESSION, 2, BREG_7, 8]);
+    assert!(Tables::scan(straight, 0x1000, 0, &[]).is_some());
+}
+
+#[test]
+fn an_entry_without_end_is_left_out() {
+    let long = frames(0x1000, 0x4000, &[0x41; 100_000]);
+    assert!(Tables::scan(long, 0x1000, 0, &[]).is_none());
+}
+
+/// This test's own binary, whose tables are real, with some bytes changed.
+fn spoilt(changes: &[(usize, u8)]) -> Option<(tempfile::TempDir, Code)> {
+    let folder = tempfile::tempdir().ok()?;
+    let path = folder.path().join("spoilt");
+    let mut bytes = std::fs::read("/bin/true").ok()?;
+    let elf = collector::symbols::ElfFile::open(Path::new("/bin/true")).ok()?;
+    let section = elf.section(b".eh_frame")?;
+    let (from, size) = (section.offset as usize, (section.size as usize).max(1));
+    for (place, byte) in changes {
+        *bytes.get_mut(from + place % size)? = *byte;
+    }
+    std::fs::write(&path, bytes).ok()?;
+    let segment = elf.segments.iter().find(|segment| segment.executable)?;
+    let code = Code {
+        start: 0x5000_0000,
+        end: 0x5000_0000 + (segment.memory_size | 4095) + 1,
+        file_offset: segment.offset & !4095,
+        path: "spoilt".into(),
+        open_path: PathBuf::from(&path),
+    };
+    Some((folder, code))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        let _ = Tables::scan(bytes, 0x1000, 0, &[]);
+    }
+
+    #[test]
+    fn any_instructions_come_to_an_end(
+        instructions in proptest::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let _ = Tables::scan(frames(0x1000, 0x4000, &instructions), 0x1000, 0, &[]);
+    }
+
+    #[test]
+    fn spoilt_tables_give_some_stack_or_none(
+        changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..40),
+        stack in proptest::collection::vec(prop_oneof![Just(0u64), 0x5000_0000u64..0x5000_8000, 0x7000_0000u64..0x7000_1000, any::<u64>()], 0..500),
+        place in 0u64..0x8000,
+    ) {
+        let Some((_folder, code)) = spoilt(&changes) else { return Ok(()) };
+        let began = Instant::now();
+        let (mut binaries, mut unwinding) = (Binaries::default(), Unwinding::default());
+        unwinding.know(&[code], &mut binaries);
+        let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes), &mut binaries);
+        prop_assert!(unwound.frames.len() <= MOST_FRAMES + 1);
+        prop_assert!(!unwound.frames.is_empty());
+        // Not a question of speed: it comes to an end.
+        prop_assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,247 @@
+//! What threads are doing: their user stacks, at ticks of the CPU's clock, when they go to sleep, and when they wake
+//! others. The last two at most once in a while for each thread: a stack costs ten times as much as a record.
+//!
+//! A stack is taken by frame pointers, which is cheap, or as bytes, which unwind tables make frames of in user space.
+
+use core::{ffi::c_void, hint::black_box, mem::offset_of};
+
+use aya_ebpf::{
+    EbpfContext as _,
+    bindings::{BPF_F_NO_PREALLOC, BPF_F_USER_STACK, BPF_RB_NO_WAKEUP},
+    helpers::generated::{bpf_get_smp_processor_id, bpf_get_stack, bpf_probe_read_user},
+    macros::{map, perf_event},
+    maps::{Array, HashMap, ring_buf::RingBufEntry},
+    programs::PerfEventContext,
+};
+use probe_abi::{
+    COPY_PIECE, COPY_PIECES, Context, CpuCounters, Header, MAX_KEEPING, MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES,
+    RAW_STACK_KIND, RawCopy, RawStack, SampleFlags, SampleReason, SampledCode, Sampling,
+};
+
+use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting};
+
+/// What is known of the code of each process, written by the user side.
+#[map]
+static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096, BPF_F_NO_PREALLOC);
+
+/// When the stack of a thread was last taken as it slept or woke another. Threads that share a place take turns.
+#[map]
+static LAST_TAKEN: Array<u64> = Array::with_max_entries(PLACES, 0);
+const PLACES: u32 = 1 << 16;
+
+/// The kernel runs in ring 0, programs in ring 3.
+const RING: u64 = 3;
+
+/// Fills in a field of a reserved record.
+macro_rules! put {
+    ($room:ident, $field:ident, $value:expr) => {
+        // SAFETY: a field of the room that was reserved.
+        let place = unsafe { &raw mut (*$room).$field };
+        // SAFETY: as above.
+        unsafe { place.write($value) };
+    };
+}
+
+/// What every sample tells.
+#[derive(Clone, Copy)]
+struct Taken {
+    context: *mut c_void,
+    task: Task,
+    time_ns: u64,
+    tid: u32,
+    pid: u32,
+    reason: SampleReason,
+    flags: u8,
+}
+
+/// The clock of this CPU ticks.
+#[perf_event]
+pub fn sample_tick(context: PerfEventContext) -> u32 {
+    let task = Task::current();
+    let pid = task.pid();
+    if !filter::is_tracked(pid) {
+        return 0;
+    }
+    // SAFETY: the program's own context.
+    let code_segment = unsafe { (*context.ctx).regs.cs };
+    let flags = if code_segment & RING == 0 { SampleFlags::IN_KERNEL } else { 0 };
+    take(Taken {
+        context: context.as_ptr(),
+        task,
+        time_ns: ring::now_ns(),
+        tid: task.tid(),
+        pid,
+        reason: SampleReason::Tick,
+        flags,
+    });
+    0
+}
+
+/// The current thread does something that its stack explains: it goes to sleep, or wakes another.
+#[inline(always)]
+pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u32, reason: SampleReason) {
+    if setting!(sampling) == Sampling::Off as u32 {
+        return;
+    }
+    let Some(last) = LAST_TAKEN
+        .get_ptr_mut((tid << 1 | u32::from(reason as u8 == SampleReason::Wake as u8)) & (PLACES - 1))
+    else {
+        return;
+    };
+    // SAFETY: a map value of 8 bytes.
+    let before = unsafe { memory::load(last) };
+    if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) {
+        return;
+    }
+    // SAFETY: as above.
+    unsafe { memory::store(last, time_ns) };
+    take(Taken { context, task, time_ns, tid, pid, reason, flags: SampleFlags::IN_KERNEL });
+}
+
+#[inline(always)]
+fn take(taken: Taken) {
+    // SAFETY: the helper has no arguments.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let Some(counters) = ring::this_cpu() else { return };
+    let number = memory::word(counters, offset_of!(CpuCounters, samples));
+    // SAFETY: a counter in a map value.
+    let sequence = unsafe { memory::add(number, 1) };
+    let header = |kind: u8| Header {
+        time_ns: taken.time_ns,
+        sequence: sequence as u32,
+        cpu: cpu as u16,
+        kind,
+        context: Context::Task as u8,
+        tid: taken.tid,
+        pid: taken.pid,
+    };
+    let sampling = setting!(sampling);
+    let done = sampling != Sampling::Copies as u32 && follow(cpu, taken, header(RAW_STACK_KIND), sampling);
+    if !done && (sampling == Sampling::FramePointers as u32 || !copy(cpu, taken, header(RAW_COPY_KIND))) {
+        // SAFETY: a counter in a map value.
+        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_lost)), 1) };
+    }
+}
+
+/// Takes a stack by its frame pointers; `false` if there is no room, or they lead nowhere.
+#[inline(always)]
+fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
+    let Some(mut room) = sample_ring::reserve::<RawStack>(cpu) else { return false };
+    let stack = room.as_mut_ptr();
+    let frames = memory::word(stack, offset_of!(RawStack, frames));
+    let size = (RAW_FRAMES * 8) as u32;
+    // SAFETY: the helper takes this program's context and writes at most `size` bytes, which are there.
+    let bytes = unsafe { bpf_get_stack(taken.context, frames.cast(), size, u64::from(BPF_F_USER_STACK)) };
+    if bytes < 0 {
+        // A kernel thread's helper, or one whose memory is being taken down.
+        room.discard(u64::from(BPF_RB_NO_WAKEUP));
+        return false;
+    }
+    let mut count = (bytes as usize / 8).min(RAW_FRAMES);
+    let mut flags = taken.flags;
+    let mut at_root = 0;
+    if sampling == Sampling::Chosen as u32 {
+        match reach(taken.pid, frames, count) {
+            Reach::Root(frames) => (count, at_root) = (frames, 1),
+            Reach::End => {}
+            Reach::Lost => {
+                room.discard(u64::from(BPF_RB_NO_WAKEUP));
+                return false;
+            }
+        }
+    }
+    if count == RAW_FRAMES {
+        flags |= SampleFlags::TRUNCATED;
+    }
+    put!(stack, header, header);
+    put!(stack, reason, taken.reason as u8);
+    put!(stack, flags, flags);
+    put!(stack, count, count as u16);
+    put!(stack, at_root, at_root);
+    room.submit(u64::from(BPF_RB_NO_WAKEUP));
+    true
+}
+
+/// Where frame pointers lead.
+enum Reach {
+    /// To a root: so many frames.
+    Root(usize),
+    /// To their end, all the way through code that keeps them.
+    End,
+    /// Through code that does not.
+    Lost,
+}
+
+#[inline(always)]
+fn reach(pid: u32, frames: *const u64, count: usize) -> Reach {
+    // SAFETY: the user side replaces values as a whole.
+    let Some(code) = (unsafe { SAMPLED_CODE.get(&pid) }) else { return Reach::Lost };
+    // Not known to the compiler, which would make a comparison of it.
+    let one = black_box(1);
+    for index in 0..RAW_FRAMES {
+        if index >= count {
+            return Reach::End;
+        }
+        // SAFETY: within the frames.
+        let frame = unsafe { memory::load(frames.wrapping_add(index)) };
+        let mut inside = 0;
+        for keeping in 0..MAX_KEEPING {
+            let [start, length] = code.keeping[keeping];
+            inside |= sign_if_within(frame, start, length);
+        }
+        if inside >> 63 != 0 {
+            continue;
+        }
+        let mut root = 0;
+        for place in 0..MAX_ROOTS {
+            root |= sign_if_within(frame, code.roots[place], one);
+        }
+        return if root >> 63 != 0 && index > 0 { Reach::Root(index + 1) } else { Reach::Lost };
+    }
+    Reach::End
+}
+
+/// The highest bit is set if an address lies within a stretch. Without a branch: the verifier would go both ways at each,
+/// thousands of times. User-space addresses leave the highest bit free.
+#[inline(always)]
+fn sign_if_within(address: u64, start: u64, length: u64) -> u64 {
+    let distance = address.wrapping_sub(start);
+    !distance & distance.wrapping_sub(length)
+}
+
+/// Copies stack bytes and registers; `false` if there is no room.
+#[inline(always)]
+fn copy(cpu: u32, taken: Taken, header: Header) -> bool {
+    let Some(mut room): Option<RingBufEntry<RawCopy>> = sample_ring::reserve(cpu) else { return false };
+    let to = room.as_mut_ptr();
+    let registers = taken.task.registers();
+    let stack_pointer = registers.stack_pointer();
+    let from = stack_pointer & !(COPY_PIECE as u64 - 1);
+    let bytes = memory::word(to, offset_of!(RawCopy, bytes)).cast::<u8>();
+    let mut count = 0;
+    for piece in 0..COPY_PIECES {
+        if piece >= setting!(copy_pieces) as usize {
+            break;
+        }
+        let offset = piece * COPY_PIECE;
+        let place = bytes.wrapping_add(offset);
+        let source = from.wrapping_add(offset as u64) as usize as *const c_void;
+        // SAFETY: the helper checks the address itself, and writes as much as there is place for.
+        let failed = unsafe { bpf_probe_read_user(place.cast(), COPY_PIECE as u32, source.cast_mut()) };
+        if failed != 0 {
+            break;
+        }
+        count += COPY_PIECE as u32;
+    }
+    put!(to, header, header);
+    put!(to, reason, taken.reason as u8);
+    put!(to, flags, taken.flags);
+    put!(to, reserved, 0);
+    put!(to, count, count);
+    put!(to, instruction_pointer, registers.instruction_pointer());
+    put!(to, stack_pointer, stack_pointer);
+    put!(to, frame_pointer, registers.frame_pointer());
+    put!(to, from, from);
+    room.submit(u64::from(BPF_RB_NO_WAKEUP));
+    true
+}

@@ -1,0 +1,85 @@
+//! Sixteen busy threads: alone, and with their stacks sampled in each way.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use longpole_tests::{run, workload};
+
+use super::Scratch;
+use super::sample::{Sample, digits};
+use crate::workspace::Workspace;
+
+const RUNS: usize = 15;
+/// Of each thread: some seconds of a CPU in all.
+const ROUNDS: u64 = 4_000;
+
+/// What is measured beside the program alone.
+const WAYS: [(&str, &[&str]); 4] = [
+    ("`-F 0`: scheduler events only", &["-F", "0"]),
+    ("`--call-graph fp`", &["--call-graph", "fp"]),
+    ("`--call-graph auto`", &["--call-graph", "auto"]),
+    ("`--call-graph dwarf`", &["--call-graph", "dwarf"]),
+];
+
+/// Runs all of them in alternation.
+///
+/// # Errors
+/// One of them cannot be run or does not end well.
+pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
+    let busy = match workload::build("busy.c") {
+        Ok(program) => program,
+        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
+    };
+    let scratch = Scratch::new(workspace, "sampling")?;
+    let session = scratch.0.join("sampled.lp");
+    let mut plain = Sample::default();
+    let mut ratios: Vec<Sample> = WAYS.iter().map(|_| Sample::default()).collect();
+    let mut bytes = [0u64; WAYS.len()];
+    for turn in 0..RUNS {
+        let mut alone = None;
+        let mut others = [0.0; WAYS.len()];
+        // Each comes first, second ... and last in turn.
+        for place in 0..=WAYS.len() {
+            match ((turn + place) % (WAYS.len() + 1)).checked_sub(1) {
+                None => alone = Some(cpu_ns(Command::new(&busy))?),
+                Some(way) => {
+                    let mut record = Command::new(longpole);
+                    record.args(["record", "--no-uprobes", "--force", "-o"]).arg(&session);
+                    record.args(WAYS[way].1).arg("--").arg(&busy);
+                    others[way] = cpu_ns(record)?;
+                    bytes[way] = std::fs::metadata(&session)?.len();
+                }
+            }
+        }
+        let alone = alone.context("not run alone")?;
+        plain.push(alone);
+        for (ratio, other) in ratios.iter_mut().zip(others) {
+            ratio.push(other / alone);
+        }
+    }
+    let mut text = format!(
+        "## Sampling\n\n16 threads that only compute, 20 calls deep, compiled without frame pointers; stacks 499 times a \
+         second on each CPU. CPU time\nof the program ({} s alone), in {RUNS} turns, against its run alone in the same \
+         turn.\n\n| recorded with | CPU time, times that of the program alone | bytes of recording |\n|---|---|---|\n",
+        plain.scaled(1e-9)
+    );
+    for (((name, _), ratio), bytes) in WAYS.iter().zip(&ratios).zip(bytes) {
+        writeln!(text, "| {name} | {} ({ratio}) | {bytes} |", digits(ratio.median()))?;
+    }
+    Ok(text)
+}
+
+/// CPU time that the program itself measured.
+fn cpu_ns(mut command: Command) -> Result<f64> {
+    command.arg(ROUNDS.to_string());
+    let name = command.get_program().to_string_lossy().into_owned();
+    let ended = run(&mut command, Duration::from_secs(300)).with_context(|| name.clone())?;
+    if ended.code != Some(0) {
+        bail!("{name} ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
+    }
+    let line = ended.stdout.lines().find_map(|line| line.strip_suffix(" ns"));
+    line.and_then(|ns| ns.parse().ok()).with_context(|| format!("{name} printed no time: {}", ended.stdout))
+}
