@@ -54,7 +54,7 @@ fn threads_that_are_there_at_attach_are_known() {
     assert!(target.is_running().unwrap());
     assert_eq!(Longpole::export(&recorded.file).threads(), 3);
     let report = recorded.report("1,inf");
-    let time = |name| report.at("inf").function(name, "tet_ns").unwrap_or(0.0);
+    let time = |name| report.at("inf").function(name, "tetid_ns").unwrap_or(0.0);
     assert!(time("StageTransform") > time("StageParse"), "{}", report.0);
 }
 

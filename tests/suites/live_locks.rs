@@ -114,7 +114,7 @@ fn one_cpu_shows_how_a_pipeline_runs_on_several() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("pipeline.c"));
     let recorded = Recorded::good(
-        &["--interpose", "always", "--cpu-list", "0", "--overhead", "none"],
+        &["--interpose", "always", "--cpu-list", "0", "--overhead", "none", "-F", "0"],
         &program,
         &["211", "4", "100000"],
     );

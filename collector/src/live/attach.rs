@@ -212,7 +212,7 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
         pids: vec![pid],
         source: Kernel::new(capture, interposed)
             .launching(pid, child.command_binary().map(PathBuf::from))
-            .sampled(plan.sampling.map(|sampling| Sampler::new(sampling.call_graph))),
+            .sampled(plan.sampling.map(|sampling| Sampler::new(sampling.call_graph).launching(pid))),
         facts,
         functions,
         child: Some(child),

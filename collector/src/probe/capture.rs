@@ -12,7 +12,6 @@ use std::{
 };
 
 use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
-use probe_abi::SampledCode;
 
 use super::{
     attach::{Link, attach_kernel, close_together},
@@ -37,7 +36,7 @@ const MORE_FUNCTIONS: u32 = 65_536;
 /// whatever way.
 pub struct Capture {
     rings: Rings,
-    sample_rings: Rings,
+    pub(super) sample_rings: Rings,
     pub(super) common: Arc<Common>,
     kernel_links: Vec<Link>,
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -208,35 +207,6 @@ impl Capture {
     /// one CPU, records are nearly in time order.
     pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
         self.rings.drain(sink)
-    }
-
-    /// Number of rings with samples: [`Capture::drain_samples`] numbers them from 0.
-    pub fn sample_ring_count(&self) -> usize {
-        self.sample_rings.count()
-    }
-
-    /// Hands samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
-    /// [`probe_abi::RawCopy`]), until `enough` says so; whether the rings were emptied. Never waits.
-    pub fn drain_samples(
-        &mut self,
-        sink: &mut dyn FnMut(usize, &[u8]),
-        enough: &mut dyn FnMut() -> bool,
-    ) -> bool {
-        self.sample_rings.drain_until(sink, enough)
-    }
-
-    /// Tells the programs what is known of the code of processes; `None`: nothing any more. `false`: not now.
-    pub fn tell_code(&self, codes: &[(u32, Option<SampledCode>)]) -> bool {
-        let Some(mut probes) = self.common.try_lock() else { return false };
-        for (pid, code) in codes {
-            samples::tell_code(&mut probes.ebpf, *pid, code.as_ref());
-        }
-        true
-    }
-
-    /// Samples that did not fit into their rings.
-    pub fn samples_lost(&self) -> u64 {
-        self.common.shared.cpu_totals().samples_lost
     }
 
     /// What was done and noticed since the last call, in time order; what is being done right now comes later. A note's time can lie before records that were

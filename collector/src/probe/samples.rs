@@ -14,6 +14,7 @@ use zerocopy::transmute;
 
 use super::{
     attach::{Link, program},
+    capture::Capture,
     error::ProbeError,
 };
 
@@ -27,6 +28,37 @@ pub(crate) fn ring_bytes(call_graph: CallGraph) -> u32 {
     match call_graph {
         CallGraph::Fp => 1 << 20,
         CallGraph::Auto | CallGraph::Dwarf => 8 << 20,
+    }
+}
+
+impl Capture {
+    /// Number of rings with samples: [`Capture::drain_samples`] numbers them from 0.
+    pub fn sample_ring_count(&self) -> usize {
+        self.sample_rings.count()
+    }
+
+    /// Hands samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
+    /// [`probe_abi::RawCopy`]), until `enough` says so; whether the rings were emptied. Never waits.
+    pub fn drain_samples(
+        &mut self,
+        sink: &mut dyn FnMut(usize, &[u8]),
+        enough: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        self.sample_rings.drain_until(sink, enough)
+    }
+
+    /// Tells the programs what is known of the code of processes; `None`: nothing any more. `false`: not now.
+    pub fn tell_code(&self, codes: &[(u32, Option<SampledCode>)]) -> bool {
+        let Some(mut probes) = self.common.try_lock() else { return false };
+        for (pid, code) in codes {
+            tell_code(&mut probes.ebpf, *pid, code.as_ref());
+        }
+        true
+    }
+
+    /// Samples that did not fit into their rings.
+    pub fn samples_lost(&self) -> u64 {
+        self.common.shared.cpu_totals().samples_lost
     }
 }
 
@@ -67,7 +99,7 @@ pub(crate) fn attach(ebpf: &mut Ebpf, rate_hz: u32) -> Result<Vec<Link>, ProbeEr
 }
 
 /// Tells the programs what is known of the code of a process; `None`: nothing. If there is no room its stacks are copied.
-pub(crate) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
+fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
     const WORDS: usize = size_of::<SampledCode>() / 8;
     let Some(map) = ebpf.map_mut("SAMPLED_CODE") else { return };
     let Ok(mut map) = HashMap::<&mut MapData, u32, [u64; WORDS]>::try_from(map) else { return };

@@ -71,6 +71,8 @@ impl Sampled {
 /// See the module.
 pub struct Sampler {
     how: CallGraph,
+    /// A process that has not begun the command that is recorded.
+    at_gate: Option<u32>,
     interner: Interner,
     spaces: FxHashMap<u32, Sampled>,
     binaries: Binaries,
@@ -87,6 +89,7 @@ impl Sampler {
     pub fn new(how: CallGraph) -> Sampler {
         Sampler {
             how,
+            at_gate: None,
             interner: Interner::new(Some(ROOM)),
             spaces: FxHashMap::default(),
             binaries: Binaries::default(),
@@ -104,6 +107,12 @@ impl Sampler {
         self.interner.without_end();
     }
 
+    /// What this process does until it runs another program is longpole's own.
+    #[must_use]
+    pub fn launching(self, pid: u32) -> Sampler {
+        Sampler { at_gate: Some(pid), ..self }
+    }
+
     /// Looks at a record that is no sample: processes may have changed.
     pub fn record(&mut self, bytes: &[u8]) {
         let kind = bytes.get(offset_of!(Header, kind)).copied().unwrap_or(0);
@@ -112,6 +121,7 @@ impl Sampler {
         }
         match Record::decode(bytes) {
             Ok(Record::Exec(Exec { header, .. })) => {
+                self.at_gate.take_if(|pid| *pid == header.pid);
                 self.begin(header.pid, header.time_ns);
             }
             Ok(Record::Fork(Fork { header, child_pid, .. })) if child_pid != header.pid => {
@@ -132,8 +142,13 @@ impl Sampler {
         }
     }
 
-    /// The sample that a raw one stands for; `None` if the bytes are none.
+    /// The sample that a raw one stands for; `None` if the bytes are none, or longpole's own.
     pub fn sample(&mut self, bytes: &[u8]) -> Option<Sample> {
+        if let Some(pid) = self.at_gate
+            && Header::read_from_prefix(bytes).is_ok_and(|(header, _)| header.pid == pid)
+        {
+            return None;
+        }
         let sample = self.read(bytes);
         self.undecodable += u64::from(sample.is_none());
         sample
@@ -290,7 +305,7 @@ fn sane(frames: &[u64]) -> &[u64] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zerocopy::IntoBytes as _;
+    use zerocopy::{FromZeros as _, IntoBytes as _};
 
     fn raw(time_ns: u64, frames: &[u64]) -> RawStack {
         let header =
@@ -311,6 +326,21 @@ mod tests {
         assert_eq!(sampler.sample(raw(20, &[0x1000, 0x2000]).as_bytes()).map(|s| s.stack), Some(1));
         assert_eq!(sampler.take_notes(), []);
         assert_eq!(sampler.counts(3), SampleCounts { taken: 2, truncated: 0, without_stack: 0, lost: 3 });
+    }
+
+    /// The gate of a launched command has a `main`, too.
+    #[test]
+    fn samples_before_the_command_are_longpoles_own() {
+        let mut sampler = Sampler::new(CallGraph::Fp).launching(u32::MAX);
+        let mut other = raw(10, &[0x1000]);
+        other.header.pid = 1;
+        assert_eq!(sampler.sample(raw(10, &[0x1000]).as_bytes()), None);
+        assert!(sampler.sample(other.as_bytes()).is_some());
+        let header = Header { kind: Kind::Exec as u8, ..raw(20, &[]).header };
+        let exec = Exec { header, ..Exec::new_zeroed() };
+        sampler.record(exec.as_bytes());
+        assert!(sampler.sample(raw(30, &[0x1000]).as_bytes()).is_some());
+        assert_eq!(sampler.counts(0), SampleCounts { taken: 2, truncated: 0, without_stack: 0, lost: 0 });
     }
 
     #[test]

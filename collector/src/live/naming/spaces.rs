@@ -154,8 +154,7 @@ impl Spaces {
         });
         near.into_iter().take(8).find_map(|index| {
             let module = modules.get(index)?;
-            let opened =
-                space.opened.entry(index).or_insert_with(|| open(parsers, binaries, &module.open_path));
+            let opened = space.opened.entry(index).or_insert_with(|| open_module(parsers, binaries, module));
             let binary = opened.as_ref()?;
             let range = module.ranges.first()?;
             let placed = binary.borrow();
@@ -172,6 +171,21 @@ impl Spaces {
 
 fn modules(pid: u32) -> Rc<[Module]> {
     Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default().into()
+}
+
+/// By the process as long as it lives; afterwards by the file's own path, if the same file is still there.
+fn open_module(
+    parsers: &Parsers,
+    binaries: &mut HashMap<FileKey, Option<Binary>>,
+    module: &Module,
+) -> Option<Binary> {
+    open(parsers, binaries, &module.open_path).or_else(|| {
+        let path = Path::new(&module.path);
+        let found = std::fs::symlink_metadata(path).ok()?;
+        let device = (libc::major(found.dev()), libc::minor(found.dev()));
+        let is_same = found.is_file() && (device, found.ino()) == (module.device, module.inode);
+        is_same.then(|| open(parsers, binaries, path)).flatten()
+    })
 }
 
 fn open(parsers: &Parsers, binaries: &mut HashMap<FileKey, Option<Binary>>, path: &Path) -> Option<Binary> {
