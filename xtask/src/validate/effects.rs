@@ -82,7 +82,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
 fn recorded(longpole: &Path, program: &Path, arguments: &[&str], file: &Path) -> Result<Report> {
     let mut record = Command::new(longpole);
     record
-        .args(["record", "--cpu-list", "0", "--overhead", "none", "--force", "-o"])
+        .args(["record", "--cpu-list", "0", "--overhead", "none", "-F", "0", "--force", "-o"])
         .arg(file)
         .arg("--")
         .arg(program)
