@@ -463,7 +463,8 @@ fn functions_are_chosen_while_it_runs() {
     let target = Target::start();
     let Some(asked) = asked("functions_are_chosen_while_it_runs", &target) else { return };
     let mut command = CommandBuilder::new(LONGPOLE);
-    command.args(["top", "--refresh=300ms", "--window=1s", "--overhead=none"]);
+    // Without samples: what they know of takes more rows than there are.
+    command.args(["top", "--refresh=300ms", "--window=1s", "--overhead=none", "--freq=0"]);
     command.args(&asked);
     let mut screen = Screen::run(command);
     screen.wait_for_text("hang_up_target");

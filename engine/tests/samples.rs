@@ -1,8 +1,8 @@
 //! Compute time divided by samples: against programs whose every function is known, and what must never change.
 
-use engine::attribution::Grouping;
+use engine::attribution::{Grouping, spelled_out};
 use engine::program::from_timeline;
-use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread, json};
+use engine::program::{Function, FunctionRef, Move, ObjectId, Operation, Program, Thread, json};
 use engine::report::{Cpus, Detail, FunctionRow, Report, report, report_by};
 use engine::synth::{
     Execution, Lengths, Numbers, generate, random_program, sampled_program, sampled_recording,
@@ -290,4 +290,78 @@ proptest! {
         let back = json::read(&String::from_utf8(text).expect("text")).expect("read");
         prop_assert_eq!(of(&back), of(&sampled));
     }
+}
+
+/// Analyses of single operations run on a program in which samples are calls: it runs as before, and its functions have a
+/// report's times.
+#[test]
+fn what_samples_show_can_be_written_out_as_calls() {
+    for (seed, probed) in [(1, 0u64), (2, 0b11), (3, 0b10_1000), (4, 0b1110_1111)] {
+        let program = workload(seed);
+        let probed: Vec<bool> = (0..8).map(|bit| probed >> bit & 1 == 1).collect();
+        let mut sampled = sampled_program(&program, &probed, us(250), seed);
+        for (number, thread) in sampled.threads.iter_mut().enumerate() {
+            thread.moves = moves(thread, number as u64);
+        }
+        let computed = on_cpus(&sampled);
+        let spelled = spelled_out(sampled.clone());
+        assert_eq!(spelled.check(), Ok(()));
+        assert!(spelled.samples.is_empty());
+        assert_eq!(on_cpus(&spelled), computed);
+        assert_eq!(spelled.findings.iter().filter(|finding| finding.kind == "spelled_out").count(), 1);
+        let (before, after, truth) = (of(&sampled), of(&spelled), of(&program));
+        for (place, (a, b)) in before.results.iter().zip(&after.results).enumerate() {
+            assert_eq!(a.time_ns.to_bits(), b.time_ns.to_bits());
+            for a in &a.functions {
+                let own = row(&after, place, &a.function).map_or(0.0, |row| row.tet_ns);
+                // On one CPU all time is worth the same; on others it hangs on which operations a function gets.
+                let close = if place == 0 { 0.002 } else { 0.03 } * b.time_ns;
+                assert!((own - a.tet_ns).abs() <= close, "{}: {own}, reported {}", a.function, a.tet_ns);
+                let real = row(&truth, place, &a.function).map_or(0.0, |row| row.tet_ns);
+                let stated = 2.0 * a.tet_error_ns.unwrap_or(0.0);
+                assert!((own - real).abs() <= close + stated, "{}: {own}, really {real}", a.function);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_without_samples_is_written_out_as_it_is() {
+    let program = workload(5);
+    assert_eq!(spelled_out(program.clone()), program);
+}
+
+/// Every tenth operation that computes goes on on another CPU half-way.
+fn moves(thread: &Thread, seed: u64) -> Vec<Move> {
+    let mut numbers = Numbers::new(seed);
+    let mut moves = Vec::new();
+    for (operation, what) in (0u32..).zip(&thread.operations) {
+        if let (Operation::Exec(length) | Operation::ExecIn(_, length), true) =
+            (what, moves.is_empty() || numbers.chance(1, 10))
+        {
+            let after = if moves.is_empty() { Ticks(0) } else { Ticks(length.0 / 2) };
+            moves.push(Move { operation, after, cpu: Some(numbers.below(4) as u16) });
+        }
+    }
+    moves
+}
+
+/// Ticks of each thread on each CPU.
+fn on_cpus(program: &Program) -> Vec<[u64; 5]> {
+    let thread = |thread: &Thread| {
+        let mut ticks = [0; 5];
+        let (mut cpu, mut moves) = (4, thread.moves.iter().peekable());
+        for (index, operation) in (0u32..).zip(&thread.operations) {
+            let (Operation::Exec(length) | Operation::ExecIn(_, length)) = operation else { continue };
+            let mut at = 0;
+            while let Some(moved) = moves.next_if(|moved| moved.operation == index) {
+                ticks[cpu] += moved.after.0 - at;
+                (at, cpu) = (moved.after.0, moved.cpu.map_or(4, usize::from));
+            }
+            ticks[cpu] += length.0 - at;
+        }
+        assert_eq!(moves.next(), None);
+        ticks
+    };
+    program.threads.iter().map(thread).collect()
 }

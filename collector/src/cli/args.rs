@@ -175,6 +175,9 @@ pub struct ReportArguments {
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
     #[command(flatten)]
     pub sources: SymbolSources,
 }

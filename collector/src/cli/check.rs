@@ -35,6 +35,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             symbols: symbols(args.sources)?,
             segments: args.segments,
             raw: args.raw,
+            probed_only: args.probed_only,
         }),
         Command::Predict(args) => Plan::Predict(predict(args)?),
         Command::Slack(args) => Plan::Slack(study::slack(args)?),

@@ -195,6 +195,8 @@ pub struct ReportPlan {
     pub json: bool,
     /// With the cost of probe hits in the compute time.
     pub raw: bool,
+    /// Without what samples say.
+    pub probed_only: bool,
     /// Every segment with its weight, too.
     pub segments: bool,
     /// Rows in the table; `None`: the default of [`crate::present::text`].

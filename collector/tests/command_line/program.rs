@@ -116,3 +116,35 @@ fn doctor_says_0_or_77() {
     assert_eq!(text.code, run.code);
     assert_eq!(text.stderr, "");
 }
+
+/// Three quarters of 1 ms in `main` were seen in `leaf`: that much of it can be scaled, or nothing.
+#[test]
+fn what_samples_saw_can_be_made_faster_or_left_out() {
+    let folder = Folder::new();
+    let samples: Vec<String> = (0..64).map(|n| format!("[1,{}]", u32::from(n % 4 == 0))).collect();
+    let path = folder.file(
+        "sampled.json",
+        format!(
+            r#"{{"format":"longpole-program","version":1,"functions":[{{"name":"leaf","sampled":true}}],
+            "samples":{{"rate_hz":499,"places":[{{"function":"leaf"}},{{"function":"main"}}],"stacks":[[0,1],[1]],"threads":[[{}]]}},
+            "threads":[{{"name":"T1","ops":[["call","main"],["exec",1000000],["ret"]]}}]}}"#,
+            samples.join(",")
+        ),
+    );
+    let halved = |more: &[&str]| {
+        longpole(&[&["what-if", &path, "--scale", "leaf=0", "--cpus", "1", "--json"], more].concat())
+    };
+    let result = json(halved(&[]).works());
+    assert_eq!(result["results"][0]["before_ns"], 1_000_000, "{result}");
+    assert_eq!(result["results"][0]["after_ns"], 250_000, "{result}");
+    assert_eq!(result["results"][0]["first_before"], "leaf");
+    assert_eq!(result["findings"][0]["kind"], "spelled_out", "{result}");
+    let result = json(halved(&["--probed-only"]).works());
+    assert_eq!(result["results"][0]["after_ns"], 1_000_000, "{result}");
+    let slack = json(longpole(&["slack", &path, "--json"]).works());
+    assert_eq!(slack["functions"][0]["function"], "leaf");
+    assert_eq!(slack["functions"][0]["zeroing_ns"], 750_000);
+    let report = json(longpole(&["report", &path, "--json", "--probed-only"]).works());
+    let rows = report["results"][0]["functions"].as_array().expect("functions");
+    assert_eq!(rows.iter().map(|row| &row["function"]).collect::<Vec<_>>(), ["main"], "{report}");
+}

@@ -23,11 +23,13 @@
 
 mod keys;
 mod shares;
+mod spelled;
 mod strata;
 
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
 pub(crate) use shares::{Errors, divide, part};
+pub use spelled::spelled_out;
 pub(crate) use strata::{NO_STRATUM, Strata};
 
 use crate::program::Program;

@@ -103,7 +103,7 @@ impl Strata {
 }
 
 /// How long an operation computes.
-fn computes(operation: &Operation) -> Option<Ticks> {
+pub(super) fn computes(operation: &Operation) -> Option<Ticks> {
     match *operation {
         Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => Some(length),
         _ => None,

@@ -1,7 +1,6 @@
 //! `longpole paths`
 
 use super::output::to_stdout;
-use crate::cli::input::Input;
 use crate::cli::study::PathsPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::study::{paths, paths_json};
@@ -11,7 +10,7 @@ use engine::program::Program;
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
 pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
-    let program = Input::open(&plan.input)?.into_program();
+    let program = super::studied(&plan.input, plan.probed_only)?;
     if plan.next {
         return one_by_one(&program);
     }

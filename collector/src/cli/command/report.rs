@@ -5,6 +5,7 @@ use crate::cli::input::Input;
 use crate::cli::plan::ReportPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::{json, style, text};
+use engine::program::Samples;
 use engine::report::Detail;
 
 /// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
@@ -13,7 +14,10 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
     if let Input::Session(read) = &mut input {
         super::symbolize::in_memory(&mut read.0, &plan.symbols)?;
     }
-    let program = if plan.raw { input.raw() } else { input }.into_program();
+    let mut program = if plan.raw { input.raw() } else { input }.into_program();
+    if plan.probed_only {
+        program.samples = Samples::default();
+    }
     let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
     let report = engine::report::report_by(&program, &plan.cpus, detail, plan.by.grouping());
     if plan.json {

@@ -1,14 +1,13 @@
 //! `longpole slack`
 
 use super::output::to_stdout;
-use crate::cli::input::Input;
 use crate::cli::study::SlackPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::{study::slack, style};
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error.
 pub fn run(plan: &SlackPlan) -> Result<Outcome, UserError> {
-    let program = Input::open(&plan.input)?.into_program();
+    let program = super::studied(&plan.input, plan.probed_only)?;
     let report = engine::graph::slack_report(&program, plan.segments).map_err(super::invalid)?;
     if plan.json {
         to_stdout(|out| slack::json(&report, plan.segments, out))?;

@@ -1,7 +1,6 @@
 //! `longpole what-if`
 
 use super::output::to_stdout;
-use crate::cli::input::Input;
 use crate::cli::study::{EditPlan, Question, WhatIfPlan, functions, lock};
 use crate::cli::{Outcome, UserError};
 use crate::present::{study::what_if as show, style};
@@ -11,7 +10,7 @@ use engine::what_if::{Edit, edited, headroom, rank, what_if};
 
 /// Reads, changes, predicts, shows.
 pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
-    let program = Input::open(&plan.input)?.into_program();
+    let program = super::studied(&plan.input, plan.probed_only)?;
     let model = Model { scheduler: plan.scheduler, ..Model::default() };
     // Many programs are run: once each is enough.
     let one_run = Model { runs: 1, ..model.clone() };

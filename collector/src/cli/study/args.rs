@@ -14,6 +14,9 @@ pub struct SlackArguments {
     /// Show at most this many functions [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -42,6 +45,9 @@ pub struct PathsArguments {
     /// Show at most this many functions, locks and threads each [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -82,6 +88,9 @@ pub struct WhatIfArguments {
     /// With --rank: at most this many functions [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,

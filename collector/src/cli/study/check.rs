@@ -18,7 +18,13 @@ const MOST_PATHS: usize = 1_000_000;
 
 /// `longpole slack`.
 pub fn slack(args: args::SlackArguments) -> Result<SlackPlan, UserError> {
-    Ok(SlackPlan { input: input(args.file), segments: args.segments, top: top(args.top)?, json: args.json })
+    Ok(SlackPlan {
+        input: input(args.file),
+        segments: args.segments,
+        top: top(args.top)?,
+        probed_only: args.probed_only,
+        json: args.json,
+    })
 }
 
 /// `longpole paths`.
@@ -59,6 +65,7 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
         next: args.next,
         segments: args.segments,
         top: top(args.top)?,
+        probed_only: args.probed_only,
         json: args.json,
     })
 }
@@ -113,6 +120,7 @@ pub fn what_if(args: args::WhatIfArguments) -> Result<WhatIfPlan, UserError> {
         question,
         cpus: value::cpu_list(&args.cpus)?,
         scheduler,
+        probed_only: args.probed_only,
         json: args.json,
     })
 }

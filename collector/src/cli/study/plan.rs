@@ -14,6 +14,8 @@ pub struct SlackPlan {
     pub segments: bool,
     /// Rows in the table.
     pub top: usize,
+    /// Without what samples say.
+    pub probed_only: bool,
     /// JSON instead of a table.
     pub json: bool,
 }
@@ -35,6 +37,8 @@ pub struct PathsPlan {
     pub segments: bool,
     /// Rows of each kind in the table.
     pub top: usize,
+    /// Without what samples say.
+    pub probed_only: bool,
     /// JSON instead of a table.
     pub json: bool,
 }
@@ -50,6 +54,8 @@ pub struct WhatIfPlan {
     pub cpus: Vec<Cpus>,
     /// How threads share CPUs.
     pub scheduler: Scheduler,
+    /// Without what samples say.
+    pub probed_only: bool,
     /// JSON instead of a table.
     pub json: bool,
 }

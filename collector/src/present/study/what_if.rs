@@ -197,7 +197,7 @@ pub fn rank_text(
             return format!("No function gains anything {}.", on(ranking.cpus));
         };
         format!(
-            "{} brings the most {}: 10 % off it gain {}, and all of it {} of {}.",
+            "{} brings the most {}: 10 % off it gains {}, and all of it {} of {}.",
             row.function,
             on(ranking.cpus),
             share(row.gains_ns[0], ranking.time_ns),
