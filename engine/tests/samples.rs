@@ -365,3 +365,23 @@ fn on_cpus(program: &Program) -> Vec<[u64; 5]> {
     };
     program.threads.iter().map(thread).collect()
 }
+
+/// A function that only samples know differs from recording to recording by what they may be wrong by: it was called a clear
+/// change.
+#[test]
+fn what_samples_may_be_wrong_by_is_chance_in_a_comparison() {
+    let program = workload(7);
+    let probed = [true, true, false, false, false, false, false, false];
+    let [a, b] = [1, 2].map(|seed| sampled_program(&program, &probed, us(250), seed));
+    let compared = engine::compare::compare(&a, &b, &cpus()).expect("both can be scheduled");
+    let mut rows = 0;
+    for row in compared.functions.iter().filter(|row| row.name != "main" && row.name != "work") {
+        for change in &row.changes {
+            assert!(change.noise_ns.is_some_and(|noise| noise > 0.0), "{row:?}");
+            // Of 19 differences out of 20; none is far beyond.
+            assert!(change.by_ns().abs() <= 2.0 * change.noise_ns.unwrap_or(0.0), "{row:?}");
+            rows += 1;
+        }
+    }
+    assert!(rows >= 25, "{rows}");
+}

@@ -5,7 +5,7 @@
 //! unlike each other do not count as noise. Otherwise every operation's part is taken as drawn by itself from what its
 //! function was seen to take. A sum of n independent numbers with variance v has variance n · v; twice its root is given,
 //! within which 19 of 20 differences lie. What changes for a whole run at once (the CPUs' frequency, other load) is not in
-//! it: only more recordings show that.
+//! it: only more recordings show that. What samples may be wrong by ([`crate::attribution`]) comes on top of it where a row is made.
 
 use crate::critical_path::{CriticalPath, Weights};
 use crate::program::{FunctionRef, Program, ProgramError};

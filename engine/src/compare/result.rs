@@ -12,7 +12,7 @@ pub struct Change {
     pub before_ns: f64,
     /// In the second.
     pub after_ns: f64,
-    /// A difference of up to this may be chance ([`super::noise`]); `None` where nothing is known of it.
+    /// A difference of up to this may be chance ([`super::noise`], and what samples may be wrong by); `None` where nothing is known of it.
     pub noise_ns: Option<f64>,
 }
 
@@ -91,8 +91,13 @@ pub fn compare(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Compa
     });
     for row in &mut functions {
         for place in 0..row.changes.len() {
-            row.changes[place].noise_ns =
-                noise.functions_ns.get(place).and_then(|noise| noise.get(&row.name).copied());
+            let spread = noise.functions_ns.get(place).and_then(|noise| noise.get(&row.name).copied());
+            let sampled = |report: &Report| {
+                let rows = &report.results.get(place)?.functions;
+                rows.iter().find(|of| of.function == row.name)?.tet_error_ns
+            };
+            let [a, b] = [sampled(&reports[0]), sampled(&reports[1])];
+            row.changes[place].noise_ns = together([spread, a, b]);
         }
     }
     let locks = items(&reports, cpus.len(), |report| {
@@ -112,6 +117,12 @@ pub fn compare(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Compa
         findings: [first.findings, second.findings],
         recorded_cpus: before.recorded_cpus,
     })
+}
+
+/// What sources of chance that have nothing to do with each other come to; `None` if nothing is known of any.
+fn together(sources: [Option<f64>; 3]) -> Option<f64> {
+    let squares = sources.into_iter().flatten().map(|source| source * source);
+    squares.reduce(|sum, square| sum + square).map(f64::sqrt)
 }
 
 /// By name what both reports say, the largest change first. `of` gives names and numbers for every CPU count.

@@ -49,8 +49,8 @@ pub fn text(
     }
     let what = "Functions: what they compute themselves on the critical path; change and chance in percent of the \
                 predicted time before. Chance: what two recordings of the same program may differ by, from the spread of \
-                the calls' lengths; what changes for a whole run (frequency, other load) is not in it. + and - mark \
-                changes beyond chance.";
+                the calls' lengths and what samples may be wrong by; what changes for a whole run (frequency, other load) is \
+                not in it. + and - mark changes beyond chance.";
     note(out, style, what)?;
     writeln!(out)?;
     let mut out = out;
