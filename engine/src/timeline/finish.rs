@@ -27,7 +27,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         .map(|thread| ((thread.pid, thread.tid), thread))
         .collect();
     let mut disagreements = Vec::new();
-    let Builder { threads, mut tally, events, late, start_ns, locks, stacks, .. } = builder;
+    let Builder { threads, mut tally, events, late, start_ns, locks, stacks, gaps, .. } = builder;
     let mut out = Vec::with_capacity(threads.len());
     for mut thread in threads {
         let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
@@ -91,7 +91,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         counts,
         findings: Vec::new(),
     };
-    timeline.findings = findings(&timeline, recording, &disagreements);
+    timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined);
     timeline
 }
 
@@ -155,6 +155,7 @@ fn findings(
     timeline: &Timeline,
     recording: &Recording,
     disagreements: &[(String, u64, u64)],
+    joined_gaps: u64,
 ) -> Vec<Finding> {
     let counts = &timeline.counts;
     let mut findings = Vec::new();
@@ -165,7 +166,13 @@ fn findings(
     let GapLengths { full, late, libc_late } = gap_lengths(timeline, recording);
     let unprobed = unprobed(recording);
     if full > 0 {
-        say("gap", format!("records are missing in {} of the recording, summed over CPUs", ms(full)));
+        let joined = match joined_gaps {
+            0 => String::new(),
+            joined => format!(
+                "; {joined} gaps were too many to be told apart from others, so that more is unknown than was lost"
+            ),
+        };
+        say("gap", format!("records are missing in {} of the recording, summed over CPUs{joined}", ms(full)));
     }
     if late > 0 {
         say(

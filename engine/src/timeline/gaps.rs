@@ -1,4 +1,8 @@
 //! Which stretches of the recording are incomplete, walked through in order of time.
+//!
+//! Every gap is set against every thread, so a file with a million of each could keep a reader busy for days. Gaps are
+//! joined where that would happen: a joined gap covers all that its parts did and what lay between them, so more is unknown
+//! than was lost, and never less.
 
 use super::machine::{Machine, Now, Tally};
 use crate::event::{GapReason, Note, NoteKind};
@@ -23,7 +27,24 @@ impl Gap {
         };
         (self.pid == 0 || self.pid == thread.out.pid) && !elsewhere
     }
+
+    /// One gap that covers both.
+    fn join(self, other: Gap) -> Gap {
+        Gap {
+            from_ns: self.from_ns.min(other.from_ns),
+            until_ns: self.until_ns.max(other.until_ns),
+            pid: if self.pid == other.pid { self.pid } else { 0 },
+            cpu: self.cpu.filter(|_| self.cpu == other.cpu),
+        }
+    }
 }
+
+/// Threads looked at for gaps, in all, before those that are left are joined: some seconds of work. A recording of 10,000
+/// threads comes to it after 25,000 gaps. Tests have less time.
+const MOST_LOOKS: u64 = if cfg!(test) { 10_000_000 } else { 500_000_000 };
+
+/// Gaps open at one time before they are joined: each record is held against all of them.
+const MOST_OPEN: usize = 128;
 
 /// The gaps of a recording; those that are open at the current time.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +52,12 @@ pub(super) struct Gaps {
     /// Not yet begun, the next one last.
     coming: Vec<Gap>,
     open: Vec<Gap>,
+    /// Threads that may still be looked at before the gaps that are left are joined.
+    looks_left: u64,
+    /// What `looks_left` begins with after the next time.
+    looks_next: u64,
+    /// Gaps that are no longer told apart from others.
+    pub(super) joined: u64,
 }
 
 impl Gaps {
@@ -49,7 +76,7 @@ impl Gaps {
             .filter(|gap| gap.until_ns > gap.from_ns)
             .collect();
         coming.sort_by_key(|gap| std::cmp::Reverse((gap.from_ns, gap.until_ns)));
-        Gaps { coming, open: Vec::new() }
+        Gaps { coming, looks_left: MOST_LOOKS, looks_next: MOST_LOOKS / 2, ..Gaps::default() }
     }
 
     /// Opens and closes gaps up to and including `time_ns`.
@@ -67,13 +94,19 @@ impl Gaps {
             let ends = self.open.iter().map(|gap| gap.until_ns).min().filter(|&until| until <= time_ns);
             match (begins, ends) {
                 (Some(from), ends) if ends.is_none_or(|ends| from <= ends) => {
+                    self.looked_at(threads.len() as u64);
                     let Some(gap) = self.coming.pop() else { return };
                     for thread in threads.iter_mut().filter(|thread| gap.hits(thread)) {
                         thread.gap_begins(from, tally);
                     }
                     self.open.push(gap);
+                    if self.open.len() > MOST_OPEN {
+                        self.join_open(from, threads, tally);
+                    }
                 }
                 (_, Some(until)) => {
+                    // A thread in a gap is held against all that are open.
+                    self.looked_at(threads.len() as u64 * self.open.len() as u64);
                     self.open.retain(|gap| gap.until_ns > until);
                     for thread in threads.iter_mut() {
                         if thread.now == Now::Gap && !self.hit(thread) {
@@ -83,6 +116,39 @@ impl Gaps {
                 }
                 _ => return,
             }
+        }
+    }
+
+    /// Counts looks at threads; joins what is left if there were too many.
+    fn looked_at(&mut self, looks: u64) {
+        if let Some(left) = self.looks_left.checked_sub(looks) {
+            self.looks_left = left;
+            return;
+        }
+        self.looks_left = self.looks_next;
+        self.looks_next /= 2;
+        // Each is looked at when it begins and when it ends. At least one is left: no gap is forgotten.
+        let groups = (self.looks_left / looks.saturating_mul(2).max(1)).max(1) as usize;
+        let size = self.coming.len().div_ceil(groups);
+        if size < 2 {
+            return;
+        }
+        let before = self.coming.len();
+        // The next one is last, and a joined one begins with its earliest part, which is its last one.
+        let joined = self.coming.rchunks(size).filter_map(|group| group.iter().copied().reduce(Gap::join));
+        let mut joined: Vec<Gap> = joined.collect();
+        joined.reverse();
+        self.joined = self.joined.saturating_add((before - joined.len()) as u64);
+        self.coming = joined;
+    }
+
+    /// Makes one gap of those that are open.
+    fn join_open(&mut self, now_ns: u64, threads: &mut [Machine], tally: &mut Tally) {
+        let Some(gap) = self.open.iter().copied().reduce(Gap::join) else { return };
+        self.joined = self.joined.saturating_add(self.open.len() as u64 - 1);
+        self.open = vec![gap];
+        for thread in threads.iter_mut().filter(|thread| gap.hits(thread)) {
+            thread.gap_begins(now_ns, tally);
         }
     }
 

@@ -8,6 +8,10 @@ use crate::time::Timestamp;
 use probe_abi::{SyncFamily, SyncOperation};
 use std::collections::BTreeMap;
 
+/// Instants of one process that are heeded: each concerns all of its threads. There is one for each family and program
+/// that the process runs.
+const MOST_OF_A_PROCESS: usize = 256;
+
 /// Instants from which on operations of a process are missing, the next one last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OperationsOff {
@@ -19,7 +23,16 @@ pub(super) struct OperationsOff {
 impl OperationsOff {
     /// As notes tell it.
     pub(super) fn new(notes: &[Note]) -> OperationsOff {
-        let mut coming: Vec<(u64, u32)> = off(notes).map(|(time_ns, pid, _)| (time_ns, pid)).collect();
+        let mut of_process: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut is_one_of_few = |pid| {
+            let count = of_process.entry(pid).or_insert(0);
+            *count += 1;
+            *count <= MOST_OF_A_PROCESS
+        };
+        let mut coming: Vec<(u64, u32)> = off(notes)
+            .filter(|&(_, pid, _)| is_one_of_few(pid))
+            .map(|(time_ns, pid, _)| (time_ns, pid))
+            .collect();
         coming.sort_unstable_by_key(|&(time_ns, pid)| std::cmp::Reverse((time_ns, pid)));
         OperationsOff { coming, since: BTreeMap::new() }
     }

@@ -1,7 +1,7 @@
 //! Lost records: what is unknown while they are missing, and what is not concluded from them.
 
 use super::{PID, build, check, recording};
-use crate::event::{GapReason, Note, NoteKind};
+use crate::event::{GapReason, Note, NoteKind, ThreadFact};
 use crate::timeline::{State, Timeline};
 
 #[test]
@@ -90,4 +90,51 @@ fn processes_without_function_probes_are_a_finding_of_their_own() {
         ]
     );
     assert_eq!(unknown(&timeline), unknown_before, "only function calls are missing");
+}
+
+/// Each of the gaps was set against each of the threads: a file of some megabytes took days.
+#[test]
+fn a_million_gaps_and_many_threads_end_soon() {
+    let mut recording = recording("end 4000000000");
+    recording.facts.threads =
+        (1..=20_000).map(|tid| ThreadFact { tid, pid: PID, seen_ns: 1, ..ThreadFact::default() }).collect();
+    let gap = |number: u64| {
+        let time_ns = 10 + number * 4_000;
+        let kind = NoteKind::Gap {
+            pid: 0,
+            cpu: Some(number as u16),
+            until_ns: time_ns + 400,
+            lost: 1,
+            reason: GapReason::RingFull,
+        };
+        Note { time_ns, kind }
+    };
+    recording.notes = (0..1_000_000).map(gap).collect();
+    let started = std::time::Instant::now();
+    let timeline = build(&recording);
+    // 20 thousand million looks otherwise.
+    assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
+    let text = &timeline.findings.iter().find(|finding| finding.kind == "gap").expect("a finding").text;
+    assert!(text.contains("too many to be told apart"), "{text}");
+    let unknown = timeline.threads[0].time_in(|state| matches!(state, State::Unknown(_)));
+    assert!(unknown.0 >= 400 * 1_000_000, "nothing that was lost is known: {unknown:?}");
+}
+
+/// Every record was held against all gaps that were open.
+#[test]
+fn very_many_gaps_at_once_are_one() {
+    let mut script = String::from("A runs\n10 0 A enters f 900\n");
+    for cpu in 0..200 {
+        script.push_str(&format!("gap 30 50 {}\n", 1 + cpu));
+    }
+    script.push_str("70 0 A sleeps");
+    // Alone none of them would concern a thread on another CPU.
+    check(
+        &script,
+        "
+        A ===??==___
+          waits: kernel, CutAtEnd
+          stack: 10:f
+        censored 1",
+    );
 }
