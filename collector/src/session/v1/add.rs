@@ -19,6 +19,10 @@ pub fn add_facts(mut from: impl Read, mut to: impl Write, facts: &Facts) -> io::
     let mut put = |to: &mut dyn Write, header: &ChunkHeader, payload: &[u8]| -> io::Result<()> {
         to.write_all(&header.encode())?;
         to.write_all(payload)?;
+        if header.kind == ChunkKind::IndexPart as u16 {
+            // It lists what comes before it.
+            entries.clear();
+        }
         entries.push(Entry::new(at, header));
         at = at.saturating_add((ChunkHeader::BYTES + payload.len()) as u64);
         Ok(())
@@ -44,7 +48,7 @@ pub fn add_facts(mut from: impl Read, mut to: impl Write, facts: &Facts) -> io::
         let header = header_of(ChunkKind::Facts, items, &packed)?;
         put(&mut to, &header, &packed.bytes)?;
     }
-    let packed = Packed::plain(index::encode(&entries, at));
+    let packed = Packed::plain(index::encode(ChunkKind::Index, &entries, at));
     let items = u32::try_from(entries.len()).unwrap_or(u32::MAX);
     let header = header_of(ChunkKind::Index, items, &packed)?;
     to.write_all(&header.encode())?;

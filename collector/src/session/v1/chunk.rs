@@ -27,6 +27,7 @@ pub enum ChunkKind {
     End = 5,
     Index = 6,
     Stacks = 7,
+    IndexPart = 8,
 }
 
 impl ChunkKind {
@@ -40,6 +41,7 @@ impl ChunkKind {
             5 => ChunkKind::End,
             6 => ChunkKind::Index,
             7 => ChunkKind::Stacks,
+            8 => ChunkKind::IndexPart,
             _ => return None,
         })
     }

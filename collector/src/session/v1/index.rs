@@ -1,4 +1,5 @@
-//! The last chunk: where every other chunk lies, so that a reader can jump, and can tell that none is missing.
+//! The last chunk: where every other chunk lies, so that a reader can jump, and can tell that none is missing. A recording
+//! of many hours has parts of it on the way, each for the chunks since the one before, which it lists, too.
 //!
 //! ```text
 //! payload = { kind:varint offset_difference:varint items:varint first_ns_difference:varint length_ns:varint }*
@@ -6,13 +7,20 @@
 //! ```
 //!
 //! Offsets count from the start of the file to a chunk's header; differences are to the entry before, times
-//! zigzag. The payload is stored plain, so that the last 16 bytes of a whole file say where the index is.
+//! zigzag. The payload is stored plain, so that the last 16 bytes of a whole file say where the index is. A part has another
+//! mark, so that a file that is cut behind it does not look whole.
 
-use super::chunk::ChunkHeader;
+use super::chunk::{ChunkHeader, ChunkKind};
 use super::varint::{put, take, unzigzag, zigzag};
 
 /// The last 8 bytes of a whole file.
 const MARK: [u8; 8] = *b"LPindex\n";
+
+/// The last 8 bytes of a part.
+const PART_MARK: [u8; 8] = *b"LPinpart";
+
+/// Chunks in one part: each takes at most 28 bytes, mostly 10, of the 16 MiB that a chunk may have.
+pub const MOST_ENTRIES: usize = 1 << 18;
 
 /// One chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +44,8 @@ impl Entry {
     }
 }
 
-/// The payload of the index chunk that will lie at `index_offset`.
-pub fn encode(entries: &[Entry], index_offset: u64) -> Vec<u8> {
+/// The payload of the index chunk, or part of one, that will lie at `index_offset`.
+pub fn encode(kind: ChunkKind, entries: &[Entry], index_offset: u64) -> Vec<u8> {
     let mut payload = Vec::with_capacity(entries.len() * 12 + 16);
     let (mut offset, mut first_ns) = (0, 0u64);
     for entry in entries {
@@ -49,8 +57,12 @@ pub fn encode(entries: &[Entry], index_offset: u64) -> Vec<u8> {
         (offset, first_ns) = (entry.offset, entry.first_ns);
     }
     payload.extend_from_slice(&index_offset.to_le_bytes());
-    payload.extend_from_slice(&MARK);
+    payload.extend_from_slice(mark_of(kind));
     payload
+}
+
+fn mark_of(kind: ChunkKind) -> &'static [u8; 8] {
+    if kind == ChunkKind::IndexPart { &PART_MARK } else { &MARK }
 }
 
 /// Checks the index against what was read on the way to it, without keeping either: both sides fold their
@@ -74,11 +86,11 @@ impl Fold {
         self.entries += 1;
     }
 
-    /// The fold of an index's payload, and the offset that it says it lies at; `None` if it is no index.
-    pub fn of_index(payload: &[u8]) -> Option<(Fold, u64)> {
+    /// The fold of the payload of an index, or part of one, and the offset that it says it lies at; `None` if it is none.
+    pub fn of_index(kind: ChunkKind, payload: &[u8]) -> Option<(Fold, u64)> {
         let (rest, mark) = payload.split_last_chunk::<8>()?;
         let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;
-        if *mark != MARK {
+        if mark != mark_of(kind) {
             return None;
         }
         let mut fold = Fold::default();

@@ -16,8 +16,9 @@
 //! | 3 events | columns of records: see [`columns`] | records |
 //! | 4 notes | JSON array of `engine::event::Note` | notes |
 //! | 5 end | JSON `engine::event::WindowEnd`: the recording ended in an orderly way | 1 |
-//! | 6 index | one entry per chunk, then its own offset and a mark; the last chunk: see [`index`] | chunks |
+//! | 6 index | one entry per chunk since the last part of an index, then its own offset and a mark; the last chunk: see [`index`] | chunks |
 //! | 7 stacks | stacks that samples name: see [`stacks`]; among the notes when read | stacks |
+//! | 8 index part | the same as an index in the middle of a very long recording, whose index would be larger than a chunk may be | chunks |
 //!
 //! A reader skips chunks of a kind it does not know. Nothing in a file makes a reader take memory without bound:
 //! chunks are at most 16 MiB unpacked, a writer stores a chunk plain rather than packed more than 256 : 1, and a

@@ -291,12 +291,13 @@ impl Contents {
             ChunkKind::End => {
                 self.recording.facts.end = Some(serde_json::from_slice(payload).map_err(|_| NO_JSON)?);
             }
-            ChunkKind::Index => {
-                let (fold, offset) = Fold::of_index(payload).ok_or("the index does not decode")?;
+            ChunkKind::Index | ChunkKind::IndexPart => {
+                let (fold, offset) = Fold::of_index(kind, payload).ok_or("the index does not decode")?;
                 if offset != entry.offset || fold != self.seen {
                     return Err("chunks are missing: the index lists others than are there");
                 }
-                self.indexed = true;
+                self.seen = Fold::default();
+                self.indexed = kind == ChunkKind::Index;
             }
         }
         Ok(())

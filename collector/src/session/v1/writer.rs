@@ -54,7 +54,9 @@ pub struct Writer<W: Write = File> {
     open: Option<Times>,
     notes: Vec<Note>,
     stacks: stacks::Encoder,
+    /// Chunks that no part of the index lists yet.
     entries: Vec<Entry>,
+    most_entries: usize,
     summary: Summary,
     broken: bool,
 }
@@ -87,6 +89,7 @@ impl<W: Write> Writer<W> {
             notes: Vec::new(),
             stacks: stacks::Encoder::default(),
             entries: Vec::new(),
+            most_entries: index::MOST_ENTRIES,
             summary: Summary { bytes: FileHeader::BYTES as u64, ..Summary::default() },
             broken: false,
         };
@@ -177,12 +180,24 @@ impl<W: Write> Writer<W> {
         end.threads.truncate(MOST_END_THREADS);
         end.threads.iter_mut().for_each(merge::shorten_thread);
         self.json(ChunkKind::End, 1, (end.end_ns, end.end_ns), &end)?;
-        let offset = self.summary.bytes;
-        let payload = index::encode(&self.entries, offset);
-        let items = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        self.stored(ChunkKind::Index, items, (0, 0), Packed::plain(payload))?;
+        self.index(ChunkKind::Index)?;
         self.out.flush()?;
         Ok(self.summary)
+    }
+
+    /// Lists the chunks that no part of the index lists yet.
+    fn index(&mut self, kind: ChunkKind) -> io::Result<()> {
+        let payload = index::encode(kind, &self.entries, self.summary.bytes);
+        let items = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.entries.clear();
+        self.stored(kind, items, (0, 0), Packed::plain(payload))
+    }
+
+    /// Parts of the index after so many chunks.
+    #[cfg(test)]
+    pub fn with_parts_of(mut self, most_entries: usize) -> Writer<W> {
+        self.most_entries = most_entries;
+        self
     }
 
     fn json(
@@ -198,7 +213,8 @@ impl<W: Write> Writer<W> {
 
     fn chunk(&mut self, kind: ChunkKind, items: u32, times: (u64, u64), raw: Vec<u8>) -> io::Result<()> {
         let packed = self.packer.pack(raw)?;
-        self.stored(kind, items, times, packed)
+        self.stored(kind, items, times, packed)?;
+        if self.entries.len() >= self.most_entries { self.index(ChunkKind::IndexPart) } else { Ok(()) }
     }
 
     fn stored(

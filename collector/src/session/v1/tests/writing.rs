@@ -2,7 +2,7 @@
 
 use super::{end, facts, likely_record, meta, notes, opened, session};
 use crate::session::DamageKind;
-use crate::session::v1::Writer;
+use crate::session::v1::{Writer, add_facts};
 use engine::event::Facts;
 use probe_abi::{Kind, Record};
 use proptest::prelude::*;
@@ -118,4 +118,39 @@ fn likely_records_take_few_bytes() {
     assert!(per_event < 1.0, "{per_event} bytes per event");
     let (recording, _) = opened(&bytes).expect("read");
     assert_eq!(recording.events, records);
+}
+
+/// The index of a recording of half a day was larger than a chunk may be: it could not be ended.
+#[test]
+fn a_very_long_recording_has_its_index_in_parts() {
+    let records: Vec<Record> = (0..100).map(likely_record).collect();
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &meta()).expect("started").with_parts_of(7);
+    writer.facts(&facts()).expect("facts");
+    for record in &records {
+        writer.push(record).and_then(|()| writer.flush()).expect("written");
+    }
+    let summary = writer.finish(end()).expect("finished");
+    let parts = bytes.windows(8).filter(|bytes| bytes == b"LPinpart").count();
+    assert!(parts > 10, "{parts} parts in {} chunks", summary.chunks);
+    let (recording, info) = opened(&bytes).expect("read");
+    assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
+    // With more facts it is whole, too.
+    let mut more = Vec::new();
+    add_facts(bytes.as_slice(), &mut more, &facts()).expect("added");
+    let (recording, info) = opened(&more).expect("read");
+    assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
+    // A chunk that is missing in the middle is noticed by the next part: here the second one of events, of many alike.
+    let starts: Vec<usize> =
+        bytes.windows(4).enumerate().filter(|(_, magic)| magic == b"LPck").map(|(at, _)| at).collect();
+    let mut cut = bytes.clone();
+    cut.drain(starts[30]..starts[31]);
+    let (recording, info) = opened(&cut).expect("read");
+    let damage = info.damage.expect("a chunk is missing");
+    assert!(matches!(damage.kind, DamageKind::Corrupt { .. }), "{damage:?}");
+    assert!(recording.events.len() < 40, "{}", recording.events.len());
+    // Cut behind a part it does not look whole.
+    let part = bytes.windows(8).position(|bytes| bytes == b"LPinpart").expect("above") + 8;
+    let (_, info) = opened(&bytes[..part]).expect("read");
+    assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);
 }
