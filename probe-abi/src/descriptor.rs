@@ -56,6 +56,20 @@ impl Descriptor {
         }
     }
 
+    /// What the first argument of a system call stands for where the call alone tells, since it refuses everything else
+    /// before it waits.
+    pub const fn told_by(call: u32) -> Option<Descriptor> {
+        match call {
+            // connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
+            42..=47 | 288 | 299 | 307 => Some(Descriptor::Socket),
+            // epoll_wait, epoll_pwait, epoll_pwait2.
+            232 | 281 | 441 => Some(Descriptor::Epoll),
+            // io_uring_enter
+            426 => Some(Descriptor::Ring),
+            _ => None,
+        }
+    }
+
     /// Whether the first argument of this system call is a descriptor that the call may wait for (Linux
     /// `arch/x86/entry/syscalls/syscall_64.tbl`).
     pub const fn is_first_argument_of(call: u32) -> bool {
@@ -101,6 +115,13 @@ mod tests {
     fn calls_with_a_descriptor() {
         // read, fsync, recvmsg, epoll_wait, io_uring_enter.
         assert!([0, 74, 47, 232, 426].into_iter().all(Descriptor::is_first_argument_of));
+        // What a call tells is told of calls with a descriptor only.
+        assert!(
+            (0..1_000)
+                .all(|call| Descriptor::told_by(call).is_none() || Descriptor::is_first_argument_of(call))
+        );
+        assert_eq!(Descriptor::told_by(232), Some(Descriptor::Epoll));
+        assert_eq!(Descriptor::told_by(0), None, "read reads anything");
         // open, poll, select, futex, nanosleep, and no call.
         assert!(![2, 7, 23, 202, 35, u32::MAX].into_iter().any(Descriptor::is_first_argument_of));
     }

@@ -2,7 +2,11 @@
 //! in every switch of the machine. The user side sets bits for the processes it was told to record; the programs
 //! set them for child processes and clear them when a process is gone.
 
-use aya_ebpf::{bindings::BPF_F_MMAPABLE, macros::map, maps::Array};
+use aya_ebpf::{
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC},
+    macros::map,
+    maps::{Array, HashMap},
+};
 use probe_abi::PID_LIMIT;
 
 use crate::{memory, settings::setting};
@@ -10,6 +14,11 @@ use crate::{memory, settings::setting};
 /// Bit `pid & 63` of word `pid >> 6`.
 #[map]
 static TRACKED: Array<u64> = Array::with_max_entries(PID_LIMIT / 64, BPF_F_MMAPABLE);
+
+/// Process ids that were given again before the last trace of their former owner was removed, and when the new owner was
+/// made (`CLOCK_MONOTONIC` nanoseconds): what comes of the former one then is not the new one's.
+#[map]
+static REBORN: HashMap<u32, u64> = HashMap::with_max_entries(1_024, BPF_F_NO_PREALLOC);
 
 /// Whether a process is recorded.
 #[inline(always)]
@@ -22,7 +31,7 @@ pub fn is_tracked(pid: u32) -> bool {
 
 /// Records a process from now on, unless it is longpole's own.
 #[inline(always)]
-pub fn track(pid: u32) {
+fn track(pid: u32) {
     if pid == setting!(own_pid) {
         return;
     }
@@ -32,9 +41,37 @@ pub fn track(pid: u32) {
     }
 }
 
+/// A new process has this id from now on.
+#[inline(always)]
+pub fn born(pid: u32, start_ns: u64, wanted: bool) {
+    if !is_tracked(pid) {
+        if wanted {
+            track(pid);
+        }
+    } else if wanted {
+        // Without room in the map the new one may be forgotten too early; a thousand such at once have not been seen.
+        let _ = REBORN.insert(&pid, &start_ns, 0);
+    } else {
+        untrack(pid);
+    }
+}
+
+/// The last trace of a process is removed.
+#[inline(always)]
+pub fn gone(pid: u32, start_ns: u64) {
+    // SAFETY: the value is read at once; should it be changed meanwhile, it is one of the two.
+    if let Some(&owner_ns) = unsafe { REBORN.get(&pid) } {
+        if owner_ns != start_ns {
+            return;
+        }
+        let _ = REBORN.remove(&pid);
+    }
+    untrack(pid);
+}
+
 /// Forgets a process whose id may be given to another one.
 #[inline(always)]
-pub fn untrack(pid: u32) {
+fn untrack(pid: u32) {
     if let Some(word) = TRACKED.get_ptr_mut(pid >> 6) {
         // SAFETY: a map value of 8 bytes.
         unsafe { memory::keep_bits(word, !(1 << (pid & 63))) };

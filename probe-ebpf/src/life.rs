@@ -15,15 +15,17 @@ use crate::{
 pub fn sched_process_fork(arguments: BtfTracePointContext) -> i32 {
     let parent = Task(arguments.arg(0));
     let pid = parent.pid();
-    if !filter::is_tracked(pid) {
+    let tracked = filter::is_tracked(pid);
+    let child = Task(arguments.arg(1));
+    let (child_tid, child_pid) = (child.tid(), child.pid());
+    if child_pid != pid {
+        // A stranger may get the number of a process that is gone, before its last trace is.
+        filter::born(child_pid, child.start_ns(), tracked && setting!(children) != 0);
+    }
+    if !tracked {
         return 0;
     }
     let time_ns = ring::now_ns();
-    let child = Task(arguments.arg(1));
-    let (child_tid, child_pid) = (child.tid(), child.pid());
-    if setting!(children) != 0 && child_pid != pid {
-        filter::track(child_pid);
-    }
     let comm = read_name(child.name());
     ring::write(Kind::Fork, Context::Task, time_ns, parent.tid(), pid, |header| Fork {
         header,
@@ -96,7 +98,7 @@ pub fn sched_process_free(arguments: BtfTracePointContext) -> i32 {
     let task = Task(arguments.arg(0));
     let pid = task.pid();
     if task.tid() == pid && filter::is_tracked(pid) {
-        filter::untrack(pid);
+        filter::gone(pid, task.start_ns());
     }
     0
 }

@@ -155,6 +155,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         let First { probes, facts: more, module, .. } = first.unwrap_or_default();
         facts.functions.extend(more);
         facts.modules.extend(module);
+        capture.record_process(pid);
         if let Err(error) = capture.add_process(pid, start_ns, &probes) {
             capture.leave_unprobed(pid, start_ns);
             unprobed.push(error.message);

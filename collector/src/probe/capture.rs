@@ -338,20 +338,29 @@ impl Capture {
         Ok(())
     }
 
-    /// Probes functions of a process that has come up (a child, or a program after `exec`) and records the process.
+    /// Records a process that the programs were not told of from its birth on.
+    pub fn record_process(&mut self, pid: u32) {
+        self.track(pid);
+    }
+
+    /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).
     /// `since_ns` is the time of its `Fork` or `Exec` record: from then until now its function calls are missing,
     /// which becomes a gap among the notes. Probes of an earlier program in the same process are taken off.
     ///
     /// # Errors
     ///
-    /// If the process is gone or cannot be probed; it is then recorded without function calls.
+    /// If the process is gone, whoever may have its number now, or cannot be probed; it is then recorded without function
+    /// calls.
     pub fn add_process(
         &mut self,
         pid: u32,
         since_ns: u64,
         functions: &[ProbeFunction],
     ) -> Result<(), ProbeError> {
-        self.track(pid);
+        if !self.common.shared.is_tracked(pid) {
+            let message = format!("process {pid} is not recorded any more");
+            return Err(ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"));
+        }
         // The new probes first: closing the old ones keeps the kernel busy for long.
         let old = self.common.lock().functions.silence(&|other| other == pid);
         let attached = self.attach_functions(pid, functions);

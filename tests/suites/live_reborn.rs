@@ -1,0 +1,78 @@
+//! Ids that the kernel gives again: a thread or a process is who it is from its birth to its end, not by its number.
+//! Issue 3, "Life".
+
+use std::process::Command;
+use std::time::Duration;
+
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Names of the threads of a recording.
+fn names(recorded: &Recorded) -> Vec<String> {
+    let program = recorded.program();
+    let threads = program.0["threads"].as_array().expect("threads");
+    threads.iter().map(|thread| thread["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("reborn.c"));
+    let options = ["--children", "--max-rate", "1000000000", "--overhead", "none"];
+    let recorded = Recorded::launch(&options, &program, &[]);
+    let ended = &recorded.ended;
+    if ended.code == Some(3) {
+        println!("SKIP a_thread_and_a_process_with_the_number_of_one_that_is_gone: {}", ended.stdout.trim());
+        return;
+    }
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    if !ended.stdout.starts_with("thread reborn") || !ended.stdout.ends_with("process reborn\n") {
+        println!(
+            "SKIP a_thread_and_a_process_with_the_number_of_one_that_is_gone: somebody else got the number: {}",
+            ended.stdout.trim()
+        );
+        return;
+    }
+    let program = recorded.program();
+    let calls = ["FirstLife", "SecondLife", "ChildOne", "ChildTwo"].map(|name| program.entries(name));
+    assert_eq!(calls, [7, 11, 3, 5]);
+    // Each is a thread of its own, called by its own name.
+    let names = names(&recorded);
+    for life in ["first life", "second life", "child one", "child two"] {
+        let of_this_life = names.iter().filter(|name| name.contains(life)).count();
+        assert_eq!(of_this_life, 1, "{life}: {names:?}");
+    }
+    let report = recorded.report("1");
+    assert_eq!(report.trust("unmatched"), 0.0, "{}", report.0);
+    assert!(report.findings("stray_exit").is_empty(), "{}", report.0);
+}
+
+/// Who is nobody's child of the recording is not recorded, whatever number it has got.
+#[test]
+fn a_stranger_with_the_number_of_a_child_that_is_gone() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("reborn.c"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heir.lp");
+    let mut call = Longpole::with(["record", "--children", "--overhead", "none", "-o"]).and(&file);
+    call.command().arg("--").arg(&program).arg("heir");
+    let mut record = call.start();
+    let line = record.line(LIMIT).unwrap();
+    let gone = line.strip_prefix("gone ").unwrap_or_else(|| panic!("{line}"));
+    let mut stranger = Background::must_start(Command::new(&program).args(["stranger", gone]));
+    let took = stranger.line(LIMIT).unwrap();
+    let ended = stranger.wait(LIMIT).unwrap();
+    record.say("go on").unwrap();
+    let recorded = record.wait(LIMIT).unwrap();
+    assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
+    if ended.code == Some(3) {
+        println!("SKIP a_stranger_with_the_number_of_a_child_that_is_gone: {took}");
+        return;
+    }
+    assert_eq!((took, ended.code), (format!("took {gone}"), Some(0)), "{}", ended.stderr);
+    let program = Longpole::export(&file);
+    assert_eq!(program.entries("ChildTwo"), 0);
+    assert!(program.operations().all(|(thread, _)| !thread.contains("stranger")), "{}", program.0);
+    assert_eq!(program.threads(), 2, "{}", program.0);
+}
