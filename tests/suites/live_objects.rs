@@ -37,10 +37,10 @@ fn locks_are_called_by_their_variable_or_the_line_of_their_first_use() {
     let mut expected = BTreeMap::from([
         ("mutex queue_lock".to_owned(), ROUNDS),
         ("rwlock config_lock".to_owned(), ROUNDS),
-        // Each bucket has 48 bytes, and its lock stands behind 8.
-        ("mutex table+0x68".to_owned(), ROUNDS),
-        ("mutex table+0x98".to_owned(), 1),
-        ("mutex table+0x98 #2".to_owned(), 1),
+        ("mutex pool.queue.mutex".to_owned(), ROUNDS),
+        ("mutex table[2].lock".to_owned(), ROUNDS),
+        ("mutex table[3].lock".to_owned(), 1),
+        ("mutex table[3].lock #2".to_owned(), 1),
     ]);
     let (heap, plain) = (
         line_of("objects.c", "/* the line of the heap */"),

@@ -1,4 +1,5 @@
-/* Objects of every kind of name: a global lock, a member of a global table, 8 locks on the heap that are initialized
+/* Objects of every kind of name: a global lock, members of a global table and
+   of a structure in a structure, 8 locks on the heap that are initialized
    on one line, 3 more without initialization function, and one that dies and is born again at its address.
    usage: objects [rounds 11] */
 #include "common.h"
@@ -10,6 +11,13 @@ struct bucket {
 
 pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct bucket table[4];
+static struct {
+    long count;
+    struct {
+        char waiting[24];
+        pthread_mutex_t mutex;
+    } queue;
+} pool;
 static pthread_rwlock_t config_lock = PTHREAD_RWLOCK_INITIALIZER;
 
 NAMED static void use(pthread_mutex_t *lock)
@@ -30,6 +38,7 @@ int main(int argc, char **argv)
         pthread_mutex_lock(&queue_lock);
         pthread_mutex_unlock(&queue_lock);
         use(&table[2].lock);
+        use(&pool.queue.mutex);
         for (int i = 0; i < 8; i++)
             use(&heap[i].lock);
         for (int i = 0; i < 3; i++) {

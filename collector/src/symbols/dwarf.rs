@@ -78,6 +78,18 @@ impl<'a> DebugInformation<'a> {
         self.supplement_missing
     }
 
+    /// What `work` finds in the sections.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&gimli::Dwarf<Slice<'_>>) -> T) -> Option<T> {
+        let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
+        contained(|| {
+            let mut dwarf = self.sections.borrow(|bytes: &Bytes| borrow(bytes));
+            if let Some(supplement) = &self.supplement {
+                dwarf.set_sup(supplement.borrow(|bytes: &Bytes| borrow(bytes)));
+            }
+            work(&dwarf)
+        })
+    }
+
     /// A searcher over the sections.
     pub fn lines(&self) -> Result<Lines<'_>, Reason> {
         let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);

@@ -26,6 +26,7 @@ mod libc_functions;
 mod libc_names;
 mod located;
 mod locator;
+mod members;
 mod mini_debug;
 mod missing;
 mod name;

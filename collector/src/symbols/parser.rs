@@ -12,7 +12,7 @@ use super::places::HostFiles;
 use super::resolve::{Place, locate_functions};
 use super::serve::SUBCOMMAND;
 use super::service::{MOST_ANSWERED, Question, Said, Summary, Told};
-use super::variables::Variables;
+use super::variables::Named;
 use crate::sandbox::{Limits, wire};
 use std::fs::File;
 use std::io;
@@ -202,7 +202,7 @@ impl Parser {
     pub fn variables(&mut self, linked: &[u64]) -> Result<Vec<Option<String>>, SymbolError> {
         match &mut self.work {
             Work::Here(module) => {
-                let known = Variables::read(module.elf(), module.debug())?;
+                let mut known = Named::read(module)?;
                 Ok(linked.iter().map(|&address| known.at(address)).collect())
             }
             Work::There(worker) => match worker.question(Question::Variables(linked.to_vec()))? {

@@ -7,7 +7,7 @@ use super::files::{Candidate, Files, Wish};
 use super::functions::ModuleFunctions;
 use super::locator::Locator;
 use super::service::{MOST_ASKED, Question, Said, Summary, Told};
-use super::variables::Variables;
+use super::variables::Named;
 use super::{choose, resolve};
 use crate::sandbox::{Limits, confine, wire};
 use std::io;
@@ -69,9 +69,9 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
             }
             (Question::Locate(places), Some(locator)) => Said::Located(Box::new(locator.locate(&places))),
             (Question::Variables(addresses), _) => {
-                let known = variables
-                    .get_or_insert_with(|| Variables::read(module.elf(), module.debug()).unwrap_or_default());
-                Said::Variables(addresses.iter().map(|&address| known.at(address)).collect())
+                let mut known = variables.get_or_insert_with(|| Named::read(&module).ok()).as_mut();
+                let mut name = |&address: &u64| known.as_mut().and_then(|known| known.at(address));
+                Said::Variables(addresses.iter().map(&mut name).collect())
             }
             (question, _) => Said::Failed {
                 kind: super::service::FailureKind::Unsupported,

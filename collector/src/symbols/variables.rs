@@ -1,8 +1,10 @@
 //! The variables that a binary's symbol table names: what an address in its data is called.
 
+use super::dwarf::DebugInformation;
 use super::elf_file::{ElfFile, text_at};
 use super::error::SymbolError;
-use super::functions::Binding;
+use super::functions::{Binding, ModuleFunctions};
+use super::members::Members;
 use super::name::{self, MAX_RAW_BYTES};
 use object::elf::{STT_COMMON, STT_OBJECT, Sym64};
 use object::read::elf::Sym as _;
@@ -78,9 +80,10 @@ impl Variables {
         Ok(Variables { all, names })
     }
 
-    /// What lies at a linked address: `queue_lock`, or `table+0x40` inside of a larger one. `None` if no variable is
-    /// known to reach there.
-    pub fn at(&self, address: u64) -> Option<String> {
+    /// What lies at a linked address: `queue_lock`, or `table[2].lock` inside of a larger one, or `table+0x40` where
+    /// `members`, which is given the variable's address and the distance, does not know better. `None` if no variable is known to
+    /// reach there.
+    pub fn at(&self, address: u64, members: impl FnOnce(u64, u64) -> Option<String>) -> Option<String> {
         let end = self.all.partition_point(|variable| variable.address <= address);
         let near = self.all.get(end.saturating_sub(NEIGHBOURS)..end)?;
         let holds = |variable: &&Variable| {
@@ -98,12 +101,44 @@ impl Variables {
         }
         match address.saturating_sub(best.address) {
             0 => Some(name),
-            distance => Some(format!("{name}+{distance:#x}")),
+            distance => Some(match members(best.address, distance) {
+                Some(member) => format!("{name}{member}"),
+                None => format!("{name}+{distance:#x}"),
+            }),
         }
     }
 
     fn raw(&self, variable: &Variable) -> &[u8] {
         text_at(&self.names, variable.name_at, MAX_RAW_BYTES)
+    }
+}
+
+/// Variables, and what is known of their members, which is read when it is first asked for.
+pub(super) struct Named<'a> {
+    module: &'a ModuleFunctions,
+    variables: Variables,
+    /// `None`: not read yet.
+    members: Option<Option<(DebugInformation<'a>, Members)>>,
+}
+
+impl<'a> Named<'a> {
+    pub(super) fn read(module: &'a ModuleFunctions) -> Result<Named<'a>, SymbolError> {
+        let variables = Variables::read(module.elf(), module.debug())?;
+        Ok(Named { module, variables, members: None })
+    }
+
+    /// See [`Variables::at`].
+    pub(super) fn at(&mut self, address: u64) -> Option<String> {
+        let Named { module, variables, members } = self;
+        variables.at(address, |variable, distance| {
+            let read = || {
+                let debug = DebugInformation::of(module).ok()?;
+                let members = debug.with(Members::read)?;
+                Some((debug, members))
+            };
+            let (debug, members) = members.get_or_insert_with(read).as_ref()?;
+            debug.with(|dwarf| members.at(dwarf, variable, distance))?
+        })
     }
 }
 
@@ -133,7 +168,7 @@ mod tests {
             (0x300, 8, Binding::Global, ""),
             (0x400, 8, Binding::Global, "_ZN3app6bucketE"),
         ]);
-        let at = |address| variables.at(address);
+        let at = |address| variables.at(address, |_, _| None);
         assert_eq!(at(0xff), None);
         assert_eq!(at(0x100).as_deref(), Some("table"));
         assert_eq!(at(0x13f).as_deref(), Some("table+0x3f"));
@@ -144,6 +179,9 @@ mod tests {
         assert_eq!(at(u64::MAX).as_deref(), Some("hostile+0xfffffffffffffdff"));
         assert_eq!(at(0x300), None, "a variable without a name");
         assert_eq!(at(0x404).as_deref(), Some("app::bucket+0x4"));
+        let member = |base, distance| (base == 0x400 && distance == 4).then(|| ".lock".to_owned());
+        assert_eq!(variables.at(0x404, member).as_deref(), Some("app::bucket.lock"));
+        assert_eq!(variables.at(0x13f, member).as_deref(), Some("table+0x3f"));
     }
 
     /// Against this test's own symbol table.
@@ -155,7 +193,9 @@ mod tests {
         let variables = Variables::read(&elf, None).expect("symbols");
 
         let found = variables.all.iter().find(|variable| {
-            variables.at(variable.address).is_some_and(|name| name.contains("LONGPOLE_TEST_VARIABLE"))
+            variables
+                .at(variable.address, |_, _| None)
+                .is_some_and(|name| name.contains("LONGPOLE_TEST_VARIABLE"))
         });
         assert!(found.is_some_and(|variable| variable.size == 8), "{found:?}");
     }

@@ -1,0 +1,254 @@
+//! Which member of a variable lies at a distance from its start: `.queue.mutex`, out of DWARF. A convenience: what is not
+//! simple (several names of one place, types of other files, bit fields) has no answer, and the distance says it then.
+
+use super::split::Slice;
+use gimli::{
+    AttributeValue, DebugInfoOffset, Dwarf, EvaluationResult, Section as _, UnitOffset, constants as dw,
+};
+use rustc_hash::FxHashMap;
+
+type Entry<'a> = gimli::DebuggingInformationEntry<Slice<'a>>;
+type Unit<'a> = gimli::Unit<Slice<'a>>;
+
+/// Largest `.debug_info` that is searched for variables: some hundred milliseconds of work.
+const MAX_BYTES: usize = 256 << 20;
+/// Variables kept.
+const MAX_VARIABLES: usize = 1_000_000;
+/// Types within types, and names for one type, that are followed.
+const MAX_STEPS: usize = 32;
+/// Members of one type that are looked at.
+const MAX_MEMBERS: usize = 4_096;
+/// Longest answer, bytes.
+const MAX_TEXT: usize = 120;
+
+/// Where the types of a binary's variables are described.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    /// By linked address: the unit and in it the type.
+    types: FxHashMap<u64, (usize, UnitOffset)>,
+}
+
+impl Members {
+    /// Looks for all variables outside of functions.
+    pub(super) fn read(dwarf: &Dwarf<Slice<'_>>) -> Members {
+        let mut members = Members::default();
+        if dwarf.debug_info.reader().slice().len() > MAX_BYTES {
+            return members;
+        }
+        let mut units = dwarf.units();
+        // A unit that does not decode has no variables.
+        while let Ok(Some(header)) = units.next() {
+            let at = header.debug_info_offset();
+            if let (Some(DebugInfoOffset(at)), Ok(unit)) = (at, dwarf.unit(header)) {
+                let _ = members.unit(dwarf, &unit, at);
+            }
+        }
+        members
+    }
+
+    fn unit(&mut self, dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, at: usize) -> gimli::Result<()> {
+        let mut entries = unit.entries();
+        let mut entry = match entries.next_dfs()? {
+            Some(_) => entries.next_dfs()?,
+            None => return Ok(()),
+        };
+        // Only what lies in the unit itself and in its namespaces: the rest is passed over.
+        while let Some(found) = entry {
+            let tag = found.tag();
+            if tag == dw::DW_TAG_variable && self.types.len() < MAX_VARIABLES {
+                let place = address(dwarf, unit, found);
+                if let (Some(place), Some(kind)) = (place, type_of_variable(unit, found)) {
+                    self.types.entry(place).or_insert((at, kind));
+                }
+            }
+            let inside = tag == dw::DW_TAG_namespace || tag == dw::DW_TAG_module;
+            if inside && found.has_children() {
+                entry = entries.next_dfs()?;
+                continue;
+            }
+            let depth = found.depth();
+            entry = match entries.next_sibling()? {
+                Some(_) => entries.current(),
+                // The end of a namespace: what follows it.
+                None if depth > 1 => entries.next_dfs()?,
+                None => None,
+            };
+        }
+        Ok(())
+    }
+
+    /// What lies so far behind the start of the variable at this linked address.
+    pub(super) fn at(&self, dwarf: &Dwarf<Slice<'_>>, variable: u64, distance: u64) -> Option<String> {
+        let &(at, kind) = self.types.get(&variable)?;
+        let header = dwarf.debug_info.header_from_offset(DebugInfoOffset(at)).ok()?;
+        let unit = dwarf.unit(header).ok()?;
+        let text = Walk { dwarf, unit: &unit }.path(kind, distance)?;
+        (!text.is_empty() && text.len() <= MAX_TEXT).then_some(text)
+    }
+}
+
+/// The address that a variable's description gives, if it is a plain one.
+fn address(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
+    let AttributeValue::Exprloc(expression) = entry.attr_value(dw::DW_AT_location)? else { return None };
+    let mut evaluation = expression.evaluation(unit.encoding());
+    evaluation.set_max_iterations(8);
+    match evaluation.evaluate().ok()? {
+        EvaluationResult::RequiresRelocatedAddress(address) => Some(address),
+        EvaluationResult::RequiresIndexedAddress { index, relocate: true } => dwarf.address(unit, index).ok(),
+        _ => None,
+    }
+}
+
+/// A definition may leave its type to its declaration.
+fn type_of_variable(unit: &Unit<'_>, entry: &Entry<'_>) -> Option<UnitOffset> {
+    if let Some(AttributeValue::UnitRef(kind)) = entry.attr_value(dw::DW_AT_type) {
+        return Some(kind);
+    }
+    let AttributeValue::UnitRef(declared) = entry.attr_value(dw::DW_AT_specification)? else { return None };
+    match unit.entry(declared).ok()?.attr_value(dw::DW_AT_type)? {
+        AttributeValue::UnitRef(kind) => Some(kind),
+        _ => None,
+    }
+}
+
+struct Walk<'a, 'd> {
+    dwarf: &'a Dwarf<Slice<'d>>,
+    unit: &'a Unit<'d>,
+}
+
+impl<'d> Walk<'_, 'd> {
+    fn path(&self, kind: UnitOffset, distance: u64) -> Option<String> {
+        let (mut kind, mut left, mut text) = (kind, distance, String::new());
+        for _ in 0..MAX_STEPS {
+            let entry = self.unit.entry(kind).ok()?;
+            match entry.tag() {
+                dw::DW_TAG_typedef
+                | dw::DW_TAG_const_type
+                | dw::DW_TAG_volatile_type
+                | dw::DW_TAG_atomic_type => kind = self.type_of(&entry)?,
+                dw::DW_TAG_array_type => {
+                    let element = self.type_of(&entry)?;
+                    // Arrays of arrays have one description with several ranges.
+                    let size = self.size(element).filter(|&size| size > 0 && self.ranges(kind) == Some(1))?;
+                    text.push_str(&format!("[{}]", left / size));
+                    (kind, left) = (element, left % size);
+                }
+                dw::DW_TAG_structure_type | dw::DW_TAG_class_type => {
+                    match self.member(kind, left) {
+                        Some(Member { name, kind: inner, start }) => {
+                            if let Some(name) = name {
+                                text.push('.');
+                                text.push_str(&name);
+                            }
+                            (kind, left) = (inner, left - start);
+                        }
+                        // Its inside is nobody's business, and what is meant begins where it does.
+                        None => return (left == 0).then_some(text),
+                    }
+                }
+                // A union is what it is used as, which nobody knows, and all else has no members.
+                _ => return (left == 0).then_some(text),
+            }
+            if text.len() > MAX_TEXT {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn type_of(&self, entry: &Entry<'d>) -> Option<UnitOffset> {
+        match entry.attr_value(dw::DW_AT_type)? {
+            AttributeValue::UnitRef(kind) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// The member that reaches there: the last one to begin, since some have no size. `None` if that is part of how a
+    /// library's type is made.
+    fn member(&self, kind: UnitOffset, distance: u64) -> Option<Member> {
+        let mut entries = self.unit.entries_at_offset(kind).ok()?;
+        entries.next_dfs().ok()??;
+        entries.next_dfs().ok()??;
+        let mut best: Option<Member> = None;
+        for _ in 0..MAX_MEMBERS {
+            let Some(entry) = entries.current() else { break };
+            let is_member = entry.tag() == dw::DW_TAG_member || entry.tag() == dw::DW_TAG_inheritance;
+            let member = if is_member { self.reaching(entry, distance) } else { None };
+            if let Some(member) = member
+                && best.as_ref().is_none_or(|best| best.start <= member.start)
+            {
+                best = Some(member);
+            }
+            if entries.next_sibling().ok()?.is_none() {
+                break;
+            }
+        }
+        best.filter(|best| !best.name.as_deref().is_some_and(is_reserved))
+    }
+
+    fn reaching(&self, entry: &Entry<'d>, distance: u64) -> Option<Member> {
+        if entry.attr_value(dw::DW_AT_data_bit_offset).is_some() {
+            return None;
+        }
+        // Members that all objects share have no place in any.
+        let start = entry.attr_value(dw::DW_AT_data_member_location)?.udata_value()?;
+        let kind = self.type_of(entry)?;
+        let within = distance.checked_sub(start)?;
+        if self.size(kind).is_some_and(|size| within >= size) {
+            return None;
+        }
+        let name = match entry.attr_value(dw::DW_AT_name) {
+            Some(name) => {
+                let name = self.dwarf.attr_string(self.unit, name).ok()?;
+                Some(String::from_utf8_lossy(name.slice()).into_owned())
+            }
+            None => None,
+        };
+        Some(Member { name, kind, start })
+    }
+
+    /// Bytes of a type.
+    fn size(&self, kind: UnitOffset) -> Option<u64> {
+        let mut kind = kind;
+        for _ in 0..MAX_STEPS {
+            let entry = self.unit.entry(kind).ok()?;
+            if let Some(size) = entry.attr_value(dw::DW_AT_byte_size) {
+                return size.udata_value();
+            }
+            if entry.tag() == dw::DW_TAG_array_type {
+                // Its last member, should it be one without a length.
+                return None;
+            }
+            kind = self.type_of(&entry)?;
+        }
+        None
+    }
+
+    fn ranges(&self, array: UnitOffset) -> Option<usize> {
+        let mut entries = self.unit.entries_at_offset(array).ok()?;
+        entries.next_dfs().ok()??;
+        entries.next_dfs().ok()??;
+        let mut count = 0;
+        for _ in 0..MAX_STEPS {
+            let Some(entry) = entries.current() else { break };
+            count += usize::from(entry.tag() == dw::DW_TAG_subrange_type);
+            if entries.next_sibling().ok()?.is_none() {
+                break;
+            }
+        }
+        Some(count)
+    }
+}
+
+struct Member {
+    /// Members without a name have their own members seen as the outer type's.
+    name: Option<String>,
+    kind: UnitOffset,
+    start: u64,
+}
+
+/// Names that C and C++ keep for those who make the language: `__data`, `_M_mutex`.
+fn is_reserved(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next() == Some('_') && letters.next().is_some_and(|next| next == '_' || next.is_ascii_uppercase())
+}
