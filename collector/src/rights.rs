@@ -89,7 +89,8 @@ impl Refusal {
         match self {
             Refusal::NotRoot => {
                 "run longpole as root (`sudo longpole ...`), or once: sudo setcap \
-                 cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the longpole binary; `longpole doctor` lists every check"
+                 cap_bpf,cap_perfmon,cap_sys_ptrace+ep on the longpole binary (whoever may run it can then trace everybody's \
+                 processes); `longpole doctor` lists every check"
             }
             Refusal::WeakRoot => {
                 "this root has not all capabilities, as in a container: run longpole on the host, or start the \

@@ -1,4 +1,4 @@
-//! Everything the checks need to know, read from /proc and /sys. Nothing is changed and nothing is loaded.
+//! Everything the checks need to know, read from /proc and /sys. Nothing is changed and nothing is loaded into the kernel.
 
 use crate::rights::Rights;
 use std::os::unix::fs::MetadataExt;
@@ -54,6 +54,8 @@ pub struct Machine {
     pub container: Option<String>,
     /// This binary holds kernel programs that fit it; if not, why.
     pub programs: Result<(), String>,
+    /// Launched commands take the library that records their operations from inside; if not, why.
+    pub library: Result<(), String>,
     /// Path of this binary, for commands to copy.
     pub executable: PathBuf,
 }
@@ -89,6 +91,7 @@ impl Machine {
             lockdown: lockdown(&text("/sys/kernel/security/lockdown")),
             container: container(),
             programs: crate::probe::check_programs().map_err(|error| error.message),
+            library: crate::interpose::check_library(),
             executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("longpole")),
         }
     }

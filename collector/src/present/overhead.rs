@@ -29,7 +29,9 @@ pub fn overhead(cost: &Overhead) -> String {
     counted(cost.events, cost.event_ns, "events");
     parts.push(format!("collector {}/s", duration(cost.collector_ns as f64 / seconds)));
     text.push_str(&format!(": {}", parts.join(" + ")));
+    // Of a program that used no CPU time nothing is more than a share.
     if let Some(budget) = cost.budget()
+        && cost.share().is_some()
         && cost.fixed_ns() as f64 > budget * cost.target_ns as f64
     {
         text.push_str("; the events alone take more than the budget, and they stay");
@@ -87,6 +89,9 @@ mod tests {
             "overhead 0.7 % (no budget): 14,000 events/s × 300 ns + collector 8.72 ms/s"
         );
         assert_eq!(overhead(&Overhead::default()), "overhead not known (no budget)");
+        // A program that slept all the time was said to be recorded at more than the budget.
+        let asleep = Overhead { target_ns: 0, hits: 0, events: 0, ..COST };
+        assert_eq!(overhead(&asleep), "overhead not known (budget 2 %): collector 8.72 ms/s");
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! Whether launched commands can be recorded from inside on this machine: `longpole doctor` asks.
+
+use super::library::has_library;
+use super::place::Place;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Programs that do nothing, found on every machine in one of these places.
+const PROGRAMS: [&str; 2] = ["/bin/true", "/usr/bin/true"];
+
+/// Writes the library where a command would find it and starts a program with it that does nothing.
+///
+/// # Errors
+/// The library is not built in, there is no folder for it, or the loader does not take it: a sentence that says which.
+pub fn check_library() -> Result<(), String> {
+    if !has_library() {
+        return Err("this longpole was built without it".to_owned());
+    }
+    let place = Place::new().map_err(|error| format!("no folder for it: {error}"))?;
+    match PROGRAMS.into_iter().find(|program| Path::new(program).exists()) {
+        Some(program) => starts_with(program, place.path()),
+        None => Ok(()),
+    }
+}
+
+/// The loader goes on without a library that it cannot use, and says so.
+fn starts_with(program: &str, library: &Path) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.env_clear().env("LD_PRELOAD", library).stdin(Stdio::null()).current_dir("/");
+    let ended = command.output().map_err(|error| format!("{program} cannot be started: {error}"))?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    match said.lines().find(|line| line.contains("LD_PRELOAD") || line.contains("preload")) {
+        Some(line) => Err(format!("{program} cannot be started with it: {}", line.trim())),
+        None if ended.status.success() => Ok(()),
+        None => Err(format!("{program} does not run with it: {}", ended.status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_cannot_be_loaded_is_told() {
+        let Some(program) = PROGRAMS.into_iter().find(|program| Path::new(program).exists()) else {
+            eprintln!("SKIP a_library_that_cannot_be_loaded_is_told: no program that does nothing here");
+            return;
+        };
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("none.so");
+        std::fs::write(&file, "not a library").expect("file");
+        let error = starts_with(program, &file).expect_err("no library");
+        assert!(error.contains("none.so"), "{error}");
+    }
+
+    #[test]
+    fn this_machine_can_or_says_why() {
+        match check_library() {
+            Ok(()) => assert!(has_library()),
+            Err(why) => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
+        }
+    }
+}
