@@ -111,6 +111,15 @@ fn who_meets_at_a_barrier_waits_for_all_through_one_vertex() {
 }
 
 #[test]
+fn a_timers_ends_come_from_its_first_one() {
+    // The first one ends at 5 + 10, the others 10 and 20 after that: the computing between does not move them.
+    let graph = graph(&threads(
+        r#"{"name":"T1","ops":[["exec",5],["sleep_next",10],["exec",8],["sleep_next",10],["exec",12],["sleep_next",10],["exec",1]]}"#,
+    ));
+    assert_eq!(Timing::of(&graph).length(), Ticks::from_ns(15 + 10 + 12 + 1));
+}
+
+#[test]
 fn a_point_in_time_comes_from_the_source() {
     let graph =
         graph(&threads(r#"{"name":"T1","ops":[["exec",5],["sleep_until",7],["exec",1],["sleep_until",2]]}"#));

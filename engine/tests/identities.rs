@@ -49,7 +49,14 @@ fn more_processors_never_take_longer_and_never_beat_the_critical_path_or_the_sha
 fn may_idle(program: &Program) -> bool {
     let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
     steps.any(|step| {
-        matches!(step, Operation::Io(..) | Operation::Sleep(_) | Operation::SpinLock(_) | Operation::Await(_))
+        matches!(
+            step,
+            Operation::Io(..)
+                | Operation::Sleep(_)
+                | Operation::SleepNext(_)
+                | Operation::SpinLock(_)
+                | Operation::Await(_)
+        )
     })
 }
 

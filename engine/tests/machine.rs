@@ -48,7 +48,12 @@ fn work(outcome: &Outcome) -> u64 {
 
 fn idles(program: &Program) -> bool {
     let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
-    steps.any(|step| matches!(step, Operation::Io(..) | Operation::Sleep(_) | Operation::SpinLock(_)))
+    steps.any(|step| {
+        matches!(
+            step,
+            Operation::Io(..) | Operation::Sleep(_) | Operation::SleepNext(_) | Operation::SpinLock(_)
+        )
+    })
 }
 
 #[test]
@@ -112,6 +117,7 @@ fn order_decides_nothing(program: &Program) -> bool {
                 | Operation::Return
                 | Operation::Io(..)
                 | Operation::Sleep(_)
+                | Operation::SleepNext(_)
                 | Operation::Barrier(..)
                 | Operation::Create(_)
                 | Operation::Join(_)

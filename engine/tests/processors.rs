@@ -317,6 +317,33 @@ fn sleeping_until_a_time_ends_then_however_late_it_began() {
     assert_eq!(rows.map(|row| (row.function.as_str(), row.tet_ns)).collect::<Vec<_>>(), [("g", 1.0)]);
 }
 
+/// `next += period; clock_nanosleep(TIMER_ABSTIME, next)`: the work of a period moves no deadline, and one that is missed
+/// is not waited for.
+#[test]
+fn a_timer_that_repeats_keeps_its_ends() {
+    check(
+        r#"{"name":"A","ops":[["exec",3],["sleep_next",10],["exec",4],["sleep_next",10],["exec",15],["sleep_next",10],["exec",2],
+            ["sleep_next",10],["exec",1]]}"#,
+        rules(1),
+        &["A@0 0-3", "A@0 13-17", "A@0 23-40", "A@0 43-44"],
+    );
+    let program = program(
+        r#"{"name":"A","ops":[["exec","f",3],["sleep_next",10],["exec","g",4],["sleep_next",10],["exec","h",5]]}"#,
+    );
+    let report = engine::report::report(
+        &program,
+        &[engine::report::Cpus::Infinite],
+        engine::report::Detail::Functions,
+    );
+    assert_eq!(report.results[0].time_ns, 28.0);
+    let rows = report.results[0].functions.iter().filter(|row| row.tet_ns != 0.0);
+    // What goes before the first end moves all of them, what lies between two moves nothing.
+    assert_eq!(
+        rows.map(|row| (row.function.as_str(), row.tet_ns)).collect::<Vec<_>>(),
+        [("h", 5.0), ("f", 3.0)]
+    );
+}
+
 #[test]
 fn a_deadlock_with_spinning_ends_and_says_who_waits() {
     for cpus in [1, 2] {

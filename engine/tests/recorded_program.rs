@@ -44,6 +44,7 @@ fn operations(program: &Program) -> Vec<String> {
         Operation::Exec(length) => format!("exec {}", ns(length)),
         Operation::Io(object, length) => format!("io {} {}", ns(length), program.objects[object.0 as usize]),
         Operation::Sleep(length) => format!("sleep {}", ns(length)),
+        Operation::SleepNext(length) => format!("sleep_next {}", ns(length)),
         Operation::Call(function) => format!("call {}", program.functions[function.0 as usize].name),
         Operation::Return => "ret".to_owned(),
         other => format!("{other:?}"),
@@ -108,6 +109,12 @@ fn waits_are_called_by_what_is_known_of_their_end() {
         reason: WaitReason::Kernel { task_state: 1, call: call(number), descriptor },
         ..external(by)
     };
+    const MONOTONIC: u64 = 1;
+    const PROCESS_TIME: u64 = 2;
+    let until = |clock, flags, by| Wait {
+        reason: WaitReason::of(1, Call { number: 230, argument1: flags, argument0: clock }),
+        ..external(by)
+    };
     let (read, fsync, poll, clock_nanosleep, futex, major_fault) = (0, 74, 7, 230, 202, u32::MAX);
     let cases = [
         (external(External::HardIrq), "io 10 interrupt"),
@@ -127,6 +134,13 @@ fn waits_are_called_by_what_is_known_of_their_end() {
         (inside(poll, External::Timer), "io 10 idle"),
         (inside(clock_nanosleep, External::Timer), "sleep 10"),
         (inside(clock_nanosleep, External::Signal), "io 10 signal"),
+        (until(MONOTONIC, 1, External::Timer), "sleep_next 10"),
+        (until(MONOTONIC, 0, External::Timer), "sleep 10"),
+        (until(PROCESS_TIME, 1, External::Timer), "sleep 10"),
+        (until(u64::from(-6_i32 as u32), 1, External::Timer), "sleep 10"),
+        (until(MONOTONIC, 1, External::Signal), "io 10 signal"),
+        (of(read, Descriptor::Deadline, External::Timer), "sleep_next 10"),
+        (of(read, Descriptor::Deadline, External::Signal), "io 10 signal"),
         (inside(futex, External::Timer), "sleep 10"),
         (inside(futex, External::Signal), "io 10 signal"),
     ];
@@ -135,6 +149,40 @@ fn waits_are_called_by_what_is_known_of_their_end() {
         one.waits = vec![wait];
         assert_eq!(operations(&from_timeline(&timeline(vec![one]))), [wanted, "exec 90"]);
     }
+}
+
+/// Missed deadlines leave nothing: the next one is so much further on.
+#[test]
+fn deadlines_count_from_the_one_before() {
+    let clock = Call { number: 230, argument1: 1, argument0: 1 };
+    let states = [
+        (0, RUNNING),
+        (10, State::Blocked(0)),
+        (20, RUNNING),
+        (37, State::Blocked(1)),
+        (40, RUNNING),
+        (45, State::Blocked(2)),
+        (50, RUNNING),
+        (88, State::Blocked(3)),
+        (90, RUNNING),
+    ];
+    let mut one = thread(1, &states);
+    let wait = |call| Wait { reason: WaitReason::of(1, call), ..external(External::Timer) };
+    one.waits = vec![wait(clock), wait(clock), wait(Call { argument1: 0, ..clock }), wait(clock)];
+    assert_eq!(
+        operations(&from_timeline(&timeline(vec![one]))),
+        [
+            "exec 10",
+            "sleep_next 10",
+            "exec 17",
+            "sleep_next 20",
+            "exec 5",
+            "sleep 5",
+            "exec 38",
+            "sleep_next 50",
+            "exec 10"
+        ]
+    );
 }
 
 #[test]

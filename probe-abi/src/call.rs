@@ -27,6 +27,8 @@ impl Default for Call {
     }
 }
 
+/// `sched_yield(2)` on x86-64.
+pub const YIELD_CALL: u32 = 24;
 /// `futex(2)` on x86-64, the one architecture that is recorded.
 pub const FUTEX_CALL: u32 = 202;
 /// `futex_waitv(2)` (Linux 5.16).

@@ -116,6 +116,12 @@ pub struct Settings {
     pub sb_magic: u32,
     /// `dentry.d_name.name`
     pub dentry_name: u32,
+    /// `file.private_data`; 0 if one of these three is not known.
+    pub file_private: u32,
+    /// `timerfd_ctx.tintv`
+    pub timerfd_interval: u32,
+    /// `timerfd_ctx.settime_flags`
+    pub timerfd_flags: u32,
     /// `net_device.type`
     pub net_device_type: u32,
     /// `task_struct.thread.fsbase`, the thread pointer; 0: not known.
@@ -240,7 +246,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 216);
+const _: () = assert!(size_of::<Settings>() == 228);
 const _: () = assert!(size_of::<CpuCounters>() == 192);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

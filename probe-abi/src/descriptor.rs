@@ -17,7 +17,7 @@ pub enum Descriptor {
     Event = 4,
     /// A terminal, real or pseudo.
     Terminal = 5,
-    /// `timerfd`
+    /// `timerfd` that expires so long after it was set, or of which that is not known.
     Timer = 6,
     /// `signalfd`
     Signal = 7,
@@ -33,6 +33,9 @@ pub enum Descriptor {
     Process = 12,
     /// Something else that the kernel made without a file system.
     Other = 13,
+    /// `timerfd` that expires again and again, or was set to a point in time: what its reader does in between does not
+    /// move its end.
+    Deadline = 14,
 }
 
 impl Descriptor {
@@ -52,6 +55,7 @@ impl Descriptor {
             11 => Descriptor::Notify,
             12 => Descriptor::Process,
             13 => Descriptor::Other,
+            14 => Descriptor::Deadline,
             _ => Descriptor::Unknown,
         }
     }
@@ -105,10 +109,10 @@ mod tests {
 
     #[test]
     fn numbers_and_kinds_match_both_ways() {
-        for number in 0..=13 {
+        for number in 0..=14 {
             assert_eq!(Descriptor::from_number(number) as u32, number);
         }
-        assert_eq!(Descriptor::from_number(14), Descriptor::Unknown);
+        assert_eq!(Descriptor::from_number(15), Descriptor::Unknown);
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod sample;
 mod sched;
 mod stamp;
 
-pub use call::{Call, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, futex_operation};
+pub use call::{Call, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, YIELD_CALL, futex_operation};
 pub use control::{
     CROWDED_CALLS, CROWDED_SHIFT, Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES,
     MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT, Settings,

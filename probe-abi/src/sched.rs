@@ -35,6 +35,8 @@ impl SwitchFlags {
     /// It sleeps in `futex_waitv(2)`, and the first argument in `prev_call` is not that of the call but the address of
     /// the first of its words.
     pub const FIRST_WORD: u32 = 8;
+    /// The leaving thread asked for it, by `sched_yield(2)`: it stays runnable.
+    pub const YIELDED: u32 = 16;
     /// Four bits from this one on: the [`Descriptor`](crate::Descriptor) that the system call was given, as a number.
     pub const DESCRIPTOR_SHIFT: u32 = 8;
 

@@ -80,7 +80,7 @@ fn anonymous(file: u64) -> Option<Descriptor> {
     Some(if start == word(b"[eventfd") {
         Descriptor::Event
     } else if start == word(b"[timerfd") {
-        Descriptor::Timer
+        timer(file)
     } else if start == word(b"[signalf") {
         Descriptor::Signal
     } else if start == word(b"[eventpo") {
@@ -94,6 +94,26 @@ fn anonymous(file: u64) -> Option<Descriptor> {
     } else {
         Descriptor::Other
     })
+}
+
+/// `TFD_TIMER_ABSTIME` (`include/uapi/linux/timerfd.h`).
+const ABSOLUTE: u16 = 1;
+
+/// Whether a timer's end is fixed, whatever its reader does before.
+#[inline(always)]
+fn timer(file: u64) -> Descriptor {
+    if setting!(file_private) == 0 {
+        return Descriptor::Timer;
+    }
+    let Some(timer) = read::<u64>(file, setting!(file_private)) else { return Descriptor::Timer };
+    let interval: Option<u64> = read(timer, setting!(timerfd_interval));
+    let flags: Option<u16> = read(timer, setting!(timerfd_flags));
+    let repeats = interval.is_some_and(|interval| interval != 0);
+    if repeats || flags.is_some_and(|flags| flags & ABSOLUTE != 0) {
+        Descriptor::Deadline
+    } else {
+        Descriptor::Timer
+    }
 }
 
 /// A member of a struct of the kernel.

@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use aya_ebpf::{EbpfContext as _, macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{
     Call, Context, CpuCounters, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, Kind, Ran, SampleReason,
-    Switch, SwitchFlags, Waking, WakingFlags, futex_operation,
+    Switch, SwitchFlags, Waking, WakingFlags, YIELD_CALL, futex_operation,
 };
 
 use crate::{
@@ -64,6 +64,9 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     }
     if blocks {
         sample::at_event(arguments.as_ptr(), previous, time_ns, tid, previous_pid, SampleReason::Block);
+    }
+    if previous_tracked && !preempted && state == 0 && previous.call().number == YIELD_CALL {
+        flags |= SwitchFlags::YIELDED;
     }
     let on_behalf_of = if tid == 0 { Context::Idle } else { Context::Task };
     ring::write(Kind::Switch, on_behalf_of, time_ns, tid, previous_pid, |header| Switch {

@@ -24,20 +24,64 @@ pub fn source(name: &str) -> PathBuf {
     sources().join(name)
 }
 
-/// The workload from this file of tests/workloads (`quicksort.c`, `exceptions.cpp`, `unwind.rs`), with debug
-/// information.
+/// The workload from this file of tests/workloads (`quicksort.c`, `exceptions.cpp`, `unwind.rs`) or from this folder
+/// with a crate of its own (`work_stealing`), with debug information.
 ///
 /// # Errors
-/// No compiler here, or one that does not accept the source.
+/// No compiler here, or one that does not accept the source; for a crate also that what it needs cannot be had.
 pub fn build(source: &str) -> Result<PathBuf, Problem> {
     let folder = sources();
     let path = folder.join(source);
-    let read = |path: &Path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| Problem::Broken(format!("cannot read {}: {error}", path.display())))
-    };
+    if path.join("Cargo.toml").exists() {
+        return build_crate(&path);
+    }
     let text = read(&path)? + &read(&folder.join("common.h"))?;
     compile(&path, &text)
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Problem::Broken(format!("cannot read {}: {error}", path.display())))
+}
+
+/// A crate with one program of its folder's name; what it depends on comes from crates.io.
+fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
+    let name = folder.file_name().and_then(OsStr::to_str).unwrap_or("workload");
+    let text = ["Cargo.toml", "Cargo.lock", "src/main.rs"]
+        .iter()
+        .map(|file| read(&folder.join(file)))
+        .collect::<Result<String, _>>()?;
+    let place = cache()?.join(format!("{:016x}", fnv(&text)));
+    let program = place.join(name);
+    if program.exists() {
+        return Ok(program);
+    }
+    let target = place.join("target");
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(folder)
+        .args(["build", "--release", "--locked", "--quiet", "--target-dir"])
+        .arg(&target);
+    // What calls this is run by cargo, too.
+    for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_TARGET_DIR"] {
+        cargo.env_remove(variable);
+    }
+    let ended = process::run(&mut cargo, Duration::from_secs(600))
+        .map_err(|error| Problem::NoCompiler(format!("cannot run cargo: {error}")))?;
+    if ended.code != Some(0) {
+        let why = format!("cargo fails on {}:\n{}", folder.display(), ended.stderr);
+        let not_there = ["failed to download", "failed to get", "failed to query", "Could not resolve"];
+        return Err(if not_there.iter().any(|text| ended.stderr.contains(text)) {
+            Problem::NoCompiler(why)
+        } else {
+            Problem::Broken(why)
+        });
+    }
+    std::fs::rename(target.join("release").join(name), &program)
+        .map_err(|error| Problem::Broken(format!("cannot write {}: {error}", program.display())))?;
+    // The program is all that is needed of it.
+    let _ = std::fs::remove_dir_all(&target);
+    Ok(program)
 }
 
 /// The same without any symbol.

@@ -82,3 +82,54 @@ fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
     assert_ne!(first[0], "io", "{first}");
     assert!(json["machine"]["idle_wake"]["latency_ns"].as_u64().is_none_or(|ns| ns > 0), "{json}");
 }
+
+/// A point in time stays where it is, whatever the thread did before; a length starts when the thread comes to it.
+#[test]
+fn deadlines_and_lengths_are_told_apart() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("timers.c"));
+    let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
+    let ended = Longpole::with(["export", "--format", "program"]).and(&recorded.file).ok();
+    let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    // How often a thread waited in this way. A deadline that has passed is not waited for, as on a busy machine.
+    let waits = |thread: &str, what: &[&str]| {
+        let threads = json["threads"].as_array().expect("threads").iter();
+        let mine = threads.filter(|it| it["name"].as_str().is_some_and(|name| name.starts_with(thread)));
+        let all = mine.flat_map(|it| it["ops"].as_array().expect("operations"));
+        let name = |operation: &serde_json::Value, place: usize| operation[place].as_str().map(str::to_owned);
+        all.filter(|it| what.contains(&name(it, 0).unwrap_or_default().as_str()))
+            .filter(|it| {
+                name(it, 0).as_deref() != Some("io") || name(it, 2).as_deref() == Some("timerfd read")
+            })
+            .count()
+    };
+    for thread in ["until", "again"] {
+        assert!(waits(thread, &["sleep_next"]) > 1, "{thread}: {json}");
+        assert_eq!(waits(thread, &["sleep", "io"]), 0, "{thread}: {json}");
+    }
+    assert_eq!((waits("length", &["sleep"]), waits("length", &["sleep_next", "io"])), (10, 0), "{json}");
+    assert_eq!(waits("once", &["sleep_next", "sleep"]), 0, "{json}");
+    assert!(waits("once", &["io"]) > 1, "{json}");
+}
+
+#[test]
+fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
+    skip_unless_live!();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!(
+            "SKIP {}: one CPU only, on which who yields is hardly ever asked again",
+            longpole_tests::here!()
+        );
+        return;
+    }
+    let program = skip_unless_built!(workload::build("impatient.c"));
+    // Three share what the one that computes leaves of two CPUs.
+    let recorded = Recorded::good(&["--cpu-list", "0,1", "-F", "0", "--overhead", "none"], &program, &[]);
+    let said = recorded.report("1,2").findings("busy_wait");
+    assert!(said.len() == 1 && said[0].contains("in sched_yield, which they had for "), "{said:?}");
+    assert!(said[0].contains("ms (") && said[0].contains("most often impatient/"), "{said:?}");
+    // Nobody is impatient here.
+    let patient = skip_unless_built!(workload::build("forkjoin.c"));
+    let patient = Recorded::good(&["--cpu-list", "0"], &patient, &["3", "3"]);
+    assert_eq!(patient.report("1").findings("busy_wait"), [""; 0]);
+}

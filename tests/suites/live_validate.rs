@@ -1,6 +1,6 @@
 //! `longpole validate`: what it runs, and that its figures are those of what it ran.
 
-use longpole_tests::{Longpole, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
 
 fn validation(arguments: &[&str]) -> Value {
@@ -77,4 +77,28 @@ fn a_command_that_fails_says_nothing_about_speed() {
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("failed while it was recorded"), "{}", ended.stderr);
     assert_eq!(ended.stdout, "");
+}
+
+/// What a pipeline's parts do is in the prediction, which was 1.00 without a word about them.
+#[test]
+fn children_are_part_of_the_command() {
+    skip_unless_live!();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("SKIP children_are_part_of_the_command: one CPU only");
+        return;
+    }
+    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let one = format!("{} 3 0 20000000 >/dev/null", program.display());
+    let document =
+        validation(&["--runs", "1", "--cpus", "2", "--", "sh", "-c", &format!("{one} & {one} & wait")]);
+    let predicted = number(&document["results"][1], "predicted_speedup");
+    assert!((1.5..=2.05).contains(&predicted), "{document}");
+    // Who does not record them says so.
+    let recorded = Recorded::good(
+        &["-F", "0"],
+        std::path::Path::new("/bin/sh"),
+        &["-c", &format!("{one} & {one} & wait")],
+    );
+    let said = recorded.report("1,2").findings("children");
+    assert!(said.len() == 1 && said[0].starts_with("2 child processes are not recorded"), "{said:?}");
 }

@@ -42,7 +42,10 @@ says! {
     phases_follow_each_other: "phases.c" ["3", "7", "100"] => "3 threads, 7 phases\n";
     a_pool_answers: "pool.c" ["3", "30", "100"] => "30 tasks, ";
     work_is_stolen: "stealing.c" ["3", "100000", "1000"] => "100000 units\n";
+    rayon_steals: "work_stealing" ["3", "100000", "1000"] => "100000 units, ";
     loops_are_shared: "openmp.c" ["2", "10", "100"] => "2 rounds\n";
+    timers_end: "timers.c" ["3", "2", "1000"] => "3 rounds\n";
+    who_is_impatient_waits: "impatient.c" ["2", "100000"] => "2 threads\n";
     locks_spin: "spinblock.c" ["3", "50", "100"] => "3 threads, 50 rounds\n";
     children_end: "family.c" ["2"] => "2 children\n";
 }

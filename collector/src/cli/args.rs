@@ -84,9 +84,9 @@ pub struct CaptureArguments {
     /// What recording may cost of the target's CPU time; functions that cost too much lose their probes; or: none
     #[arg(long, value_name = "SHARE", default_value = "2%")]
     pub overhead: String,
-    /// Take the stacks of running threads this often per second, on each CPU; 0: never
-    #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ", default_value = "499")]
-    pub frequency: String,
+    /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: 499; validate: 0]
+    #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ")]
+    pub frequency: Option<String>,
     /// How stacks are read: fp (frame pointers), dwarf (unwind tables, dearer), or auto: whichever a program's binaries need
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub call_graph: String,
@@ -284,7 +284,7 @@ pub struct InfoArguments {
 /// What scripts have to know about `validate`.
 const VALIDATE_HELP: &str = "\
 {cpus} in COMMAND stands for the number of CPUs: for programs that are told how many threads to make. Each number then \
-has its own recording (longpole validate -- ./sort --threads {cpus}).
+has its own recording (longpole validate -- ./sort --threads {cpus}). Child processes of COMMAND are always recorded.
 Exit code: 0, or 3 if an error is above --max-error; 1 something failed, also COMMAND itself.";
 
 #[derive(Debug, Args)]

@@ -101,7 +101,8 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
 }
 
 fn validate(args: args::ValidateArguments) -> Result<ValidatePlan, UserError> {
-    let capture = capture("validate", args.capture)?;
+    // What is measured is the command with its children, so these are recorded, too.
+    let capture = CapturePlan { children: true, ..capture("validate", args.capture)? };
     let TargetPlan::Launch { command, cpus: pool, .. } = &capture.target else {
         return Err(UserError::usage(
             "a running process cannot be validated: it cannot be run again",
@@ -206,7 +207,11 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             exclude: args.exclude,
             max_functions: value::count("--max-functions", &args.max_functions)?,
         },
-        sampling: sampling(&args.frequency, &args.call_graph)?,
+        // A prediction needs no stacks, and the recording that it is made from is to be as little disturbed as can be.
+        sampling: sampling(
+            args.frequency.as_deref().unwrap_or(if name == "validate" { "0" } else { "499" }),
+            &args.call_graph,
+        )?,
         budget_ppm: value::budget("--overhead", &args.overhead)?,
         max_rate_hz: args.max_rate.map(|text| value::count("--max-rate", &text)).transpose()?,
         depth: args.depth.map(|text| value::count("--depth", &text)).transpose()?,
@@ -234,7 +239,7 @@ fn predict(args: args::PredictArguments) -> Result<PredictPlan, UserError> {
             devices: args.devices.iter().map(|text| value::device(text)).collect::<Result<_, _>>()?,
             io: io(&args.io)?,
             seed: value::number("--seed", &args.seed)?,
-            runs: value::count("--runs", &args.runs)?,
+            runs: runs(&args.runs)?,
         },
     })
 }
@@ -264,6 +269,19 @@ fn sampling(frequency: &str, call_graph: &str) -> Result<Option<SamplingFact>, U
         }
     };
     Ok(Some(SamplingFact { rate_hz, call_graph }))
+}
+
+/// More runs than this tell no more.
+fn runs(text: &str) -> Result<u32, UserError> {
+    const MOST: u32 = 1000;
+    let runs: u32 = value::count("--runs", text)?;
+    if runs > MOST {
+        return Err(UserError::usage(
+            format!("--runs {runs} is more than {MOST}"),
+            format!("give a number up to {MOST}"),
+        ));
+    }
+    Ok(runs)
 }
 
 fn scheduler(text: &str) -> Result<Scheduler, UserError> {

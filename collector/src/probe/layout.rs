@@ -85,6 +85,14 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
         (settings.task_ran, settings.task_ran_before, settings.task_priority) = (ran, before, priority);
     }
     settings.descriptors_known = u32::from(descriptors(&mut settings, btf).is_some());
+    if let (Some(private), Some(interval), Some(flags)) = (
+        btf.member("file", "private_data"),
+        btf.member("timerfd_ctx", "tintv"),
+        btf.member("timerfd_ctx", "settime_flags"),
+    ) {
+        (settings.file_private, settings.timerfd_interval, settings.timerfd_flags) =
+            (private, interval, flags);
+    }
     if let Some(context) = context(btf) {
         (settings.task_cfs_rq, settings.cfs_rq_rq, settings.preempt_count_distance) = context;
         settings.preempt_count_known = 1;
@@ -172,6 +180,7 @@ mod tests {
         assert_eq!(settings.regs_sp, 152, "part of the kernel's ABI on x86-64");
         assert_eq!(settings.preempt_count_known, 1);
         assert_eq!(settings.descriptors_known, 1);
+        assert!(settings.timerfd_flags > settings.timerfd_interval && settings.file_private > 0);
         assert!(settings.mm_start_code > 0 && settings.net_device_type > 0);
         assert_ne!(settings.task_thread_pointer, 0);
     }

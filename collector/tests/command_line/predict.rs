@@ -123,15 +123,22 @@ fn a_deadlock_in_simulation_only_is_a_finding_with_who_waits() {
 fn values_that_are_none() {
     for (arguments, message, hint) in [
         (&["--cpus", "0"][..], "CPU count of 0", "1,2,4-8,inf"),
+        (&["--cpus", "1-100000"], "more than", "1,2,4-8,inf"),
+        (&["--cpus", ""], "empty place", "1,2,4-8,inf"),
+        (&["--cpus", "64-1"], "backwards", "1,2,4-8,inf"),
         (&["--model", "cfs"], "no model 'cfs'", "eevdf and ideal"),
         (&["--slice", "0"], "--slice needs a time", "--slice 10s"),
         (&["--switch-cost", "soon"], "'soon' is not a time", "--switch-cost"),
         (&["--quota", "0%"], "not a share of a CPU", "250%"),
+        (&["--quota", "-50%"], "not a share of a CPU", "250%"),
+        (&["--quota", "nan%"], "not a share of a CPU", "250%"),
         (&["--quota", "much"], "not a share of a CPU", "250%"),
         (&["--devices", "disk"], "not a device and a count", "disk=4"),
+        (&["--devices", "0"], "not a device and a count", "disk=4"),
         (&["--devices", "disk=0"], "not a device and a count", "disk=4"),
         (&["--io", "parallel"], "--io cannot be 'parallel'", "serial"),
         (&["--seed", "-1"], "'-1' is not a whole number", "--seed 1"),
+        (&["--runs", "1001"], "--runs 1001 is more than 1000", "up to 1000"),
         (&["--runs", "0"], "--runs '0' is not a count", "at least 1"),
     ] {
         let joined: Vec<String> = vec![format!("{}={}", arguments[0], arguments[1])];
@@ -141,5 +148,12 @@ fn values_that_are_none() {
     longpole(&["predict"]).fails(2, "FILE", "longpole predict");
     longpole(&["predict", "-", "-"]).fails(2, "twice", "once");
     longpole(&["predict", "/no/such/file"]).fails(1, "no file /no/such/file", "record");
+    for (what, says) in [(&b""[..], "empty"), (b"\n \n", ""), (b"PERFILE2", "")] {
+        longpole_with(&["predict", "-"], what).fails(1, says, "");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("recording.lp");
+        std::fs::write(&file, what).expect("a file");
+        longpole(&["predict", file.to_str().expect("a path")]).fails(1, says, "");
+    }
     longpole_with(&["predict", "-"], b"{}").fails(1, "no longpole program", "\"format\"");
 }

@@ -409,6 +409,7 @@ fn code(operation: &Operation) -> u64 {
         Operation::Join(_) => (20, 0),
         Operation::Sleep(_) => (21, 0),
         Operation::SleepUntil(_) => (22, 0),
+        Operation::SleepNext(_) => (26, 0),
         Operation::Release(_) => (23, 0),
         Operation::Await(_) => (24, 0),
         Operation::Exec(_)

@@ -14,7 +14,7 @@ pub const fn io_name(kind: CallKind, descriptor: Descriptor) -> Option<&'static 
             D::Socket => "socket receive",
             D::Event => "eventfd read",
             D::Terminal => "terminal read",
-            D::Timer => "timerfd read",
+            D::Timer | D::Deadline => "timerfd read",
             D::Signal => "signalfd read",
             D::Notify => "inotify read",
             D::Device => "device read",

@@ -57,6 +57,8 @@ struct Walker<'a> {
     computes: bool,
     /// Who signalled the condition that it waits for.
     signalled: Option<VertexId>,
+    /// Where its timer ended first, and how long after that last.
+    timer: Option<(VertexId, Ticks)>,
 }
 
 struct Builder<'a> {
@@ -86,6 +88,7 @@ impl<'a> Builder<'a> {
             runs: Box::new(schedule.runs.of_thread(ThreadId(thread as u32))),
             computes: false,
             signalled: None,
+            timer: None,
         });
         let mut builder = Builder {
             program,
@@ -212,6 +215,25 @@ impl<'a> Builder<'a> {
                 }
                 return;
             }
+            Operation::SleepNext(length) => {
+                if let Some(at) = self.walkers[thread].at {
+                    match self.walkers[thread].timer {
+                        Some((first, since)) => {
+                            let since = Ticks(since.0.saturating_add(length.0));
+                            self.edge(thread, at, ActivityKind::Step, Ticks(0), top);
+                            self.edge(thread, first, ActivityKind::Sleep, since, top);
+                            self.arrive(thread);
+                            self.walkers[thread].timer = Some((first, since));
+                        }
+                        None => {
+                            self.edge(thread, at, ActivityKind::Sleep, length, top);
+                            let first = self.arrive(thread);
+                            self.walkers[thread].timer = Some((first, Ticks(0)));
+                        }
+                    }
+                }
+                return;
+            }
             _ => (ActivityKind::Step, Ticks(0), top),
         };
         if let Some(at) = self.walkers[thread].at {
@@ -327,6 +349,7 @@ impl<'a> Builder<'a> {
             | Operation::Io(..)
             | Operation::Sleep(_)
             | Operation::SleepUntil(_)
+            | Operation::SleepNext(_)
             | Operation::Held(..)
             | Operation::Freed(..) => self.alone(thread, operation),
         }

@@ -41,7 +41,11 @@ impl Program {
     /// Whether the operation's numbers refer to something; edges are numbered below `edges`.
     pub(crate) fn knows(&self, operation: &Operation, edges: usize) -> bool {
         match *operation {
-            Operation::Exec(_) | Operation::Return | Operation::Sleep(_) | Operation::SleepUntil(_) => true,
+            Operation::Exec(_)
+            | Operation::Return
+            | Operation::Sleep(_)
+            | Operation::SleepUntil(_)
+            | Operation::SleepNext(_) => true,
             Operation::ExecIn(function, _) | Operation::Call(function) => {
                 (function.0 as usize) < self.functions.len()
             }
@@ -118,7 +122,8 @@ impl Operation {
             | Operation::ExecIn(_, length)
             | Operation::Once(_, length)
             | Operation::Io(_, length)
-            | Operation::Sleep(length) => Some(length),
+            | Operation::Sleep(length)
+            | Operation::SleepNext(length) => Some(length),
             _ => None,
         }
     }

@@ -63,7 +63,7 @@ impl Program {
                         *length = Ticks(scaled(length.0, factor).min(left));
                         left -= length.0;
                     }
-                    Operation::Io(_, length) | Operation::Sleep(length) => {
+                    Operation::Io(_, length) | Operation::Sleep(length) | Operation::SleepNext(length) => {
                         length.0 = length.0.min(left);
                         left -= length.0;
                     }

@@ -6,7 +6,7 @@
 //! | `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
-//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping until a time |
+//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping so long; `sleep_next` for sleeping until a time and for a timer that repeats |
 //! | `Blocked` at the window's end | nothing: nobody knows what it waits for |
 //! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
 //! | first waking of a new thread | `create` |
@@ -28,7 +28,7 @@ use super::sampled::SampledCode;
 use super::ticks::Ticking;
 use super::{FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
 use crate::event::{CallKind, FunctionFact, FunctionId};
-use crate::report::{Finding, Trust};
+use crate::report::Trust;
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -49,7 +49,7 @@ fn decided(timeline: &Timeline) -> Program {
         let (mut program, simulates) = translate(timeline, &culprits, &sampled);
         let stuck = if simulates { relive::verify(&program) } else { None };
         let Some(stuck) = stuck else {
-            program.findings.extend(deadlock.map(simulated_deadlock));
+            program.findings.extend(deadlock.map(notices::simulated_deadlock));
             return with_recorded(program, timeline);
         };
         if !culprits.add(&stuck.objects) {
@@ -58,7 +58,7 @@ fn decided(timeline: &Timeline) -> Program {
         deadlock.get_or_insert(stuck.text);
     }
     let (mut program, _) = translate(timeline, &Culprits::everything(), &sampled);
-    program.findings.extend(deadlock.map(simulated_deadlock));
+    program.findings.extend(deadlock.map(notices::simulated_deadlock));
     with_recorded(program, timeline)
 }
 
@@ -68,6 +68,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline) -> Program {
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     program.recorded = super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
+    program.findings.extend(super::busy_wait::finding(timeline, &program));
     program
 }
 
@@ -77,16 +78,6 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
 
 /// After so many deadlocks nothing is decided anew.
 const MOST_ATTEMPTS: usize = 8;
-
-fn simulated_deadlock(text: String) -> Finding {
-    let text = text.split_once("): ").map_or(text.as_str(), |(_, who)| who);
-    Finding {
-        kind: "simulated_deadlock".to_owned(),
-        text: format!(
-            "with its locks decided anew the program ends in a deadlock that did not happen in reality, so that those stay as recorded: {text}"
-        ),
-    }
-}
 
 /// The program with all operations simulated that can be, but for the culprits, and whether there are any.
 fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) -> (Program, bool) {
@@ -216,6 +207,8 @@ struct Script<'a> {
     /// On which CPUs.
     moves: Moves,
     ticks: Ticking<'a>,
+    /// When a wait for a point in time ended last.
+    deadline: Option<u64>,
 }
 
 impl<'a> Translator<'a> {
@@ -295,7 +288,7 @@ impl<'a> Translator<'a> {
             match state {
                 State::Blocked(wait) => {
                     if !self.plan.is_decided(index as usize, wait) {
-                        self.blocked(&mut script, thread, wait, end.0.saturating_sub(start.0));
+                        self.blocked(&mut script, thread, wait, (start.0, end.0));
                     }
                 }
                 _ => script.pass(state, now, end),
@@ -371,8 +364,15 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn blocked(&mut self, script: &mut Script<'_>, thread: &timeline::Thread, wait: u32, length_ns: u64) {
+    fn blocked(
+        &mut self,
+        script: &mut Script<'_>,
+        thread: &timeline::Thread,
+        wait: u32,
+        (start, end): (u64, u64),
+    ) {
         let Some(wait) = thread.waits.get(wait as usize) else { return };
+        let length_ns = end.saturating_sub(start);
         // Held until the recording was ready: no run without longpole has that.
         let is_first = script.operations.is_empty() && script.ran_ns == 0 && script.unknown_ns == 0;
         if wait.cut_at_start && is_first && self.timeline.launched == Some(thread.pid) {
@@ -383,6 +383,11 @@ impl<'a> Translator<'a> {
                 if let Some(edge) = self.plan.edges.get(wakeup as usize).copied().flatten() {
                     self.write(script, Operation::Await(edge));
                 }
+            }
+            Wake::External(External::Timer) if wait.has_deadline() => {
+                let last = script.deadline.replace(end).unwrap_or(start);
+                let length = self.length(end.saturating_sub(last));
+                self.write(script, Operation::SleepNext(length));
             }
             Wake::External(External::Timer) if wait.timed_out() || wait.kind() == CallKind::Sleep => {
                 let length = self.length(length_ns);

@@ -1,6 +1,7 @@
 //! What the threads do, with scheduling removed: per thread a list of operations whose compute lengths are CPU
 //! time (VPPB's merged log; 1999, section 3). Built from a timeline, or read from its JSON form.
 
+mod busy_wait;
 mod check;
 mod compute;
 mod error;

@@ -66,3 +66,14 @@ pub(super) fn all(timeline: &Timeline, cost: &ProbeCost, shortened: bool) -> Vec
     }
     findings
 }
+
+/// Objects stay as recorded, since deciding them anew does not come to an end; who would wait for whom.
+pub(super) fn simulated_deadlock(text: String) -> Finding {
+    let text = text.split_once("): ").map_or(text.as_str(), |(_, who)| who);
+    Finding {
+        kind: "simulated_deadlock".to_owned(),
+        text: format!(
+            "with its locks decided anew the program ends in a deadlock that did not happen in reality, so that those stay as recorded: {text}"
+        ),
+    }
+}

@@ -73,6 +73,9 @@ pub enum Operation {
     Sleep(Ticks),
     /// Wait until this long after the start of the program, if that is yet to come: an absolute timer.
     SleepUntil(Ticks),
+    /// Wait until this long after the end of the thread's last `SleepNext`, if that is yet to come: a timer whose ends do
+    /// not move with what is done in between. The first one of a thread takes this long.
+    SleepNext(Ticks),
     /// Source of one recorded wake edge.
     Release(EdgeId),
     /// Target of one recorded wake edge: waits until the release has happened.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::actor::Flow;
+use super::actor::{Flow, Moment};
 use super::machine::{Machine, Why};
 use super::simulation::Simulation;
 use super::source::Operations;
@@ -67,13 +67,37 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
 
     /// Sleeping until a point in time. What comes before it does not move its end.
     pub(super) fn sleep_until(&mut self, thread: u32, end: Ticks) -> Flow {
-        let length = end.0.saturating_sub(self.machine.now());
+        self.sleep_to(thread, Moment { time: end.0, point: super::PointId::START })
+    }
+
+    /// Sleeping until the thread's timer ends again: nothing since it did so last moves that.
+    pub(super) fn sleep_next(&mut self, thread: u32, length: Ticks) -> Flow {
+        if let Some(last) = self.deadlines.get_mut(&thread) {
+            last.time = last.time.saturating_add(length.0);
+            let end = *last;
+            return self.sleep_to(thread, end);
+        }
+        let flow = self.sleep(thread, length);
+        let point = self.actors[thread as usize].point;
+        let time = self.machine.now().saturating_add(length.0);
+        self.deadlines.insert(thread, Moment { time, point });
+        flow
+    }
+
+    fn sleep_to(&mut self, thread: u32, end: Moment) -> Flow {
+        let length = end.time.saturating_sub(self.machine.now());
         if length == 0 {
-            return self.go_on(thread);
+            // Who comes just then is held up by neither alone, and would have to wait until then if it came earlier.
+            self.arrive(thread);
+            let flow = self.pass(thread, Some(end));
+            if end.time == self.machine.now() {
+                self.note_end(thread, 0);
+            }
+            return flow;
         }
         let actor = &mut self.actors[thread as usize];
         actor.next += 1;
-        actor.point = super::PointId::START;
+        actor.point = end.point;
         self.machine.block(thread, Why::Sleep);
         self.time_out(thread, length);
         Flow::Stop

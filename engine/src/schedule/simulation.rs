@@ -22,6 +22,7 @@ use super::wake::Edges;
 use super::{Forest, PointId, Runs};
 use crate::program::{ObjectId, Operation, Program, ProgramError, ThreadId};
 use crate::time::Ticks;
+use rustc_hash::FxHashMap;
 
 /// A program being scheduled, on unlimited processors if nothing else is said. Ask for one instant after the other with
 /// [`Simulation::next_instant`], or collect the vertices as an iterator.
@@ -51,6 +52,8 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     /// The device that serves each thread, if any of them is limited.
     pub(super) served_by: Vec<Option<ObjectId>>,
     pub(super) edges: Edges,
+    /// When the timer of each thread that has one ended last, or was to end.
+    pub(super) deadlines: FxHashMap<u32, Moment>,
     pub(super) joiners: Vec<WaitQueue>,
     pub(super) oddities: Oddities,
     pub(super) usage: Usage,
@@ -154,6 +157,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             servers: Vec::new(),
             served_by: Vec::new(),
             edges: Edges::default(),
+            deadlines: FxHashMap::default(),
             joiners: vec![WaitQueue::default(); threads],
             oddities: Oddities::default(),
             usage: Usage::of(if M::DECIDES { 0 } else { objects }),
@@ -245,6 +249,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             Operation::Io(object, length) => self.io(thread, object, length),
             Operation::Sleep(length) => self.sleep(thread, length),
             Operation::SleepUntil(end) => self.sleep_until(thread, end),
+            Operation::SleepNext(length) => self.sleep_next(thread, length),
             Operation::Release(edge) => self.release(thread, edge),
             Operation::Await(edge) => self.await_release(thread, edge),
             // `advance` deals with these.

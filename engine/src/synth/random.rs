@@ -98,7 +98,11 @@ impl Maker {
             5 => list.push(Operation::Wait(self.semaphore())),
             6 => list.push(Operation::Once(ObjectId(ONCE), self.length())),
             7 => list.push(Operation::Io(ObjectId(DEVICE), self.length())),
-            8 => list.push(Operation::Sleep(self.length())),
+            8 => {
+                let length = self.length();
+                let repeats = self.numbers.chance(1, 2);
+                list.push(if repeats { Operation::SleepNext(length) } else { Operation::Sleep(length) });
+            }
             9 => {
                 let edge = EdgeId(self.edges);
                 self.edges += 1;

@@ -40,6 +40,8 @@ pub(super) struct Builder {
     listed_ns: u64,
     /// The last process that a thread (by its id) has forked, until its first wake-up shows that it is recorded.
     pub(super) unborn: FxHashMap<u32, Fork>,
+    /// Processes of which no waking came after their fork.
+    pub(super) unfollowed: u64,
     costs: FunctionCosts,
     pub(super) stacks: Stacks,
     /// Process names for threads that nobody named.
@@ -157,6 +159,9 @@ impl Builder {
                     if switch.prev_user_sp != 0 {
                         let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
                         thread.stacks.seen_at(switch.prev_user_sp, &mut log);
+                    }
+                    if switch.flags & SwitchFlags::YIELDED != 0 {
+                        thread.yields(time_ns);
                     }
                     thread.leaves(time_ns, how, tally);
                     if how != Leaving::Dead {

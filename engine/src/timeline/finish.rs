@@ -27,7 +27,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         .map(|thread| ((thread.pid, thread.tid), thread))
         .collect();
     let mut disagreements = Vec::new();
-    let Builder { threads, mut tally, events, late, start_ns, locks, stacks, gaps, .. } = builder;
+    let Builder { threads, mut tally, events, late, start_ns, locks, stacks, gaps, unfollowed, .. } = builder;
     let mut out = Vec::with_capacity(threads.len());
     for mut thread in threads {
         let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
@@ -66,6 +66,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         stray_exits: tally.stray_exits,
         lost: gap_loss.max(counted_loss),
         unknown: Nanos(unknown),
+        unfollowed,
     };
     let mut timeline = Timeline {
         start: Timestamp(start_ns),
@@ -245,6 +246,15 @@ fn findings(
     if counts.stray_exits > 0 {
         let exits = plural(counts.stray_exits, "function exit", "function exits");
         say("stray_exit", format!("{exits} fit no entry and were left out"));
+    }
+    if counts.unfollowed > 0 {
+        let processes = plural(counts.unfollowed, "child process is", "child processes are");
+        say(
+            "children",
+            format!(
+                "{processes} not recorded: what they do shows as waiting, as long as it was, on any number of CPUs (--children records them)"
+            ),
+        );
     }
     for (function, ns) in super::shed::in_doubt(timeline, recording) {
         let fact = timeline.functions.iter().find(|fact| fact.id == function && !fact.name.is_empty());

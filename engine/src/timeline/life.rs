@@ -27,6 +27,7 @@ impl Builder {
             // Nothing more is heard of a process that is not recorded: its thread would seem to run for ever.
             None if fork.child_pid != fork.header.pid => {
                 self.unborn.insert(fork.header.tid, *fork);
+                self.unfollowed = self.unfollowed.saturating_add(1);
                 None
             }
             None => self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now),
@@ -44,6 +45,7 @@ impl Builder {
             None => {
                 let forked = self.unborn.remove(&waking.header.tid);
                 let forked = forked.filter(|fork| (fork.child_pid, fork.child_tid) == (pid, tid));
+                self.unfollowed = self.unfollowed.saturating_sub(u64::from(forked.is_some()));
                 let (start_ns, comm) = forked.map_or((0, [0; 16]), |fork| (fork.child_start_ns, fork.comm));
                 self.add_thread(pid, tid, start_ns, &comm, Now::Forked { parent: waker })
             }

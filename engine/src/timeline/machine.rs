@@ -4,7 +4,7 @@
 use super::model::{Birth, External, Interval, State, Thread, UnknownReason, WaitReason, Wake, Wakeup};
 use super::stack::Stacks;
 use crate::event::{FutexFact, ThreadState};
-use crate::time::Timestamp;
+use crate::time::{Nanos, Timestamp};
 use probe_abi::Call;
 
 /// The thread's state now. The interval it makes is written when it ends.
@@ -217,6 +217,15 @@ impl Machine {
             None => {}
         }
         self.close(time_ns, State::Runnable);
+    }
+
+    /// The thread is about to leave its CPU because it asked for that.
+    pub(super) fn yields(&mut self, time_ns: u64) {
+        if let Now::Running { .. } = self.now {
+            let length = time_ns.saturating_sub(self.since_ns);
+            self.out.yields = self.out.yields.saturating_add(1);
+            self.out.yielded = Nanos(self.out.yielded.0.saturating_add(length));
+        }
     }
 
     /// The thread leaves its CPU; [`Machine::acts`] has been called for the same instant.

@@ -17,6 +17,7 @@
 
 mod builder;
 mod cpus;
+mod deadline;
 mod doubt;
 mod finish;
 mod function_costs;

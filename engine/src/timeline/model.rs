@@ -95,6 +95,10 @@ pub struct Thread {
     pub hits: Vec<Hit>,
     /// Samples of it, in order of time.
     pub samples: Vec<Seen>,
+    /// How often it gave its CPU to another thread by `sched_yield`, and how long it had it before, summed.
+    pub yields: u64,
+    /// See `yields`.
+    pub yielded: Nanos,
 }
 
 /// A stack that samples found, of a process.
@@ -463,6 +467,8 @@ pub struct Counts {
     pub lost: u64,
     /// Thread time in `State::Unknown`.
     pub unknown: Nanos,
+    /// Processes that threads of the recording made and of which nothing more was recorded.
+    pub unfollowed: u64,
 }
 
 impl Thread {

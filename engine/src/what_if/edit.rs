@@ -116,7 +116,8 @@ fn scale(program: &mut Program, functions: &[FunctionRef], factor: f64) -> Resul
             | Operation::ExecIn(_, length)
             | Operation::Once(_, length)
             | Operation::Io(_, length)
-            | Operation::Sleep(length) = operation
+            | Operation::Sleep(length)
+            | Operation::SleepNext(length) = operation
             {
                 length.0 = if here { scaled(length.0, factor) } else { length.0 }.min(left);
                 left -= length.0;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::sample::Sample;
 
 /// Source, arguments, what it is. Arguments make a run of some hundred milliseconds on one CPU.
-const PROGRAMS: [(&str, &[&str], &str); 18] = [
+const PROGRAMS: [(&str, &[&str], &str); 19] = [
     ("quicksort.c", &["3"], "parallel quick sort (2001, 4.1)"),
     ("nlargest.c", &["8", "900"], "the n largest (2001, 4.2)"),
     ("billing.c", &[], "billing gateway without I/O (2001, 4.3)"),
@@ -25,7 +25,8 @@ const PROGRAMS: [(&str, &[&str], &str); 18] = [
     ("phases.c", &["4", "240"], "barrier phases with imbalance"),
     ("pipeline.c", &["401", "4", "200000"], "pipeline with bounded buffers"),
     ("pool.c", &["4", "1500"], "thread pool with futures"),
-    ("stealing.c", &["4", "400000000"], "work stealing"),
+    ("work_stealing", &["4", "800000000"], "work stealing (rayon)"),
+    ("stealing.c", &["4", "400000000"], "work stealing that yields"),
     ("openmp.c", &["40"], OPENMP),
     ("handoff.c", &["997", "3", "200000"], "hand-off chain"),
     ("forkjoin.c", &["11", "5", "8000000"], "fork and join with one long branch"),

@@ -180,7 +180,9 @@ fn rows(text: &mut String, program: &Program, document: &Value, errors: &mut Sam
 fn validation(longpole: &Path, folder: &Path, script: &str, runs: usize) -> Result<Value> {
     let mut command = Command::new(longpole);
     command.current_dir(folder);
-    command.args(["validate", "--json", "--runs", &runs.to_string(), "--", "sh", "-c", script]);
+    // FMM's lock operations come in bursts of hundreds of thousands, for which a thread's usual ring has no room.
+    command.args(["validate", "--json", "--ring-size", "64M", "--runs", &runs.to_string()]);
+    command.args(["--", "sh", "-c", script]);
     let ended = run(&mut command, Duration::from_secs(1800)).context("longpole validate")?;
     if ended.code != Some(0) {
         bail!("longpole validate ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());

@@ -47,6 +47,7 @@ enum Kind {
     Io,
     Sleep,
     SleepUntil,
+    SleepNext,
     Release,
     Await,
     Held,
@@ -81,6 +82,7 @@ impl Kind {
             "io" => Kind::Io,
             "sleep" => Kind::Sleep,
             "sleep_until" => Kind::SleepUntil,
+            "sleep_next" => Kind::SleepNext,
             "held" => Kind::Held,
             "freed" => Kind::Freed,
             "release" => Kind::Release,
@@ -167,6 +169,7 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
             }
             Kind::Sleep => Operation::Sleep(length(&mut values)?),
             Kind::SleepUntil => Operation::SleepUntil(length(&mut values)?),
+            Kind::SleepNext => Operation::SleepNext(length(&mut values)?),
             Kind::Held => Operation::Held(object(&mut values, names)?, length(&mut values)?),
             Kind::Freed => Operation::Freed(object(&mut values, names)?, length(&mut values)?),
             Kind::Release => Operation::Release(EdgeId(name(&mut values, &mut names.edges)?)),

@@ -167,6 +167,7 @@ fn operation(operation: &Operation, names: &Names, out: &mut impl Write) -> io::
         Operation::Io(name, time) => write!(out, "[\"io\",{},{}]", Length(time), object(name)),
         Operation::Sleep(time) => write!(out, "[\"sleep\",{}]", Length(time)),
         Operation::SleepUntil(time) => write!(out, "[\"sleep_until\",{}]", Length(time)),
+        Operation::SleepNext(time) => write!(out, "[\"sleep_next\",{}]", Length(time)),
         Operation::Held(name, time) => write!(out, "[\"held\",{},{}]", object(name), Length(time)),
         Operation::Freed(name, time) => write!(out, "[\"freed\",{},{}]", object(name), Length(time)),
         Operation::Release(edge) => write!(out, "[\"release\",{}]", names.edge(edge)),

@@ -1,0 +1,224 @@
+//! Time that threads spend asking again and again for something that others do: recordings show it as computing.
+
+use super::Program;
+use crate::report::Finding;
+use crate::timeline::{State, Timeline};
+use std::collections::BTreeMap;
+
+/// Functions whose only purpose is to wait while keeping a CPU, by parts of their names: those of the C library, libgomp,
+/// LLVM's OpenMP, crossbeam and rayon, the Rust library, and TBB.
+const WAITERS: [&str; 13] = [
+    "sched_yield",
+    "thrd_yield",
+    "do_spin",
+    "gomp_barrier_wait",
+    "gomp_team_barrier_wait",
+    "gomp_mutex_lock_slow",
+    "__kmp_wait",
+    "__kmp_hyper_barrier",
+    "crossbeam_utils::backoff",
+    "rayon_core::sleep",
+    "wait_until_cold",
+    "hint::spin_loop",
+    "machine_pause",
+];
+
+/// Libraries that compute nothing of their own: where such a one is on top, threads wait for each other.
+const LIBRARIES: [&str; 3] = ["libgomp.so", "libomp.so", "libiomp5.so"];
+
+/// Less than this share of the compute time is not worth a word.
+const WORTH_SAYING: f64 = 0.01;
+/// Nor are fewer yields than this.
+const FEWEST_YIELDS: u64 = 100;
+
+/// What is said if it is much.
+pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding> {
+    let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
+    let seen = seen(program);
+    let yields = yields(timeline);
+    let share = |ns: u64| ns as f64 / ran_ns.max(1) as f64;
+    let is_much = |ns: u64| share(ns) >= WORTH_SAYING;
+    let seen_ns = seen.as_ref().map_or(0, |seen| seen.share_of(ran_ns));
+    let yielded = yields.as_ref().filter(|yields| yields.count >= FEWEST_YIELDS && is_much(yields.ns));
+    if yielded.is_none() && !is_much(seen_ns) {
+        return None;
+    }
+    let mut how = Vec::new();
+    if let Some(yields) = yielded {
+        how.push(format!(
+            "{} times they gave up their CPU in sched_yield, which they had for {} ({:.0} % of all CPU time), most often {}",
+            yields.count,
+            ms(yields.ns),
+            share(yields.ns) * 100.0,
+            yields.most
+        ));
+    }
+    if let Some(seen) = seen.filter(|_| is_much(seen_ns)) {
+        how.push(format!(
+            "{} of {} samples saw them in {}, which makes about {} ({:.0} %)",
+            seen.waiting,
+            seen.all,
+            seen.most,
+            ms(seen_ns),
+            share(seen_ns) * 100.0
+        ));
+    }
+    // Whoever yields in such a function is seen in both ways.
+    let most_ns = seen_ns.max(yielded.map_or(0, |yields| yields.ns));
+    Some(Finding {
+        kind: "busy_wait".to_owned(),
+        text: format!(
+            "threads wait by asking again and again: {}. Nothing tells for whom, so that counts as computing: predictions are too long by up to {} of CPU time where what they wait for comes sooner, and too short where it comes later",
+            how.join("; "),
+            ms(most_ns)
+        ),
+    })
+}
+
+fn ran(thread: &crate::timeline::Thread) -> u64 {
+    thread.time_in(|state| matches!(state, State::Running { .. })).0
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.1} ms", ns as f64 / 1e6)
+}
+
+struct Yields {
+    count: u64,
+    ns: u64,
+    most: String,
+}
+
+fn yields(timeline: &Timeline) -> Option<Yields> {
+    let most = timeline.threads.iter().max_by_key(|thread| thread.yields)?;
+    let sum = |part: fn(&crate::timeline::Thread) -> u64| {
+        timeline.threads.iter().map(part).fold(0, u64::saturating_add)
+    };
+    Some(Yields {
+        count: sum(|thread| thread.yields),
+        ns: sum(|thread| thread.yielded.0),
+        most: format!("{}/{}", most.comm, most.tid),
+    })
+}
+
+struct Waiting<'a> {
+    waiting: u64,
+    all: u64,
+    most: &'a str,
+}
+
+impl Waiting<'_> {
+    fn share_of(&self, ns: u64) -> u64 {
+        let part = u128::from(ns) * u128::from(self.waiting) / u128::from(self.all.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+}
+
+/// Samples of computing whose innermost function only waits, and which one that is most often.
+fn seen(program: &Program) -> Option<Waiting<'_>> {
+    let samples = &program.samples;
+    let by_stack: Vec<Option<&str>> =
+        (0u32..).zip(&samples.stacks).map(|(stack, _)| waiter(program, stack)).collect();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut all = 0;
+    for sample in samples.threads.iter().flatten() {
+        all += 1;
+        if let Some(name) = by_stack.get(sample.stack as usize).copied().flatten() {
+            *counts.entry(name).or_insert(0) += 1;
+        }
+    }
+    let (most, _) = counts.iter().max_by_key(|(name, count)| (**count, std::cmp::Reverse(**name)))?;
+    Some(Waiting { waiting: counts.values().sum(), all, most })
+}
+
+/// The function on top of a stack that only waits: the innermost one, or what was inlined into it.
+fn waiter(program: &Program, stack: u32) -> Option<&str> {
+    for (_, place) in program.samples.stack(stack) {
+        let function = program.functions.get(place.function.0 as usize)?;
+        let waits = WAITERS.iter().any(|part| function.name.contains(part))
+            || function
+                .module
+                .as_deref()
+                .is_some_and(|module| LIBRARIES.iter().any(|library| module.starts_with(library)));
+        if waits {
+            return Some(&function.name);
+        }
+        if !place.inlined {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Function, FunctionRef, Place, PlaceId, Sample, Samples};
+    use crate::time::{Nanos, Timestamp};
+    use crate::timeline::{Interval, Thread};
+
+    fn thread(ran_ns: u64, yields: u64, yielded_ns: u64) -> Thread {
+        Thread {
+            tid: 7,
+            comm: "worker".to_owned(),
+            end: Timestamp(ran_ns),
+            intervals: vec![Interval {
+                start: Timestamp(0),
+                state: State::Running { cpu: Some(0) },
+                first_step: 0,
+            }],
+            yields,
+            yielded: Nanos(yielded_ns),
+            ..Thread::default()
+        }
+    }
+
+    fn timeline(threads: Vec<Thread>) -> Timeline {
+        Timeline { threads, ..Timeline::default() }
+    }
+
+    #[test]
+    fn many_yields_are_said_with_their_time_and_a_few_are_not() {
+        let few = timeline(vec![thread(100_000_000, 99, 50_000_000)]);
+        assert_eq!(finding(&few, &Program::default()), None);
+        let short = timeline(vec![thread(100_000_000, 5000, 900_000)]);
+        assert_eq!(finding(&short, &Program::default()), None);
+        let many = timeline(vec![thread(100_000_000, 5000, 30_000_000), thread(100_000_000, 1, 0)]);
+        let text = finding(&many, &Program::default()).expect("a finding").text;
+        assert!(text.contains("5001 times") && text.contains("30.0 ms (15 %"), "{text}");
+        assert!(text.contains("most often worker/7") && text.contains("too long by up to 30.0 ms"), "{text}");
+    }
+
+    #[test]
+    fn samples_tell_of_waiting_without_a_system_call() {
+        let function = |name: &str, module: &str| Function {
+            name: name.to_owned(),
+            module: Some(module.to_owned()),
+            ..Function::default()
+        };
+        let place = |function, inlined| Place { function: FunctionRef(function), line: None, inlined };
+        let program = Program {
+            functions: vec![
+                function("Work", "app"),
+                function("[libgomp.so.1.0.0]", "libgomp.so.1.0.0"),
+                function("core::hint::spin_loop", "app"),
+            ],
+            samples: Samples {
+                places: vec![place(0, false), place(1, false), place(2, true)],
+                // Work; libgomp called from Work; a spin loop inlined into Work; Work called from libgomp.
+                stacks: vec![
+                    vec![PlaceId(0)],
+                    vec![PlaceId(1), PlaceId(0)],
+                    vec![PlaceId(2), PlaceId(0)],
+                    vec![PlaceId(0), PlaceId(1)],
+                ],
+                threads: vec![[0, 0, 1, 1, 1, 2, 3, 3].map(|stack| Sample { operation: 0, stack }).to_vec()],
+                ..Samples::default()
+            },
+            ..Program::default()
+        };
+        let text = finding(&timeline(vec![thread(80_000_000, 0, 0)]), &program).expect("a finding").text;
+        assert!(text.contains("4 of 8 samples saw them in [libgomp.so.1.0.0]"), "{text}");
+        assert!(text.contains("about 40.0 ms (50 %)"), "{text}");
+    }
+}
