@@ -96,8 +96,15 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
         duration: args.duration.map(|text| value::duration("--duration", &text)).transpose()?,
         once: args.once,
         json: args.json,
-        capture: capture("top", args.capture)?,
+        capture: from_samples(capture("top", args.capture)?),
     })
+}
+
+/// Without a word about functions, those of an unknown program are seen by samples first: probing all at once may slow it.
+fn from_samples(capture: CapturePlan) -> CapturePlan {
+    let from_samples =
+        capture.uprobes && capture.sampling.is_some() && capture.selection.functions.is_empty();
+    CapturePlan { from_samples, ..capture }
 }
 
 fn validate(args: args::ValidateArguments) -> Result<ValidatePlan, UserError> {
@@ -207,6 +214,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             exclude: args.exclude,
             max_functions: value::count("--max-functions", &args.max_functions)?,
         },
+        from_samples: false,
         // A prediction needs no stacks, and the recording that it is made from is to be as little disturbed as can be.
         sampling: sampling(
             args.frequency.as_deref().unwrap_or(if name == "validate" { "0" } else { "499" }),

@@ -96,6 +96,8 @@ pub struct CapturePlan {
     pub uprobes: bool,
     /// Which functions.
     pub selection: Selection,
+    /// Functions get probes only when samples show that they are worth it.
+    pub from_samples: bool,
     /// A function hit more often than this per second loses its probes; at least 1. `None`: the default of the
     /// governor.
     pub max_rate_hz: Option<u64>,

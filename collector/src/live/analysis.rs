@@ -1,5 +1,6 @@
 //! From a recording to a report: the same steps for a live window and for a file.
 
+use super::promising::{Sighting, promising};
 use crate::tui::Snapshot;
 use engine::event::Recording;
 use engine::report::{Cpus, Detail};
@@ -12,6 +13,16 @@ pub fn snapshot(
     recorded_cpus: Option<u32>,
     cut_by_events: bool,
 ) -> Snapshot {
+    look(recording, cpus, recorded_cpus, cut_by_events).0
+}
+
+/// The same, and what samples show of functions without probes.
+pub(super) fn look(
+    recording: &Recording,
+    cpus: &[Cpus],
+    recorded_cpus: Option<u32>,
+    cut_by_events: bool,
+) -> (Snapshot, Sighting) {
     let began = Instant::now();
     let timeline = engine::timeline::build(recording);
     // Not threads times window: most of them may have lived for a moment.
@@ -23,15 +34,18 @@ pub fn snapshot(
     let report = engine::report::report(&program, cpus, Detail::Functions);
     let start_ns = recording.facts.start_ns;
     let end_ns = recording.facts.end.as_ref().map_or(start_ns, |end| end.end_ns);
-    Snapshot {
+    let window_ns = end_ns.saturating_sub(start_ns);
+    let sighting = promising(&program, &report, window_ns);
+    let snapshot = Snapshot {
         headline: engine::report::headline(&report),
         report,
         threads: program.threads.len(),
         thread_ns,
-        window_ns: end_ns.saturating_sub(start_ns),
+        window_ns,
         took: began.elapsed(),
         cut_by_events,
-    }
+    };
+    (snapshot, sighting)
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ pub struct Job {
     pub recording: Recording,
     /// It is shorter than asked for, because it holds as many events as it may.
     pub cut_by_events: bool,
+    /// Somebody waits for the report; otherwise only what samples show is wanted.
+    pub reported: bool,
 }
 
 /// The other end of the thread.
@@ -41,10 +43,14 @@ impl Analyst {
         let thread = super::parts::spawn("analysis", news.clone(), (), move || {
             while let Ok(job) = inbox.recv() {
                 is_busy.store(true, Ordering::Release);
-                let snapshot = analysis::snapshot(&job.recording, &cpus, recorded_cpus, job.cut_by_events);
-                drop(job);
+                let Job { recording, cut_by_events, reported } = job;
+                let (snapshot, sighting) = analysis::look(&recording, &cpus, recorded_cpus, cut_by_events);
+                drop(recording);
                 is_busy.store(false, Ordering::Release);
-                if news.send(Message::Report(Arc::new(snapshot))).is_err() {
+                if reported && news.send(Message::Report(Arc::new(snapshot))).is_err() {
+                    break;
+                }
+                if !sighting.functions.is_empty() && news.send(Message::Sighted(sighting)).is_err() {
                     break;
                 }
             }

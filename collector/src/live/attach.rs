@@ -265,7 +265,8 @@ fn start(
     let is_inside = inside.is_some();
     let mut functions = plan
         .uprobes
-        .then(|| Functions::new(&plan.selection, plan.depth, Libc::new(inside), Parsers::of_longpole()));
+        .then(|| Functions::new(&plan.selection, plan.depth, Libc::new(inside), Parsers::of_longpole()))
+        .map(|functions| functions.only_worth_it(plan.from_samples));
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
     let mut unread = Vec::new();
     if let Some(functions) = &mut functions {
@@ -332,6 +333,9 @@ fn start(
     })
     .map_err(probe_error)?;
     facts.hit_costs = capture.hit_costs();
+    if let Some(functions) = &mut functions {
+        functions.may_cost(plan.budget_ppm, facts.hit_costs);
+    }
     facts.tick_ns = crate::target::kernel_tick_ns();
     facts.sampling = plan.sampling;
     for pid in unread {

@@ -1,7 +1,10 @@
 //! The thread that finds the functions of processes that came later: reading symbols takes its time.
 
 use super::message::{Chosen, Granted, LibcChosen, Message, ProcessChange, Wish};
+use super::promising::Sighting;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -21,28 +24,47 @@ pub trait Choose: Send {
         let _ = pids;
         Granted { sentence: format!("{} cannot be found here", wish.pattern), ..Granted::default() }
     }
+
+    /// Functions that samples have shown and that are worth probes, if there are some.
+    fn sighted(&mut self, sighting: &Sighting, pids: &[u32]) -> Option<Granted> {
+        let _ = (sighting, pids);
+        None
+    }
 }
 
 enum Order {
     Changed(ProcessChange),
     Wished(Wish, Vec<u32>),
+    Sighted(Sighting, Vec<u32>),
 }
 
 /// The other end of the thread; dropping it ends the thread after what it is doing.
 pub struct Chooser {
     wanted: Sender<Order>,
+    /// The last sighting is not done with.
+    looking: Arc<AtomicBool>,
 }
 
 impl Chooser {
     /// Starts the thread; answers go to `news`.
     pub fn start(mut choose: Box<dyn Choose>, news: UnboundedSender<Message>) -> io::Result<Chooser> {
         let (wanted, inbox) = channel();
+        let looking = Arc::new(AtomicBool::new(false));
+        let is_looking = Arc::clone(&looking);
         super::parts::spawn("symbols", news.clone(), (), move || {
             while let Ok(order) = inbox.recv() {
                 let change = match order {
                     Order::Changed(change) => change,
                     Order::Wished(wish, pids) => {
                         if news.send(Message::Granted(choose.grant(&wish, &pids))).is_err() {
+                            break;
+                        }
+                        continue;
+                    }
+                    Order::Sighted(sighting, pids) => {
+                        let granted = choose.sighted(&sighting, &pids);
+                        is_looking.store(false, Ordering::Release);
+                        if granted.is_some_and(|granted| news.send(Message::Granted(granted)).is_err()) {
                             break;
                         }
                         continue;
@@ -63,7 +85,7 @@ impl Chooser {
                 }
             }
         })?;
-        Ok(Chooser { wanted })
+        Ok(Chooser { wanted, looking })
     }
 
     /// Asks for the functions of a process; the answer comes as a message.
@@ -75,5 +97,13 @@ impl Chooser {
     /// Asks for the functions that somebody means; the answer comes as a message.
     pub fn wish(&self, wish: Wish, pids: Vec<u32>) {
         let _ = self.wanted.send(Order::Wished(wish, pids));
+    }
+
+    /// Says what samples have shown; if functions are worth probes the answer comes as a message. The next sighting shows the
+    /// same: while one is looked at, others are left out.
+    pub fn sighted(&self, sighting: Sighting, pids: Vec<u32>) {
+        if !self.looking.swap(true, Ordering::AcqRel) {
+            let _ = self.wanted.send(Order::Sighted(sighting, pids));
+        }
     }
 }

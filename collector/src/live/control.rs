@@ -5,6 +5,7 @@ use super::Probed;
 use super::message::{
     ChangeKind, Chosen, Failure, Granted, LibcChosen, Message, ProcessChange, Unprobed, Wish,
 };
+use super::promising::Sighting;
 use crate::target::signals::{Reaction, Relation, react};
 use crate::tui::{Action, Prompt, Typed, action_of};
 use probe_abi::SyncFamily;
@@ -58,6 +59,8 @@ pub enum Effect {
     TakeOff(Vec<engine::event::FunctionId>),
     /// Find the functions that somebody means, in these processes.
     FindFunctions(Wish, Vec<u32>),
+    /// See whether functions that samples have shown are worth probes, in these processes.
+    TryFunctions(Sighting, Vec<u32>),
     /// Show what is being typed, or nothing any more.
     ShowPrompt(Option<Prompt>),
     /// Show what a wish came to.
@@ -180,6 +183,10 @@ impl Control {
             Message::Probed(probed) => vec![Effect::NoteProbed(probed)],
             Message::TakenOff(functions) => vec![Effect::NoteTakenOff(functions)],
             Message::Report(snapshot) => self.report(snapshot),
+            Message::Sighted(sighting) if self.stop.is_none() => {
+                vec![Effect::TryFunctions(sighting, self.alive().collect())]
+            }
+            Message::Sighted(_) => vec![],
             Message::Detached => {
                 self.detached = true;
                 let mut effects = vec![];
@@ -238,7 +245,10 @@ impl Control {
 
     fn granted(&self, granted: Granted) -> Vec<Effect> {
         let Granted { chosen, off, sentence } = granted;
-        let mut effects = vec![Effect::ShowAnswer(sentence), Effect::Draw];
+        let mut effects = Vec::new();
+        if !sentence.is_empty() {
+            effects.extend([Effect::ShowAnswer(sentence), Effect::Draw]);
+        }
         if self.stop.is_none() {
             effects.extend(chosen.into_iter().map(Effect::AddProbes));
             effects.extend((!off.is_empty()).then_some(Effect::TakeOff(off)));

@@ -6,11 +6,13 @@ use super::libc::{Libc, LibcChoice};
 use super::message::{
     ChangeKind, Chosen, Granted, LibcChosen, NewFunctions, Placing, ProcessChange, Unprobed, Wish,
 };
+use super::promising::Sighting;
+use super::worth::Trials;
 use crate::cli::plan;
 use crate::probe::ProbeFunction;
 use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
-use engine::event::{FunctionFact, ModuleFact};
+use engine::event::{FunctionFact, HitCosts, ModuleFact};
 use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -19,6 +21,9 @@ use std::sync::Arc;
 
 /// Processes that get function probes; every one of them costs links in the kernel and time to detach.
 const MOST_PROCESSES: usize = 256;
+
+/// What is said of a program whose functions have no probes yet.
+const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
 
 /// What a file holds, whatever its name. An inode alone does not tell: a program that is built anew may get the number
 /// of the one before, or be written over it, and probes in the old places would destroy it.
@@ -57,6 +62,10 @@ pub struct Functions {
     pub(super) wanted: Vec<String>,
     /// C libraries.
     pub libc: Libc,
+    /// No function has probes until samples show that it is worth them.
+    from_samples: bool,
+    /// See there.
+    pub(super) trials: Trials,
 }
 
 /// Functions of one process at the start.
@@ -92,7 +101,20 @@ impl Functions {
             beside: HashMap::new(),
             wanted: Vec::new(),
             libc,
+            from_samples: false,
+            trials: Trials::default(),
         }
+    }
+
+    /// Functions get probes when samples show that they are worth it, and not before.
+    #[must_use]
+    pub fn only_worth_it(self, from_samples: bool) -> Functions {
+        Functions { from_samples, ..self }
+    }
+
+    /// What probes may cost, and what a hit does.
+    pub fn may_cost(&mut self, budget_ppm: Option<u32>, hit_costs: Option<HitCosts>) {
+        self.trials = Trials::new(budget_ppm, hit_costs);
     }
 
     /// Chooses the functions of the program `name` in `binary` for a process. `binary` opens the very file that the
@@ -106,6 +128,13 @@ impl Functions {
             Some(chosen) => Arc::clone(chosen),
             None => {
                 let mut parser = self.parsers.open(binary, name)?;
+                if self.from_samples {
+                    first.module = Some(parser.summary()?.fact(&path_of(pid, binary)));
+                    first.sentence = Some(SEEN_FIRST.to_owned());
+                    let none: Arc<[ChosenFunction]> = Arc::from([]);
+                    self.files.insert(key, Arc::clone(&none));
+                    return Ok(self.first(pid, key, &none, binary, first));
+                }
                 if let Some(chosen) = self.chosen_before(&key, &mut parser)? {
                     self.files.insert(key, Arc::clone(&chosen));
                     return Ok(self.first(pid, key, &chosen, binary, first));
@@ -279,6 +308,10 @@ impl Choose for Functions {
 
     fn grant(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
         self.granted(wish, pids)
+    }
+
+    fn sighted(&mut self, sighting: &Sighting, pids: &[u32]) -> Option<Granted> {
+        self.from_samples.then(|| self.worth(sighting, pids))?
     }
 }
 

@@ -122,6 +122,11 @@ impl Hands {
                 Some(chooser) => chooser.wish(wish, pids),
                 None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
             },
+            Effect::TryFunctions(sighting, pids) => {
+                if let Some(chooser) = &self.chooser {
+                    chooser.sighted(sighting, pids);
+                }
+            }
             Effect::ShowPrompt(prompt) => {
                 if let Some((_, state)) = &mut self.screen {
                     state.prompt = prompt;

@@ -2,6 +2,7 @@
 //! one of these; one loop reads them.
 
 use super::Probed;
+use super::promising::Sighting;
 use crate::probe::{LibcProbes, ProbeFunction};
 use crate::tui::{Asking, LiveCounts, Snapshot};
 use crossterm::event::KeyEvent;
@@ -47,6 +48,8 @@ pub enum Message {
     TakenOff(Vec<FunctionId>),
     /// A new report.
     Report(Arc<Snapshot>),
+    /// What samples show of functions without probes.
+    Sighted(Sighting),
     /// The probes are gone and every record is where it belongs.
     Detached,
     /// The last report is made, too.
@@ -104,7 +107,7 @@ pub struct Granted {
     pub chosen: Vec<Chosen>,
     /// Functions to take the probes off.
     pub off: Vec<FunctionId>,
-    /// For people.
+    /// For people; empty: nobody has asked.
     pub sentence: String,
 }
 

@@ -30,6 +30,7 @@ mod locks;
 mod message;
 mod naming;
 mod parts;
+mod promising;
 mod pump;
 mod record;
 mod replay;
@@ -41,6 +42,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod top;
+mod worth;
 
 pub use analysis::snapshot;
 pub use chooser::Choose;
@@ -51,6 +53,7 @@ pub use message::{
     ChangeKind, Chosen, Failure, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing,
     ProcessChange, Unprobed, UnprobedCounts, Wish,
 };
+pub use promising::{Promising, Sighting};
 pub use pump::EndThreads;
 pub use record::{record, record_silently};
 pub use replay::{Pace, Replay};

@@ -241,7 +241,7 @@ fn sliding(
 ) -> io::Result<Sliding> {
     let analyst = Analyst::start(plan.cpus, plan.recorded_cpus, news)?;
     let due = match mode {
-        Mode::Once => Due::WhenFull,
+        Mode::Once => Due::WhenFull { look_ns: nanoseconds(plan.refresh) },
         Mode::Record | Mode::Screen => Due::Every(nanoseconds(plan.refresh)),
     };
     Ok(Sliding::new(facts.clone(), nanoseconds(plan.span), plan.max_events, due, analyst))

@@ -14,7 +14,10 @@ pub enum Due {
     /// are left out.
     Every(u64),
     /// Once, when the window is full for the first time.
-    WhenFull,
+    WhenFull {
+        /// Until then samples are looked at every so many nanoseconds of recorded time.
+        look_ns: u64,
+    },
 }
 
 /// A window and who looks at it.
@@ -23,6 +26,8 @@ pub struct Sliding {
     due: Due,
     /// `None`: no more reports but the last.
     next_ns: Option<u64>,
+    /// When samples are looked at beside that.
+    next_look_ns: u64,
     analyst: Analyst,
 }
 
@@ -31,10 +36,14 @@ impl Sliding {
     pub fn new(facts: Facts, span_ns: u64, max_events: usize, due: Due, analyst: Analyst) -> Sliding {
         let first_ns = match due {
             Due::Every(ns) => ns,
-            Due::WhenFull => span_ns,
+            Due::WhenFull { .. } => span_ns,
         };
         let next_ns = Some(facts.start_ns.saturating_add(first_ns));
-        Sliding { stretch: Stretch::new(facts, span_ns, max_events), due, next_ns, analyst }
+        let next_look_ns = match due {
+            Due::Every(_) => u64::MAX,
+            Due::WhenFull { look_ns } => facts.start_ns.saturating_add(look_ns.max(1)),
+        };
+        Sliding { stretch: Stretch::new(facts, span_ns, max_events), due, next_ns, next_look_ns, analyst }
     }
 
     /// Takes what the pump brings.
@@ -52,7 +61,7 @@ impl Sliding {
             Feed::Code(code) => self.stretch.add_code(code),
             Feed::End(end) => {
                 if !skip_last.load(Ordering::Relaxed) {
-                    self.hand_over(end.clone());
+                    self.hand_over(end.clone(), true);
                 }
             }
         }
@@ -61,28 +70,43 @@ impl Sliding {
     fn report_if_due(&mut self, batch: &Batch) {
         let Batch { complete_to_ns, loss, overhead, .. } = *batch;
         let Some(next_ns) = self.next_ns else { return };
-        if complete_to_ns < next_ns || self.analyst.busy() {
+        if complete_to_ns < next_ns {
+            self.look_if_due(batch);
+            return;
+        }
+        if self.analyst.busy() {
             return;
         }
         let end_ns = match self.due {
             // The first full window, to the nanosecond, whatever the batches.
-            Due::WhenFull => next_ns,
+            Due::WhenFull { .. } => next_ns,
             Due::Every(_) => complete_to_ns,
         };
         self.next_ns = match self.due {
-            Due::WhenFull => None,
+            Due::WhenFull { .. } => None,
             Due::Every(every_ns) => {
                 // The next one that still lies ahead, on the same grid.
                 let missed = (complete_to_ns - next_ns) / every_ns.max(1);
                 Some(next_ns.saturating_add(every_ns.max(1).saturating_mul(missed + 1)))
             }
         };
-        self.hand_over(WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() });
+        self.hand_over(WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() }, true);
     }
 
-    fn hand_over(&mut self, end: WindowEnd) {
+    fn look_if_due(&mut self, batch: &Batch) {
+        let Due::WhenFull { look_ns } = self.due else { return };
+        let Batch { complete_to_ns, loss, overhead, .. } = *batch;
+        if complete_to_ns < self.next_look_ns || self.analyst.busy() {
+            return;
+        }
+        self.next_look_ns = complete_to_ns.saturating_add(look_ns.max(1));
+        let end = WindowEnd { end_ns: complete_to_ns, loss, overhead, ..WindowEnd::default() };
+        self.hand_over(end, false);
+    }
+
+    fn hand_over(&mut self, end: WindowEnd, reported: bool) {
         let recording = self.stretch.ending(end);
-        self.analyst.answer(Job { recording, cut_by_events: self.stretch.is_cut() });
+        self.analyst.answer(Job { recording, cut_by_events: self.stretch.is_cut(), reported });
     }
 
     /// Waits for the last report, unless nobody wants it.

@@ -223,3 +223,65 @@ fn a_read_write_lock_says_what_reading_and_writing_cost() {
     let writing = "writing: taken 10 times, 10.0 % not free; waited for 4.00 ms, held for 1.00 ms";
     assert!(words.contains(reading) && words.contains(writing), "{text}");
 }
+
+fn sampled_report() -> Report {
+    let sampled = FunctionRow {
+        exact: false,
+        uncounted: true,
+        tet_error_ns: Some(2.5e7),
+        tetid_error_ns: Some(5e7),
+        samples: 240,
+        ..row("hash", 0, 5e8, 6e8)
+    };
+    let partly =
+        FunctionRow { exact: false, tet_error_ns: Some(1e7), samples: 10, ..row("parse", 12, 3e8, 9e8) };
+    Report {
+        results: vec![result(1, 1e9, vec![sampled, partly, row("main", 1, 1e8, 1e9)])],
+        samples: Some(SampleFacts {
+            count: 500,
+            rate_hz: 499,
+            truncated: 7,
+            elsewhere: 3,
+            divided_ns: 9e8,
+            undivided_ns: 1e8,
+        }),
+        ..Report::default()
+    }
+}
+
+#[test]
+fn what_comes_from_samples_has_a_plus_minus_under_it() {
+    let text = shown(&sampled_report(), Options::default(), &NARROW);
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let of = |name: &str| {
+        let at = lines.iter().position(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+        lines[at..].iter().take(6).map(|line| words(line)).collect::<Vec<_>>()
+    };
+    let hash = of("hash");
+    assert_eq!(hash[0], ["hash", "[sampled]"]);
+    assert_eq!(hash[1], ["self", "500", "ms", "50.0", "%"]);
+    assert_eq!(hash[2], ["±", "25.0", "ms", "2.5", "%"]);
+    assert_eq!(hash[3], ["total", "600", "ms", "60.0", "%"]);
+    assert_eq!(hash[4], ["±", "50.0", "ms", "5.0", "%"]);
+    assert_ne!(hash[5][0], "calls", "nobody has counted them");
+    let parse = of("parse");
+    assert_eq!(parse[0], ["parse", "[partly", "sampled]"]);
+    assert_eq!((parse[2][0].as_str(), parse[3][0].as_str()), ("±", "total"));
+    assert_eq!(parse[4], ["calls", "12"], "its total is exact: {text}");
+    assert_eq!(of("main")[2], ["total", "1.00", "s", "100", "%"], "exact");
+    assert!(text.contains("±: comes from samples, half of the 95 % interval"), "{text}");
+    assert!(text.contains("Samples: 500 at 499 Hz in compute time, of which they divide 90"), "{text}");
+}
+
+#[test]
+fn without_samples_there_is_no_word_of_them() {
+    let text = shown(&report(), Options::default(), &NARROW);
+    assert!(!text.contains('±') && !text.contains("ampled") && !text.contains("Samples:"), "{text}");
+}
+
+#[test]
+fn plus_minus_is_ascii_where_there_is_no_utf8() {
+    let text = shown(&sampled_report(), Options::default(), &Style { unicode: false, ..NARROW });
+    assert!(text.is_ascii() && text.contains("~: comes from samples"), "{text}");
+}

@@ -4,7 +4,7 @@
 //! `attach` puts them on tracepoints, `functions` on functions, `operations` on C libraries'; `filter` says which processes count; `calibrate` measures what a hit costs,
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
 //! off functions that are too hot or too dear; `ring` drains records; `mappings` notices libraries that
-//! are loaded later; `counters` knows what was lost;
+//! are loaded later; `trial` counts calls of functions that may be worth probes; `counters` knows what was lost;
 //! [`Capture`] is all of it together.
 
 mod attach;
@@ -31,6 +31,7 @@ mod rights;
 mod ring;
 mod samples;
 mod shared;
+mod trial;
 
 pub use capture::{Capture, ProgramCost, StopSummary, now_ns};
 pub use clocks::count_this_thread;
@@ -41,3 +42,4 @@ pub use object::{check_programs, has_programs};
 pub use operations::{LibcFile, LibcProbes};
 pub use options::{CaptureOptions, ProbeFunction};
 pub use rights::check_capabilities;
+pub use trial::{AT_ONCE, Calls, count_calls};

@@ -52,6 +52,14 @@ impl Module {
         let range = self.ranges.iter().find(|range| (range.start..range.end).contains(&address))?;
         range.file_offset.checked_add(address - range.start)
     }
+
+    /// The address in the process of a place in the file.
+    pub fn address(&self, file_offset: u64) -> Option<u64> {
+        self.ranges.iter().find_map(|range| {
+            let address = range.start.checked_add(file_offset.checked_sub(range.file_offset)?)?;
+            (address < range.end).then_some(address)
+        })
+    }
 }
 
 /// The executable files of a process: the program first, then libraries by address.

@@ -17,6 +17,8 @@ pub struct Row<'a> {
     pub folded: bool,
     /// Some of its numbers come from samples.
     pub sampled: bool,
+    /// Its calls were seen by probes.
+    pub probed: bool,
     /// One cell for each CPU count of the report; `None` where it has no part in the critical path.
     pub cells: Vec<Option<Cell>>,
 }
@@ -63,10 +65,12 @@ pub fn rows(report: &Report, sort: usize, measure: Measure) -> Vec<Row<'_>> {
                 location: function.location.as_deref().map(Cow::Borrowed),
                 folded: false,
                 sampled: false,
+                probed: false,
                 cells: vec![None; columns],
             });
             row.folded |= function.folded;
             row.sampled |= !function.exact;
+            row.probed |= !function.uncounted;
             let share = |ns: f64| if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 };
             row.cells[column] = Some(Cell {
                 anywhere: share(function.tetid_ns),
@@ -109,6 +113,7 @@ pub fn lock_rows(report: &Report, sort: usize) -> Vec<Row<'_>> {
                 location: location.map(Cow::Owned),
                 folded: false,
                 sampled: false,
+                probed: false,
                 cells: report.results.iter().map(cell).collect(),
             };
             (lock.wait_ns.unwrap_or(0.0), row)

@@ -1,5 +1,8 @@
 //! Sampling for real: a program with a known chain of calls, compiled in several ways, recorded by longpole itself.
 
+mod chosen;
+mod hybrid;
+
 use engine::event::{CallGraph, NoteKind, Recording};
 use probe_abi::{Record, SampleFlags, SampleReason};
 use std::collections::HashMap;
@@ -48,8 +51,17 @@ fn functions(program: &Path) -> Option<Vec<(u64, &'static str)>> {
 }
 
 impl Sampled {
-    /// Records the program, or says why that cannot be done here.
+    /// Records the program with samples alone, or says why that cannot be done here.
     fn record(test: &str, flags: &[&str], how: &str, depth: u32) -> Option<Sampled> {
+        Sampled::record_with(test, flags, &["--no-uprobes", "--call-graph", how], depth)
+    }
+
+    /// The same with all functions probed, whatever that costs.
+    fn record_probed(test: &str, flags: &[&str]) -> Option<Sampled> {
+        Sampled::record_with(test, flags, &["--overhead", "none"], 0)
+    }
+
+    fn record_with(test: &str, flags: &[&str], options: &[&str], depth: u32) -> Option<Sampled> {
         let folder = tempfile::tempdir().expect("a folder");
         let Some(program) = compiled(folder.path(), flags) else {
             skip(test, "no gcc");
@@ -62,8 +74,9 @@ impl Sampled {
         let session = folder.path().join("session.lp");
         let rate = RATE_HZ.to_string();
         let output = Command::new(env!("CARGO_BIN_EXE_longpole"))
-            .args(["record", "--no-uprobes", "--keep-root", "--interpose", "never", "-F", &rate])
-            .args(["--call-graph", how, "-o"])
+            .args(["record", "--keep-root", "--interpose", "never", "-F", &rate])
+            .args(options)
+            .arg("-o")
             .arg(&session)
             .arg("--")
             .arg(&program)

@@ -22,12 +22,14 @@
 //!   below; a function counts once however often it is on the stack.
 
 mod keys;
+mod seen;
 mod shares;
 mod spelled;
 mod strata;
 
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
+pub use seen::{SeenFunction, seen_functions};
 pub(crate) use shares::{Errors, divide, part};
 pub use spelled::spelled_out;
 pub(crate) use strata::{NO_STRATUM, Strata};

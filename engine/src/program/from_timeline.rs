@@ -25,7 +25,7 @@ use super::notices::{self, ProbeCost};
 use super::placement::Moves;
 use super::relive::{self, Begin, Culprits, Plan};
 use super::sampled::SampledCode;
-use super::ticks::Ticking;
+use super::ticks::{Probes, Ticking};
 use super::{FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
 use crate::event::{CallKind, FunctionFact, FunctionId};
 use crate::report::Trust;
@@ -116,6 +116,7 @@ fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) ->
             stacks: sampled.stacks().to_vec(),
             ..Samples::default()
         },
+        sampled,
     };
     let only_sampled: FxHashSet<FunctionId> = sampled.facts.iter().map(|fact| fact.id).collect();
     for (function, number) in (0..).map(FunctionRef).zip(numbers) {
@@ -182,6 +183,7 @@ struct Translator<'a> {
     ran_ns: u64,
     probe_ns: u64,
     samples: Samples,
+    sampled: &'a SampledCode,
 }
 
 /// One thread's operations as they are written.
@@ -238,10 +240,11 @@ impl<'a> Translator<'a> {
         thread: &'a timeline::Thread,
         operations: Vec<Operation>,
     ) -> (Vec<Operation>, Vec<Move>) {
+        let probes = Probes { hits: &thread.hits, stacks: self.sampled.in_probes() };
         let mut script = Script {
             operations,
             probes: ProbeTime::new(&thread.hits),
-            ticks: Ticking::of(&thread.samples, self.empty_stack()),
+            ticks: Ticking::of(&thread.samples, self.empty_stack(), probes),
             ..Script::default()
         };
         if thread.birth == Birth::Unknown {

@@ -15,7 +15,12 @@ pub(super) struct SampledCode {
     places: Vec<(FunctionId, Option<String>, bool)>,
     /// By the timeline's numbers.
     stacks: Vec<Vec<PlaceId>>,
+    /// By stack: whether it begins in a probe.
+    in_probes: Vec<bool>,
 }
+
+/// What the kernel calls the memory for instructions that probes lie on.
+const UNDER_PROBES: &str = "[uprobes]";
 
 impl SampledCode {
     pub(super) fn of(timeline: &Timeline) -> SampledCode {
@@ -35,10 +40,15 @@ impl SampledCode {
                 places
             })
             .collect();
+        let in_probe = |stack: &crate::timeline::Stack| {
+            let address = stack.frames.first().copied().unwrap_or(0);
+            finder.is_in_probe(stack.pid, address, stack.time.0)
+        };
+        let in_probes = timeline.stacks.iter().map(in_probe).collect();
         let mut functions: Vec<FunctionId> = finder.places.iter().map(|(function, ..)| *function).collect();
         functions.sort_unstable();
         functions.dedup();
-        SampledCode { facts: finder.facts, functions, places: finder.places, stacks }
+        SampledCode { facts: finder.facts, functions, places: finder.places, stacks, in_probes }
     }
 
     /// The places, with functions as the program numbers them.
@@ -49,6 +59,10 @@ impl SampledCode {
             inlined: *inlined,
         };
         self.places.iter().map(place).collect()
+    }
+
+    pub(super) fn in_probes(&self) -> &[bool] {
+        &self.in_probes
     }
 
     pub(super) fn stacks(&self) -> &[Vec<PlaceId>] {
@@ -98,6 +112,22 @@ impl<'a> Finder<'a> {
             seen: FxHashMap::default(),
             next: used.max().unwrap_or(0).checked_add(1).unwrap_or(0),
         }
+    }
+
+    /// Whether a thread that is here is in a probe: the kernel executes the instruction under it, or is about to. The first
+    /// instruction of a probed function takes a trap, and next to nothing without.
+    fn is_in_probe(&self, pid: u32, address: u64, time_ns: u64) -> bool {
+        let Some((mapping, offset)) = self.map.at(pid, address, time_ns) else { return false };
+        if mapping.path == UNDER_PROBES {
+            return true;
+        }
+        let module = mapping.path.rsplit('/').next().unwrap_or(&mapping.path);
+        let code = self.named.get(&(mapping.path.as_str(), mapping.build_id.as_deref(), offset));
+        let entry = code.and_then(|code| code.entry);
+        // Where the breakpoint is, or behind its byte.
+        entry.is_some_and(|entry| {
+            offset.wrapping_sub(entry) <= 1 && self.probed.contains_key(&(module, entry))
+        })
     }
 
     /// Appends what lies at an address: functions inlined there, and the one that they were inlined into.

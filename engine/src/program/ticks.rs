@@ -2,7 +2,7 @@
 
 use super::Sample;
 use crate::time::Timestamp;
-use crate::timeline::Seen;
+use crate::timeline::{Hit, Seen};
 use probe_abi::SampleReason;
 
 /// Goes along a thread's running stretches, in order of time.
@@ -16,21 +16,48 @@ pub(super) struct Ticking<'a> {
     stacks: Vec<u32>,
     cut: u64,
     placed: Ticks,
+    probes: Probes<'a>,
+}
+
+/// A hit may have taken so many times what was measured.
+const LONGER: u64 = 2;
+
+/// Where a thread was in probes: samples from there show what was taken out of its time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Probes<'a> {
+    /// Its hits, in order of time; none: nothing is taken out.
+    pub(super) hits: &'a [Hit],
+    /// By stack: whether it begins where the kernel executes the instruction under a probe.
+    pub(super) stacks: &'a [bool],
+}
+
+impl Probes<'_> {
+    fn took(&self, seen: &Seen) -> bool {
+        if self.stacks.get(seen.stack as usize).is_some_and(|in_probe| *in_probe) {
+            return !self.hits.is_empty();
+        }
+        let time = seen.time.0;
+        let last = self.hits.partition_point(|hit| hit.time.0 <= time);
+        let hit = |at: Option<usize>| at.and_then(|at| self.hits.get(at));
+        let long = |ns: u32| LONGER * u64::from(ns);
+        hit(last.checked_sub(1)).is_some_and(|hit| time - hit.time.0 <= long(hit.after_ns))
+            || hit(Some(last)).is_some_and(|hit| hit.time.0 - time <= long(hit.before_ns))
+    }
 }
 
 /// What became of a thread's samples.
 #[derive(Debug, Default)]
 pub(super) struct Ticks {
     pub(super) samples: Vec<Sample>,
-    /// In no operation.
+    /// In no operation, or in a probe.
     pub(super) elsewhere: u64,
     /// In operations, with a stack that was cut short.
     pub(super) truncated: u64,
 }
 
 impl<'a> Ticking<'a> {
-    pub(super) fn of(seen: &'a [Seen], no_stack: u32) -> Ticking<'a> {
-        Ticking { seen, no_stack, ..Ticking::default() }
+    pub(super) fn of(seen: &'a [Seen], no_stack: u32, probes: Probes<'a>) -> Ticking<'a> {
+        Ticking { seen, no_stack, probes, ..Ticking::default() }
     }
 
     /// The thread computed from `from` until `until`.
@@ -40,7 +67,7 @@ impl<'a> Ticking<'a> {
             if seen.reason != SampleReason::Tick {
                 continue;
             }
-            if seen.time < from {
+            if seen.time < from || self.probes.took(seen) {
                 self.placed.elsewhere += 1;
                 continue;
             }
@@ -60,5 +87,34 @@ impl<'a> Ticking<'a> {
         let left = self.seen.iter().filter(|seen| seen.reason == SampleReason::Tick).count();
         self.placed.elsewhere += (left + self.stacks.len()) as u64;
         self.placed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Samples in probe hits made rows of their own in reports: `[uprobes]`, and the code behind a function's `ret`.
+    #[test]
+    fn what_is_taken_out_of_the_time_is_taken_out_of_the_samples() {
+        let seen: Vec<Seen> = [5, 70, 95, 100, 139, 141, 150]
+            .map(|time| Seen {
+                time: Timestamp(time),
+                stack: u32::from(time == 150),
+                reason: SampleReason::Tick,
+                truncated: false,
+            })
+            .to_vec();
+        let hits = [Hit { time: Timestamp(100), before_ns: 10, after_ns: 20 }];
+        let placed = |hits: &[Hit]| {
+            let probes = Probes { hits, stacks: &[false, true] };
+            let mut ticking = Ticking::of(&seen, 2, probes);
+            ticking.run(Timestamp(6), Timestamp(200));
+            ticking.are_in(3);
+            let ticks = ticking.finish();
+            (ticks.samples.len(), ticks.elsewhere)
+        };
+        assert_eq!(placed(&hits), (2, 5), "those at 70 and 141");
+        assert_eq!(placed(&[]), (6, 1), "their cost stays in, and so do they");
     }
 }

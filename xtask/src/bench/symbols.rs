@@ -1,4 +1,5 @@
-//! Looking up 100,000 addresses of a binary with a lot of debug information, beside addr2line and llvm-symbolizer.
+//! Looking up 100,000 addresses of a binary with a lot of debug information, beside addr2line, llvm-symbolizer and perf
+//! script.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::Scratch;
+use super::perf_data;
 use crate::build;
 use crate::command;
 use crate::ebpf;
@@ -24,7 +26,7 @@ const VARIABLE: &str = "LONGPOLE_BENCH_BINARY";
 /// What takes longer is ended.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Measures all three on the same addresses.
+/// Measures all of them on the same addresses.
 ///
 /// # Errors
 /// Something does not compile, or longpole cannot read the binary.
@@ -44,6 +46,11 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         Ok(path)
     };
     let (many, few) = (addresses(ADDRESSES)?, addresses(FEW)?);
+    let [perf_many, perf_few] = [(&many, "many"), (&few, "few")].map(|(addresses, name)| {
+        let path = scratch.0.join(format!("{name}.data"));
+        perf_data::write(&binary, addresses, &path).map(|()| path)
+    });
+    let (perf_many, perf_few) = (perf_many?, perf_few?);
     let debug_mb = debug_bytes(&binary)? as f64 / 1e6;
 
     let (mut load, mut rate, mut again) = (Sample::default(), Sample::default(), Sample::default());
@@ -60,11 +67,16 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         again.push(ADDRESSES as f64 / number("again_ns")? * 1e9);
         let object = format!("--obj={}", binary.display());
         let path = binary.display().to_string();
-        for (name, count, arguments, input) in [
-            ("llvm-symbolizer", ADDRESSES, vec![object.as_str(), "--inlines"], &many),
-            ("addr2line", FEW, vec!["-e", path.as_str(), "-i", "-f", "-C"], &few),
+        let (data_many, data_few) = (perf_many.display().to_string(), perf_few.display().to_string());
+        let symbols_only = vec!["script", "--force", "--no-inline", "-F", "ip,sym", "-i", data_many.as_str()];
+        let with_lines = vec!["script", "--force", "-F", "ip,sym,srcline", "-i", data_few.as_str()];
+        for (name, program, count, arguments, input) in [
+            ("llvm-symbolizer", "llvm-symbolizer", ADDRESSES, vec![object.as_str(), "--inlines"], &many),
+            ("addr2line", "addr2line", FEW, vec!["-e", path.as_str(), "-i", "-f", "-C"], &few),
+            ("perf script, symbols only", "perf", ADDRESSES, symbols_only, &many),
+            ("perf script with lines", "perf", FEW, with_lines, &few),
         ] {
-            let Some((seconds, peak)) = other(name, &arguments, input)? else { continue };
+            let Some((seconds, peak)) = other(program, &arguments, input)? else { continue };
             match others.iter_mut().find(|(known, ..)| *known == name) {
                 Some((_, _, sample, _)) => sample.push(seconds),
                 None => {

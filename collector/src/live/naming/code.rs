@@ -41,9 +41,13 @@ pub struct CodeNamer {
 impl CodeNamer {
     /// Starts the thread.
     pub fn start(news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
+        CodeNamer::reading_with(Parsers::of_longpole(), news)
+    }
+
+    fn reading_with(parsers: Parsers, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
         let (told, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("code names", news, (), move || run(&inbox, &outbox))?;
+        parts::spawn("code names", news, (), move || run(parsers, &inbox, &outbox))?;
         Ok(CodeNamer { news: Some(told), names })
     }
 
@@ -106,9 +110,9 @@ struct Work {
     open: HashMap<Binary, Option<Parser>>,
 }
 
-fn run(inbox: &Receiver<News>, outbox: &Sender<Vec<CodeFact>>) {
+fn run(parsers: Parsers, inbox: &Receiver<News>, outbox: &Sender<Vec<CodeFact>>) {
     let mut work = Work {
-        parsers: Parsers::of_longpole(),
+        parsers,
         mappings: Vec::new(),
         stacks: Vec::new(),
         seen: HashSet::new(),
@@ -203,4 +207,89 @@ fn open(parsers: &Parsers, pid: u32, (path, build_id): &Binary) -> Option<Parser
         }
         parsers.open(place, name).ok()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::Selection;
+    use crate::target::{Process, code};
+    use std::process::{Child, Command, Stdio};
+
+    #[inline(never)]
+    fn named_by_samples(number: u64) -> u64 {
+        (0..number).fold(7, |sum, round| sum ^ std::hint::black_box(round).wrapping_mul(sum))
+    }
+
+    struct Running(Child);
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn mapped(pid: u32) -> Vec<MappingFact> {
+        let process = Process::open(pid).expect("it waits");
+        let facts = code(&process).expect("its code").into_iter().map(|code| MappingFact {
+            pid,
+            start: code.start,
+            end: code.end,
+            file_offset: code.file_offset,
+            path: code.path.clone(),
+            build_id: code.build_id().map(|id| id.to_string()),
+            ..MappingFact::default()
+        });
+        facts.collect()
+    }
+
+    #[test]
+    fn code_on_stacks_gets_its_names_once_whoever_has_it_there() {
+        assert!(std::hint::black_box(named_by_samples(1)) > 0);
+        let child = || {
+            let child = Command::new("/proc/self/exe")
+                .args(["--exact", "live::beside::tests::waits_for_the_end_of_its_input", "--ignored"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .spawn();
+            Running(child.expect("started"))
+        };
+        let (first, second) = (child(), child());
+        let parsers = Parsers::here();
+        let include = vec!["*named_by_samples".to_owned()];
+        let wanted = Selection { include, max_functions: 10, ..Selection::default() };
+        let exe = PathBuf::from("/proc/self/exe");
+        let choice =
+            parsers.open(&exe, "test").and_then(|mut parser| parser.choose(&wanted)).expect("symbols");
+        let [function] = &choice.chosen[..] else { panic!("{:?}", choice.chosen) };
+
+        let (news, _told) = tokio::sync::mpsc::unbounded_channel();
+        let namer = CodeNamer::reading_with(parsers, news).expect("a thread");
+        let mut notes = Vec::new();
+        for (id, child) in (0..).zip([&first, &second]) {
+            let pid = child.0.id();
+            let mappings = mapped(pid);
+            let offset = function.entry_offset;
+            let at = mappings.iter().find_map(|mapping| {
+                let within = offset.checked_sub(mapping.file_offset)?;
+                let address = mapping.start.checked_add(within)?;
+                (address < mapping.end && mapping.build_id == mappings[0].build_id).then_some(address)
+            });
+            let at = at.expect("the function is mapped");
+            namer.mappings(&mappings);
+            // The second frame is a return address, and the third lies nowhere.
+            let frames = vec![at, at + 1, 0x10];
+            notes.push(Note { time_ns: 5, kind: NoteKind::Stack { id, pid, frames } });
+        }
+        notes.push(Note { time_ns: 6, kind: NoteKind::ProbesOn { functions: vec![1] } });
+        namer.stacks(&notes);
+        let facts = namer.finish();
+        let [fact] = &facts[..] else { panic!("one place, once for both processes: {facts:?}") };
+        assert_eq!(
+            (fact.offset, fact.function.as_deref()),
+            (function.entry_offset, Some(function.fact.name.as_str()))
+        );
+        assert!(fact.build_id.is_some() || fact.path.starts_with('/'), "{fact:?}");
+    }
 }

@@ -58,7 +58,7 @@ fn line(row: &Row<'_>, state: &State, columns: &Columns, theme: Theme) -> Line<'
     if let Some(location) = row.location.as_deref()
         && room >= 12
     {
-        let text = format!("  {}", fit(location, room - 2));
+        let text = format!("  {}", fit(file_name(location), room - 2));
         room -= width(&text).min(room);
         spans.push(Span::styled(text, theme.quiet()));
     }
@@ -76,6 +76,11 @@ fn line(row: &Row<'_>, state: &State, columns: &Columns, theme: Theme) -> Line<'
         ));
     }
     Line::from(spans)
+}
+
+/// `file:line` without the folders.
+fn file_name(location: &str) -> &str {
+    location.rsplit('/').next().unwrap_or(location)
 }
 
 fn text(cell: Option<Cell>, state: &State, columns: &Columns) -> String {

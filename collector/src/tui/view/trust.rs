@@ -2,15 +2,20 @@
 
 use crate::present::cell::{clean, duration, fit, grouped};
 use crate::present::overhead;
-use crate::tui::{Phase, State, Theme, View, rows};
+use crate::tui::{Phase, Row, State, Theme, View, rows};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Lines that [`draw`] needs: the rule, the counts, and one for each of cost, folded functions, findings, remark.
+/// Lines that [`draw`] needs: the rule, the counts, and one for each of cost, what is exact, folded functions, findings, remark.
 pub(super) fn lines(state: &State) -> u16 {
-    let further =
-        [cost(state).is_some(), folded(state).is_some(), finding(state).is_some(), remark(state).is_some()];
+    let further = [
+        cost(state).is_some(),
+        exact(state).is_some(),
+        folded(state).is_some(),
+        finding(state).is_some(),
+        remark(state).is_some(),
+    ];
     2 + further.into_iter().filter(|&yes| yes).count() as u16
 }
 
@@ -18,6 +23,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Them
     let width = usize::from(area.width);
     let mut all = vec![Line::styled(position(state, width), theme.quiet()), counts(state, width, theme)];
     all.extend(cost(state).map(|text| Line::raw(fit_end(&text, width))));
+    all.extend(exact(state).map(|text| Line::raw(fit_end(&text, width))));
     all.extend(folded(state).map(|text| Line::raw(fit(&text, width))));
     all.extend(finding(state).map(|text| Line::raw(fit_end(&text, width))));
     all.extend(remark(state).map(|text| Line::styled(fit(&text, width), theme.quiet())));
@@ -85,6 +91,35 @@ fn unknown(state: &State, unknown_ns: u64) -> String {
 /// What recording cost in the last seconds.
 fn cost(state: &State) -> Option<String> {
     state.counts.recent_overhead.as_ref().map(overhead)
+}
+
+/// Whose time on the stack is exact, where there are samples.
+fn exact(state: &State) -> Option<String> {
+    let snapshot = state.shown().filter(|_| state.view == View::Functions)?;
+    snapshot.report.samples?;
+    let rows = rows(&snapshot.report, state.sort, state.measure);
+    let error = |row: &Row<'_>| row.cells.get(state.sort).copied().flatten().map(|cell| cell.anywhere_error);
+    let is_exact = |row: &&Row<'_>| row.probed && error(row) == Some(0.0);
+    let sampled = rows.iter().filter(|row| error(row) > Some(0.0)).count();
+    let mut names: Vec<&str> = rows.iter().filter(is_exact).map(|row| row.function).collect();
+    names.sort_unstable();
+    let more = names.len().saturating_sub(3);
+    let mut text = match names.len() {
+        0 => "exact: no function".to_owned(),
+        1 => "exact: 1 function".to_owned(),
+        count => format!("exact: {} functions", grouped(count as u64)),
+    };
+    for (number, name) in names.iter().take(3).enumerate() {
+        text.push_str(if number == 0 { " (" } else { ", " });
+        text.push_str(&clean(name));
+    }
+    match (names.is_empty(), more) {
+        (true, _) => {}
+        (false, 0) => text.push(')'),
+        (false, more) => text.push_str(&format!(" and {more} more)")),
+    }
+    text.push_str(&format!(" · from samples (±): {}", grouped(sampled as u64)));
+    Some(text)
 }
 
 fn folded(state: &State) -> Option<String> {

@@ -1,0 +1,134 @@
+//! What samples say about functions without probes: which of them matter, and where they were seen.
+
+use engine::attribution::seen_functions;
+use engine::program::Program;
+use engine::report::Report;
+use rustc_hash::FxHashMap;
+
+/// Functions that matter less are not worth anybody's time: share of the predicted time, on any number of CPUs.
+const LEAST_SHARE: f64 = 0.01;
+/// Most functions in one sighting.
+const MOST: usize = 64;
+/// Threads named for each.
+const MOST_THREADS: usize = 4;
+
+/// A function that may be worth probes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Promising {
+    /// Its name, as reports have it.
+    pub name: String,
+    /// File name of its binary.
+    pub module: String,
+    /// CPU time per second of all threads that it was seen in.
+    pub cpu: f64,
+    /// Threads that it was seen in most often, the first one first.
+    pub threads: Vec<u32>,
+}
+
+/// What the samples of a window show.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sighting {
+    /// Those that make most of the predicted time come first.
+    pub functions: Vec<Promising>,
+    /// CPU time per second of all threads.
+    pub cpu: f64,
+}
+
+/// Functions of a report that only samples know. `window_ns` long was what it is about.
+pub fn promising(program: &Program, report: &Report, window_ns: u64) -> Sighting {
+    let samples = &program.samples;
+    if samples.rate_hz == 0 || window_ns == 0 {
+        return Sighting::default();
+    }
+    let a_sample = 1e9 / f64::from(samples.rate_hz) / window_ns as f64;
+    let cpu_of = |thread: usize| samples.of_thread(thread).len() as f64 * a_sample;
+    let mut shares: FxHashMap<&str, f64> = FxHashMap::default();
+    for result in report.results.iter().filter(|result| result.time_ns > 0.0) {
+        for row in &result.functions {
+            let share = shares.entry(&row.function).or_default();
+            *share = share.max(row.tetid_ns / result.time_ns);
+        }
+    }
+    let mut found: Vec<(f64, Promising)> = seen_functions(program)
+        .into_iter()
+        .filter_map(|seen| {
+            let share = *shares.get(seen.function.name.as_str())?;
+            let module = seen.function.module.clone().filter(|_| share >= LEAST_SHARE)?;
+            let cpu = seen.threads.iter().map(|(thread, _)| cpu_of(thread.0 as usize)).sum();
+            let numbers = seen.threads.iter().filter_map(|(thread, _)| {
+                // As `engine::program` names recorded threads.
+                let name = &program.threads.get(thread.0 as usize)?.name;
+                name.rsplit_once('/')?.1.parse().ok()
+            });
+            let threads = numbers.take(MOST_THREADS).collect();
+            Some((share, Promising { name: seen.function.name.clone(), module, cpu, threads }))
+        })
+        .collect();
+    found.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.name.cmp(&other.name)));
+    found.truncate(MOST);
+    Sighting {
+        functions: found.into_iter().map(|(_, promising)| promising).collect(),
+        cpu: (0..program.threads.len()).map(cpu_of).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::program::{Function, FunctionRef, Operation, Place, PlaceId, Sample, Samples, Thread};
+    use engine::report::{Cpus, Detail};
+    use engine::time::Ticks;
+
+    #[test]
+    fn what_makes_most_of_the_time_comes_first_with_the_threads_it_was_seen_in() {
+        let function = |name: &str, module: Option<&str>| Function {
+            name: name.into(),
+            module: module.map(str::to_owned),
+            sampled: true,
+            ..Function::default()
+        };
+        let place = |number| Place { function: FunctionRef(number), line: None, inlined: false };
+        let thread = |name: &str| Thread {
+            name: name.into(),
+            operations: vec![Operation::Exec(Ticks::from_ns(1_000_000_000))],
+            ..Thread::default()
+        };
+        let rare = Sample { operation: 0, stack: 2 };
+        let samples = |stack, count| vec![Sample { operation: 0, stack }; count];
+        let mut first = samples(0, 70);
+        first.extend(samples(1, 30));
+        let mut second = samples(1, 100);
+        second.push(rare);
+        let program = Program {
+            functions: vec![
+                function("less", Some("program")),
+                function("more", Some("libmore.so")),
+                function("rare", Some("program")),
+                function("nowhere", None),
+            ],
+            threads: vec![thread("a/b/17"), thread("a/18")],
+            samples: Samples {
+                places: (0..4).map(place).collect(),
+                stacks: vec![
+                    vec![PlaceId(0), PlaceId(3)],
+                    vec![PlaceId(1), PlaceId(3)],
+                    vec![PlaceId(2), PlaceId(3)],
+                ],
+                threads: vec![first, second],
+                rate_hz: 100,
+                ..Samples::default()
+            },
+            ..Program::default()
+        };
+        let report = engine::report::report(&program, &[Cpus::ONE, Cpus::Infinite], Detail::Functions);
+        let sighting = promising(&program, &report, 2_000_000_000);
+        let names: Vec<&str> = sighting.functions.iter().map(|function| function.name.as_str()).collect();
+        assert_eq!(names, ["more", "less"]);
+        let more = &sighting.functions[0];
+        assert_eq!((more.module.as_str(), &more.threads[..]), ("libmore.so", &[18, 17][..]));
+        // 201 samples of 10 ms in 2 s.
+        assert!((more.cpu - 1.005).abs() < 1e-9 && (sighting.cpu - 1.005).abs() < 1e-9, "{sighting:?}");
+        assert!((sighting.functions[1].cpu - 0.5).abs() < 1e-9);
+        assert_eq!(promising(&program, &report, 0), Sighting::default());
+    }
+}

@@ -1,0 +1,153 @@
+//! How often functions are called, found out with a handful of calls: hardware breakpoints that the kernel itself switches
+//! off after a few hits. However often a function is called, trying it costs the program less than a millisecond, where
+//! ordinary probes would slow it until somebody notices.
+//!
+//! A breakpoint counts for one thread and only while that runs; a processor has four of them. Debuggers use them, too:
+//! where none is free nothing is known.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    os::fd::{AsRawFd as _, FromRawFd as _},
+    time::Duration,
+};
+
+/// Breakpoints of a processor.
+pub const AT_ONCE: usize = 4;
+/// A function that was called so often has had its trial.
+const MOST_HITS: i32 = 32;
+
+/// Calls at one address in one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// How many, at most some thirty.
+    pub count: u64,
+    /// In how much of the thread's own running time, nanoseconds.
+    pub ran_ns: u64,
+}
+
+/// Counts calls for so long: for each point a thread and the address of a function's first instruction in it, at most
+/// [`AT_ONCE`] for each thread. `None`: the kernel would not, or the thread is gone.
+pub fn count_calls(points: &[(u32, u64)], time: Duration) -> Vec<Option<Calls>> {
+    let breakpoints: Vec<io::Result<Breakpoint>> =
+        points.iter().map(|(thread, address)| Breakpoint::set(*thread, *address)).collect();
+    for error in breakpoints.iter().filter_map(|breakpoint| breakpoint.as_ref().err()).take(1) {
+        log::debug!("calls cannot be counted: {error}");
+    }
+    if breakpoints.iter().any(Result::is_ok) {
+        std::thread::sleep(time);
+    }
+    breakpoints.into_iter().map(|breakpoint| breakpoint.and_then(Breakpoint::read).ok()).collect()
+}
+
+struct Breakpoint(File);
+
+impl Breakpoint {
+    fn set(thread: u32, address: u64) -> io::Result<Breakpoint> {
+        const CLOSE_ON_EXEC: libc::c_ulong = 8;
+        const NO_GROUP: libc::c_int = -1;
+        const ANY_CPU: libc::c_int = -1;
+        let attributes = attributes(address);
+        let thread = i32::try_from(thread).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the attributes are there, and say how long they are; the rest are numbers.
+        let number = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                attributes.as_ptr(),
+                thread,
+                ANY_CPU,
+                NO_GROUP,
+                CLOSE_ON_EXEC,
+            )
+        };
+        let number = i32::try_from(number).unwrap_or(-1);
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor that nobody else has.
+        let breakpoint = Breakpoint(unsafe { File::from_raw_fd(number) });
+        // `PERF_EVENT_IOC_REFRESH`: on, and off again after so many.
+        const REFRESH: libc::c_ulong = 0x2402;
+        // SAFETY: a descriptor of ours; the argument is a number.
+        let failed = unsafe { libc::ioctl(breakpoint.0.as_raw_fd(), REFRESH, MOST_HITS) };
+        if failed == 0 { Ok(breakpoint) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn read(mut self) -> io::Result<Calls> {
+        let mut words = [0; 16];
+        self.0.read_exact(&mut words)?;
+        let [count, ran_ns] = [&words[..8], &words[8..]]
+            .map(|word| word.try_into().map(u64::from_ne_bytes).unwrap_or_default());
+        Ok(Calls { count, ran_ns })
+    }
+}
+
+/// `struct perf_event_attr` as of its version 5, which every kernel of ours knows.
+fn attributes(address: u64) -> [u8; 112] {
+    const BREAKPOINT: u32 = 5;
+    const EACH: u64 = 1;
+    // With the time that it was on.
+    const READ_FORMAT: u64 = 1;
+    // Off at first; not in the kernel, nor in a hypervisor.
+    const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
+    const EXECUTED: u32 = 4;
+    // Of an instruction it is the size of a word, whatever the instruction's.
+    const LENGTH: u64 = size_of::<libc::c_long>() as u64;
+    let mut attributes = [0; 112];
+    let mut put = |at: usize, bytes: &[u8]| attributes[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &BREAKPOINT.to_ne_bytes());
+    put(4, &112u32.to_ne_bytes());
+    put(16, &EACH.to_ne_bytes());
+    put(32, &READ_FORMAT.to_ne_bytes());
+    put(40, &FLAGS.to_ne_bytes());
+    put(52, &EXECUTED.to_ne_bytes());
+    put(56, &address.to_ne_bytes());
+    put(64, &LENGTH.to_ne_bytes());
+    attributes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[inline(never)]
+    fn often(number: u64) -> u64 {
+        std::hint::black_box(number.wrapping_mul(3))
+    }
+
+    #[inline(never)]
+    fn never(number: u64) -> u64 {
+        std::hint::black_box(number.wrapping_mul(5))
+    }
+
+    #[test]
+    fn a_function_called_without_end_is_counted_up_to_the_limit_only() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let (tell, told) = std::sync::mpsc::channel();
+        let worker = std::thread::spawn(move || {
+            // SAFETY: has no arguments, and cannot fail.
+            let thread = unsafe { libc::gettid() };
+            tell.send(thread as u32).expect("somebody listens");
+            let mut number = 1;
+            while !STOP.load(Ordering::Relaxed) {
+                number = often(number);
+            }
+            if number == 0 { never(number) } else { number }
+        });
+        let thread = told.recv().expect("started");
+        let points = [(thread, often as *const () as u64), (thread, never as *const () as u64)];
+        let calls = count_calls(&points, Duration::from_millis(100));
+        let again = count_calls(&points[..1], Duration::from_millis(50));
+        STOP.store(true, Ordering::Relaxed);
+        worker.join().expect("ended");
+        let [Some(often), Some(never)] = calls[..] else {
+            return println!("SKIP a_function_called_without_end: no hardware breakpoints here");
+        };
+        assert_eq!((often.count, never.count), (MOST_HITS as u64, 0));
+        assert!(often.ran_ns < never.ran_ns, "switched off when it was enough: {often:?} {never:?}");
+        assert_eq!(again[0].map(|calls| calls.count), Some(MOST_HITS as u64), "they are free again");
+        let gone = count_calls(&[(u32::MAX, 0x1000)], Duration::from_secs(60));
+        assert_eq!(gone, [None], "and it is not waited for");
+    }
+}

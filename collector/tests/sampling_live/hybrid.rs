@@ -1,0 +1,81 @@
+//! Samples beside probes: the same program recorded with both and with samples alone, through to the report.
+
+use super::{KEPT, Sampled};
+use engine::attribution::Grouping;
+use engine::event::{NoteKind, Recording};
+use engine::report::{Cpus, Detail, Report, report_by};
+use probe_abi::Record;
+
+const CPUS: [Cpus; 2] = [Cpus::ONE, Cpus::Infinite];
+
+fn report(recording: &Recording) -> Report {
+    let program = engine::program::from_timeline(&engine::timeline::build(recording));
+    report_by(&program, &CPUS, Detail::Functions, Grouping::Function)
+}
+
+/// Share of the predicted time of a function with all it calls, and what that may be wrong by.
+fn total(report: &Report, name: &str) -> (f64, f64) {
+    let result = &report.results[0];
+    let row = result.functions.iter().find(|row| row.function == name);
+    let row = row.unwrap_or_else(|| panic!("{name} has no row"));
+    (row.tetid_ns / result.time_ns, row.tetid_error_ns.unwrap_or(0.0) / result.time_ns)
+}
+
+/// The recording as it would be without samples.
+fn without_samples(recording: &Recording) -> Recording {
+    let mut without = recording.clone();
+    without.events.retain(|record| !matches!(record, Record::Sample(_)));
+    without.notes.retain(|note| !matches!(note.kind, NoteKind::Stack { .. }));
+    without.facts.sampling = None;
+    without
+}
+
+#[test]
+fn shares_from_samples_are_those_of_the_probes_within_what_is_said() {
+    let test = "shares_from_samples_are_those_of_the_probes_within_what_is_said";
+    for flags in [&KEPT[..], &["-fomit-frame-pointer"]] {
+        let Some(probed) = Sampled::record_probed(test, flags) else { return };
+        let Some(sampled) = Sampled::record(test, flags, "auto", 0) else { return };
+        let exact = report(&without_samples(&probed.recording));
+        let estimated = report(&sampled.recording);
+        for name in ["b", "leaf_three", "leaf_one"] {
+            let (is, error) = total(&exact, name);
+            assert_eq!(error, 0.0, "{name}: with probes alone it is exact");
+            let (seen, half_width) = total(&estimated, name);
+            assert!(half_width > 0.0, "{name}: it says that it comes from samples");
+            // Half of a 95 % interval is two standard deviations; once in some thousand runs it is more than this.
+            assert!(
+                (is - seen).abs() <= 1.8 * half_width + 0.01,
+                "{flags:?} {name}: {is} by probes, {seen} ± {half_width} by samples"
+            );
+        }
+        let row = estimated.results[0].functions.iter().find(|row| row.function == "b").expect("b");
+        assert!(row.uncounted && !row.exact && row.samples > 0, "{row:?}");
+    }
+}
+
+#[test]
+fn sums_are_the_same_with_and_without_samples() {
+    let test = "sums_are_the_same_with_and_without_samples";
+    let Some(probed) = Sampled::record_probed(test, &KEPT) else { return };
+    let (with, without) = (report(&probed.recording), report(&without_samples(&probed.recording)));
+    assert!(with.samples.is_some_and(|samples| samples.count > 300), "{:?}", with.samples);
+    assert!(without.samples.is_none());
+    for (with, without) in with.results.iter().zip(&without.results) {
+        assert_eq!((with.time_ns, with.speedup), (without.time_ns, without.speedup));
+        let own = |rows: &[engine::report::FunctionRow]| rows.iter().map(|row| row.tet_ns).sum::<f64>();
+        let (all_with, all_without) = (own(&with.functions), own(&without.functions));
+        // What is in no probed function has a row with samples only.
+        assert!(all_with >= all_without - 1.0 && all_with <= with.time_ns + 1.0, "{all_with} {all_without}");
+    }
+    for name in ["b", "leaf_three", "leaf_one"] {
+        let (with, without) = (total(&with, name).0, total(&without, name).0);
+        // Samples in the function's probes that took longer than probes were measured to take.
+        assert!((with - without).abs() < 0.02, "{name}: {with} and {without}: exact, whatever samples say");
+    }
+    let probes = with.results[0].functions.iter().find(|row| row.function.contains("[uprobes]"));
+    assert!(
+        probes.is_none(),
+        "the cost of probes is taken out of the time, and so of the samples: {probes:?}"
+    );
+}
