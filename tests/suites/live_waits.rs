@@ -118,8 +118,8 @@ fn a_read_from_a_terminal_is_a_wait_for_the_world() {
         let by_waker = edges.get(&("waker".to_owned(), "waiter".to_owned(), "terminal read".to_owned()));
         let outside = waits(&program, "waiter", "idle");
         let all = outside + by_waker.copied().unwrap_or(0);
-        // The kernel may pass a line on in two pieces, and the reader sleeps once more for the second.
-        assert!((ROUNDS..=ROUNDS + 2).contains(&all), "{mode}: {all} waits, {edges:?}");
+        // The kernel may wake the reader before it has passed on what was typed: then the reader sleeps once more.
+        assert!((ROUNDS..=2 * ROUNDS).contains(&all), "{mode}: {all} waits, {edges:?}");
         assert!(outside > ROUNDS / 2, "{mode}: {edges:?}");
         assert_eq!(row(&recorded, "terminal read")["idle"], true);
     }

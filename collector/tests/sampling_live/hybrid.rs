@@ -43,9 +43,10 @@ fn shares_from_samples_are_those_of_the_probes_within_what_is_said() {
             assert_eq!(error, 0.0, "{name}: with probes alone it is exact");
             let (seen, half_width) = total(&estimated, name);
             assert!(half_width > 0.0, "{name}: it says that it comes from samples");
-            // Half of a 95 % interval is two standard deviations; once in some thousand runs it is more than this.
+            // Half of a 95 % interval is two standard deviations; once in some thousand runs it is more than this. And a hit
+            // may cost more in the program than on longpole itself, up to a tenth of the shorter function's time.
             assert!(
-                (is - seen).abs() <= 1.8 * half_width + 0.01,
+                (is - seen).abs() <= 1.8 * half_width + 0.04,
                 "{flags:?} {name}: {is} by probes, {seen} ± {half_width} by samples"
             );
         }

@@ -19,14 +19,13 @@
 //! one release and one await: a wake-up ends at most one wait, and a thread is created at most once. Nothing in
 //! this needs the recording to be complete, so it holds for lossy ones too.
 
-use super::machine_of;
-use super::names;
 use super::notices::{self, ProbeCost};
 use super::placement::Moves;
 use super::relive::{self, Begin, Culprits, Plan};
 use super::sampled::SampledCode;
 use super::ticks::{Probes, Ticking};
 use super::{FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
+use super::{machine_of, names};
 use crate::event::{CallKind, FunctionFact, FunctionId};
 use crate::report::Trust;
 use crate::time::{Ticks, Timestamp};
