@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use longpole_tests::{run, workload};
 
 use super::Scratch;
-use super::sample::{Sample, digits};
+use super::sample::Sample;
 use crate::workspace::Workspace;
 
 const RUNS: usize = 15;
@@ -63,11 +63,12 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let mut text = format!(
         "## Sampling\n\n16 threads that only compute, 20 calls deep, compiled without frame pointers; stacks 499 times a \
          second on each CPU. CPU time\nof the program ({} s alone), in {RUNS} turns, against its run alone in the same \
-         turn.\n\n| recorded with | CPU time, times that of the program alone | bytes of recording |\n|---|---|---|\n",
+         turn; what samples cost is what goes beyond `-F 0`.\n\n| recorded with | more CPU time | times that of the program \
+         alone | bytes of recording |\n|---|---|---|---|\n",
         plain.scaled(1e-9)
     );
     for (((name, _), ratio), bytes) in WAYS.iter().zip(&ratios).zip(bytes) {
-        writeln!(text, "| {name} | {} ({ratio}) | {bytes} |", digits(ratio.median()))?;
+        writeln!(text, "| {name} | {:.2} % | {ratio} | {bytes} |", (ratio.median() - 1.0) * 100.0)?;
     }
     Ok(text)
 }
