@@ -194,8 +194,14 @@ pub struct CpuCounters {
     pub samples: u64,
     /// Samples that did not fit into their ring.
     pub samples_lost: u64,
+    /// Time that taking samples took, nanoseconds.
+    pub samples_ns: u64,
+    /// Ticks of this CPU's clock in processes that are recorded, whether a sample was taken or not.
+    pub ticks: u64,
+    /// Of these, those at which none was taken, to keep to the budget.
+    pub ticks_left_out: u64,
     /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 1],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

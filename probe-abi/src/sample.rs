@@ -138,9 +138,13 @@ pub struct SampledCode {
     pub keeping: [[u64; 2]; MAX_KEEPING],
     /// Where the outermost functions that keep them return to: what lies above is always the same. 0: none.
     pub roots: [u64; MAX_ROOTS],
+    /// Pieces of its stacks that are enough, as far as they have been seen; 0: not known, as many as may be.
+    pub copy_pieces: u32,
+    /// Always 0.
+    pub reserved: u32,
 }
 
 const _: () = assert!(size_of::<Sample>() == 32);
 const _: () = assert!(size_of::<RawStack>() == 1048);
 const _: () = assert!(size_of::<RawCopy>() == 64 + COPY_PIECE * COPY_PIECES);
-const _: () = assert!(size_of::<SampledCode>() == 192);
+const _: () = assert!(size_of::<SampledCode>() == 200);

@@ -24,6 +24,13 @@ use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting};
 #[map]
 static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096, BPF_F_NO_PREALLOC);
 
+/// One number that the user side writes: of two to the power of it ticks one is a sample, and sleeps and wake-ups are as
+/// many times as far apart. What recording costs is kept to its budget with it.
+#[map]
+static SAMPLE_THINNING: Array<u64> = Array::with_max_entries(1, 0);
+/// More than a second between two ticks tells nothing.
+const MOST_THINNING: u64 = 8;
+
 /// When the stack of a thread was last taken as it slept or woke another. Threads that share a place take turns.
 #[map]
 static LAST_TAKEN: Array<u64> = Array::with_max_entries(PLACES, 0);
@@ -62,6 +69,14 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     if !filter::is_tracked(pid) {
         return 0;
     }
+    let Some(counters) = ring::this_cpu() else { return 0 };
+    // SAFETY: a counter in a map value.
+    let ticks = unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks)), 1) };
+    if ticks & ((1 << thinning()) - 1) != 0 {
+        // SAFETY: as above.
+        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_left_out)), 1) };
+        return 0;
+    }
     // SAFETY: the program's own context.
     let code_segment = unsafe { (*context.ctx).regs.cs };
     let flags = if code_segment & RING == 0 { SampleFlags::IN_KERNEL } else { 0 };
@@ -77,6 +92,12 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     0
 }
 
+#[inline(always)]
+fn thinning() -> u64 {
+    // SAFETY: a word in a map value.
+    SAMPLE_THINNING.get_ptr_mut(0).map_or(0, |word| unsafe { memory::load(word) }).min(MOST_THINNING)
+}
+
 /// The current thread does something that its stack explains: it goes to sleep, or wakes another.
 #[inline(always)]
 pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u32, reason: SampleReason) {
@@ -90,7 +111,7 @@ pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u
     };
     // SAFETY: a map value of 8 bytes.
     let before = unsafe { memory::load(last) };
-    if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) {
+    if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) << thinning() {
         return;
     }
     // SAFETY: as above.
@@ -121,6 +142,9 @@ fn take(taken: Taken) {
         // SAFETY: a counter in a map value.
         unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_lost)), 1) };
     }
+    let took_ns = ring::now_ns().wrapping_sub(taken.time_ns);
+    // SAFETY: as above.
+    unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_ns)), took_ns) };
 }
 
 /// Takes a stack by its frame pointers; `false` if there is no room, or they lead nowhere.
@@ -218,9 +242,12 @@ fn copy(cpu: u32, taken: Taken, header: Header) -> bool {
     let stack_pointer = registers.stack_pointer();
     let from = stack_pointer & !(COPY_PIECE as u64 - 1);
     let bytes = memory::word(to, offset_of!(RawCopy, bytes)).cast::<u8>();
+    // SAFETY: the user side replaces values as a whole.
+    let enough = unsafe { SAMPLED_CODE.get(&taken.pid) }.map_or(0, |code| code.copy_pieces) as usize;
+    let most = if enough == 0 { setting!(copy_pieces) as usize } else { enough };
     let mut count = 0;
     for piece in 0..COPY_PIECES {
-        if piece >= setting!(copy_pieces) as usize {
+        if piece >= most {
             break;
         }
         let offset = piece * COPY_PIECE;

@@ -101,7 +101,7 @@ fn the_end_of_the_target_is_the_end() {
     let mut command = Command::new(program);
     let mut target = Background::start(command.args(["101", "4", "300"]).env("WORKLOAD_WAIT", "1")).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
-    let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
+    let (record, _folder, file) = Recorded::attach_in_background(&["--overhead", "none"], target.pid());
     wait_for_chunks_or(&file, Duration::from_secs(3));
     target.say("go").unwrap();
     assert_eq!(record.wait(LIMIT).unwrap().code, Some(0));

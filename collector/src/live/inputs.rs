@@ -8,9 +8,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
-/// Between two looks at the processes, and two paintings of the clock.
-const TICK: Duration = Duration::from_millis(250);
-
 /// All of it.
 pub struct Inputs {
     inbox: UnboundedReceiver<Message>,
@@ -26,13 +23,14 @@ pub struct Inputs {
 const MOST_IN_A_ROW: u32 = 256;
 
 impl Inputs {
-    /// From here on signals are messages.
+    /// From here on signals are messages, and there is a [`Message::Tick`] this often.
     pub fn new(
         inbox: UnboundedReceiver<Message>,
         open: UnboundedSender<Message>,
         duration: Option<Duration>,
+        tick: Duration,
     ) -> io::Result<Inputs> {
-        let mut ticks = tokio::time::interval(TICK);
+        let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Inputs {
             inbox,

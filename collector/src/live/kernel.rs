@@ -142,8 +142,8 @@ impl EventSource for Kernel {
     }
 
     fn samples(&mut self) -> Option<SampleCounts> {
-        let lost = self.capture.samples_lost();
-        self.sampler.as_ref().map(|sampler| sampler.counts(lost))
+        let (lost, left_out) = (self.capture.samples_lost(), self.capture.samples_left_out());
+        self.sampler.as_ref().map(|sampler| SampleCounts { left_out, ..sampler.counts(lost) })
     }
 
     fn loss(&mut self) -> LossCounts {

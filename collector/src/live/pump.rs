@@ -5,7 +5,7 @@ use super::intake::{Batch, Intake};
 use super::message::{
     ChangeKind, Chosen, LibcChosen, Message, NewFunctions, Placing, ProcessChange, Unprobed,
 };
-use super::naming::{Ask, CodeNamer, Namer};
+use super::naming::{Ask, CodeNamer, Namer, Pace};
 use super::{EventSource, Probed};
 use crate::probe::NewMapping;
 use crate::target::is_c_library;
@@ -63,8 +63,6 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking the one who
 /// writes the file.
 const HAND_ON_EVERY: Duration = Duration::from_millis(20);
-/// Between two looks at the loss counters: each is a few system calls.
-const COUNTS_EVERY: Duration = Duration::from_millis(250);
 /// What recording costs is told for the last so many seconds.
 const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
@@ -73,6 +71,7 @@ const LONGEST_STOP: Duration = Duration::from_secs(2);
 /// The thread's whole life: until [`Command::Stop`], the source's own end, or nobody listens any more.
 pub fn run(
     mut source: Box<dyn EventSource>,
+    pace: Pace,
     commands: &Receiver<Command>,
     feed: &SyncSender<Feed>,
     news: &UnboundedSender<Message>,
@@ -80,10 +79,11 @@ pub fn run(
 ) {
     let mut pump = Pump {
         intake: Intake::new(&*source),
-        namer: namer(&*source, news),
-        code: code_namer(&*source, news),
+        namer: namer(&*source, pace, news),
+        code: code_namer(&*source, pace, news),
         costs: VecDeque::from([Overhead::default()]),
         counted: None,
+        counts_every: pace.counts,
         handed_on: Instant::now(),
         waiting: 0,
         interval: SHORTEST.min(source.longest_pause()),
@@ -130,6 +130,7 @@ struct Pump {
     /// What recording had cost at the last looks, from the beginning or some seconds ago on.
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
+    counts_every: Duration,
     /// When records were handed on last, and how many have come since.
     handed_on: Instant,
     waiting: usize,
@@ -184,7 +185,7 @@ impl Pump {
             self.see_stacks(&batch);
             hand_on(batch, feed, news)?;
         }
-        if self.counted.is_none_or(|at| at.elapsed() >= COUNTS_EVERY) {
+        if self.counted.is_none_or(|at| at.elapsed() >= self.counts_every) {
             self.counted = Some(Instant::now());
             self.count(source, news);
         }
@@ -276,7 +277,12 @@ impl Pump {
         let batch = self.intake.finish(&mut *source, end_ns);
         self.see_stacks(&batch);
         let loss = self.count(&mut *source, news);
-        // Whoever does not listen any more has its own reason; detaching goes on.
+        let pending = source.take_pending();
+        let samples = source.samples();
+        let overhead = source.overhead();
+        // Reading symbols may take its time: the program is free before.
+        source.stop();
+        // Whoever does not listen any more has its own reason.
         if hand_on(batch, feed, news).is_some() {
             if let Some(namer) = self.namer {
                 namer.ask(self.intake.take_asks());
@@ -285,19 +291,15 @@ impl Pump {
             if let Some(namer) = self.code {
                 let _ = feed.send(Feed::Code(namer.finish()));
             }
-            let pending = source.take_pending();
-            let samples = source.samples();
-            let overhead = source.overhead();
             let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples };
             let _ = feed.send(Feed::End(end));
         }
-        source.stop();
     }
 }
 
 /// Only who samples has stacks to name; the thread sleeps without them.
-fn code_namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Option<CodeNamer> {
-    let started = source.is_live().then(|| CodeNamer::start(news.clone()))?;
+fn code_namer(source: &dyn EventSource, pace: Pace, news: &UnboundedSender<Message>) -> Option<CodeNamer> {
+    let started = source.is_live().then(|| CodeNamer::start(pace, news.clone()))?;
     started.inspect_err(|error| tracing::warn!("sampled code gets no names: {error}")).ok()
 }
 
@@ -321,8 +323,8 @@ fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
     changes.into_iter().map(change).collect()
 }
 
-fn namer(source: &dyn EventSource, news: &UnboundedSender<Message>) -> Option<Namer> {
-    let started = source.is_live().then(|| Namer::start(news.clone(), source.launched()))?;
+fn namer(source: &dyn EventSource, pace: Pace, news: &UnboundedSender<Message>) -> Option<Namer> {
+    let started = source.is_live().then(|| Namer::start(pace, news.clone(), source.launched()))?;
     started.inspect_err(|error| tracing::warn!("locks are called by their addresses: {error}")).ok()
 }
 

@@ -8,6 +8,7 @@ use super::inputs::Inputs;
 use super::keeper::Keeper;
 use super::keyboard::Keyboard;
 use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
+use super::naming::Pace;
 use super::pump::{self, EndThreads};
 use super::sliding::{Due, Sliding};
 use super::{EventSource, parts};
@@ -117,8 +118,9 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
 }
 
 async fn run_loop(setup: Setup) -> io::Result<Ended> {
+    let pace = if setup.mode == Mode::Record { Pace::RECORDED } else { Pace::WATCHED };
     let (news, inbox) = unbounded_channel();
-    let mut inputs = Inputs::new(inbox, news.clone(), setup.duration)?;
+    let mut inputs = Inputs::new(inbox, news.clone(), setup.duration, pace.alive)?;
     let relation = match setup.child {
         Some(_) => Relation::Launched { terminal: has_terminal() },
         None => Relation::Attached,
@@ -141,7 +143,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let (source, end_threads) = (setup.source, setup.end_threads);
     let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
         parts::before_others();
-        pump::run(source, &orders, &feed, &pump_news, end_threads);
+        pump::run(source, pace, &orders, &feed, &pump_news, end_threads);
     })?;
 
     let keyboard = match setup.screen {

@@ -27,6 +27,7 @@ pub fn overhead(cost: &Overhead) -> String {
     };
     counted(cost.hits, cost.hit_ns, "hits");
     counted(cost.events, cost.event_ns, "events");
+    counted(cost.samples, cost.sample_ns, "samples");
     parts.push(format!("collector {}/s", duration(cost.collector_ns as f64 / seconds)));
     text.push_str(&format!(": {}", parts.join(" + ")));
     // Of a program that used no CPU time nothing is more than a share.
@@ -70,8 +71,21 @@ mod tests {
         hit_ns: 10_800_000,
         events: 140_000,
         event_ns: 42_000_000,
+        samples: 0,
+        sample_ns: 0,
         collector_ns: 87_200_000,
+        unwinding_ns: 0,
     };
+
+    #[test]
+    fn samples_are_a_part_of_it() {
+        let sampled = Overhead { samples: 9_980, sample_ns: 99_800_000, unwinding_ns: 60_000_000, ..COST };
+        let text = overhead(&sampled);
+        assert!(text.contains(" + 998 samples/s × 10.0 µs + collector"), "{text}");
+        // They are no events, which stay whatever they cost.
+        let dear = Overhead { sample_ns: 500_000_000, ..sampled };
+        assert!(!overhead(&dear).contains("the events alone"), "{}", overhead(&dear));
+    }
 
     #[test]
     fn the_sum_is_told_with_its_parts() {

@@ -11,9 +11,15 @@ pub fn samples(sampling: &SamplingFact, counts: Option<&SampleCounts>) -> String
         CallGraph::Dwarf => "unwind tables",
     };
     let rate = format!("{} Hz ({how})", sampling.rate_hz);
-    let Some(SampleCounts { taken, truncated, without_stack, lost }) = counts else { return rate };
+    let Some(SampleCounts { taken, truncated, without_stack, lost, left_out }) = counts else { return rate };
     let mut text = format!("{} stacks at {rate}", grouped(*taken));
-    for (count, what) in [(truncated, "cut off"), (without_stack, "without a stack"), (lost, "lost")] {
+    let parts = [
+        (truncated, "cut off"),
+        (without_stack, "without a stack"),
+        (lost, "lost"),
+        (left_out, "left out to keep to the budget"),
+    ];
+    for (count, what) in parts {
         if *count > 0 {
             text.push_str(&format!(", {} {what}", grouped(*count)));
         }
@@ -31,8 +37,9 @@ mod tests {
         assert_eq!(samples(&sampling, None), "499 Hz (unwind tables)");
         let counts = SampleCounts { taken: 4_990, ..SampleCounts::default() };
         assert_eq!(samples(&sampling, Some(&counts)), "4,990 stacks at 499 Hz (unwind tables)");
-        let counts = SampleCounts { truncated: 12, lost: 3, ..counts };
+        let counts = SampleCounts { truncated: 12, lost: 3, left_out: 1_000, ..counts };
         let text = samples(&sampling, Some(&counts));
-        assert_eq!(text, "4,990 stacks at 499 Hz (unwind tables), 12 cut off, 3 lost");
+        let missing = "12 cut off, 3 lost, 1,000 left out to keep to the budget";
+        assert_eq!(text, format!("4,990 stacks at 499 Hz (unwind tables), {missing}"));
     }
 }

@@ -12,11 +12,9 @@
 //! pause, and the pause is four times as long each time that it has to go again. So none comes and goes more than a
 //! few times an hour.
 
+use super::spent::{ProbeId, Spent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// What can be taken off: a function number, or whatever the caller counts by.
-pub(crate) type ProbeId = u32;
 
 /// The excess that may build up before anything is done: this long at the whole budget on one CPU.
 const DEBT_TIME: Duration = Duration::from_secs(1);
@@ -25,6 +23,9 @@ const WINDOW: Duration = Duration::from_millis(500);
 /// Probes go until the rest costs this share of what it may, and come back as long as there is room up to it: between
 /// that and the whole nothing happens.
 const LEVEL: f64 = 0.7;
+/// Of that excess: probes that together have cost no more since the window began stay. A hot function is seen within some
+/// milliseconds, in which its program has hardly run, and one call of another one is no sign that it is called often.
+const SMALL: f64 = 0.05;
 /// Of the budget that is left for probes, however much is spent otherwise.
 const LEAST_SHARE: f64 = 0.25;
 /// What probes may cost of one CPU although the recorded processes hardly run.
@@ -35,21 +36,6 @@ const PAUSE_GROWS: u32 = 4;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// Between two tries to give probes back.
 const TRY_EVERY: Duration = Duration::from_secs(1);
-
-/// What has been spent since the start, nanoseconds of CPU time. Nothing in it ever falls.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Spent {
-    /// Clock.
-    pub(crate) now_ns: u64,
-    /// The recorded processes', with what probe hits added to it.
-    pub(crate) target_ns: u64,
-    /// Of that, probe hits: of all probes, those that went included.
-    pub(crate) hits_ns: u64,
-    /// On anything that taking probes off does not change.
-    pub(crate) fixed_ns: u64,
-    /// On each probe that is on, since it came (again), in order of their numbers.
-    pub(crate) probes: Vec<(ProbeId, u64)>,
-}
 
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -140,7 +126,8 @@ impl Budget {
     /// Takes a look, and says what to do. Looks come every few hundredths of a second.
     pub(crate) fn look(&mut self, spent: &Spent) -> Decision {
         let Some(share) = self.share else { return Decision::default() };
-        let Spent { now_ns, target_ns, hits_ns, fixed_ns, .. } = *spent;
+        let Spent { now_ns, target_ns, hits_ns, .. } = *spent;
+        let fixed_ns = spent.beside_probes_ns();
         let totals = Totals { now_ns, target_ns, hits_ns, fixed_ns };
         let Some(last) = self.last.replace(totals) else {
             self.costs.clone_from(&spent.probes);
@@ -188,7 +175,7 @@ impl Budget {
         Window {
             wall_ns: spent.now_ns.saturating_sub(last.now_ns),
             own_ns: target_ns.saturating_sub(hits_ns),
-            fixed_ns: spent.fixed_ns.saturating_sub(last.fixed_ns),
+            fixed_ns: spent.beside_probes_ns().saturating_sub(last.fixed_ns),
             probes,
         }
     }
@@ -202,7 +189,8 @@ impl Budget {
 
     fn shed(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
         let recent = self.recent();
-        let level = LEVEL * recent.allowed_ns(share);
+        let small = share * DEBT_TIME.as_nanos() as f64 * SMALL;
+        let level = (LEVEL * recent.allowed_ns(share)).max(small);
         let mut dearest = recent.probes.clone();
         dearest.sort_unstable_by_key(|&(probe, cost)| (std::cmp::Reverse(cost), probe));
         let mut left = recent.cost_ns();
@@ -380,6 +368,20 @@ mod tests {
         assert_eq!(world.changes.len(), 1);
     }
 
+    /// A function called thirty times a second lost its probes for the one call that fell into the first moment.
+    #[test]
+    fn one_call_does_not_make_a_function_dear() {
+        let mut budget = Budget::new(Some(20_000));
+        assert_eq!(
+            budget.look(&Spent { probes: vec![(1, 0), (2, 0)], ..Spent::default() }),
+            Decision::default()
+        );
+        let (target_ns, hits_ns) = (25 * MS, 24 * MS);
+        let probes = vec![(1, hits_ns - 40_000), (2, 40_000)];
+        let spent = Spent { now_ns: 25 * MS, target_ns, hits_ns, probes, ..Spent::default() };
+        assert_eq!(budget.look(&spent).shed, [1]);
+    }
+
     #[test]
     fn a_slight_excess_is_ended_too() {
         // 2.55 %
@@ -463,8 +465,8 @@ mod tests {
         };
         for _ in 0..10_000 {
             let probes = (0..next() % 5).map(|probe| (probe as u32, next())).collect();
-            let spent =
-                Spent { now_ns: next(), target_ns: next(), hits_ns: next(), fixed_ns: next(), probes };
+            let (now_ns, target_ns, hits_ns, fixed_ns) = (next(), next(), next(), next());
+            let spent = Spent { now_ns, target_ns, hits_ns, fixed_ns, probes, ..Spent::default() };
             let _ = budget.look(&spent);
         }
     }

@@ -27,6 +27,7 @@ use super::{
     options::{CaptureOptions, ProbeFunction},
     ring::Rings,
     samples,
+    thinning::Thinning,
 };
 
 /// Function numbers that have counters when more functions than those given at the start may come.
@@ -178,9 +179,10 @@ impl Capture {
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
         let budget = Budget::new(options.budget_ppm);
+        let thinning = Thinning::new(options.budget_ppm);
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
-            .spawn(move || governor::run(&common, budget, &stopped))
+            .spawn(move || governor::run(&common, budget, thinning, &stopped))
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         capture.governor = Some((stop, thread));
         Ok(capture)

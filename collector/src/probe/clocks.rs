@@ -19,6 +19,11 @@ pub fn count_this_thread() {
     }
 }
 
+/// CPU time of the calling thread, nanoseconds; 0 if it cannot be read.
+pub(crate) fn this_thread_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
 /// CPU time of several clocks that may end: what each had last stays in the sum.
 #[derive(Debug, Default)]
 pub(crate) struct CpuTime {

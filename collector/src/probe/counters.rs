@@ -41,6 +41,8 @@ impl Shared {
             total.libc_records = total.libc_records.saturating_add(one.libc_records);
             total.exits = total.exits.saturating_add(one.exits);
             total.samples = total.samples.saturating_add(one.samples);
+            total.samples_ns = total.samples_ns.saturating_add(one.samples_ns);
+            total.ticks_left_out = total.ticks_left_out.saturating_add(one.ticks_left_out);
             total.samples_lost = total.samples_lost.saturating_add(one.samples_lost);
             total.stale = total.stale.saturating_add(one.stale);
         }

@@ -20,17 +20,22 @@ use engine::event::{Note, NoteKind, Overhead};
 use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
 use super::{
-    budget::{Budget, Decision, Spent},
+    budget::{Budget, Decision},
     capture::now_ns,
     clocks,
     functions::Functions,
     ledger::Ledger,
     load::Shared,
     operations::Operations,
+    samples,
+    spent::Spent,
+    thinning::Thinning,
 };
 
-/// How often the counters are looked at. A very hot function passes the limit early in the programs' window of 134 ms;
-/// with this and the time of a new link it is free again within 200 ms.
+/// How often the counters are looked at after probes were put on or taken off, or while they are hit all the time. A very
+/// hot function passes the limit early in the programs' window of 134 ms; with this and the time of a new link it is free
+/// again within 200 ms. Without news the looks become as rare as [`LOOK_EVERY`]: on a virtual machine every wake-up of a
+/// thread takes some tenths of a millisecond.
 const TICK: Duration = Duration::from_millis(25);
 
 /// As for the threads that empty the rings.
@@ -49,6 +54,13 @@ pub(crate) struct Probes {
     pub(crate) ledger: Ledger,
     /// Functions that somebody has taken the probes off: no budget gives them back.
     pub(crate) unwanted: BTreeSet<u32>,
+}
+
+impl Probes {
+    /// Another number whenever probes were put on or taken off.
+    fn version(&self) -> u64 {
+        self.functions.version().wrapping_add(self.operations.version())
+    }
 }
 
 /// [`Probes`] between two threads.
@@ -95,27 +107,27 @@ impl Common {
 }
 
 /// Runs until `stop` is closed.
-pub(crate) fn run(common: &Common, mut budget: Budget, stop: &Receiver<()>) {
+pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, stop: &Receiver<()>) {
     clocks::count_this_thread();
     // A program that probes have slowed to a crawl has all its threads waiting for a CPU: this one must come before them.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         log::debug!("no higher priority: {error}");
     }
-    let (mut tick, mut looked) = (TICK, Instant::now());
+    let (mut tick, mut looked, mut version) = (TICK, Instant::now(), 0);
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
         if let Some(logger) = &mut probes.logger {
             logger.flush();
         }
-        if looked.elapsed() >= LOOK_EVERY || probes.ledger.is_urgent(&common.shared) {
+        let urgent = probes.ledger.is_urgent(&common.shared);
+        if looked.elapsed() >= LOOK_EVERY || urgent {
             looked = Instant::now();
             forget_the_dead(common, &mut probes);
             keep_to_the_rate(common, &mut probes, &mut budget);
-            keep_to_the_budget(common, &mut probes, &mut budget);
+            keep_to_the_budget(common, &mut probes, &mut budget, &mut thinning);
         }
-        // Waking up costs more than looking: rarely where there is nothing to be taken off.
-        let probed = probes.functions.functions().next().is_some();
-        tick = if probed { TICK } else { LOOK_EVERY };
+        let before = std::mem::replace(&mut version, probes.version());
+        tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(LOOK_EVERY) };
     }
 }
 
@@ -157,12 +169,19 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
 
 /// Takes probes off for a while, the dearest first, when recording costs more than it may, and puts some back when
 /// there is room.
-fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget) {
+fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget, thinning: &mut Thinning) {
     let unwanted = &probes.unwanted;
     if !unwanted.is_empty() {
         budget.forget(|number| unwanted.contains(&number));
     }
-    let Decision { shed, give_back } = budget.look(&common.look(probes));
+    let spent = common.look(probes);
+    if let Some(level) = thinning.look(&spent.on_samples()) {
+        samples::thin(&mut probes.ebpf, level);
+    }
+    let Decision { shed, give_back } = budget.look(&spent);
+    if !shed.is_empty() || !give_back.is_empty() {
+        log::debug!("budget: {spent:?}; off: {shed:?}, on: {give_back:?}");
+    }
     let Probes { ebpf, functions, operations, notes, .. } = probes;
     let (of_libc, shed): (Vec<u32>, Vec<u32>) =
         shed.into_iter().partition(|number| operations.is_counters(*number));

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::sync::atomic::Ordering;
 
 use aya::Ebpf;
 use engine::event::{HitCosts, Overhead};
 use probe_abi::CpuCounters;
 
 use super::{
-    budget::Spent, capture::now_ns, clocks::CpuTime, counters, functions::Functions, load::Shared,
-    operations::Operations,
+    capture::now_ns, clocks::CpuTime, counters, functions::Functions, load::Shared, operations::Operations,
+    spent::Spent,
 };
 
 /// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
@@ -43,6 +44,8 @@ pub(crate) struct Ledger {
     /// Of the collector's time, what it spent on scheduler events.
     fixed_collector_ns: f64,
     each_event_ns: f64,
+    /// Of the collector's time, what it spent on records of probes.
+    probe_collector_ns: f64,
     sample: Option<Sample>,
     next_sample_ns: u64,
 }
@@ -63,19 +66,26 @@ struct Counted {
     hits: u64,
     function_records: u64,
     events: u64,
+    samples: u64,
+    /// Taking them.
+    samples_ns: u64,
     collector_ns: u64,
+    /// Of that, making samples of what was taken.
+    unwinding_ns: u64,
 }
 
 impl Counted {
-    fn of(total: &CpuCounters, collector_ns: u64) -> Counted {
+    fn of(total: &CpuCounters, collector_ns: u64, unwinding_ns: u64) -> Counted {
         let hits_of_functions = total.entries.saturating_add(total.exits);
         let hits = hits_of_functions.saturating_add(total.libc_hits);
         // A folded or cut call has neither of its two records.
         let silent = total.folded.saturating_add(total.cut).saturating_mul(2);
         let function_records = hits_of_functions.saturating_sub(silent).saturating_add(total.libc_records);
         let function_records = function_records.min(total.sequence);
-        let events = total.sequence.saturating_sub(function_records).saturating_add(total.samples);
-        Counted { hits, function_records, events, collector_ns }
+        let events = total.sequence.saturating_sub(function_records);
+        let (samples, samples_ns) = (total.samples, total.samples_ns);
+        let unwinding_ns = unwinding_ns.min(collector_ns);
+        Counted { hits, function_records, events, samples, samples_ns, collector_ns, unwinding_ns }
     }
 }
 
@@ -85,6 +95,7 @@ struct Sample {
     until_ns: u64,
     events: u64,
     programs_ns: u64,
+    samples_ns: u64,
 }
 
 impl Ledger {
@@ -111,6 +122,7 @@ impl Ledger {
             event_ns: 0.0,
             fixed_collector_ns: 0.0,
             each_event_ns: ASSUMED_EVENT_NS,
+            probe_collector_ns: 0.0,
             sample: None,
             next_sample_ns: 0,
         };
@@ -143,15 +155,18 @@ impl Ledger {
             self.target.read_processes(shared.tracked_pids().filter(|pid| !first.contains(pid)), true);
         }
         self.own.read_own_threads();
-        let counted = Counted::of(&shared.cpu_totals(), self.own.total_ns());
+        let unwinding_ns = shared.unwinding_ns.load(Ordering::Relaxed);
+        let counted = Counted::of(&shared.cpu_totals(), self.own.total_ns(), unwinding_ns);
         let last = std::mem::replace(&mut self.last, counted);
         let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
         let collector = since(counted.collector_ns, last.collector_ns);
+        let collector = (collector - since(counted.unwinding_ns, last.unwinding_ns)).max(0.0);
         let function_records = since(counted.function_records, last.function_records);
         let events = since(counted.events, last.events);
         self.event_ns += events * self.each_event_ns;
         let of_functions = function_records / (function_records + events).max(1.0);
         self.fixed_collector_ns += collector * (1.0 - of_functions);
+        self.probe_collector_ns += collector * of_functions;
         self.hits = counted.hits;
 
         let version = functions.version().wrapping_add(operations.version());
@@ -172,11 +187,13 @@ impl Ledger {
             line.cost_ns +=
                 collector * of_functions * more as f64 / since(counted.hits, last.hits).max(1.0) * 2.0;
         }
-        self.sample(ebpf, now_ns, counted.events);
+        self.sample(ebpf, now_ns, &counted);
         Spent {
             now_ns,
-            target_ns: self.target.total_ns(),
+            target_ns: self.target.total_ns().saturating_sub(counted.samples_ns),
             hits_ns: self.hit_ns,
+            probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
+            samples_ns: counted.samples_ns.saturating_add(counted.unwinding_ns),
             fixed_ns: (self.event_ns + self.fixed_collector_ns) as u64,
             probes: self.functions.iter().map(|line| (line.number, line.cost_ns as u64)).collect(),
         }
@@ -185,15 +202,19 @@ impl Ledger {
     /// As of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
         let event_ns = self.event_ns as u64;
+        let added_ns = self.hit_ns.saturating_add(event_ns).saturating_add(self.last.samples_ns);
         Overhead {
             budget_ppm: self.budget_ppm,
             wall_ns: now_ns().saturating_sub(self.start_ns),
-            target_ns: self.target.total_ns().saturating_sub(self.hit_ns).saturating_sub(event_ns),
+            target_ns: self.target.total_ns().saturating_sub(added_ns),
             hits: self.hits,
             hit_ns: self.hit_ns,
             events: self.last.events,
             event_ns,
+            samples: self.last.samples,
+            sample_ns: self.last.samples_ns,
             collector_ns: self.last.collector_ns,
+            unwinding_ns: self.last.unwinding_ns,
         }
     }
 
@@ -242,10 +263,12 @@ impl Ledger {
     }
 
     /// Begins or ends a sample of what the scheduler's programs take.
-    fn sample(&mut self, ebpf: &Ebpf, now_ns: u64, events: u64) {
+    fn sample(&mut self, ebpf: &Ebpf, now_ns: u64, counted: &Counted) {
+        let Counted { events, samples_ns, .. } = *counted;
         match self.sample.take_if(|sample| now_ns >= sample.until_ns) {
             Some(sample) => {
                 let programs_ns = kernel_programs_ns(ebpf).saturating_sub(sample.programs_ns);
+                let programs_ns = programs_ns.saturating_sub(samples_ns.saturating_sub(sample.samples_ns));
                 let events = events.saturating_sub(sample.events);
                 // Of a few the cost is mostly that of events of others, which leave no record.
                 if events >= 50 {
@@ -258,6 +281,7 @@ impl Ledger {
                     _on: on,
                     until_ns: now_ns.saturating_add(SAMPLE_NS),
                     events,
+                    samples_ns,
                     programs_ns: kernel_programs_ns(ebpf),
                 });
             }

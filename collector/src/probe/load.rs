@@ -1,6 +1,6 @@
 //! Brings the programs and their maps into the kernel. Nothing is attached yet.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 use aya::{
     Ebpf, EbpfLoader,
@@ -68,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) generations: SharedWords,
     /// [`LibcSite`] per function of a C library.
     pub(crate) libc_sites: SharedWords,
+    /// What making samples of stacks has taken so far, nanoseconds.
+    pub(crate) unwinding_ns: AtomicU64,
 }
 
 /// Loads everything but the programs themselves, which are loaded as they are attached.
@@ -119,6 +121,7 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         functions: share(&ebpf, "FUNCTIONS", functions as usize * size_of::<FunctionCounters>() / 8)?,
         generations: share(&ebpf, "GENERATIONS", MAX_GROUPS)?,
         libc_sites: share(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
+        unwinding_ns: AtomicU64::new(0),
     };
     let mut take = |names: &[&'static str]| {
         let ring = |name: &&'static str| {

@@ -31,6 +31,8 @@ mod rights;
 mod ring;
 mod samples;
 mod shared;
+mod spent;
+mod thinning;
 mod trial;
 
 pub use capture::{Capture, ProgramCost, StopSummary, now_ns};

@@ -2,7 +2,7 @@
 
 use aya::{
     Ebpf,
-    maps::{HashMap, MapData},
+    maps::{Array, HashMap, MapData},
     programs::{
         PerfEvent,
         perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
@@ -10,11 +10,13 @@ use aya::{
 };
 use engine::event::{CallGraph, SamplingFact};
 use probe_abi::{COPY_PIECES, SampledCode, Sampling, Settings};
+use std::sync::atomic::Ordering;
 use zerocopy::transmute;
 
 use super::{
     attach::{Link, program},
     capture::Capture,
+    clocks,
     error::ProbeError,
 };
 
@@ -22,8 +24,12 @@ use super::{
 pub(crate) const RINGS: [&str; probe_abi::MAX_RINGS] =
     ["SAMPLES_0", "SAMPLES_1", "SAMPLES_2", "SAMPLES_3", "SAMPLES_4", "SAMPLES_5", "SAMPLES_6", "SAMPLES_7"];
 
-/// Bytes of each ring: a CPU that takes a stack of 16 KiB 1,500 times a second (a tick, a sleep and a wake-up in each
-/// period) writes 1.2 MB in the longest pause between two turns, and up to eight CPUs share a ring.
+/// Sleeps and wake-ups of a thread are looked at once in so many periods of the clock at most: there may be many more
+/// threads than CPUs, and the same few places come again and again.
+const EVENTS_APART: u32 = 4;
+
+/// Bytes of each ring: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps and wake-ups of many
+/// threads) writes 1.2 MB in the longest pause between two turns, and up to eight CPUs share a ring.
 pub(crate) fn ring_bytes(call_graph: CallGraph) -> u32 {
     match call_graph {
         CallGraph::Fp => 1 << 20,
@@ -44,7 +50,11 @@ impl Capture {
         sink: &mut dyn FnMut(usize, &[u8]),
         enough: &mut dyn FnMut() -> bool,
     ) -> bool {
-        self.sample_rings.drain_until(sink, enough)
+        let before_ns = clocks::this_thread_ns();
+        let emptied = self.sample_rings.drain_until(sink, enough);
+        let took_ns = clocks::this_thread_ns().saturating_sub(before_ns);
+        self.common.shared.unwinding_ns.fetch_add(took_ns, Ordering::Relaxed);
+        emptied
     }
 
     /// Tells the programs what is known of the code of processes; `None`: nothing any more. `false`: not now.
@@ -54,6 +64,11 @@ impl Capture {
             tell_code(&mut probes.ebpf, *pid, code.as_ref());
         }
         true
+    }
+
+    /// Ticks at which no stack was taken, to keep to the budget.
+    pub fn samples_left_out(&self) -> u64 {
+        self.common.shared.cpu_totals().ticks_left_out
     }
 
     /// Samples that did not fit into their rings.
@@ -71,8 +86,18 @@ pub(crate) fn settings(settings: &mut Settings, sampling: Option<SamplingFact>) 
         CallGraph::Dwarf => Sampling::Copies,
     };
     settings.sampling = sampling as u32;
-    settings.sample_period_ns = 1_000_000_000 / rate_hz.max(1);
+    settings.sample_period_ns = (1_000_000_000 / rate_hz.max(1)).saturating_mul(EVENTS_APART);
     settings.copy_pieces = COPY_PIECES as u32;
+}
+
+/// Of two to the power of `thinning` samples only one is taken from now on.
+pub(crate) fn thin(ebpf: &mut Ebpf, thinning: u32) {
+    let Some(map) = ebpf.map_mut("SAMPLE_THINNING") else { return };
+    let set =
+        Array::<&mut MapData, u64>::try_from(map).and_then(|mut map| map.set(0, &u64::from(thinning), 0));
+    if let Err(error) = set {
+        log::warn!("samples stay as frequent as they are: {error}");
+    }
 }
 
 /// Lets the clocks of all CPUs tick.

@@ -9,6 +9,7 @@ use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module};
 use probe_abi::RawCopy;
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,6 +51,10 @@ pub struct Unwound {
     pub frames: Vec<u64>,
     /// It goes up to the thread's first function.
     pub whole: bool,
+    /// Bytes of the copy that were needed.
+    pub reach: usize,
+    /// It would go on behind the copy.
+    pub beyond: bool,
 }
 
 impl Default for Binaries {
@@ -136,9 +141,14 @@ impl Unwinding {
     /// The frames of a copied stack.
     pub fn unwind(&self, raw: &RawCopy, binaries: &mut Binaries) -> Unwound {
         let bytes = raw.bytes.get(..raw.count as usize).unwrap_or_default();
+        let (reach, beyond) = (Cell::new(0), Cell::new(false));
         let mut read = |address: u64| {
             let at = address.checked_sub(raw.from).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
-            let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).ok_or(())?;
+            let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+                beyond.set(true);
+                return Err(());
+            };
+            reach.set(reach.get().max(at + 8));
             Ok(u64::from_le_bytes(*word))
         };
         let registers = UnwindRegsX86_64::new(raw.instruction_pointer, raw.stack_pointer, raw.frame_pointer);
@@ -151,12 +161,14 @@ impl Unwinding {
             while frames.len() <= MOST_FRAMES {
                 match unwinding.next() {
                     Ok(Some(frame)) => frames.push(frame.address()),
-                    Ok(None) => return Unwound { frames, whole: true },
+                    Ok(None) => return Unwound { frames, whole: true, ..Unwound::default() },
                     Err(_) => break,
                 }
             }
-            Unwound { frames, whole: false }
+            Unwound { frames, ..Unwound::default() }
         });
-        unwound.unwrap_or_else(|| Unwound { frames: vec![raw.instruction_pointer], whole: false })
+        let unwound = unwound
+            .unwrap_or_else(|| Unwound { frames: vec![raw.instruction_pointer], ..Unwound::default() });
+        Unwound { reach: reach.get(), beyond: beyond.get(), ..unwound }
     }
 }

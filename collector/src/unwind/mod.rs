@@ -1,6 +1,7 @@
 //! What the kernel programs took of stacks becomes samples: frames, numbered stacks, and where code was mapped.
 
 mod copies;
+mod depth;
 mod interner;
 mod sampler;
 mod space;

@@ -1,6 +1,7 @@
 //! Raw samples in, samples out; what they need beside them is told by notes and facts.
 
 use super::copies::{Binaries, Unwinding, Unwound};
+use super::depth::Depth;
 use super::interner::{Interned, Interner};
 use super::space::Space;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
@@ -28,6 +29,7 @@ struct Sampled {
     unwinding: Unwinding,
     /// What the outermost functions that keep frame pointers return to, and what lies above that.
     roots: Vec<Vec<u64>>,
+    depth: Depth,
 }
 
 impl Sampled {
@@ -64,6 +66,7 @@ impl Sampled {
         for (to, from) in code.roots.iter_mut().zip(&self.roots) {
             *to = from.first().copied().unwrap_or(0);
         }
+        code.copy_pieces = self.depth.pieces();
         code
     }
 }
@@ -168,7 +171,7 @@ impl Sampler {
             }
             RAW_COPY_KIND => {
                 let (raw, _) = RawCopy::ref_from_prefix(bytes).ok()?;
-                let Unwound { frames, whole } = self.unwind(raw);
+                let Unwound { frames, whole, .. } = self.unwind(raw);
                 let cut = if whole { 0 } else { SampleFlags::TRUNCATED };
                 Some(self.finish(&raw.header, raw.reason, raw.flags | cut, sane(&frames)))
             }
@@ -191,11 +194,16 @@ impl Sampler {
                 unwound = process.unwinding.unwind(raw, binaries);
             }
         }
-        if unwound.whole
-            && let Some(process) = self.spaces.get_mut(&pid)
-            && process.learn_root(&unwound.frames)
-        {
-            self.codes.push((pid, Some(process.code())));
+        if let Some(process) = self.spaces.get_mut(&pid) {
+            let new_depth = match unwound {
+                Unwound { whole: true, reach, .. } => process.depth.whole(reach),
+                Unwound { beyond: true, .. } => process.depth.cut(raw.count as usize),
+                _ => false,
+            };
+            let new_root = unwound.whole && process.learn_root(&unwound.frames);
+            if new_depth || new_root {
+                self.codes.push((pid, Some(process.code())));
+            }
         }
         unwound
     }
@@ -325,7 +333,7 @@ mod tests {
         assert_eq!(sampler.take_notes(), [Note { time_ns: 10, kind }]);
         assert_eq!(sampler.sample(raw(20, &[0x1000, 0x2000]).as_bytes()).map(|s| s.stack), Some(1));
         assert_eq!(sampler.take_notes(), []);
-        assert_eq!(sampler.counts(3), SampleCounts { taken: 2, truncated: 0, without_stack: 0, lost: 3 });
+        assert_eq!(sampler.counts(3), SampleCounts { taken: 2, lost: 3, ..SampleCounts::default() });
     }
 
     /// The gate of a launched command has a `main`, too.
@@ -340,7 +348,7 @@ mod tests {
         let exec = Exec { header, ..Exec::new_zeroed() };
         sampler.record(exec.as_bytes());
         assert!(sampler.sample(raw(30, &[0x1000]).as_bytes()).is_some());
-        assert_eq!(sampler.counts(0), SampleCounts { taken: 2, truncated: 0, without_stack: 0, lost: 0 });
+        assert_eq!(sampler.counts(0), SampleCounts { taken: 2, ..SampleCounts::default() });
     }
 
     #[test]

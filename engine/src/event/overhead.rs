@@ -55,19 +55,26 @@ pub struct Overhead {
     pub events: u64,
     /// CPU time of the kernel programs behind them, as far as the kernel tells it, nanoseconds.
     pub event_ns: u64,
+    /// Stacks taken as samples; not among the events.
+    pub samples: u64,
+    /// CPU time of taking them, nanoseconds of the recorded threads.
+    pub sample_ns: u64,
     /// CPU time of longpole's threads that empty the rings, write the file and govern, nanoseconds.
     pub collector_ns: u64,
+    /// Of that, what making samples of stacks took.
+    pub unwinding_ns: u64,
 }
 
 impl Overhead {
     /// All of it, nanoseconds of CPU time.
     pub fn spent_ns(&self) -> u64 {
-        self.hit_ns.saturating_add(self.event_ns).saturating_add(self.collector_ns)
+        let programs_ns = self.hit_ns.saturating_add(self.event_ns).saturating_add(self.sample_ns);
+        programs_ns.saturating_add(self.collector_ns)
     }
 
-    /// What is there even without a single function probe, nanoseconds: the budget cannot change it.
+    /// What is there even without a single function probe or sample, nanoseconds: the budget cannot change it.
     pub fn fixed_ns(&self) -> u64 {
-        self.event_ns.saturating_add(self.collector_ns)
+        self.event_ns.saturating_add(self.collector_ns.saturating_sub(self.unwinding_ns))
     }
 
     /// Cost ÷ the recorded processes' own CPU time; `None` if they used none.
@@ -90,7 +97,10 @@ impl Overhead {
             hit_ns: self.hit_ns.saturating_sub(earlier.hit_ns),
             events: self.events.saturating_sub(earlier.events),
             event_ns: self.event_ns.saturating_sub(earlier.event_ns),
+            samples: self.samples.saturating_sub(earlier.samples),
+            sample_ns: self.sample_ns.saturating_sub(earlier.sample_ns),
             collector_ns: self.collector_ns.saturating_sub(earlier.collector_ns),
+            unwinding_ns: self.unwinding_ns.saturating_sub(earlier.unwinding_ns),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The thread that names the code of sampled stacks while it is there: the stacks that came last first, and with a small
 //! part of the time.
 
+use super::pace::Pace;
 use crate::live::message::Message;
 use crate::live::parts;
 use crate::symbolize::{name_code, unnamed};
-use crate::symbols::{ElfFile, Parser, Parsers};
+use crate::symbols::{ElfFile, HostFiles, Parser, Parsers};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,16 +17,18 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Before names are read: more may come that are read with them.
 const GATHER: Duration = Duration::from_millis(300);
-/// Reading names takes at most one part in so many of the time.
-const SHARE: u32 = 20;
 /// How long the end may wait for the last names.
-const LAST_WAIT: Duration = Duration::from_secs(20);
+const LAST_WAIT: Duration = Duration::from_secs(60);
 /// Most places named in one recording.
 const MOST_PLACES: usize = 1 << 20;
 /// Most mappings remembered: those of processes that are gone are forgotten first, being the oldest.
 const MOST_MAPPINGS: usize = 1 << 16;
-/// Most binaries kept open.
-const MOST_BINARIES: usize = 64;
+/// Most binaries of which symbols are kept.
+const MOST_PARSERS: usize = 64;
+/// Most binaries kept open until somebody asks for their symbols.
+const MOST_FILES: usize = 96;
+/// So many new stacks are gone through although their names are not yet read: a stack takes more room than its places.
+const MANY_STACKS: usize = 4096;
 
 enum News {
     Mappings(Vec<MappingFact>),
@@ -40,14 +44,14 @@ pub struct CodeNamer {
 
 impl CodeNamer {
     /// Starts the thread.
-    pub fn start(news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
-        CodeNamer::reading_with(Parsers::of_longpole(), news)
+    pub fn start(pace: Pace, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
+        CodeNamer::reading_with(Parsers::of_longpole(), pace, news)
     }
 
-    fn reading_with(parsers: Parsers, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
+    fn reading_with(parsers: Parsers, pace: Pace, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
         let (told, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("code names", news, (), move || run(parsers, &inbox, &outbox))?;
+        parts::spawn("code names", news, (), move || run(parsers, pace, &inbox, &outbox))?;
         Ok(CodeNamer { news: Some(told), names })
     }
 
@@ -100,33 +104,49 @@ impl CodeNamer {
 /// A binary, by path and build-id.
 type Binary = (String, Option<String>);
 
+/// A binary that is kept open: its process may be gone before anybody reads its symbols.
+struct Held {
+    file: File,
+    path: PathBuf,
+    files: HostFiles,
+}
+
+/// Places of a binary that want names.
+type Wanted = BTreeMap<Binary, Vec<CodePlace>>;
+
 struct Work {
     parsers: Parsers,
     mappings: Vec<MappingFact>,
     /// Stacks not yet looked at.
     stacks: Vec<Note>,
     seen: HashSet<CodePlace>,
+    wanted: Wanted,
+    /// `None`: it cannot be opened.
+    held: HashMap<Binary, Option<Held>>,
     /// `None`: it cannot be read.
     open: HashMap<Binary, Option<Parser>>,
 }
 
-fn run(parsers: Parsers, inbox: &Receiver<News>, outbox: &Sender<Vec<CodeFact>>) {
+fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec<CodeFact>>) {
     let mut work = Work {
         parsers,
         mappings: Vec::new(),
         stacks: Vec::new(),
         seen: HashSet::new(),
+        wanted: Wanted::new(),
+        held: HashMap::new(),
         open: HashMap::new(),
     };
-    let mut not_before = Instant::now() + GATHER;
+    let mut not_before = pace.first(Instant::now() + GATHER);
     loop {
-        let received = if work.stacks.is_empty() {
+        let received = if work.stacks.is_empty() && work.wanted.is_empty() {
             inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
             inbox.recv_timeout(not_before.saturating_duration_since(Instant::now()))
         };
         match received {
             Ok(News::Mappings(mappings)) => {
+                work.hold(&mappings);
                 work.mappings.extend(mappings);
                 let too_many = work.mappings.len().saturating_sub(MOST_MAPPINGS);
                 work.mappings.drain(..too_many);
@@ -136,11 +156,15 @@ fn run(parsers: Parsers, inbox: &Receiver<News>, outbox: &Sender<Vec<CodeFact>>)
                     not_before = not_before.max(Instant::now() + GATHER);
                 }
                 work.stacks.extend(stacks);
+                if work.stacks.len() >= MANY_STACKS {
+                    work.look();
+                }
             }
             Err(over) => {
                 let began = Instant::now();
+                work.look();
                 let facts = work.name();
-                not_before = Instant::now() + began.elapsed().saturating_mul(SHARE);
+                not_before = pace.again(began);
                 let sent = facts.is_empty() || outbox.send(facts).is_ok();
                 if over == RecvTimeoutError::Disconnected || !sent {
                     return;
@@ -151,10 +175,20 @@ fn run(parsers: Parsers, inbox: &Receiver<News>, outbox: &Sender<Vec<CodeFact>>)
 }
 
 impl Work {
-    fn name(&mut self) -> Vec<CodeFact> {
+    /// Keeps the binaries of new mappings open.
+    fn hold(&mut self, mappings: &[MappingFact]) {
+        for mapping in mappings.iter().filter(|mapping| mapping.path.starts_with('/')) {
+            let binary = (mapping.path.clone(), mapping.build_id.clone());
+            if self.held.len() < MOST_FILES && !self.open.contains_key(&binary) {
+                self.held.entry(binary).or_insert_with_key(|binary| hold(mapping.pid, binary));
+            }
+        }
+    }
+
+    /// Notices the places in stacks, the last ones first.
+    fn look(&mut self) {
         let stacks = std::mem::take(&mut self.stacks);
         let map = CodeMap::of_mappings(&self.mappings);
-        let mut wanted: BTreeMap<Binary, (u32, Vec<CodePlace>)> = BTreeMap::new();
         for note in stacks.iter().rev() {
             let NoteKind::Stack { pid, frames, .. } = &note.kind else { continue };
             for (index, address) in frames.iter().enumerate() {
@@ -162,25 +196,36 @@ impl Work {
                 else {
                     continue;
                 };
+                // The kernel's own, or code that no file holds: what it is called says all.
+                if !mapping.path.starts_with('/') {
+                    continue;
+                }
                 let (path, build_id) = (mapping.path.clone(), mapping.build_id.clone());
                 let place = CodePlace { path, build_id, offset };
                 if self.seen.len() < MOST_PLACES && self.seen.insert(place.clone()) {
                     let binary = (place.path.clone(), place.build_id.clone());
-                    wanted.entry(binary).or_insert_with(|| (*pid, Vec::new())).1.push(place);
+                    if !self.held.contains_key(&binary) && !self.open.contains_key(&binary) {
+                        self.held.insert(binary.clone(), hold(*pid, &binary));
+                    }
+                    self.wanted.entry(binary).or_default().push(place);
                 }
             }
         }
+    }
+
+    /// Names of what has been noticed.
+    fn name(&mut self) -> Vec<CodeFact> {
         let mut facts = Vec::new();
-        for (binary, (pid, places)) in wanted {
-            if !binary.0.starts_with('/') {
-                // The kernel's own, or code that no file holds: what it is called says all.
-                continue;
-            }
-            if self.open.len() >= MOST_BINARIES {
+        for (binary, places) in std::mem::take(&mut self.wanted) {
+            if self.open.len() >= MOST_PARSERS {
                 self.open.clear();
             }
-            let parsers = &self.parsers;
-            let parser = self.open.entry(binary).or_insert_with_key(|binary| open(parsers, pid, binary));
+            let name = binary.0.rsplit('/').next().unwrap_or_default().to_owned();
+            let (parsers, held) = (&self.parsers, &mut self.held);
+            let parser = self.open.entry(binary).or_insert_with_key(|binary| {
+                let Held { file, path, files } = held.remove(binary).flatten()?;
+                parsers.open_file(file, &path, &name, files).ok()
+            });
             let named = parser.as_mut().map(|parser| name_code(parser, &places));
             match named {
                 Some(Ok(named)) => facts.extend(named),
@@ -197,15 +242,16 @@ impl Work {
 }
 
 /// The binary as the process has it, else the one at its path here, if it is the same.
-fn open(parsers: &Parsers, pid: u32, (path, build_id): &Binary) -> Option<Parser> {
-    let name = path.rsplit('/').next().unwrap_or(path);
+fn hold(pid: u32, (path, build_id): &Binary) -> Option<Held> {
     let places = [PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)];
-    places.iter().find_map(|place| {
-        let found = ElfFile::open(place).ok()?.build_id.map(|id| id.to_string());
+    places.into_iter().find_map(|place| {
+        let elf = ElfFile::open(&place).ok()?;
+        let found = elf.build_id.as_ref().map(|id| id.to_string());
         if build_id.is_some() && found != *build_id {
             return None;
         }
-        parsers.open(place, name).ok()
+        let file = elf.file().try_clone().ok()?;
+        Some(Held { file, files: HostFiles::of(&place), path: place })
     })
 }
 
@@ -265,7 +311,7 @@ mod tests {
         let [function] = &choice.chosen[..] else { panic!("{:?}", choice.chosen) };
 
         let (news, _told) = tokio::sync::mpsc::unbounded_channel();
-        let namer = CodeNamer::reading_with(parsers, news).expect("a thread");
+        let namer = CodeNamer::reading_with(parsers, Pace::WATCHED, news).expect("a thread");
         let mut notes = Vec::new();
         for (id, child) in (0..).zip([&first, &second]) {
             let pid = child.0.id();

@@ -2,13 +2,15 @@
 //! processes are there, because nobody can ask later, and stored as facts.
 //!
 //! `seen` notices addresses that are new, `spaces` knows what each process has mapped, `namer` is the thread that puts
-//! names to them. `code` is another one, for the code that sampled stacks are made of.
+//! names to them. `code` is another one, for the code that sampled stacks are made of. `pace` says when they do that.
 
 mod code;
 mod namer;
+mod pace;
 mod seen;
 mod spaces;
 
 pub use code::CodeNamer;
 pub use namer::Namer;
+pub use pace::Pace;
 pub use seen::{Ask, Seen};

@@ -1,6 +1,7 @@
 //! The thread that puts names to addresses. Where an address lies is found at once, since its process may end; names
 //! are read later and together, since that may take its time.
 
+use super::pace::Pace;
 use super::seen::{Ask, Place};
 use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
@@ -16,13 +17,11 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Before names are read: more may come that are read with them.
 const GATHER: Duration = Duration::from_millis(200);
-/// Reading names takes at most one part in so many of the time.
-const SHARE: u32 = 20;
 /// Code that nothing is known of is new: a library. Data is mostly on the heap.
 const CODE_AGAIN: Duration = Duration::from_millis(20);
 const DATA_AGAIN: Duration = Duration::from_secs(1);
 /// How long the end may wait for the last names.
-const LAST_WAIT: Duration = Duration::from_secs(10);
+const LAST_WAIT: Duration = Duration::from_secs(60);
 
 /// The other end of the thread.
 #[derive(Debug)]
@@ -34,10 +33,14 @@ pub struct Namer {
 impl Namer {
     /// Starts the thread. `launched` is the process that will run a certain program first: that one is opened now, since
     /// the process may end before anybody has looked at it.
-    pub fn start(news: UnboundedSender<Message>, launched: Option<(u32, PathBuf)>) -> io::Result<Namer> {
+    pub fn start(
+        pace: Pace,
+        news: UnboundedSender<Message>,
+        launched: Option<(u32, PathBuf)>,
+    ) -> io::Result<Namer> {
         let (asks, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("names", news, (), move || run(launched, &inbox, &outbox))?;
+        parts::spawn("names", news, (), move || run(pace, launched, &inbox, &outbox))?;
         Ok(Namer { asks: Some(asks), names })
     }
 
@@ -83,10 +86,15 @@ struct Open {
     spot: Spot,
 }
 
-fn run(launched: Option<(u32, PathBuf)>, inbox: &Receiver<Vec<Ask>>, outbox: &Sender<Vec<AddressFact>>) {
+fn run(
+    pace: Pace,
+    launched: Option<(u32, PathBuf)>,
+    inbox: &Receiver<Vec<Ask>>,
+    outbox: &Sender<Vec<AddressFact>>,
+) {
     let mut spaces = Spaces::expecting(launched, Parsers::of_longpole());
     let mut open: Vec<Open> = Vec::new();
-    let mut not_before = Instant::now();
+    let mut not_before = pace.first(Instant::now());
     loop {
         let received = if open.is_empty() {
             inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -103,8 +111,7 @@ fn run(launched: Option<(u32, PathBuf)>, inbox: &Receiver<Vec<Ask>>, outbox: &Se
             Err(over) => {
                 let began = Instant::now();
                 let facts = name(std::mem::take(&mut open));
-                let took = began.elapsed();
-                not_before = Instant::now() + took.saturating_mul(SHARE);
+                not_before = pace.again(began);
                 let sent = facts.is_empty() || outbox.send(facts).is_ok();
                 if over == RecvTimeoutError::Disconnected || !sent {
                     return;

@@ -112,8 +112,14 @@ impl Spaces {
         self.look(pid, address)
     }
 
-    /// Looks at a process again that is known. `None`: nothing has come of it.
+    /// Looks at a process again, or for the first time: when somebody asks for an address of it, it may be gone. `None`:
+    /// nothing has come of it.
     pub fn again(&mut self, pid: u32) -> Option<()> {
+        if !self.processes.contains_key(&pid) {
+            // Whoever came during the recording is known.
+            self.begin(pid, 0, None, 0);
+            return Some(());
+        }
         let space = self.processes.get_mut(&pid)?;
         let now = modules(pid);
         space.read = Some(Instant::now());
@@ -231,10 +237,14 @@ mod tests {
             spaces.begin(1, 50, Some(pid), 0);
             spaces.find(1, 50, code, Duration::from_secs(100))
         };
+        // Nobody had asked for an address of it before it was gone.
+        let mut told = Spaces::new(Parsers::here());
+        told.again(pid);
         child.kill().expect("killed");
         child.wait().expect("ended");
         let gone = spaces.find(pid, 0, code, Duration::ZERO);
-        for spot in [found, forked, gone] {
+        let late = told.find(pid, 0, code, Duration::ZERO);
+        for spot in [found, forked, gone, late] {
             assert!(spot.is_some_and(|spot| spot.module.starts_with("libc")));
         }
         assert!(stack.is_none());

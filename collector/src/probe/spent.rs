@@ -1,0 +1,42 @@
+//! What recording has cost, as the budget sees it.
+
+use super::thinning::SampleSpent;
+
+/// What can be taken off: a function number, or whatever the caller counts by.
+pub(crate) type ProbeId = u32;
+
+/// What has been spent since the start, nanoseconds of CPU time. Nothing in it ever falls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    /// Clock.
+    pub(crate) now_ns: u64,
+    /// The recorded processes', with what probe hits added to it.
+    pub(crate) target_ns: u64,
+    /// Of that, probe hits: of all probes, those that went included.
+    pub(crate) hits_ns: u64,
+    /// On probes: hits, and reading their records.
+    pub(crate) probes_ns: u64,
+    /// On anything that taking probes off does not change, but for samples.
+    pub(crate) fixed_ns: u64,
+    /// On samples: taking and reading them.
+    pub(crate) samples_ns: u64,
+    /// On each probe that is on, since it came (again), in order of their numbers.
+    pub(crate) probes: Vec<(ProbeId, u64)>,
+}
+
+impl Spent {
+    /// On all but probes.
+    pub(crate) fn beside_probes_ns(&self) -> u64 {
+        self.fixed_ns.saturating_add(self.samples_ns)
+    }
+
+    /// As samples see it.
+    pub(crate) fn on_samples(&self) -> SampleSpent {
+        SampleSpent {
+            now_ns: self.now_ns,
+            own_ns: self.target_ns.saturating_sub(self.hits_ns),
+            others_ns: self.fixed_ns.saturating_add(self.probes_ns),
+            samples_ns: self.samples_ns,
+        }
+    }
+}

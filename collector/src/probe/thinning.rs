@@ -1,0 +1,191 @@
+//! How often samples are taken so that recording costs no more than it may. Pure: time and what was spent come in, a
+//! decision goes out.
+//!
+//! Ours. A sample costs ten times as much as a record, and more on a slow machine or in a deep stack, so its rate cannot be
+//! right beforehand. As for probes a debt grows by what samples cost and shrinks by what they may cost: the budget less
+//! what events and probes take, and at least a quarter of it. When it reaches one second's worth of the budget, of two
+//! samples one is left out, or more of four, eight …; where half as many would have been enough for a while, they come
+//! back. Which ones are left out does not depend on what the program does, so shares stay right and only their ± grows.
+
+use std::time::Duration;
+
+/// What has been spent since the start, nanoseconds of CPU time. Nothing in it ever falls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SampleSpent {
+    /// Clock.
+    pub(crate) now_ns: u64,
+    /// The recorded processes' own.
+    pub(crate) own_ns: u64,
+    /// On events and probes.
+    pub(crate) others_ns: u64,
+    /// On samples: taking and reading them.
+    pub(crate) samples_ns: u64,
+}
+
+/// The excess that may build up before anything is done: this long at the whole budget on one CPU.
+const DEBT_TIME: Duration = Duration::from_secs(1);
+/// Costs are compared over this long.
+const WINDOW: Duration = Duration::from_millis(500);
+/// Samples are to take this share of what they may, so that nothing goes to and fro.
+const LEVEL: f64 = 0.7;
+/// Of the budget that is left for samples, however much is spent otherwise.
+const LEAST_SHARE: f64 = 0.25;
+/// What samples may cost of one CPU although the recorded processes hardly run.
+const LEAST_OF_CPU: f64 = 0.001;
+/// Samples that were left out come back one step at a time, this long apart.
+const BACK_EVERY: Duration = Duration::from_secs(5);
+/// At 499 Hz some 15 a second are left on each CPU.
+const MOST: u32 = 5;
+
+/// The state between two looks.
+#[derive(Debug)]
+pub(crate) struct Thinning {
+    /// Share of the processes' own CPU time; `None`: no limit.
+    share: Option<f64>,
+    /// Of two to the power of it one is taken.
+    level: u32,
+    last: Option<SampleSpent>,
+    debt_ns: f64,
+    changed_ns: u64,
+}
+
+impl Thinning {
+    /// With this share of the processes' own CPU time, in millionths; `None`: whatever it costs.
+    pub(crate) fn new(ppm: Option<u32>) -> Thinning {
+        let share = ppm.map(|ppm| f64::from(ppm) / 1e6);
+        Thinning { share, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
+    }
+
+    /// Takes a look; of two to the power of the answer one sample is to be taken from now on. `None`: as before.
+    pub(crate) fn look(&mut self, spent: &SampleSpent) -> Option<u32> {
+        let share = self.share?;
+        let Some(last) = self.last else {
+            (self.last, self.changed_ns) = (Some(*spent), spent.now_ns);
+            return None;
+        };
+        let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
+        let wall = since(spent.now_ns, last.now_ns);
+        if wall < WINDOW.as_nanos() as f64 {
+            return None;
+        }
+        self.last = Some(*spent);
+        let budget = share * since(spent.own_ns, last.own_ns);
+        let room = budget - since(spent.others_ns, last.others_ns);
+        let room = room.max(budget * LEAST_SHARE).max(wall * LEAST_OF_CPU);
+        let cost = since(spent.samples_ns, last.samples_ns);
+        self.debt_ns = (self.debt_ns + cost - room).max(0.0);
+        let level = if self.debt_ns > share * DEBT_TIME.as_nanos() as f64 && cost > room {
+            let steps = (cost / (LEVEL * room)).log2().ceil().clamp(1.0, f64::from(MOST));
+            (self.level + steps as u32).min(MOST)
+        } else if 2.0 * cost < LEVEL * room
+            && since(spent.now_ns, self.changed_ns) >= BACK_EVERY.as_nanos() as f64
+        {
+            self.level.saturating_sub(1)
+        } else {
+            self.level
+        };
+        if level == self.level {
+            return None;
+        }
+        (self.level, self.changed_ns, self.debt_ns) = (level, spent.now_ns, 0.0);
+        Some(level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two threads that compute all the time and are sampled; a fake clock.
+    struct World {
+        thinning: Thinning,
+        spent: SampleSpent,
+        level: u32,
+        changes: u32,
+        /// Of own time: all samples, and everything else.
+        samples: f64,
+        others: f64,
+        own: f64,
+    }
+
+    impl World {
+        fn new(ppm: Option<u32>, samples: f64, others: f64) -> World {
+            let spent = SampleSpent::default();
+            World { thinning: Thinning::new(ppm), spent, level: 0, changes: 0, samples, others, own: 2.0 }
+        }
+
+        /// What samples cost of own time meanwhile.
+        fn run(&mut self, seconds: u64) -> f64 {
+            let before = self.spent;
+            for _ in 0..seconds * 10 {
+                let own = self.own * 1e8;
+                self.spent.now_ns += 100_000_000;
+                self.spent.own_ns += own as u64;
+                self.spent.others_ns += (own * self.others) as u64;
+                self.spent.samples_ns += (own * self.samples / f64::from(1 << self.level)) as u64;
+                if let Some(level) = self.thinning.look(&self.spent) {
+                    assert_ne!(level, self.level);
+                    self.level = level;
+                    self.changes += 1;
+                }
+            }
+            (self.spent.samples_ns - before.samples_ns) as f64 / (self.spent.own_ns - before.own_ns) as f64
+        }
+    }
+
+    #[test]
+    fn what_fits_is_left_alone() {
+        let mut world = World::new(Some(20_000), 0.012, 0.007);
+        world.run(100);
+        assert_eq!(world.changes, 0);
+    }
+
+    #[test]
+    fn what_is_too_much_is_thinned_within_seconds_and_stays_so() {
+        let mut world = World::new(Some(20_000), 0.06, 0.005);
+        world.run(3);
+        assert!(world.level >= 2, "{}", world.level);
+        assert!(world.run(60) < 0.015);
+        assert!(world.changes <= 2, "{}", world.changes);
+    }
+
+    #[test]
+    fn a_quarter_is_left_beside_whatever_else_is_spent() {
+        let mut world = World::new(Some(20_000), 0.03, 0.2);
+        world.run(5);
+        let share = world.run(60);
+        assert!((0.001..0.005).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn they_come_back_when_they_are_cheap_again() {
+        let mut world = World::new(Some(20_000), 0.2, 0.0);
+        world.run(10);
+        assert!(world.level >= 4, "{}", world.level);
+        world.samples = 0.004;
+        world.run(60);
+        assert_eq!(world.level, 0);
+    }
+
+    #[test]
+    fn a_program_that_hardly_runs_keeps_its_samples() {
+        let mut world = World::new(Some(20_000), 0.5, 0.0);
+        world.own = 0.001;
+        world.run(100);
+        assert_eq!(world.changes, 0);
+    }
+
+    #[test]
+    fn without_a_budget_all_are_taken() {
+        let mut world = World::new(None, 10.0, 0.0);
+        world.run(10);
+        assert_eq!(world.changes, 0);
+    }
+
+    #[test]
+    fn a_cost_that_nothing_can_stop_ends_at_the_last_step() {
+        let mut world = World::new(Some(1), 1e3, 0.0);
+        world.run(100);
+        assert_eq!((world.level, world.changes), (MOST, 1));
+    }
+}

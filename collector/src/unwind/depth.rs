@@ -1,0 +1,97 @@
+//! How much of a process's stacks is worth copying.
+//!
+//! Ours. Copying and reading sixteen times a thousand bytes costs more than all else in a sample, and most stacks need two
+//! or three of them. After some whole stacks the programs are told what the deepest of them needed and a quarter more;
+//! when one is cut off because of that, everything is copied again, for twice as many stacks.
+
+use probe_abi::{COPY_PIECE, COPY_PIECES};
+
+/// So many whole stacks are looked at first.
+const FIRST_LOOK: u64 = 64;
+const MOST_DOUBLINGS: u32 = 12;
+
+/// What has been seen of one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Bytes of the deepest stack that was whole.
+    deepest: usize,
+    /// Whole stacks since everything has been copied.
+    whole: u64,
+    /// Pieces that the programs copy; 0: all.
+    told: usize,
+    /// How often that was not enough.
+    cut: u32,
+}
+
+impl Depth {
+    /// What the programs are to copy, in pieces; 0: as much as they can.
+    pub fn pieces(&self) -> u32 {
+        u32::try_from(self.told).unwrap_or(0)
+    }
+
+    /// A stack was whole and took this many bytes of its copy; whether the programs are to be told something new.
+    pub fn whole(&mut self, bytes: usize) -> bool {
+        self.deepest = self.deepest.max(bytes);
+        if self.told != 0 {
+            return false;
+        }
+        self.whole += 1;
+        if self.whole < FIRST_LOOK << self.cut.min(MOST_DOUBLINGS) {
+            return false;
+        }
+        let enough = self.deepest.saturating_add(self.deepest / 4).div_ceil(COPY_PIECE) + 1;
+        if enough >= COPY_PIECES {
+            // Nothing to be gained; it is looked at again when as many have come once more.
+            self.whole = 0;
+            return false;
+        }
+        self.told = enough;
+        true
+    }
+
+    /// A stack went on behind its copy of this many bytes; whether the programs are to be told something new.
+    pub fn cut(&mut self, copied: usize) -> bool {
+        if self.told == 0 || copied < self.told * COPY_PIECE {
+            // Where the copy ended, memory ended, or it was copied before that was told.
+            return false;
+        }
+        (self.told, self.whole, self.cut) = (0, 0, self.cut.saturating_add(1));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_enough_and_some_more_is_copied() {
+        let mut depth = Depth::default();
+        let told = (0..FIRST_LOOK).map(|number| depth.whole(if number == 5 { 2_000 } else { 300 }));
+        assert_eq!(told.filter(|&new| new).count(), 1);
+        assert_eq!(depth.pieces(), 4);
+        assert!(!depth.whole(4_000));
+    }
+
+    #[test]
+    fn a_deeper_stack_brings_everything_back_for_longer_each_time() {
+        let mut depth = Depth::default();
+        for round in 0..4 {
+            let looked = (1..).find(|_| depth.whole(300)).expect("some time");
+            assert_eq!(looked, FIRST_LOOK << round);
+            assert_eq!(depth.pieces(), 2);
+            // One that memory ended before is no reason.
+            assert!(!depth.cut(COPY_PIECE));
+            assert!(depth.cut(2 * COPY_PIECE));
+            assert_eq!(depth.pieces(), 0);
+            assert!(!depth.cut(2 * COPY_PIECE));
+        }
+    }
+
+    #[test]
+    fn deep_stacks_are_copied_whole() {
+        let mut depth = Depth::default();
+        assert!((0..10 * FIRST_LOOK).all(|_| !depth.whole(13_000)));
+        assert_eq!(depth.pieces(), 0);
+    }
+}
