@@ -21,6 +21,12 @@
 //! A ring counts as full some places before it is ([`RING_MARGIN`]): between looking and taking a place, signal
 //! handlers may take others.
 //!
+//! **The bell**: longpole comes by every now and then, and at once when somebody rings. A writer that finds its ring half
+//! full ([`SharedLayout::rings_at`]) sets [`SharedWord::BELL`] to 1 and, if it was 0, wakes whoever waits for that (a
+//! shared futex; a program that the kernel ends for a futex call would not survive its first contended lock either).
+//! So does a process in which the library has come up: the kernel's rings tell of it, and it may need probes.
+//! longpole sets it to 0 *before* it empties the rings: whoever rings later is heard the next time.
+//!
 //! [`RingWord::PHASE`] and what follows is the operation that the thread is in: what it waits for when it never
 //! comes back.
 
@@ -29,7 +35,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 1;
+pub const SHARED_VERSION: u64 = 2;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
 /// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
@@ -73,6 +79,9 @@ impl SharedWord {
     pub const PROCESSES: usize = 10;
     /// Processes that were wanted but are in a PID namespace of their own.
     pub const FOREIGN: usize = 11;
+    /// Not 0: a ring should be emptied soon. Only its first four bytes, as one number, are ever looked at or changed: a
+    /// futex. In a cache line of its own.
+    pub const BELL: usize = 16;
 }
 
 /// Words of a control block, as their number.
@@ -152,6 +161,14 @@ impl SharedLayout {
         self.ring(ring) + (number as usize & (self.ring_records - 1)) * RECORD_WORDS
     }
 
+    /// Whether the writer that has just taken this place rings the bell; `used`: places taken and not yet read before it.
+    /// One in sixteen parts of a ring looks at all, so that hardly any record pays for it.
+    #[inline(always)]
+    pub const fn rings_at(&self, place: u64, used: u64) -> bool {
+        let records = self.ring_records as u64;
+        place & (records / 16 - 1) == 0 && used >= (records - RING_MARGIN) / 2
+    }
+
     /// Words of all.
     pub const fn words(&self) -> usize {
         self.ring(self.rings)
@@ -171,8 +188,26 @@ mod tests {
         assert_eq!(layout.place(1, 1023) + RECORD_WORDS, layout.ring(2));
         assert_eq!(layout.place(1, 1024), layout.ring(1));
         assert_eq!(layout.place(4, u64::MAX) + RECORD_WORDS, layout.words());
+        // What everybody reads with each record is on another cache line than the bell.
+        const { assert!(SharedWord::BELL / 8 > SharedWord::FOREIGN / 8 && SharedWord::BELL < PAGE_WORDS) };
         // A control block's reader and writer are on different cache lines.
         assert!(RingWord::TAIL / 8 > RingWord::FRAME / 8 && CONTROL_WORDS.is_multiple_of(8));
+    }
+
+    /// A ring that nobody empties is told of well before it is full, wherever in the ring it began to fill.
+    #[test]
+    fn a_ring_that_fills_rings_at_half_and_again_while_nobody_comes() {
+        for records in [128u64, 1024, 1 << 15] {
+            let layout = SharedLayout::new(1, records as usize).expect("good numbers");
+            let room = records - RING_MARGIN;
+            for tail in [0, 1, 63, records / 16, records - 1, u64::MAX - 5] {
+                let rung = (0..room).filter(|used| layout.rings_at(tail.wrapping_add(*used), *used));
+                let first = rung.clone().next().expect("it rings");
+                assert!(first >= room / 2 && first < room / 2 + records / 16, "{records}: {first}");
+                assert!((4..=9).contains(&rung.count()), "{records}");
+            }
+            assert!(!(0..records).any(|place| layout.rings_at(place, room / 2 - 1)), "hardly anything in it");
+        }
     }
 
     #[test]

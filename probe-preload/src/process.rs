@@ -68,6 +68,25 @@ impl Shared {
         unsafe { &*word }
     }
 
+    /// [`SharedWord::BELL`], which is half as wide as the others.
+    fn bell(&self) -> &'static AtomicU32 {
+        // SAFETY: the header is one page, and that much is mapped.
+        let word = unsafe { self.words.add(SharedWord::BELL) }.cast::<AtomicU32>();
+        // SAFETY: aligned, as the mapping is; nobody touches it in another width.
+        unsafe { &*word }
+    }
+
+    /// Somebody should come, before it would by itself.
+    #[cold]
+    #[inline(never)]
+    pub fn ring(&self) {
+        let bell = self.bell();
+        // Whoever rang before has woken the reader.
+        if bell.load(Ordering::Relaxed) == 0 && bell.swap(1, Ordering::AcqRel) == 0 {
+            system::wake(bell);
+        }
+    }
+
     /// Whether longpole still listens.
     #[inline(always)]
     pub fn is_recording(&self) -> bool {
@@ -140,6 +159,8 @@ fn enter() {
     let entered = unsafe { &*page }.compare_exchange(0, epoch, Ordering::Relaxed, Ordering::Relaxed);
     if wanted && entered.is_ok() {
         shared.word(SharedWord::PROCESSES).fetch_add(1, Ordering::Relaxed);
+        // Until somebody has read in the kernel's rings that there is another program, its functions have no probes.
+        shared.ring();
     }
 }
 

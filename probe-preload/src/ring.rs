@@ -276,6 +276,9 @@ fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>)
     own.place(place, 6).store(begun.caller as u64, Ordering::Relaxed);
     own.place(place, 7).store(last, Ordering::Relaxed);
     own.place(place, 0).store(ended_ns, Ordering::Release);
+    if own.shared.layout.rings_at(place, used) {
+        own.shared.ring();
+    }
 }
 
 /// This thread is where it was before the operation.

@@ -1,6 +1,7 @@
 //! System calls by number, without libc: they leave `errno` alone and are no cancellation points.
 
 use core::arch::asm;
+use core::sync::atomic::AtomicU32;
 
 #[cfg(target_arch = "x86_64")]
 mod number {
@@ -13,6 +14,7 @@ mod number {
     pub const READLINKAT: usize = 267;
     pub const OPENAT: usize = 257;
     pub const CLOSE: usize = 3;
+    pub const FUTEX: usize = 202;
 }
 #[cfg(target_arch = "aarch64")]
 mod number {
@@ -25,6 +27,7 @@ mod number {
     pub const READLINKAT: usize = 78;
     pub const OPENAT: usize = 56;
     pub const CLOSE: usize = 57;
+    pub const FUTEX: usize = 98;
 }
 
 const AT_FDCWD: usize = -100isize as usize;
@@ -36,6 +39,7 @@ const MAP_NORESERVE: usize = 0x4000;
 const MADV_DONTDUMP: usize = 16;
 const MADV_WIPEONFORK: usize = 18;
 const CLOCK_MONOTONIC: usize = 1;
+const FUTEX_WAKE: usize = 1;
 
 /// Bytes of a page, the smallest there are: a mapping may be larger.
 pub const PAGE: usize = 4096;
@@ -185,6 +189,13 @@ pub fn clock_ns() -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
+/// Wakes one who waits for this number in whatever process; gives how many were woken.
+pub fn wake(word: &AtomicU32) -> usize {
+    let arguments = [word.as_ptr() as usize, FUTEX_WAKE, 1, 0, 0, 0];
+    // SAFETY: FUTEX_WAKE takes the address of a number, which is there, and changes nothing.
+    usize::try_from(unsafe { call(number::FUTEX, arguments) }).unwrap_or(0)
+}
+
 /// Ends the process.
 #[cfg(all(not(test), panic = "abort"))]
 pub fn trap() -> ! {
@@ -220,6 +231,7 @@ mod tests {
         close(again);
         assert_eq!(status(again), None);
         assert_eq!(map_shared(-1, PAGE), None);
+        assert_eq!(wake(&AtomicU32::new(1)), 0, "nobody waits");
         let before = clock_ns();
         assert!(clock_ns() >= before && before > 0);
     }

@@ -74,3 +74,46 @@ fn a_reader_that_is_stopped_loses_what_it_says() {
     let others = (events + lost).checked_sub(2 * 50_021).unwrap();
     assert!(others < 5_000, "{others} events beside the calls: {session}");
 }
+
+/// What was recorded of a thread that takes and releases a lock so often and does nothing else, with what was said on
+/// stderr: how many operations came and how many were lost.
+fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u64, String)> {
+    let program = workload::build("pairs.c").ok()?;
+    let options =
+        [&["--interpose", "always", "--no-uprobes", "-F", "0", "--overhead", "none"], options].concat();
+    let recorded = Recorded::good(&options, &program, &[&pairs.to_string(), work_ns]);
+    let session = info(&recorded.file);
+    let lost = session["loss"]["operations"].as_u64().expect("a count");
+    for (reason, count) in session["loss"].as_object().expect("losses") {
+        if reason != "operations" && reason != "unseen_switches" {
+            assert_eq!(count.as_u64(), Some(0), "{reason}: {session}");
+        }
+    }
+    assert_eq!(recorded.report("1").trust("lost"), lost as f64, "{session}");
+    Some((session["events"].as_u64().expect("a count"), lost, recorded.ended.stderr.clone()))
+}
+
+/// A burst of locking in a program that was quiet: 80,000 operations in some 45 ms. Longpole comes by every 50 ms then, at
+/// most once in the burst, and the ring holds 32,704: without being rung for it would lose 14,592 at least.
+#[test]
+fn a_thread_that_suddenly_does_nothing_but_locking_rings_before_its_ring_is_full() {
+    skip_unless_live!();
+    skip_unless_built!(workload::build("pairs.c"));
+    const PAIRS: u64 = 40_000;
+    let (events, lost, said) = locks_of_pairs(&[], PAIRS, "1000").expect("built");
+    assert!(lost < 10_000, "{lost} of {} lost: {said}", 2 * PAIRS);
+    let others = (events + lost).checked_sub(2 * PAIRS);
+    assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {PAIRS} pairs");
+}
+
+/// A ring that fills within a quarter of a millisecond cannot be emptied in time: what did not fit is counted exactly.
+#[test]
+fn a_flood_of_operations_is_lost_to_the_last_one() {
+    skip_unless_live!();
+    skip_unless_built!(workload::build("pairs.c"));
+    const PAIRS: u64 = 200_003;
+    let (events, lost, said) = locks_of_pairs(&["--ring-size", "64K"], PAIRS, "0").expect("built");
+    assert!(lost > 1_000, "nothing was lost, so nothing is tested: {said}");
+    let others = (events + lost).checked_sub(2 * PAIRS);
+    assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {PAIRS} pairs");
+}

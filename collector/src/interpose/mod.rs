@@ -5,6 +5,7 @@
 //! them, and empties the rings. This is the one place that decides how an operation is recorded: a process that is
 //! interposed must get no probes on its C library's synchronization functions, and the others nothing of this.
 
+mod bell;
 mod check;
 mod choice;
 mod command;
@@ -15,6 +16,7 @@ mod rings;
 mod session;
 mod shared;
 
+pub use bell::Bell;
 pub use check::check_library;
 pub use choice::{Choice, decide};
 pub use command::{Wish, c_library};

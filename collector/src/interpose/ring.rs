@@ -10,6 +10,9 @@ use zerocopy::FromBytes;
 /// After this many records the writer learns that there is room again: a page of them.
 const ROOM_EVERY: u64 = 64;
 
+/// A thread that would fill its ring in this time is busy.
+const BUSY_NS: u64 = 160_000_000;
+
 /// What is known of a ring from reading it. Only what lies in our own memory is believed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ring {
@@ -27,8 +30,10 @@ pub(super) struct Ring {
     pub undecodable: u64,
     /// Places that were taken and never filled.
     pub torn: u64,
-    /// Something has come since somebody looked whether the thread lives.
+    /// Something has come since the last turn looked whether it is time to look for the thread.
     pub active: bool,
+    /// When the thread was known to live, or looked for.
+    pub looked_ns: u64,
 }
 
 /// One turn at a ring.
@@ -51,7 +56,7 @@ pub(super) struct Turn<'a> {
     pub last_ns: u64,
     /// At most this many records.
     pub most: u64,
-    /// Memory that has been read is given back, unless the thread is busy and needs it again at once.
+    /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once.
     pub frugal: bool,
 }
 
@@ -89,6 +94,9 @@ impl Ring {
         let mut newest_ns = turn.before_ns;
         let mut records = 0;
         let mut waiting = false;
+        let ring_records = turn.shared.layout().ring_records as u64;
+        let since_last_ns = turn.before_ns.saturating_sub(turn.last_ns);
+        let quiet = taken.saturating_mul(BUSY_NS) < ring_records.saturating_mul(since_last_ns);
         for _ in 0..taken.min(turn.most) {
             let first = turn.shared.layout().place(turn.number, self.tail);
             if turn.shared.word(first).load(Ordering::Acquire) == 0 {
@@ -102,7 +110,7 @@ impl Ring {
             turn.shared.word(first).store(0, Ordering::Release);
             self.tail = self.tail.wrapping_add(1);
             if self.tail.is_multiple_of(ROOM_EVERY) {
-                if turn.frugal && taken < turn.shared.layout().ring_records as u64 / 32 {
+                if turn.frugal && quiet {
                     // The writer keeps away from this page until it learns that it has been read.
                     let first = turn.shared.layout().place(turn.number, self.tail.wrapping_sub(ROOM_EVERY));
                     turn.shared.give_back_page(first);

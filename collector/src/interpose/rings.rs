@@ -19,8 +19,12 @@ pub(super) const PATIENCE_NS: u64 = 1_000_000_000;
 const DOUBT_NS: u64 = 20_000_000;
 /// Records of one ring in one turn.
 const MOST_PER_RING: u64 = 32_768;
-/// Threads in one turn of which it is looked whether they live: each is a system call.
-const LOOKS: usize = 64;
+/// A thread that does nothing is looked for so often: the kernel's word that it has ended got lost at most.
+const LOOK_EVERY_NS: u64 = 2_000_000_000;
+/// Threads in one turn that are looked for: each is a system call, or a few.
+const LOOKS: usize = 16;
+/// The same when no ring is left that nobody has had.
+const LOOKS_WHEN_SCARCE: usize = 64;
 /// Turns in which a ring of an ended thread is to be freed, before that is left to those looks.
 const TRIES: u32 = 20;
 /// Up to so many rings all memory that they have ever used is kept.
@@ -96,7 +100,7 @@ impl Rings {
             let turn = Turn { shared: &self.shared, number, before_ns, last_ns, most: MOST_PER_RING, frugal };
             let (records, emptied) = ring.read(&turn, clock, &mut |bytes| sink(number, bytes));
             if ring.is_new {
-                ring.is_new = false;
+                (ring.is_new, ring.looked_ns) = (false, before_ns);
                 self.by_owner.insert(ring.owner, number);
             }
             total += records;
@@ -118,7 +122,7 @@ impl Rings {
             };
         }
         self.free_ended(lives);
-        self.free_some(lives);
+        self.free_some(before_ns, lives);
         Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns }
     }
 
@@ -172,21 +176,34 @@ impl Rings {
     }
 
     /// Looks whether threads live, in case the kernel's word that they have ended got lost. A few each time: whoever is left has their turn later.
-    fn free_some(&mut self, lives: &mut dyn FnMut(u32, u32) -> bool) {
+    fn free_some(&mut self, now_ns: u64, lives: &mut dyn FnMut(u32, u32) -> bool) {
+        let scarce = self.rings.len() == self.shared.layout().rings;
+        let mut looks = if scarce { LOOKS_WHEN_SCARCE } else { LOOKS };
         let mut freed = false;
-        for _ in 0..self.rings.len().min(LOOKS) {
+        for _ in 0..self.rings.len() {
             self.next_look = (self.next_look + 1) % self.rings.len();
             let number = self.next_look;
             let Some(ring) = self.rings.get_mut(number) else { return };
             let turn =
                 Turn { shared: &self.shared, number, before_ns: 0, last_ns: 0, most: 0, frugal: false };
+            if std::mem::take(&mut ring.active) {
+                ring.looked_ns = now_ns;
+            }
+            if now_ns.saturating_sub(ring.looked_ns) < LOOK_EVERY_NS || ring.writing_since_ns.is_some() {
+                continue;
+            }
+            ring.looked_ns = now_ns;
             // It may have been taken without anything written yet.
             ring.see_owner(&turn);
-            if ring.owner == 0 || std::mem::take(&mut ring.active) || ring.writing_since_ns.is_some() {
+            if ring.owner == 0 {
                 continue;
             }
             if !lives((ring.owner >> 32) as u32, ring.owner as u32) {
                 freed |= self.free(number);
+            }
+            looks -= 1;
+            if looks == 0 {
+                break;
             }
         }
         if freed {
@@ -411,17 +428,39 @@ mod tests {
         // Its records are read in the turn in which it turns out to be gone.
         assert_eq!(turn(&mut rings, 20, &[]).0, [(0, 10)]);
         let owner = |ring: usize| shared.word(shared.layout().control(ring)).load(Ordering::Relaxed);
-        for _ in 0..3 {
-            turn(&mut rings, 30, &[]);
-        }
+        // The kernel did not tell: it is looked for once it has been quiet for a while, and not before.
+        let later = 20 + LOOK_EVERY_NS;
+        turn(&mut rings, later - 1, &[]);
+        assert_ne!(owner(0), 0);
+        turn(&mut rings, later, &[]);
         assert_eq!((owner(0), shared.word(SharedWord::NEXT_RING).load(Ordering::Relaxed)), (0, 0));
         let next = Writer::claims(&shared, 0, 9);
-        next.writes(40);
-        assert_eq!(turn(&mut rings, 50, &[9]).0, [(0, 40)]);
+        next.writes(later + 40);
+        assert_eq!(turn(&mut rings, later + 50, &[9]).0, [(0, later + 40)]);
         assert_ne!(owner(0), 0);
         // What the dead one was in the middle of is known at the end.
         let pending = rings.take_pending();
         assert_eq!(pending.iter().map(|p| (p.pid, p.tid, p.began_ns)).collect::<Vec<_>>(), [(PID, 7, 12)]);
+    }
+
+    /// Every look is a system call or more; some ninety a second were made for threads that only waited.
+    #[test]
+    fn a_quiet_thread_is_looked_for_now_and_then() {
+        let mut rings = rings();
+        let shared = other_side(&rings);
+        Writer::claims(&shared, 0, 7).writes(10);
+        let busy = Writer::claims(&shared, 1, 8);
+        let mut looks = Vec::new();
+        for step in 1..=100 {
+            let now_ns = step * (LOOK_EVERY_NS / 20);
+            busy.writes(now_ns - 1);
+            let mut lives = |_, tid| {
+                looks.push(tid);
+                true
+            };
+            rings.drain(&mut || now_ns, &mut lives, &mut |_, _| {});
+        }
+        assert_eq!(looks, [7; 4]);
     }
 
     #[test]
@@ -473,6 +512,7 @@ mod tests {
 
     #[test]
     fn memory_of_many_quiet_threads_is_given_back() {
+        const TURN_NS: u64 = 5_000_000;
         let layout = SharedLayout::new(64, 4096).expect("layout");
         let mut rings = Rings::new(Shared::new(layout).expect("memory"));
         let shared = other_side(&rings);
@@ -482,9 +522,9 @@ mod tests {
         let mut read = 0;
         for round in 1..=100u64 {
             for thread in &threads {
-                (0..20).for_each(|i| thread.writes(round * 100 + i));
+                (0..20).for_each(|i| thread.writes(round * TURN_NS + i));
             }
-            read += turn(&mut rings, round * 100 + 50, &alive).0.len();
+            read += turn(&mut rings, round * TURN_NS + 50, &alive).0.len();
         }
         assert_eq!(read, 64 * 100 * 20);
         // 2,000 records of each have been through some 32 pages of it.

@@ -1,5 +1,6 @@
 //! One interposed command: what it is given, and what comes back.
 
+use super::bell::Bell;
 use super::place::{Place, mapped};
 use super::rings::{Rings, Turned};
 use super::shared::Shared;
@@ -58,6 +59,14 @@ impl Interposed {
     /// The library's path as the command sees it.
     pub fn library(&self) -> &std::path::Path {
         self.place.path()
+    }
+
+    /// What the command rings when one of its rings fills up.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn bell(&self) -> io::Result<Bell> {
+        self.rings.shared.bell()
     }
 
     /// What the environment of the command, which is this process, must have; `preloaded` is its `LD_PRELOAD` so far. Its own libraries stay in front:
@@ -156,7 +165,23 @@ impl Drop for Interposed {
 
 /// Whether a thread is there and not just a zombie.
 fn lives(pid: u32, tid: u32) -> bool {
-    let Ok(stat) = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")) else { return false };
+    let (Ok(process), Ok(thread)) = (libc::pid_t::try_from(pid), libc::pid_t::try_from(tid)) else {
+        return false;
+    };
+    if process <= 0 || thread <= 0 {
+        return false;
+    }
+    // SAFETY: signal 0 is none: it is only looked whether it could be sent.
+    let found = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) } == 0;
+    if !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) {
+        return false;
+    }
+    // A thread that has ended is gone. Only the leading one stays, as a zombie, until all have ended and somebody asks.
+    pid != tid || leader_lives(pid)
+}
+
+fn leader_lives(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/task/{pid}/stat")) else { return false };
     // The state follows the name, which is in parentheses and may hold any byte.
     let state = stat.iter().rposition(|&byte| byte == b')').and_then(|at| stat.get(at + 2));
     !matches!(state, None | Some(b'Z' | b'X' | b'x'))

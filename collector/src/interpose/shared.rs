@@ -3,10 +3,11 @@
 //! The target may write anything into it, at any time, and is not trusted: what is read here is checked where it is
 //! used. It cannot make it smaller: the file is sealed, so that no access of ours can fail.
 
+use super::bell::Bell;
 use probe_abi::interpose::{SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +71,11 @@ impl Shared {
         let Ok(at) = libc::off_t::try_from(first.saturating_mul(8)) else { return };
         // SAFETY: fallocate takes numbers; our mapping shows zeroes there afterwards.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, 4096) };
+    }
+
+    /// The bell in it.
+    pub fn bell(&self) -> io::Result<Bell> {
+        Bell::of(self.file.as_fd())
     }
 
     /// The same memory, mapped once more: the target's side.

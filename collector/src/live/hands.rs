@@ -5,6 +5,7 @@ use super::chooser::Chooser;
 use super::control::{Control, Effect, StopReason};
 use super::keyboard::Keyboard;
 use super::message::{LibcCounts, UnprobedCounts};
+use super::orders::Orders;
 use super::pump::Command;
 use crate::target::GatedChild;
 use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
@@ -14,7 +15,6 @@ use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// Between a process's last record and its exit status there are a few microseconds; an exiting process may have to
@@ -24,7 +24,7 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 /// What the loop can act on.
 pub struct Hands {
     /// To the pump.
-    pub commands: Sender<Command>,
+    pub commands: Orders,
     /// To the thread that finds functions.
     pub chooser: Option<Chooser>,
     /// To the keeper.
@@ -216,8 +216,7 @@ impl Hands {
     }
 
     fn command(&self, command: Command) {
-        // A pump that has ended by itself needs no commands.
-        let _ = self.commands.send(command);
+        self.commands.give(command);
     }
 
     /// Paints, if anything has changed.

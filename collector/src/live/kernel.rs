@@ -1,7 +1,7 @@
 //! The kernel as a source, and beside it what the target writes about itself.
 
 use super::{Drained, EventSource, Probed, Unprobed};
-use crate::interpose::Interposed;
+use crate::interpose::{Bell, Interposed};
 use crate::probe::{Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, now_ns};
 use crate::unwind::Sampler;
 use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
@@ -24,6 +24,8 @@ pub struct Kernel {
     pending: Vec<PendingOperation>,
     /// Makes samples of what the programs took, if they do.
     sampler: Option<Sampler>,
+    /// Somebody waits for the command's bell.
+    has_bell: bool,
 }
 
 fn unprobed(error: ProbeError) -> Unprobed {
@@ -36,7 +38,7 @@ fn unprobed(error: ProbeError) -> Unprobed {
 impl Kernel {
     /// Takes over a capture.
     pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
-        Kernel { capture, interposed, launched: None, pending: Vec::new(), sampler: None }
+        Kernel { capture, interposed, launched: None, pending: Vec::new(), sampler: None, has_bell: false }
     }
 
     /// Stacks are sampled.
@@ -211,12 +213,18 @@ impl EventSource for Kernel {
         end_ns
     }
 
+    fn bell(&mut self) -> Option<Bell> {
+        let bell = self.interposed.as_ref()?.bell();
+        self.has_bell = bell.is_ok();
+        bell.inspect_err(|error| tracing::warn!("rings of the command are looked at all the time: {error}"))
+            .ok()
+    }
+
     fn longest_pause(&self) -> Duration {
-        // A thread that does nothing but operations fills its ring in some 8 ms. Looking at thousands of rings takes time
-        // as well; that many threads cannot all be busy.
-        let rings = self.interposed.as_ref().map(Interposed::ring_count);
-        let micros = rings.map_or(50_000, |rings| (5_000 + 4 * rings as u64).min(50_000));
-        Duration::from_micros(micros)
+        // A thread that does nothing but operations fills its ring in some 8 ms. It rings half-way; could it not, it would
+        // have to be looked at before.
+        let unheard = self.interposed.is_some() && !self.has_bell;
+        Duration::from_millis(if unheard { 5 } else { 50 })
     }
 
     fn take_pending(&mut self) -> Vec<PendingOperation> {

@@ -29,6 +29,7 @@ mod libc;
 mod locks;
 mod message;
 mod naming;
+mod orders;
 mod parts;
 mod promising;
 mod pump;

@@ -6,6 +6,7 @@ use super::message::{
     ChangeKind, Chosen, LibcChosen, Message, NewFunctions, Placing, ProcessChange, Unprobed,
 };
 use super::naming::{Ask, CodeNamer, Namer, Pace};
+use super::orders::Waiter;
 use super::{EventSource, Probed};
 use crate::probe::NewMapping;
 use crate::target::is_c_library;
@@ -16,7 +17,7 @@ use engine::event::{
 };
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -62,7 +63,7 @@ const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
 /// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking the one who
 /// writes the file.
-const HAND_ON_EVERY: Duration = Duration::from_millis(20);
+const HAND_ON_EVERY: Duration = Duration::from_millis(100);
 /// What recording costs is told for the last so many seconds.
 const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
@@ -72,7 +73,7 @@ const LONGEST_STOP: Duration = Duration::from_secs(2);
 pub fn run(
     mut source: Box<dyn EventSource>,
     pace: Pace,
-    commands: &Receiver<Command>,
+    orders: &Waiter,
     feed: &SyncSender<Feed>,
     news: &UnboundedSender<Message>,
     end_threads: EndThreads,
@@ -89,13 +90,14 @@ pub fn run(
         interval: SHORTEST.min(source.longest_pause()),
     };
     let mut alive = Vec::new();
-    while let Some(turn) = pump.turn(&mut *source, feed, news) {
-        if turn == Turn::Ended {
+    loop {
+        orders.begin_turn();
+        let Some(turn) = pump.turn(&mut *source, feed, news).filter(|turn| *turn != Turn::Ended) else {
             break;
-        }
+        };
         // With more to take, only look whether there is a command.
         let pause = if turn == Turn::More { Duration::ZERO } else { pump.interval };
-        match commands.recv_timeout(pause) {
+        match orders.next(pause) {
             Ok(Command::AddProcess(chosen)) => {
                 if add_process(&mut *source, chosen, feed, news).is_none() {
                     break;

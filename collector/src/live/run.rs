@@ -9,6 +9,7 @@ use super::keeper::Keeper;
 use super::keyboard::Keyboard;
 use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
 use super::naming::Pace;
+use super::orders::orders;
 use super::pump::{self, EndThreads};
 use super::sliding::{Due, Sliding};
 use super::{EventSource, parts};
@@ -23,7 +24,7 @@ use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{channel, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -138,12 +139,12 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         keeper.run(&fed, &keeper_news)
     })?;
 
-    let (commands, orders) = channel();
     let pump_news = news.clone();
-    let (source, end_threads) = (setup.source, setup.end_threads);
+    let (mut source, end_threads) = (setup.source, setup.end_threads);
+    let (commands, waiter) = orders(source.bell());
     let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
         parts::before_others();
-        pump::run(source, pace, &orders, &feed, &pump_news, end_threads);
+        pump::run(source, pace, &waiter, &feed, &pump_news, end_threads);
     })?;
 
     let keyboard = match setup.screen {

@@ -1,6 +1,7 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
 use super::message::Unprobed;
+use crate::interpose::Bell;
 use crate::probe::{LibcProbes, NewMapping, ProbeFunction};
 use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use std::path::PathBuf;
@@ -95,6 +96,12 @@ pub trait EventSource: Send {
 
     /// Records nothing more, and says from when on. What was recorded before can still be drained.
     fn end(&mut self) -> u64;
+
+    /// What rings when one of its rings should be emptied before that pause is over, if something does. Asked for once, at
+    /// the start.
+    fn bell(&mut self) -> Option<Bell> {
+        None
+    }
 
     /// The longest pause between two turns after which its rings may be full.
     fn longest_pause(&self) -> Duration {

@@ -33,6 +33,9 @@ use super::{
 /// Function numbers that have counters when more functions than those given at the start may come.
 const MORE_FUNCTIONS: u32 = 65_536;
 
+/// Between two questions to every program whether the kernel left it out: some thirty system calls.
+const MISSED_EVERY_NS: u64 = 1_000_000_000;
+
 /// Programs in the kernel, probes in the target. All of it goes when this is dropped, or when the process ends in
 /// whatever way.
 pub struct Capture {
@@ -46,6 +49,8 @@ pub struct Capture {
     pub(super) mappings: Option<Mappings>,
     /// Runs that the kernel left out, as of the last look.
     missed: AtomicU64,
+    /// When that was.
+    looked_ns: AtomicU64,
     unprobed: Vec<(u32, ProbeError)>,
     without_libc: Vec<(u32, ProbeError)>,
     start_ns: u64,
@@ -145,6 +150,7 @@ impl Capture {
             hit_costs,
             mappings: None,
             missed: AtomicU64::new(0),
+            looked_ns: AtomicU64::new(0),
             unprobed: Vec::new(),
             without_libc: Vec::new(),
             start_ns: 0,
@@ -222,9 +228,11 @@ impl Capture {
         notes
     }
 
-    /// What was lost so far, as far as the kernel side knows.
+    /// What was lost so far, as far as the kernel side knows; runs that it left out are up to a second old, until
+    /// [`Capture::end`].
     pub fn loss(&self) -> LossCounts {
-        if let Some(probes) = self.common.try_lock() {
+        let due = now_ns().saturating_sub(self.looked_ns.load(Ordering::Relaxed)) >= MISSED_EVERY_NS;
+        if due && let Some(probes) = self.common.try_lock() {
             self.look_for_missed(&probes);
         }
         self.common.shared.loss(self.missed.load(Ordering::Relaxed))
@@ -401,6 +409,7 @@ impl Capture {
         let costs = counters::program_costs(&probes.ebpf);
         let missed = costs.iter().fold(0u64, |sum, program| sum.saturating_add(program.missed));
         self.missed.store(missed, Ordering::Relaxed);
+        self.looked_ns.store(now_ns(), Ordering::Relaxed);
     }
 
     /// Takes everything off and out of the kernel.

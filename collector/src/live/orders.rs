@@ -1,0 +1,144 @@
+//! What the loop asks of the thread that empties the rings, and what else wakes that thread: a target that rings because
+//! one of its rings fills up.
+
+use super::pump::Command;
+use crate::interpose::Bell;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+/// A target that rings all the time is answered after this long: no ring of ours fills up to the half any faster.
+const ANSWER: Duration = Duration::from_millis(2);
+
+/// The loop's end.
+pub struct Orders {
+    commands: Sender<Command>,
+    bell: Option<Arc<Bell>>,
+}
+
+/// The other end.
+pub struct Waiter {
+    commands: Receiver<Command>,
+    bell: Option<Arc<Bell>>,
+}
+
+/// Both ends; `bell`: the target's, if it has one.
+pub fn orders(bell: Option<Bell>) -> (Orders, Waiter) {
+    let (sender, receiver) = channel();
+    let bell = bell.map(Arc::new);
+    (Orders { commands: sender, bell: bell.clone() }, Waiter { commands: receiver, bell })
+}
+
+impl Orders {
+    /// One that has ended by itself needs no commands.
+    pub fn give(&self, command: Command) {
+        let _ = self.commands.send(command);
+        if let Some(bell) = &self.bell {
+            bell.ring();
+        }
+    }
+}
+
+impl Waiter {
+    /// The rings are about to be emptied: what has been rung so far is heard.
+    pub fn begin_turn(&self) {
+        if let Some(bell) = &self.bell {
+            bell.silence();
+        }
+    }
+
+    /// The next command; [`RecvTimeoutError::Timeout`]: it is time for another turn, since this pause is over or somebody
+    /// rang.
+    pub fn next(&self, pause: Duration) -> Result<Command, RecvTimeoutError> {
+        let Some(bell) = &self.bell else { return self.commands.recv_timeout(pause) };
+        let began = Instant::now();
+        if let Some(done) = self.given() {
+            return done;
+        }
+        if pause.is_zero() {
+            return Err(RecvTimeoutError::Timeout);
+        }
+        // A command rings, too: after it was sent, so that it is there when this comes back.
+        bell.wait(pause);
+        if let Some(done) = self.given() {
+            return done;
+        }
+        self.commands.recv_timeout(ANSWER.min(pause).saturating_sub(began.elapsed()))
+    }
+
+    fn given(&self) -> Option<Result<Command, RecvTimeoutError>> {
+        match self.commands.try_recv() {
+            Ok(command) => Some(Ok(command)),
+            Err(TryRecvError::Disconnected) => Some(Err(RecvTimeoutError::Disconnected)),
+            Err(TryRecvError::Empty) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpose::Interposed;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn stop() -> Command {
+        Command::Stop { pids: Vec::new() }
+    }
+
+    fn timed(waiter: &Waiter, pause: Duration) -> (Result<Command, RecvTimeoutError>, Duration) {
+        let began = Instant::now();
+        (waiter.next(pause), began.elapsed())
+    }
+
+    /// With a bell and without one.
+    fn both() -> Vec<(Orders, Waiter)> {
+        let interposed = Interposed::new(Vec::new(), None, false).expect("memory");
+        vec![orders(None), orders(Some(interposed.bell().expect("a bell")))]
+    }
+
+    #[test]
+    fn a_command_is_not_waited_for_whenever_it_comes() {
+        for (orders, waiter) in both() {
+            orders.give(stop());
+            waiter.begin_turn();
+            assert!(matches!(waiter.next(LONG), Ok(Command::Stop { .. })));
+            waiter.begin_turn();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(30));
+                    orders.give(stop());
+                });
+                let (got, took) = timed(&waiter, LONG);
+                assert!(matches!(got, Ok(Command::Stop { .. })) && took < LONG);
+            });
+            waiter.begin_turn();
+            let pause = Duration::from_millis(20);
+            let (got, took) = timed(&waiter, pause);
+            assert!(matches!(got, Err(RecvTimeoutError::Timeout)) && took >= pause);
+            assert!(matches!(waiter.next(Duration::ZERO), Err(RecvTimeoutError::Timeout)));
+            drop(orders);
+            waiter.begin_turn();
+            assert!(matches!(waiter.next(LONG), Err(RecvTimeoutError::Disconnected)));
+        }
+    }
+
+    #[test]
+    fn a_target_that_rings_without_end_is_answered_seldom() {
+        let interposed = Interposed::new(Vec::new(), None, false).expect("memory");
+        let target = interposed.bell().expect("a bell");
+        let (orders, waiter) = orders(Some(interposed.bell().expect("a bell")));
+        let began = Instant::now();
+        for _ in 0..20 {
+            waiter.begin_turn();
+            target.ring();
+            let (got, took) = timed(&waiter, LONG);
+            assert!(matches!(got, Err(RecvTimeoutError::Timeout)) && took < LONG);
+        }
+        assert!(began.elapsed() >= ANSWER * 20);
+        // It does not keep this thread from ending.
+        target.ring();
+        orders.give(stop());
+        assert!(matches!(waiter.next(LONG), Ok(Command::Stop { .. })));
+    }
+}
