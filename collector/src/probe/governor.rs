@@ -43,6 +43,8 @@ const NICE: i32 = -10;
 
 /// Looks at the books at least this often: reading the counters of thousands of functions takes a while, too.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Where no function has probes only samples can become too dear.
+const LOOK_WITHOUT_PROBES: Duration = Duration::from_millis(400);
 
 /// What the capture and its governor both work on.
 pub(crate) struct Probes {
@@ -127,7 +129,9 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
             keep_to_the_budget(common, &mut probes, &mut budget, &mut thinning);
         }
         let before = std::mem::replace(&mut version, probes.version());
-        tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(LOOK_EVERY) };
+        let probed = probes.functions.functions().next().is_some();
+        let most = if probed { LOOK_EVERY } else { LOOK_WITHOUT_PROBES };
+        tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(most) };
     }
 }
 
