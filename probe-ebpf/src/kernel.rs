@@ -177,6 +177,17 @@ impl Task {
         (start >> 12) as u32
     }
 
+    /// Whether it has given up its memory: it is ending. What is mapped on its CPU from then on is whoever's was there before.
+    #[inline(always)]
+    pub fn has_no_memory(self) -> bool {
+        if setting!(task_mm) == 0 {
+            return false;
+        }
+        // SAFETY: a task and an offset of `task_struct`.
+        let memory: *const u8 = unsafe { field(self.0, setting!(task_mm)) };
+        memory.is_null()
+    }
+
     /// Where its thread pointer points, if this kernel tells. What user space itself has changed without a system call
     /// since the thread was last switched to is not seen.
     #[inline(always)]

@@ -101,7 +101,8 @@ fn thinning() -> u64 {
 /// The current thread does something that its stack explains: it goes to sleep, or wakes another.
 #[inline(always)]
 pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u32, reason: SampleReason) {
-    if setting!(sampling) == Sampling::Off as u32 {
+    // A thread's last switch is no sleep, and has no stack any more.
+    if setting!(sampling) == Sampling::Off as u32 || task.has_no_memory() {
         return;
     }
     let Some(last) = LAST_TAKEN
@@ -137,7 +138,9 @@ fn take(taken: Taken) {
         pid: taken.pid,
     };
     let sampling = setting!(sampling);
-    let done = sampling != Sampling::Copies as u32 && follow(cpu, taken, header(RAW_STACK_KIND), sampling);
+    // The kernel finds no frames of a thread that ends, which is right: a copy would be of somebody else's memory.
+    let may_follow = sampling != Sampling::Copies as u32 || taken.task.has_no_memory();
+    let done = may_follow && follow(cpu, taken, header(RAW_STACK_KIND), sampling);
     if !done && (sampling == Sampling::FramePointers as u32 || !copy(cpu, taken, header(RAW_COPY_KIND))) {
         // SAFETY: a counter in a map value.
         unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_lost)), 1) };
