@@ -1,12 +1,12 @@
 //! Measures looking addresses up, for `./x bench symbols`.
 //!
 //! `symbols_bench addresses BINARY COUNT` prints addresses in its functions, the same ones each time.
-//! `symbols_bench lookup BINARY LONGPOLE < ADDRESSES` looks them up as longpole does, in a process without rights, and prints
+//! `symbols_bench lookup BINARY LONGPOLE ADDRESSES` looks them up as longpole does, in a process without rights, and prints
 //! one line of JSON: time until the first answer, time for all, frames, memory.
 
 use collector::symbols::{Parsers, Place, functions_of};
 use std::error::Error;
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -15,8 +15,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["addresses", binary, count] => addresses(Path::new(binary), count.parse()?),
-        ["lookup", binary, longpole] => lookup(Path::new(binary), Path::new(longpole)),
-        _ => Err("symbols_bench addresses BINARY COUNT | lookup BINARY LONGPOLE".into()),
+        ["lookup", binary, longpole, addresses] => {
+            lookup(Path::new(binary), Path::new(longpole), Path::new(addresses))
+        }
+        _ => Err("symbols_bench addresses BINARY COUNT | lookup BINARY LONGPOLE ADDRESSES".into()),
     }
 }
 
@@ -39,10 +41,10 @@ fn addresses(binary: &Path, count: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn lookup(binary: &Path, longpole: &Path) -> Result<(), Box<dyn Error>> {
+fn lookup(binary: &Path, longpole: &Path, addresses: &Path) -> Result<(), Box<dyn Error>> {
     let mut places = Vec::new();
-    for line in std::io::stdin().lock().lines() {
-        places.push(Place::Address(u64::from_str_radix(line?.trim().trim_start_matches("0x"), 16)?));
+    for line in std::fs::read_to_string(addresses)?.lines() {
+        places.push(Place::Address(u64::from_str_radix(line.trim().trim_start_matches("0x"), 16)?));
     }
     let began = Instant::now();
     let mut parser = Parsers::sandboxed(longpole).open(binary, "binary")?;

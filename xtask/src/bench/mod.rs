@@ -6,6 +6,7 @@ mod flood;
 mod graph;
 mod handover;
 mod interpose;
+mod large_binary;
 mod perf_data;
 mod sampling;
 mod simulate;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::Scratch;
+use super::large_binary;
 use super::perf_data;
 use crate::build;
 use crate::command;
@@ -21,10 +22,14 @@ const RUNS: usize = 3;
 const ADDRESSES: usize = 100_000;
 /// addr2line of binutils looks through everything for each address.
 const FEW: usize = 200;
-/// Another binary than longpole's own may be named.
+/// Debug information of the program that is made for this.
+const DEBUG_BYTES: u64 = 500_000_000;
+/// Another binary may be named.
 const VARIABLE: &str = "LONGPOLE_BENCH_BINARY";
-/// What takes longer is ended.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// What takes longer is ended, and said to take longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What takes longer than this is measured once.
+const LONG_S: f64 = 15.0;
 
 /// Measures all of them on the same addresses.
 ///
@@ -33,11 +38,11 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub fn measure(workspace: &Workspace) -> Result<String> {
     let longpole = build::release(workspace, &ebpf::provide(workspace)?)?;
     let tool = example(workspace)?;
+    let scratch = Scratch::new(workspace, "symbols")?;
     let binary = match std::env::var_os(VARIABLE) {
         Some(path) => PathBuf::from(path),
-        None => full(workspace)?,
+        None => large_binary::build(&scratch.0, DEBUG_BYTES)?,
     };
-    let scratch = Scratch::new(workspace, "symbols")?;
     let addresses = |count: usize| -> Result<PathBuf> {
         let mut command = Command::new(&tool);
         let text = command::text(command.arg("addresses").arg(&binary).arg(count.to_string()))?;
@@ -55,10 +60,10 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
 
     let (mut load, mut rate, mut again) = (Sample::default(), Sample::default(), Sample::default());
     let mut last = serde_json::Value::Null;
-    let mut others: Vec<(&str, usize, Sample, u64)> = Vec::new();
+    let mut others: Vec<Other> = Vec::new();
     for _ in 0..RUNS {
         let mut command = Command::new(&tool);
-        command.arg("lookup").arg(&binary).arg(&longpole).stdin(File::open(&many)?);
+        command.arg("lookup").arg(&binary).arg(&longpole).arg(&many);
         let line = command::text(&mut command)?;
         last = serde_json::from_str(&line).context("symbols_bench says no JSON")?;
         let number = |name: &str| last[name].as_f64().with_context(|| format!("no {name} in {line}"));
@@ -76,14 +81,23 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
             ("perf script, symbols only", "perf", ADDRESSES, symbols_only, &many),
             ("perf script with lines", "perf", FEW, with_lines, &few),
         ] {
-            let Some((seconds, peak)) = other(program, &arguments, input)? else { continue };
-            match others.iter_mut().find(|(known, ..)| *known == name) {
-                Some((_, _, sample, _)) => sample.push(seconds),
+            let known = others.iter_mut().find(|other| other.name == name);
+            if known.as_ref().is_some_and(|other| other.too_slow || other.seconds.median() > LONG_S) {
+                continue;
+            }
+            let Some(Took { seconds, peak }) = other(program, &arguments, input)? else { continue };
+            let other = match known {
+                Some(other) => other,
                 None => {
-                    let mut sample = Sample::default();
-                    sample.push(seconds);
-                    others.push((name, count, sample, peak));
+                    others.push(Other { name, count, seconds: Sample::default(), peak, too_slow: false });
+                    let Some(last) = others.last_mut() else { continue };
+                    last
                 }
+            };
+            other.too_slow |= seconds.is_none();
+            other.peak = other.peak.max(peak);
+            if let Some(seconds) = seconds {
+                other.seconds.push(seconds);
             }
         }
     }
@@ -103,29 +117,50 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         digits(number("peak_kib") / 1e3)
     )?;
     writeln!(text, "| longpole, the same again | {ADDRESSES} | | {again} | |")?;
-    for (name, count, seconds, peak) in &others {
-        let rate = *count as f64 / seconds.median();
-        writeln!(
-            text,
-            "| {name}, start to end {} s | {count} | | {} | {} |",
-            seconds,
-            digits(rate),
-            digits(*peak as f64 / 1e3)
-        )?;
+    for Other { name, count, seconds, peak, too_slow } in &others {
+        let peak = digits(*peak as f64 / 1e3);
+        if *too_slow {
+            let limit = PATIENCE.as_secs();
+            let rate = digits(*count as f64 / PATIENCE.as_secs_f64());
+            writeln!(text, "| {name}: more than {limit} s | {count} | | less than {rate} | {peak} |")?;
+        } else {
+            let rate = digits(*count as f64 / seconds.median());
+            writeln!(text, "| {name}, start to end {seconds} s | {count} | | {rate} | {peak} |")?;
+        }
     }
     write!(
         text,
-        "\n{} frames for {} addresses with lines. Of longpole's memory {} MB are its own and {} MB parts of the file.",
+        "\n{} frames for {} addresses with lines. Of longpole's memory {} MB are its own and {} MB parts of the file that were \
+         looked at:\n{} times those.",
         number("frames"),
         number("known"),
         digits(number("own_kib") / 1e3),
         digits(number("mapped_kib") / 1e3),
+        digits(number("peak_kib") / number("mapped_kib").max(1.0)),
     )?;
     Ok(text)
 }
 
-/// Seconds and peak memory (KiB) of another program; `None` if it is not installed or takes too long.
-fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<(f64, u64)>> {
+/// Another program, on all runs.
+struct Other {
+    name: &'static str,
+    count: usize,
+    seconds: Sample,
+    /// KiB.
+    peak: u64,
+    too_slow: bool,
+}
+
+/// Another program once.
+struct Took {
+    /// `None`: it was ended after [`PATIENCE`].
+    seconds: Option<f64>,
+    /// KiB.
+    peak: u64,
+}
+
+/// Runs another program; `None` if it is not installed.
+fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<Took>> {
     let began = Instant::now();
     let child = Command::new(name)
         .args(arguments)
@@ -144,7 +179,7 @@ fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<(f64, u6
             if !ended.success() {
                 bail!("{name} failed: {ended}");
             }
-            return Ok(Some((began.elapsed().as_secs_f64(), peak)));
+            return Ok(Some(Took { seconds: Some(began.elapsed().as_secs_f64()), peak }));
         }
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -152,8 +187,8 @@ fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<(f64, u6
         if began.elapsed() > PATIENCE {
             child.kill()?;
             child.wait()?;
-            println!("SKIP {name}: not done in {} s", PATIENCE.as_secs());
-            return Ok(None);
+            println!("{name}: not done in {} s", PATIENCE.as_secs());
+            return Ok(Some(Took { seconds: None, peak }));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -166,16 +201,11 @@ fn example(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target.join("release/examples/symbols_bench"))
 }
 
-/// longpole itself with all debug information.
-fn full(workspace: &Workspace) -> Result<PathBuf> {
-    let mut build = command::cargo(workspace);
-    build.args(["build", "--locked", "--package", "collector", "--bin", "longpole"]);
-    command::must(&mut build, "building a binary with debug information")?;
-    Ok(workspace.target.join("debug/longpole"))
-}
-
 /// Bytes of the debug sections, as `size -A` lists them.
-fn debug_bytes(binary: &Path) -> Result<u64> {
+///
+/// # Errors
+/// There is no `size`, or it cannot read the file.
+pub fn debug_bytes(binary: &Path) -> Result<u64> {
     let text = command::text(Command::new("size").arg("-A").arg(binary))?;
     let lines = text.lines().filter(|line| line.starts_with(".debug"));
     Ok(lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
