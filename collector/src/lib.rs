@@ -7,6 +7,7 @@ pub mod cli;
 pub mod doctor;
 pub mod interpose;
 pub mod live;
+pub mod outline;
 pub mod present;
 pub mod probe;
 pub mod rights;

@@ -1,7 +1,8 @@
 //! Unwind tables that mean harm: nothing that they say makes longpole panic, hang or read where it must not.
 
+use collector::symbols::{FrameAt, Parsers, Saved, UnwindRows};
 use collector::target::Code;
-use collector::unwind::{Binaries, Tables, Unwinding};
+use collector::unwind::{Binaries, Unwinding};
 use engine::event::MOST_FRAMES;
 use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, RawCopy};
 use proptest::prelude::*;
@@ -52,31 +53,56 @@ fn raw(instruction_pointer: u64, stack: &[u8]) -> RawCopy {
     }
 }
 
+fn scan(instructions: &[u8]) -> UnwindRows {
+    UnwindRows::scan(&frames(0x1000, 0x4000, instructions), 0x1000, 0, &[]).expect("rows")
+}
+
+fn frame(rows: &UnwindRows, address: u64) -> Option<FrameAt> {
+    rows.rule(address).map(|rule| rule.frame)
+}
+
 #[test]
-fn an_honest_entry_is_kept() {
-    let tables = Tables::scan(frames(0x1000, 0x4000, &[]), 0x1000, 0, &[]).expect("tables");
-    assert!(!tables.keeps_frame_pointers);
+fn an_honest_entry_is_understood() {
+    let rows = scan(&[]);
+    assert!(!rows.keeps_frame_pointers);
+    assert_eq!(frame(&rows, 0x4000), Some(FrameAt::Stack(8)));
+    assert_eq!([0x3fff, 0x4040].map(|address| frame(&rows, address)), [None; 2]);
     // push %rbp (16 bytes to the caller's frame), mov %rsp,%rbp (found by %rbp).
-    let keeping = frames(0x1000, 0x4000, &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6]);
-    assert!(Tables::scan(keeping, 0x1000, 0, &[]).expect("tables").keeps_frame_pointers);
+    let rows = scan(&[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6]);
+    assert!(rows.keeps_frame_pointers);
+    let found = [0x4000, 0x4001, 0x4004, 0x403f].map(|address| frame(&rows, address));
+    let (stack, pointer) = (|above| Some(FrameAt::Stack(above)), Some(FrameAt::Pointer(16)));
+    assert_eq!(found, [stack(8), stack(16), pointer, pointer]);
+    assert_eq!(rows.rule(0x4001).map(|rule| rule.pointer), Some(Saved::Frame(-16)));
 }
 
-/// framehop runs an expression without a limit: this one would never end.
+/// As compilers and linkers write them, and others, which are not followed.
 #[test]
-fn an_expression_that_jumps_back_is_left_out() {
+fn some_expressions_are_understood() {
     const EXPRESSION: u8 = 0x0f;
-    const SKIP: u8 = 0x2f;
-    let endless = frames(0x1000, 0x4000, &[EXPRESSION, 3, SKIP, 0xfd, 0xff]);
-    assert!(Tables::scan(endless, 0x1000, 0, &[]).is_none(), "nothing is left of it");
+    const BREG_6: u8 = 0x76;
     const BREG_7: u8 = 0x77;
-    let straight = frames(0x1000, 0x4000, &[EXPRESSION, 2, BREG_7, 8]);
-    assert!(Tables::scan(straight, 0x1000, 0, &[]).is_some());
+    const BREG_16: u8 = 0x80;
+    const DEREF: u8 = 0x06;
+    const SKIP: u8 = 0x2f;
+    let of = |expression: &[u8]| {
+        let mut instructions = vec![EXPRESSION, expression.len() as u8];
+        instructions.extend(expression);
+        frame(&scan(&instructions), 0x4000)
+    };
+    assert_eq!(of(&[BREG_6, 0x78, DEREF]), Some(FrameAt::InPointer(-8)));
+    assert_eq!(of(&[BREG_7, 0xa0, 1, DEREF]), Some(FrameAt::InStack(160)));
+    let calls = [BREG_7, 8, BREG_16, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
+    assert_eq!(of(&calls), Some(FrameAt::Calls(11)));
+    // One that jumps back to its own beginning, for ever.
+    assert_eq!(of(&[SKIP, 0xfd, 0xff]), Some(FrameAt::Unknown));
+    assert_eq!(of(&[DEREF; 100]), Some(FrameAt::Unknown));
 }
 
 #[test]
-fn an_entry_without_end_is_left_out() {
-    let long = frames(0x1000, 0x4000, &[0x41; 100_000]);
-    assert!(Tables::scan(long, 0x1000, 0, &[]).is_none());
+fn an_entry_with_many_instructions_ends() {
+    let rows = scan(&[0x41; 100_000]);
+    assert_eq!(frame(&rows, 0x4000), Some(FrameAt::Stack(8)));
 }
 
 /// This test's own binary, whose tables are real, with some bytes changed.
@@ -103,19 +129,25 @@ fn spoilt(changes: &[(usize, u8)]) -> Option<(tempfile::TempDir, Code)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let _ = Tables::scan(bytes, 0x1000, 0, &[]);
+        let _ = UnwindRows::scan(&bytes, 0x1000, 0, &[]);
     }
 
     #[test]
     fn any_instructions_come_to_an_end(
         instructions in proptest::collection::vec(any::<u8>(), 0..60),
     ) {
-        let _ = Tables::scan(frames(0x1000, 0x4000, &instructions), 0x1000, 0, &[]);
+        let _ = UnwindRows::scan(&frames(0x1000, 0x4000, &instructions), 0x1000, 0, &[]);
     }
+
+}
+
+proptest! {
+    // Each is read by a process of its own.
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn spoilt_tables_give_some_stack_or_none(
@@ -125,10 +157,11 @@ proptest! {
     ) {
         let Some((_folder, code)) = spoilt(&changes) else { return Ok(()) };
         let began = Instant::now();
-        let (mut binaries, mut unwinding) = (Binaries::default(), Unwinding::default());
+        let parsers = Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole")));
+        let (mut binaries, mut unwinding) = (Binaries::reading_with(parsers), Unwinding::default());
         unwinding.know(&[code], &mut binaries);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes), &mut binaries);
+        let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes));
         prop_assert!(unwound.frames.len() <= MOST_FRAMES + 1);
         prop_assert!(!unwound.frames.is_empty());
         // Not a question of speed: it comes to an end.

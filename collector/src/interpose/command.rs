@@ -1,14 +1,11 @@
 //! Which C library a command's file will load, and whether a library can be put before it.
 
-use object::LittleEndian;
-use object::elf::{self, FileHeader64};
-use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
-use object::{ReadCache, ReadRef as _};
+use crate::outline::Outline;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What the user has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,8 +19,7 @@ pub enum Wish {
     Never,
 }
 
-/// Largest dynamic section and C library that are read.
-const MOST_DYNAMIC: u64 = 1 << 20;
+/// Largest C library that is read.
 const MOST_LIBRARY: u64 = 64 << 20;
 
 /// A C library that is known.
@@ -61,20 +57,22 @@ pub fn c_library(binary: &Path) -> Result<CLibrary, Obstacle> {
     if has_capabilities(binary) {
         return obstacle("the program has file capabilities: nothing may be put before its libraries");
     }
-    let wants =
-        Wants::read(&file).ok_or_else(|| Obstacle("the program is no ELF file of this machine".into()))?;
-    let Some(interpreter) = wants.interpreter else {
+    let machine = if cfg!(target_arch = "x86_64") { Outline::X86_64 } else { Outline::AARCH64 };
+    let outline = Outline::of(&file).filter(|outline| outline.machine == machine);
+    let Some(outline) = outline else { return obstacle("the program is no ELF file of this machine") };
+    let needed = outline.needed(&file);
+    let Some(interpreter) = outline.interpreter else {
         return obstacle("the program is statically linked: no library can be put before its libc");
     };
     let loader = interpreter.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let first = wants.needed.iter().filter(|name| insists_on_being_first(name)).cloned().collect();
+    let first = needed.iter().filter(|name| insists_on_being_first(name)).cloned().collect();
     if loader.starts_with("ld-musl-") {
         return Ok(CLibrary { name: "musl", first });
     }
     if !loader.starts_with("ld-linux") {
         return obstacle(format!("its loader {} is not known", crate::symbols::safe_path(&interpreter)));
     }
-    let threads = wants.needed.iter().any(|name| name == "libpthread.so.0");
+    let threads = needed.iter().any(|name| name == "libpthread.so.0");
     match threads_are_in_libc(&interpreter) {
         Some(true) => {}
         Some(false) if threads => {}
@@ -99,57 +97,6 @@ fn threads_are_in_libc(interpreter: &Path) -> Option<bool> {
     // The name of the version that this change has brought.
     const VERSION: &[u8] = b"\0GLIBC_2.34\0";
     Some(bytes.windows(VERSION.len()).any(|window| window == VERSION))
-}
-
-/// What a program's file asks the loader for.
-#[derive(Debug, Default)]
-struct Wants {
-    interpreter: Option<PathBuf>,
-    needed: Vec<String>,
-}
-
-impl Wants {
-    /// `None`: this is not a program that this machine runs as its own.
-    fn read(file: &File) -> Option<Wants> {
-        let cache = ReadCache::new(std::io::BufReader::new(file));
-        let header = FileHeader64::<LittleEndian>::parse(&cache).ok()?;
-        let endian = header.endian().ok()?;
-        let machine = if cfg!(target_arch = "x86_64") { elf::EM_X86_64 } else { elf::EM_AARCH64 };
-        if header.e_machine(endian) != machine {
-            return None;
-        }
-        let segments = header.program_headers(endian, &cache).ok()?;
-        let mut wants = Wants::default();
-        for segment in segments {
-            if let Ok(Some(path)) = segment.interpreter(endian, &cache) {
-                wants.interpreter = Some(PathBuf::from(std::ffi::OsStr::from_bytes(path)));
-            }
-        }
-        let dynamic = segments
-            .iter()
-            .filter(|segment| segment.p_filesz(endian) <= MOST_DYNAMIC)
-            .find_map(|segment| segment.dynamic(endian, &cache).ok().flatten())
-            .unwrap_or_default();
-        let value = |tag: elf::DynamicTag| {
-            dynamic.iter().find(|entry| entry.tag(endian) == tag).map(|entry| entry.val(endian))
-        };
-        let (Some(strings), Some(size)) = (value(elf::DT_STRTAB), value(elf::DT_STRSZ)) else {
-            return Some(wants);
-        };
-        // From the address of the names to their place in the file.
-        let place =
-            segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD).find_map(|segment| {
-                let inside = strings.checked_sub(segment.p_vaddr(endian))?;
-                (inside < segment.p_filesz(endian)).then(|| inside.checked_add(segment.p_offset(endian)))?
-            });
-        let names = place.and_then(|place| (&cache).read_bytes_at(place, size.min(MOST_DYNAMIC)).ok());
-        for entry in dynamic.iter().filter(|entry| entry.tag(endian) == elf::DT_NEEDED) {
-            let at = usize::try_from(entry.val(endian)).unwrap_or(usize::MAX);
-            let name = names.and_then(|names| names.get(at..)?.split(|&byte| byte == 0).next());
-            wants.needed.extend(name.and_then(|name| std::str::from_utf8(name).ok()).map(str::to_owned));
-        }
-        Some(wants)
-    }
 }
 
 fn has_capabilities(path: &Path) -> bool {

@@ -265,7 +265,14 @@ fn start(
     let is_inside = inside.is_some();
     let mut functions = plan
         .uprobes
-        .then(|| Functions::new(&plan.selection, plan.depth, Libc::new(inside), Parsers::of_longpole()))
+        .then(|| {
+            Functions::new(
+                &plan.selection,
+                plan.depth,
+                Libc::new(Parsers::of_longpole(), inside),
+                Parsers::of_longpole(),
+            )
+        })
         .map(|functions| functions.only_worth_it(plan.from_samples));
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
     let mut unread = Vec::new();

@@ -186,7 +186,7 @@ mod tests {
     fn what_is_asked_for_twice_keeps_its_numbers() {
         let plan = plan::Selection { functions: vec!["*find_me_one".into()], ..plan::Selection::default() };
         let plan = plan::Selection { max_functions: 100, ..plan };
-        let mut functions = Functions::new(&plan, None, Libc::default(), Parsers::here());
+        let mut functions = Functions::new(&plan, None, Libc::new(Parsers::here(), None), Parsers::here());
         // No process is its own target.
         let mut child = std::process::Command::new("/proc/self/exe")
             .args(["--exact", "live::beside::tests::waits_for_the_end_of_its_input", "--ignored"])

@@ -326,7 +326,7 @@ mod tests {
         let path = folder.path().join("program");
         std::fs::copy("/proc/self/exe", &path).expect("copied");
         let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
-        let mut functions = Functions::new(&plan, None, Libc::default(), Parsers::here());
+        let mut functions = Functions::new(&plan, None, Libc::new(Parsers::here(), None), Parsers::here());
         let before = functions.of_process(7, "program", &path).expect("functions");
         assert_eq!(before.facts.len(), 50, "this test has functions");
         let renamed = folder.path().join("renamed");
@@ -357,7 +357,7 @@ mod tests {
         std::fs::copy("/proc/self/exe", &path).expect("copied");
         std::fs::copy("/proc/self/exe", &copy).expect("copied");
         let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
-        let mut functions = Functions::new(&plan, None, Libc::default(), Parsers::here());
+        let mut functions = Functions::new(&plan, None, Libc::new(Parsers::here(), None), Parsers::here());
         let before = functions.of_process(7, "program", &path).expect("functions");
         let after = functions.of_process(8, "program", &copy).expect("functions");
         let ids = |first: &First| first.probes.iter().map(|probe| probe.id).collect::<Vec<_>>();

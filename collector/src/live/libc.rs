@@ -3,7 +3,7 @@
 
 use super::functions::FileKey;
 use crate::probe::{LibcFile, LibcProbes};
-use crate::symbols::{LibcFunctions, libc_functions};
+use crate::symbols::{LibcFunctions, Parsers};
 use crate::target::{CLibrary, CLibraryKind, Process, c_libraries_to_come, mapped_c_libraries};
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 const MOST_FILES: usize = 128;
 
 /// The C libraries seen so far.
-#[derive(Default)]
 pub struct Libc {
+    parsers: Parsers,
     files: HashMap<FileKey, (u32, Arc<LibcFunctions>)>,
     /// The library that programs were started with, if some were.
     inside: Option<PathBuf>,
@@ -35,8 +35,8 @@ pub enum LibcChoice {
 
 impl Libc {
     /// `inside`: the library that the command is started with, which records operations in processes that have it.
-    pub fn new(inside: Option<PathBuf>) -> Libc {
-        Libc { inside, ..Libc::default() }
+    pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> Libc {
+        Libc { parsers, files: HashMap::new(), inside }
     }
 
     /// For a process as it is now, and as it will be when its loader is done.
@@ -107,9 +107,8 @@ impl Libc {
                 return Err(format!("{MOST_FILES} different C libraries have probes already"));
             }
             None => {
-                use std::os::fd::AsRawFd;
-                let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-                let functions = Arc::new(libc_functions(&path).map_err(|error| format!("{name}: {error}"))?);
+                let functions = self.parsers.libc_functions(&file, Path::new(&name));
+                let functions = Arc::new(functions.map_err(|error| format!("{name}: {error}"))?);
                 for (function, reason) in &functions.unsure {
                     tracing::warn!("{function} of {name} cannot be probed: {reason}");
                 }

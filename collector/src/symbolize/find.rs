@@ -1,6 +1,7 @@
 //! Finding a binary of a recording on this machine: the same one by its build-id, not one of the same name.
 
-use crate::symbols::{BuildId, ElfFile};
+use crate::outline::Outline;
+use crate::symbols::BuildId;
 use std::path::{Path, PathBuf};
 
 /// The binary, at its own path or in one of the folders. `Err`: why not, for people.
@@ -22,15 +23,15 @@ pub fn binary(path: &str, build_id: Option<&str>, folders: &[PathBuf]) -> Result
     }
     let mut other = None;
     for place in places {
-        match ElfFile::open(&place).map(|elf| elf.build_id) {
-            Ok(Some(found)) if found == wanted => return Ok(place),
-            Ok(found) => {
+        match Outline::open(&place).map(|(_, outline)| outline.build_id) {
+            Some(Some(found)) if found == wanted => return Ok(place),
+            Some(found) => {
                 other.get_or_insert(match found {
                     Some(found) => format!("{} now has another build-id ({found})", place.display()),
                     None => format!("{} now has no build-id", place.display()),
                 });
             }
-            Err(_) => {}
+            None => {}
         }
     }
     Err(other.unwrap_or_else(|| format!("there is no {path} here")))

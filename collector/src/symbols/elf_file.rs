@@ -48,7 +48,7 @@ pub struct ElfFile {
 }
 
 /// A `PT_LOAD` segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// First address, as linked.
     pub address: u64,

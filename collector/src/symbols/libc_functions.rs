@@ -15,6 +15,7 @@ use object::elf::{self, STT_FUNC, STT_TLS, Sym64};
 use object::read::elf::Sym as _;
 use object::{LittleEndian as LE, pod};
 use probe_abi::{LibcFunction, MutexLayout, SyncOperation};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -43,7 +44,7 @@ pub struct LibcFunctions {
 }
 
 /// An instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePlace {
     /// Address.
     pub address: u64,
@@ -71,7 +72,8 @@ pub struct LibcCall {
 }
 
 /// Where `errno` is, as a distance from the thread pointer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrnoPlace {
     /// Always the same.
     At(i64),
@@ -84,7 +86,14 @@ pub enum ErrnoPlace {
 /// # Errors
 /// It cannot be read or is no ELF file.
 pub fn libc_functions(path: &Path) -> Result<LibcFunctions, SymbolError> {
-    let elf = ElfFile::open(path)?;
+    functions_in(&ElfFile::open(path)?)
+}
+
+/// As [`libc_functions`] for a file that is open.
+///
+/// # Errors
+/// Its symbol tables cannot be read.
+pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     let mut found = LibcFunctions::default();
     if !elf.is_x86_64 {
         return Ok(found);
@@ -93,27 +102,27 @@ pub fn libc_functions(path: &Path) -> Result<LibcFunctions, SymbolError> {
     let from = code().map(|segment| segment.address).min().unwrap_or(0);
     let end = |segment: &super::elf_file::Segment| segment.address.saturating_add(segment.file_size);
     found.text = (from, code().map(end).max().unwrap_or(0));
-    found.start = place(&elf, elf.entry).ok();
+    found.start = place(elf, elf.entry).ok();
     found.is_static = elf.interpreter.is_none();
-    let symbols = Symbols::read(&elf)?;
+    let symbols = Symbols::read(elf)?;
     if symbols.known.is_empty() {
         return Ok(found);
     }
     found.layout = symbols.layout();
     found.errno = match (symbols.errno_location, symbols.errno_variable) {
-        (Some(address), _) => errno_place(&elf, address),
+        (Some(address), _) => errno_place(elf, address),
         (None, Some(at)) if found.is_static => {
             let bytes = elf.thread_local_bytes.and_then(|bytes| i64::try_from(bytes).ok());
             bytes.zip(i64::try_from(at).ok()).map(|(bytes, at)| ErrnoPlace::At(at - bytes))
         }
         _ => None,
     };
-    let unwind = UnwindTables::read(&elf);
+    let unwind = UnwindTables::read(elf);
     let bounds = Bounds { unwind: unwind.as_ref(), symbols: &symbols.ends };
     for (&address, &known) in &symbols.known {
         // One address for two operations: which of them a call is cannot be told.
         let Some(known) = known else { continue };
-        match call(&elf, &bounds, address, known) {
+        match call(elf, &bounds, address, known) {
             Ok(call) => found.functions.push(call),
             Err(reason) => found.unsure.push((known.name, reason)),
         }

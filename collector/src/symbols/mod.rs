@@ -24,6 +24,7 @@ mod landing_pads;
 mod left_out;
 mod libc_functions;
 mod libc_names;
+mod libc_told;
 mod located;
 mod locator;
 mod members;
@@ -46,12 +47,13 @@ mod symbol_table;
 mod texts;
 mod unsure;
 mod unwind;
+mod unwind_rows;
+mod unwind_rules;
 mod variables;
 mod ways_out;
 
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
-pub(crate) use contained::contained;
 pub use elf_file::{ElfFile, Section, Segment};
 pub use error::SymbolError;
 pub use exits::{Analysis, Exits, analyse};
@@ -69,7 +71,7 @@ pub use name::{MAX_NAME_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path
 pub use parser::{Parser, Parsers};
 pub use placed::{CallPlace, Placed, call_place};
 pub use places::HostFiles;
-pub use process::{Resolved, Resolver, is_kernel};
+pub use process::{Resolved, Resolver, is_kernel, vdso_copy};
 pub use resolve::{
     Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
 };
@@ -77,4 +79,5 @@ pub use serve::serve;
 pub use service::{FailureKind, Summary};
 pub use unsure::UnsureReason;
 pub use unwind::{LandingPads, UnwindFacts, UnwindTables};
+pub use unwind_rows::{FrameAt, RowsTold, Rule, Saved, UnwindRows};
 pub use variables::Variables;

@@ -5,14 +5,17 @@ use super::elf_file::ElfFile;
 use super::error::SymbolError;
 use super::files::{Fetch, Files};
 use super::functions::ModuleFunctions;
+use super::libc_functions::LibcFunctions;
 use super::located::Located;
 use super::locator::Locator;
 use super::name;
 use super::places::HostFiles;
 use super::resolve::{Place, locate_functions};
-use super::serve::SUBCOMMAND;
-use super::service::{MOST_ANSWERED, Question, Said, Summary, Told};
+use super::serve::{self, SUBCOMMAND};
+use super::service::{Look, MOST_ANSWERED, Question, Said, Summary, Told};
+use super::unwind_rows::UnwindRows;
 use super::variables::Named;
+use crate::outline::Outline;
 use crate::sandbox::{Limits, wire};
 use std::fs::File;
 use std::io;
@@ -83,6 +86,12 @@ impl Parsers {
         self
     }
 
+    /// Another patience than the usual one.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Parsers {
+        Parsers { patience, ..self }
+    }
+
     /// Opens a binary. `name` is what people call it.
     pub fn open(&self, path: &Path, name: &str) -> Result<Parser, SymbolError> {
         self.open_file(super::elf_file::open_plain(path)?, path, name, HostFiles::of(path))
@@ -114,7 +123,44 @@ impl Parsers {
         };
         Ok(Parser { name: name::safe_within(name, 255), work })
     }
+
+    /// The synchronization functions of a C library's file.
+    pub fn libc_functions(&self, file: &File, path: &Path) -> Result<LibcFunctions, SymbolError> {
+        let outline = || Outline::of(file).ok_or_else(|| SymbolError::not_elf(path, "it has no ELF header"));
+        let believed = match self.look(file, path, Look::LibcFunctions)? {
+            (Said::LibcFunctions(told), _) => told.believed(&outline()?),
+            _ => None,
+        };
+        believed.ok_or_else(|| SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() })
+    }
+
+    /// How the callers of a binary's functions are found; `None` if it does not say.
+    pub fn unwind_rows(&self, file: &File, path: &Path) -> Result<Option<UnwindRows>, SymbolError> {
+        let rows = match self.look(file, path, Look::UnwindRows)? {
+            (Said::UnwindRows(None), _) => return Ok(None),
+            (Said::UnwindRows(Some(told)), Some(rows)) => told.believed(&rows).ok().flatten(),
+            _ => None,
+        };
+        let nonsense = || SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() };
+        rows.ok_or_else(nonsense).map(Some)
+    }
+
+    fn look(&self, file: &File, path: &Path, look: Look) -> Result<(Said, Option<File>), SymbolError> {
+        let Some(program) = &self.program else {
+            let file = file.try_clone();
+            let file = file.map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
+            return match serve::look_at(file, path, look) {
+                (Said::Failed { kind, text }, _) => Err(SymbolError::Told { kind, text: name::safe(&text) }),
+                said => Ok(said),
+            };
+        };
+        let mut worker = Worker::start(program, self, path, HostFiles::none())?;
+        worker.converse(&Told::Look { path: path.to_owned(), look }, Some(file))
+    }
 }
+
+/// What a parser did that answered something else.
+const NONSENSE: &str = "said what makes no sense and was ended";
 
 /// One binary.
 #[derive(Debug)]
@@ -273,8 +319,12 @@ impl Worker {
         self.ask(&Told::Question(question), None)
     }
 
-    /// Tells something and waits for the answer, opening files on the way.
     fn ask(&mut self, told: &Told, file: Option<&File>) -> Result<Said, SymbolError> {
+        self.converse(told, file).map(|(said, _)| said)
+    }
+
+    /// Tells something and waits for the answer, opening files on the way.
+    fn converse(&mut self, told: &Told, file: Option<&File>) -> Result<(Said, Option<File>), SymbolError> {
         if let Some(what) = &self.gone {
             return Err(SymbolError::Parser { path: self.path.clone(), what: what.clone() });
         }
@@ -290,8 +340,8 @@ impl Worker {
             // Each part of a message may take this long: a child that sends slowly is ended by its own CPU limit or by the
             // next turn of this loop.
             let _ = self.socket.set_read_timeout(Some(left));
-            let said = match wire::receive::<Said>(&self.socket, MOST_ANSWERED) {
-                Ok(Some((said, _))) => said,
+            let (said, with) = match wire::receive::<Said>(&self.socket, MOST_ANSWERED) {
+                Ok(Some(said)) => said,
                 Ok(None) => return Err(self.given_up(&io::ErrorKind::UnexpectedEof.into())),
                 Err(error) => return Err(self.given_up(&error)),
             };
@@ -312,7 +362,7 @@ impl Worker {
                 Said::Failed { kind, text } => {
                     return Err(SymbolError::Told { kind, text: name::safe(&text) });
                 }
-                answer => return Ok(answer),
+                answer => return Ok((answer, with)),
             }
         }
         Err(self.nonsense())

@@ -1,16 +1,20 @@
 //! A binary at the place where a process has it: what lies at addresses of that process.
 
-use super::elf_file::{ElfFile, Segment};
+use super::elf_file::{Segment, open_plain};
 use super::error::SymbolError;
 use super::parser::{Parser, Parsers};
 use super::places::HostFiles;
 use super::resolve::{Frame, Location, Place};
-use std::path::Path;
+use crate::outline::Outline;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// The symbols of one binary. The file stays open: its process may end before it is looked into.
 #[derive(Debug)]
 pub struct Placed {
-    elf: ElfFile,
+    file: File,
+    path: PathBuf,
+    outline: Outline,
     /// Places of its debug files, found while the process is there.
     files: Option<HostFiles>,
     parsers: Parsers,
@@ -29,22 +33,15 @@ pub struct CallPlace {
 impl Placed {
     /// Opens a binary; its symbols are read when they are first asked for.
     pub fn open(path: &Path, parsers: &Parsers) -> Result<Placed, SymbolError> {
-        let elf = ElfFile::open(path)?;
-        Ok(Placed { elf, files: Some(HostFiles::of(path)), parsers: parsers.clone(), parser: None })
+        let file = open_plain(path)?;
+        let outline = Outline::of(&file).ok_or_else(|| SymbolError::not_elf(path, "it has no ELF header"))?;
+        let (files, path) = (Some(HostFiles::of(path)), path.to_owned());
+        Ok(Placed { file, path, outline, files, parsers: parsers.clone(), parser: None })
     }
 
-    /// How far from its linked address everything lies, in a process that has mapped `file_offset` at `start`, where
-    /// instructions are. Wraps around.
+    /// See [`Outline::bias`].
     pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
-        const PAGE: u64 = 4096;
-        let segment = self.segments_with_code().find(|segment| {
-            let first = segment.offset - segment.offset % PAGE;
-            let end = segment.offset.saturating_add(segment.file_size);
-            (first..end.max(first.saturating_add(1))).contains(&file_offset)
-        })?;
-        // Modulo the page both are the same: the kernel maps nothing else.
-        let linked = segment.address.wrapping_add(file_offset.wrapping_sub(segment.offset));
-        Some(start.wrapping_sub(linked))
+        self.outline.bias(start, file_offset)
     }
 
     /// The linked address of an address in a process of which only the page is known where its instructions begin, and
@@ -62,30 +59,30 @@ impl Placed {
     }
 
     fn segments_with_code(&self) -> impl Iterator<Item = &Segment> {
-        self.elf.segments.iter().filter(|segment| segment.executable)
+        self.outline.segments.iter().filter(|segment| segment.executable)
     }
 
     /// Whether a linked address lies in what the binary has in memory.
     pub fn holds(&self, linked: u64) -> bool {
         let inside = |from: u64, size: u64| linked.checked_sub(from).is_some_and(|at| at < size);
-        self.elf.segments.iter().any(|segment| inside(segment.address, segment.memory_size))
+        self.outline.segments.iter().any(|segment| inside(segment.address, segment.memory_size))
     }
 
     /// The path that it was opened by.
     pub fn path(&self) -> &Path {
-        self.elf.path()
+        &self.path
     }
 
     /// The binary's build-id, as text.
     pub fn build_id(&self) -> Option<String> {
-        self.elf.build_id.as_ref().map(ToString::to_string)
+        self.outline.build_id.as_ref().map(ToString::to_string)
     }
 
     /// Opens what has not been opened yet. `name` is what people call the binary.
     pub fn read(&mut self, name: &str) -> Result<(), SymbolError> {
         if let Some(files) = self.files.take() {
-            let path = self.elf.path();
-            let file = self.elf.file().try_clone();
+            let path = &self.path;
+            let file = self.file.try_clone();
             let file = file.map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
             self.parser = Some(self.parsers.open_file(file, path, name, files)?);
         }

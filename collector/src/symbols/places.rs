@@ -59,6 +59,11 @@ impl HostFiles {
         HostFiles { roots, binary: binary.to_owned(), owner: None, folders: Vec::new(), fetch: None }
     }
 
+    /// None at all.
+    pub fn none() -> HostFiles {
+        HostFiles { roots: Vec::new(), binary: PathBuf::new(), owner: None, folders: Vec::new(), fetch: None }
+    }
+
     /// Looks into these folders first. They are the user's own word: files there may belong to anybody.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> HostFiles {

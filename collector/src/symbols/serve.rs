@@ -3,16 +3,22 @@
 
 use super::dwarf::DebugInformation;
 use super::elf_file::ElfFile;
+use super::error::SymbolError;
 use super::files::{Candidate, Files, Wish};
 use super::functions::ModuleFunctions;
+use super::libc_functions::functions_in;
 use super::locator::Locator;
-use super::service::{MOST_ASKED, Question, Said, Summary, Told};
+use super::service::{Look, MOST_ASKED, Question, Said, Summary, Told};
+use super::unwind_rows::UnwindRows;
 use super::variables::Named;
 use super::{choose, resolve};
 use crate::sandbox::{Limits, confine, wire};
-use std::io;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The hidden subcommand.
@@ -40,8 +46,13 @@ pub fn serve(limits: Limits) -> u8 {
 
 /// Answers until the other side closes.
 fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
-    let Some((Told::Binary { path, name }, Some(file))) = wire::receive::<Told>(socket, MOST_ASKED)? else {
-        return Err(io::ErrorKind::InvalidData.into());
+    let (path, name, file) = match wire::receive::<Told>(socket, MOST_ASKED)? {
+        Some((Told::Binary { path, name }, Some(file))) => (path, name, file),
+        Some((Told::Look { path, look }, Some(file))) => {
+            let (said, file) = look_at(file, &path, look);
+            return wire::send(socket, &said, file.as_ref());
+        }
+        _ => return Err(io::ErrorKind::InvalidData.into()),
     };
     let files = Box::new(AskedFiles { socket: Arc::clone(socket) });
     let module = ElfFile::from_file(file, &path).and_then(|mut elf| {
@@ -110,6 +121,28 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
             }
         }
     })
+}
+
+/// Answers what is asked of one file alone.
+pub fn look_at(file: File, path: &Path, look: Look) -> (Said, Option<File>) {
+    let answer = ElfFile::from_file(file, path).and_then(|elf| match look {
+        Look::LibcFunctions => Ok((Said::LibcFunctions(Box::new(functions_in(&elf)?.into())), None)),
+        Look::UnwindRows => {
+            let Some((told, bytes)) = UnwindRows::of(&elf)?.map(|rows| rows.told()) else {
+                return Ok((Said::UnwindRows(None), None));
+            };
+            let file =
+                in_memory(&bytes).map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
+            Ok((Said::UnwindRows(Some(Box::new(told))), Some(file)))
+        }
+    });
+    answer.unwrap_or_else(|error| (Said::Failed { kind: (&error).into(), text: error.to_string() }, None))
+}
+
+fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("longpole-rows", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    Ok(file)
 }
 
 /// Files that longpole opens.

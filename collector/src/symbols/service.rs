@@ -5,8 +5,10 @@ use super::choose::{Choice, Selection};
 use super::error::SymbolError;
 use super::files::Wish;
 use super::functions::{ModuleFunctions, SymbolSource};
+use super::libc_told::LibcTold;
 use super::located::Located;
 use super::resolve::{Place, Reason};
+use super::unwind_rows::RowsTold;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -26,6 +28,13 @@ pub enum Told {
         /// What people call it.
         name: String,
     },
+    /// A file to look at comes with this message: the only question, and no further file is needed.
+    Look {
+        /// What messages call it.
+        path: PathBuf,
+        /// What for.
+        look: Look,
+    },
     /// A question.
     Question(Question),
     /// The file that was asked for comes with this message.
@@ -37,6 +46,16 @@ pub enum Told {
     },
     /// There is no such file.
     NoFile,
+}
+
+/// What to look for in a file, without reading its symbols as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Look {
+    /// Synchronization functions of a C library.
+    LibcFunctions,
+    /// How to find callers.
+    UnwindRows,
 }
 
 /// A question about the binary.
@@ -74,6 +93,10 @@ pub enum Said {
     Located(Box<Located>),
     /// The answer.
     Variables(Vec<Option<String>>),
+    /// The answer.
+    LibcFunctions(Box<LibcTold>),
+    /// The answer, with a file of all rows; `None`: it has no tables, and nothing comes with it.
+    UnwindRows(Option<Box<RowsTold>>),
     /// The binary cannot be used.
     Failed {
         /// What kind of failure.

@@ -5,7 +5,7 @@
 
 use super::maps::{Module, mapped};
 use super::process::Process;
-use crate::symbols::ElfFile;
+use crate::outline::Outline;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -57,8 +57,8 @@ fn library(module: &Module) -> Option<CLibrary> {
 /// What the program in `binary` will map when it is started here: nothing of it runs yet. Where its libraries are found
 /// in other places than its loader's folder this is not what it will have; [`mapped_c_libraries`] tells later.
 pub fn c_libraries_to_come(binary: &Path) -> Vec<CLibrary> {
-    let Ok(elf) = ElfFile::open(binary) else { return Vec::new() };
-    let Some(interpreter) = elf.interpreter else {
+    let Some((_, outline)) = Outline::open(binary) else { return Vec::new() };
+    let Some(interpreter) = outline.interpreter else {
         return static_program(binary, &name_of(binary)).into_iter().collect();
     };
     let mut paths = vec![interpreter.clone()];
@@ -73,10 +73,9 @@ pub fn c_libraries_to_come(binary: &Path) -> Vec<CLibrary> {
 }
 
 fn static_program(binary: &Path, name: &str) -> Option<CLibrary> {
-    let file = open(binary)?;
-    let elf = ElfFile::from_file(file.try_clone().ok()?, binary).ok()?;
+    let (file, outline) = Outline::open(binary)?;
     let kind = CLibraryKind::Program;
-    elf.interpreter.is_none().then(|| CLibrary { file, name: name.to_owned(), kind, range: None })
+    outline.interpreter.is_none().then(|| CLibrary { file, name: name.to_owned(), kind, range: None })
 }
 
 fn open(path: &Path) -> Option<File> {

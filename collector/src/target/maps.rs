@@ -3,7 +3,8 @@
 use super::error::TargetError;
 use super::proc_text::MapLine;
 use super::process::{Process, without_deleted};
-use crate::symbols::{BuildId, ElfFile, safe};
+use crate::outline::Outline;
+use crate::symbols::{BuildId, safe};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +67,7 @@ impl Module {
 pub fn modules(process: &Process) -> Result<Vec<Module>, TargetError> {
     let mut modules = mapped(process)?;
     for module in &mut modules {
-        module.build_id = ElfFile::open(&module.open_path).ok().and_then(|elf| elf.build_id);
+        module.build_id = Outline::open(&module.open_path).and_then(|(_, outline)| outline.build_id);
     }
     Ok(modules)
 }
@@ -110,7 +111,7 @@ impl Code {
         if self.open_path.as_os_str().is_empty() {
             return None;
         }
-        ElfFile::open(&self.open_path).ok().and_then(|elf| elf.build_id)
+        Outline::open(&self.open_path).and_then(|(_, outline)| outline.build_id)
     }
 }
 
@@ -243,8 +244,8 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        let wanted = ElfFile::open(Path::new(sleep)).unwrap().build_id;
-        let opens = |module: &Module| ElfFile::open(&module.open_path).is_ok();
+        let wanted = crate::symbols::ElfFile::open(Path::new(sleep)).unwrap().build_id;
+        let opens = |module: &Module| Outline::open(&module.open_path).is_some();
         let (main, libraries) = modules.split_first().unwrap();
         let all_open = opens(main) && libraries.iter().all(opens);
         child.kill().unwrap();

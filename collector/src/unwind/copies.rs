@@ -1,45 +1,64 @@
 //! Copied stack bytes become frames, by the unwind tables of what a process has mapped.
+//!
+//! The tables come from a parser without rights and say whatever the binary's maker wants them to; the stack is the
+//! program's own. So each step is a total function of both, a caller's frame lies above its callee's, and there are at most
+//! [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more than that, or panic.
 
-use super::tables::Tables;
-use crate::symbols::{ElfFile, contained};
+use crate::outline::Outline;
+use crate::symbols::{FrameAt, Parsers, Rule, Saved, UnwindRows, vdso_copy};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
-use framehop::Unwinder as _;
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, Module};
 use probe_abi::RawCopy;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Most binaries whose tables are kept, and most bytes of them together.
 const MOST_BINARIES: usize = 512;
 const MOST_BYTES: usize = 512 << 20;
+/// How long reading one binary's tables may take: samples wait for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many binaries are read at once.
+const AT_ONCE: usize = 4;
+/// The kernel's own library, which is in no file.
+const VDSO: &str = "[vdso]";
 
 /// Which file it is: device, inode, size, time of the last change.
 type FileKey = (u64, u64, u64, i64, i64);
 
 /// A binary's tables, and which file offsets lie at which linked addresses.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Binary {
-    tables: Tables,
-    segments: Vec<crate::symbols::Segment>,
+    rows: UnwindRows,
+    outline: Outline,
 }
 
 /// Tables of all binaries, shared by all processes that have them mapped.
 pub struct Binaries {
+    parsers: Parsers,
     known: FxHashMap<FileKey, Option<Arc<Binary>>>,
     bytes: usize,
-    cache: CacheX86_64,
+}
+
+/// Where a binary lies in a process.
+#[derive(Debug)]
+struct Placed {
+    code: Code,
+    bias: u64,
+    binary: Arc<Binary>,
 }
 
 /// The unwinder of one process.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Unwinding {
-    unwinder: UnwinderX86_64<Arc<[u8]>>,
-    added: FxHashMap<u64, Code>,
+    /// In order of address.
+    placed: Vec<Placed>,
     /// Code that keeps frame pointers: first address and length.
     pub keeping: Vec<[u64; 2]>,
 }
@@ -59,116 +78,424 @@ pub struct Unwound {
 
 impl Default for Binaries {
     fn default() -> Binaries {
-        Binaries { known: FxHashMap::default(), bytes: 0, cache: CacheX86_64::new() }
+        Binaries::reading_with(Parsers::of_longpole())
     }
 }
 
 impl Binaries {
-    fn of(&mut self, path: &Path) -> Option<Arc<Binary>> {
-        if path.as_os_str().is_empty() {
-            return None;
+    /// None yet.
+    pub fn reading_with(parsers: Parsers) -> Binaries {
+        Binaries { parsers: parsers.with_patience(PATIENCE), known: FxHashMap::default(), bytes: 0 }
+    }
+
+    /// Reads what is not known yet of these, some at once.
+    fn read(&mut self, code: &[Code]) {
+        let mut wanted: Vec<(FileKey, File, &Code)> = Vec::new();
+        for code in code {
+            let Some((key, file)) = open(code) else { continue };
+            let known = self.known.contains_key(&key) || wanted.iter().any(|(other, ..)| *other == key);
+            if !known && self.known.len().saturating_add(wanted.len()) < MOST_BINARIES {
+                wanted.push((key, file, code));
+            }
         }
-        let found = std::fs::metadata(path).ok()?;
-        let key = (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec());
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
+        if wanted.is_empty() || self.bytes >= MOST_BYTES {
+            return;
         }
-        if self.known.len() >= MOST_BINARIES || self.bytes >= MOST_BYTES {
-            return None;
-        }
-        let binary = contained(|| {
-            let elf = ElfFile::open(path).ok()?;
-            let tables = Tables::of(&elf)?;
-            Some(Arc::new(Binary { tables, segments: elf.segments.clone() }))
+        let next = AtomicUsize::new(0);
+        let found = Mutex::new(Vec::new());
+        let parsers = &self.parsers;
+        let work = || {
+            while let Some((key, file, code)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let binary = read(parsers, file, Path::new(&code.path));
+                found.lock().unwrap_or_else(PoisonError::into_inner).push((*key, binary));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..AT_ONCE.min(wanted.len()) {
+                scope.spawn(work);
+            }
+            work();
         });
-        let binary = binary.flatten();
-        let bytes =
-            binary.as_ref().map_or(0, |binary| binary.tables.frames.len() + binary.tables.search.len());
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.known.insert(key, binary.clone());
-        binary
+        for (key, binary) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let bytes = binary.as_ref().map_or(0, |binary| binary.rows.bytes());
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.known.insert(key, binary.map(Arc::new));
+        }
+    }
+
+    fn of(&self, code: &Code) -> Option<Arc<Binary>> {
+        self.known.get(&key(code)?)?.clone()
     }
 }
 
-impl Binary {
-    /// What has to be added to linked addresses where this file offset is mapped at this address.
-    fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
-        const PAGE: u64 = 4096;
-        let segment = self.segments.iter().find(|segment| {
-            let from = segment.offset & !(PAGE - 1);
-            segment.executable
-                && (from..segment.offset.saturating_add(segment.file_size)).contains(&file_offset)
-        })?;
-        let linked = segment.address.wrapping_add(file_offset).wrapping_sub(segment.offset);
-        Some(start.wrapping_sub(linked))
+fn key(code: &Code) -> Option<FileKey> {
+    if code.path == VDSO {
+        return Some((0, 0, 0, 0, 0));
+    }
+    if code.open_path.as_os_str().is_empty() {
+        return None;
+    }
+    let found = std::fs::metadata(&code.open_path).ok()?;
+    Some((found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec()))
+}
+
+fn open(code: &Code) -> Option<(FileKey, File)> {
+    let key = key(code)?;
+    let file = if code.path == VDSO { vdso_copy().ok()? } else { Outline::open(&code.open_path)?.0 };
+    Some((key, file))
+}
+
+fn read(parsers: &Parsers, file: &File, path: &Path) -> Option<Binary> {
+    let outline = Outline::of(file)?;
+    match parsers.unwind_rows(file, path) {
+        Ok(rows) => rows.map(|rows| Binary { rows, outline }),
+        Err(why) => {
+            tracing::warn!("stacks cannot be followed through it: {why}");
+            None
+        }
     }
 }
 
 impl Unwinding {
     /// The process has this code now.
     pub fn know(&mut self, code: &[Code], binaries: &mut Binaries) {
-        let gone: Vec<u64> =
-            self.added.values().filter(|old| !code.contains(old)).map(|old| old.start).collect();
-        for start in gone {
-            self.unwinder.remove_module(start);
-            self.added.remove(&start);
-            self.keeping.retain(|[keeping, _]| *keeping != start);
-        }
-        for code in code {
-            if self.added.contains_key(&code.start) {
-                continue;
-            }
-            let Some(binary) = binaries.of(&code.open_path) else { continue };
-            let Some(bias) = binary.bias(code.start, code.file_offset) else { continue };
-            let Tables { frames, frames_at, search, keeps_frame_pointers } = binary.tables.clone();
-            if keeps_frame_pointers {
-                self.keeping.push([code.start, code.end.saturating_sub(code.start)]);
-            }
-            let end = |bytes: &[u8]| frames_at.saturating_add(bytes.len() as u64);
-            let sections = ExplicitModuleSectionInfo {
-                eh_frame_svma: Some(frames_at..end(&frames)),
-                eh_frame_hdr_svma: Some(frames_at..end(&search)),
-                eh_frame: Some(frames),
-                eh_frame_hdr: Some(search),
-                ..ExplicitModuleSectionInfo::default()
+        self.placed.retain(|placed| code.contains(&placed.code));
+        let placed = &self.placed;
+        let new = code.iter().filter(|code| !placed.iter().any(|placed| placed.code == **code));
+        let new: Vec<Code> = new.cloned().collect();
+        binaries.read(&new);
+        for code in new {
+            let Some(binary) = binaries.of(&code) else { continue };
+            // The kernel's own library is mapped as a whole.
+            let bias = if code.path == VDSO {
+                Some(code.start)
+            } else {
+                binary.outline.bias(code.start, code.file_offset)
             };
-            let module = Module::new(code.path.clone(), code.start..code.end, bias, sections);
-            self.unwinder.add_module(module);
-            self.added.insert(code.start, code.clone());
+            if let Some(bias) = bias {
+                self.placed.push(Placed { code, bias, binary });
+            }
         }
+        self.placed.sort_by_key(|placed| placed.code.start);
+        let keeping = self.placed.iter().filter(|placed| placed.binary.rows.keeps_frame_pointers);
+        let range = |placed: &Placed| [placed.code.start, placed.code.end.saturating_sub(placed.code.start)];
+        self.keeping = keeping.map(range).collect();
+    }
+
+    fn placed_at(&self, address: u64) -> Option<&Placed> {
+        let after = self.placed.partition_point(|placed| placed.code.start <= address);
+        self.placed.get(after.checked_sub(1)?).filter(|placed| address < placed.code.end)
     }
 
     /// The frames of a copied stack.
-    pub fn unwind(&self, raw: &RawCopy, binaries: &mut Binaries) -> Unwound {
+    pub fn unwind(&self, raw: &RawCopy) -> Unwound {
         let bytes = raw.bytes.get(..raw.count as usize).unwrap_or_default();
-        let (reach, beyond) = (Cell::new(0), Cell::new(false));
-        let mut read = |address: u64| {
-            let at = address.checked_sub(raw.from).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
-            let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
-                beyond.set(true);
-                return Err(());
-            };
-            reach.set(reach.get().max(at + 8));
-            Ok(u64::from_le_bytes(*word))
+        let stack = Stack { from: raw.from, bytes, reach: Cell::new(0), beyond: Cell::new(false) };
+        let mut at = Frame {
+            instruction: raw.instruction_pointer,
+            stack_pointer: raw.stack_pointer,
+            frame_pointer: Some(raw.frame_pointer),
+            is_return: false,
         };
-        let registers = UnwindRegsX86_64::new(raw.instruction_pointer, raw.stack_pointer, raw.frame_pointer);
-        let cache = &mut binaries.cache;
-        let unwound = contained(|| {
-            let mut frames = Vec::new();
-            let mut unwinding =
-                self.unwinder.iter_frames(raw.instruction_pointer, registers, cache, &mut read);
-            // One more than is kept: then it is known to go on.
-            while frames.len() <= MOST_FRAMES {
-                match unwinding.next() {
-                    Ok(Some(frame)) => frames.push(frame.address()),
-                    Ok(None) => return Unwound { frames, whole: true, ..Unwound::default() },
-                    Err(_) => break,
+        let mut frames = vec![at.instruction];
+        let mut whole = false;
+        // One more than is kept: then it is known to go on.
+        while frames.len() <= MOST_FRAMES {
+            let address = if at.is_return { at.instruction.wrapping_sub(1) } else { at.instruction };
+            let caller = match self.placed_at(address) {
+                Some(placed) => match placed.binary.rows.rule(address.wrapping_sub(placed.bias)) {
+                    Some(rule) => by_rule(&at, rule, &stack),
+                    // An assembler's function that says nothing: mostly it has no frame.
+                    None if !at.is_return => returning(&at, &stack),
+                    None => by_frame_pointer(&at, &stack),
+                },
+                // Code that a program has made, or a binary without tables: most of them keep frame pointers.
+                None => by_frame_pointer(&at, &stack),
+            };
+            match caller {
+                Caller::Is(frame) if frame.instruction != 0 => {
+                    frames.push(frame.instruction);
+                    at = frame;
                 }
+                Caller::Is(_) | Caller::None => {
+                    whole = true;
+                    break;
+                }
+                Caller::Lost => break,
             }
-            Unwound { frames, ..Unwound::default() }
-        });
-        let unwound = unwound
-            .unwrap_or_else(|| Unwound { frames: vec![raw.instruction_pointer], ..Unwound::default() });
-        Unwound { reach: reach.get(), beyond: beyond.get(), ..unwound }
+        }
+        Unwound { frames, whole, reach: stack.reach.get(), beyond: stack.beyond.get() }
+    }
+}
+
+/// Copied bytes of a stack.
+struct Stack<'a> {
+    from: u64,
+    bytes: &'a [u8],
+    reach: Cell<usize>,
+    beyond: Cell<bool>,
+}
+
+impl Stack<'_> {
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.from)?).ok()?;
+        let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
+            self.beyond.set(true);
+            return None;
+        };
+        self.reach.set(self.reach.get().max(at.saturating_add(8)));
+        Some(u64::from_le_bytes(*word))
+    }
+}
+
+/// A function in progress.
+#[derive(Clone, Copy)]
+struct Frame {
+    instruction: u64,
+    stack_pointer: u64,
+    /// `None`: nobody knows any more.
+    frame_pointer: Option<u64>,
+    /// The instruction is the one behind a call.
+    is_return: bool,
+}
+
+enum Caller {
+    Is(Frame),
+    /// It is the thread's first function.
+    None,
+    Lost,
+}
+
+fn above(address: u64, distance: i32) -> u64 {
+    address.wrapping_add_signed(i64::from(distance))
+}
+
+fn by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Caller {
+    caller_by_rule(at, rule, stack).unwrap_or(Caller::Lost)
+}
+
+fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> {
+    let sp = at.stack_pointer;
+    let frame = match rule.frame {
+        FrameAt::Unknown => return None,
+        // Whatever else is said: its caller is nobody.
+        _ if rule.back == Saved::Lost => return Some(Caller::None),
+        FrameAt::Stack(distance) => above(sp, distance),
+        FrameAt::Pointer(distance) => above(at.frame_pointer?, distance),
+        FrameAt::InStack(distance) => stack.word(above(sp, distance))?,
+        FrameAt::InPointer(distance) => stack.word(above(at.frame_pointer?, distance))?,
+        FrameAt::Calls(from) => sp.wrapping_add(if at.instruction & 15 >= u64::from(from) { 16 } else { 8 }),
+    };
+    // Stacks grow downwards: else it would not end.
+    if frame <= sp {
+        return None;
+    }
+    let place = |saved: Saved| match saved {
+        Saved::Frame(distance) => Some(above(frame, distance)),
+        Saved::Stack(distance) => Some(above(sp, distance)),
+        Saved::Pointer(distance) => Some(above(at.frame_pointer?, distance)),
+        Saved::Same | Saved::Lost => None,
+    };
+    let frame_pointer = match rule.pointer {
+        Saved::Same => at.frame_pointer,
+        // A function about to return has taken it back already, which compilers leave out of the table.
+        saved => match place(saved) {
+            Some(place) if place < sp && !at.is_return => at.frame_pointer,
+            Some(place) => stack.word(place),
+            None => None,
+        },
+    };
+    let instruction = stack.word(place(rule.back)?)?;
+    Some(Caller::Is(Frame { instruction, stack_pointer: frame, frame_pointer, is_return: !rule.is_signal }))
+}
+
+/// Nothing lies between the stack pointer and the return address.
+fn returning(at: &Frame, stack: &Stack<'_>) -> Caller {
+    let Some(instruction) = stack.word(at.stack_pointer) else { return Caller::Lost };
+    let stack_pointer = at.stack_pointer.wrapping_add(8);
+    Caller::Is(Frame { instruction, stack_pointer, frame_pointer: at.frame_pointer, is_return: true })
+}
+
+fn by_frame_pointer(at: &Frame, stack: &Stack<'_>) -> Caller {
+    const WORD: u64 = 8;
+    let Some(pointer) = at.frame_pointer else { return Caller::Lost };
+    if pointer == 0 {
+        return Caller::None;
+    }
+    let stack_pointer = pointer.wrapping_add(2 * WORD);
+    let words = stack.word(pointer).zip(stack.word(pointer.wrapping_add(WORD)));
+    match words {
+        Some((frame_pointer, instruction)) if stack_pointer > at.stack_pointer => Caller::Is(Frame {
+            instruction,
+            stack_pointer,
+            frame_pointer: Some(frame_pointer),
+            is_return: true,
+        }),
+        _ => Caller::Lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::FromZeros as _;
+
+    const CODE: u64 = 0x40_0000;
+    const STACK: u64 = 0x7fff_0000_0000;
+
+    fn with(rows: UnwindRows) -> Unwinding {
+        let code = Code {
+            start: CODE,
+            end: CODE + 0x1_0000,
+            file_offset: 0,
+            path: "/program".to_owned(),
+            open_path: std::path::PathBuf::new(),
+        };
+        let binary = Arc::new(Binary { rows, outline: Outline::default() });
+        Unwinding { placed: vec![Placed { code, bias: 0, binary }], keeping: Vec::new() }
+    }
+
+    fn copy(words: &[u64]) -> Box<RawCopy> {
+        let mut raw = Box::new(RawCopy::new_zeroed());
+        for (to, word) in raw.bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
+        }
+        raw.count = raw.bytes.len() as u32;
+        (raw.instruction_pointer, raw.stack_pointer, raw.from) = (CODE, STACK, STACK);
+        raw
+    }
+
+    fn rule(frame: FrameAt) -> Rule {
+        Rule { frame, pointer: Saved::Same, back: Saved::Frame(-8), is_signal: false }
+    }
+
+    #[test]
+    fn callers_are_found_by_each_kind_of_rule() {
+        let above_pointer = Rule { pointer: Saved::Frame(-16), ..rule(FrameAt::Pointer(16)) };
+        let end = Rule { back: Saved::Lost, ..rule(FrameAt::Stack(8)) };
+        let signal = Rule { back: Saved::Stack(8), is_signal: true, ..rule(FrameAt::InStack(0)) };
+        let kinds = [rule(FrameAt::Stack(16)), above_pointer, rule(FrameAt::Calls(11)), signal, end];
+        let spans = (0..)
+            .zip(&kinds)
+            .map(|(n, _)| (CODE + u64::from(n) * 0x100, CODE + u64::from(n) * 0x100 + 0x100, n));
+        let rows = UnwindRows::flat(spans.collect(), kinds.to_vec(), false).expect("rows");
+        let at = |slot: u64| STACK + slot * 8;
+        // Each frame's words: 0 and 1 of the first, whose return address leads into the next function, and so on.
+        let words = [9, CODE + 0x110, 9, at(9), CODE + 0x20a, CODE + 0x301, at(8), CODE + 0x400, 9, 9];
+        let mut raw = copy(&words);
+        raw.frame_pointer = at(3);
+        let unwound = with(rows).unwind(&raw);
+        // The interrupted instruction is looked up itself: one lower is another function's.
+        let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x400];
+        assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
+        assert_eq!((unwound.reach, unwound.beyond), (8 * 8, false));
+    }
+
+    /// Tables and stacks that somebody made to keep us busy.
+    #[test]
+    fn hostile_tables_and_stacks_end() {
+        let mut seed = 0xdead_beef_cafe_f00du64;
+        let mut random = || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        for round in 0..2000 {
+            let number = |value: u64| match value % 5 {
+                0 => i32::MIN,
+                1 => i32::MAX,
+                2 => -(value as i32 & 0xff),
+                _ => value as i32 & 0xff,
+            };
+            let mut rules = Vec::new();
+            for _ in 0..64 {
+                let frame = match random() % 6 {
+                    0 => FrameAt::Stack(number(random())),
+                    1 => FrameAt::Pointer(number(random())),
+                    2 => FrameAt::InStack(number(random())),
+                    3 => FrameAt::InPointer(number(random())),
+                    4 => FrameAt::Calls(random() as u8),
+                    _ => FrameAt::Stack(8),
+                };
+                let mut saved = || match random() % 5 {
+                    0 => Saved::Same,
+                    1 => Saved::Stack(number(random())),
+                    2 => Saved::Pointer(number(random())),
+                    _ => Saved::Frame(number(random())),
+                };
+                let (pointer, back) = (saved(), saved());
+                rules.push(Rule { frame, pointer, back, is_signal: random() % 2 == 0 });
+            }
+            let spans =
+                (0..1000).map(|row| (CODE + row * 64, CODE + row * 64 + 60, (row % 70) as u16)).collect();
+            let unwinding = with(UnwindRows::flat(spans, rules, false).expect("rows"));
+            // Words that lead into the code, into the stack, and anywhere.
+            let words: Vec<u64> = (0..2048)
+                .map(|_| match random() % 4 {
+                    0 => STACK + random() % 16384,
+                    1 => random(),
+                    _ => CODE + random() % 0x1_0000,
+                })
+                .collect();
+            let mut raw = copy(&words);
+            raw.frame_pointer = if round % 2 == 0 { STACK + random() % 16384 } else { random() };
+            if round % 3 == 0 {
+                (raw.from, raw.count) = (random(), random() as u32);
+            }
+            let unwound = unwinding.unwind(&raw);
+            assert!((1..=MOST_FRAMES + 1).contains(&unwound.frames.len()));
+        }
+    }
+
+    /// The deepest stack that fits, whose functions all call themselves.
+    #[test]
+    fn a_stack_without_an_end_is_cut_off() {
+        let rows = UnwindRows::flat(vec![(CODE, CODE + 0x100, 0)], vec![rule(FrameAt::Stack(8))], false);
+        let unwound = with(rows.expect("rows")).unwind(&copy(&[CODE + 5; 2048]));
+        assert_eq!((unwound.frames.len(), unwound.whole), (MOST_FRAMES + 1, false));
+    }
+
+    #[test]
+    fn code_without_tables_is_followed_by_frame_pointers() {
+        let at = |slot: u64| STACK + slot * 8;
+        let words = [9, at(4), 0x50_0001, 9, 0, 0x50_0002];
+        let mut raw = copy(&words);
+        (raw.instruction_pointer, raw.frame_pointer) = (0x50_0000, at(1));
+        let unwound = Unwinding::default().unwind(&raw);
+        assert_eq!((unwound.frames, unwound.whole), (vec![0x50_0000, 0x50_0001, 0x50_0002], true));
+    }
+
+    #[test]
+    fn what_a_process_has_mapped_is_read_once() {
+        use std::io::{Read as _, Write as _};
+        use std::process::{Command, Stdio};
+        let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("cat runs until its input ends");
+        // It answers when its loader is done; before that it may not even be that program.
+        let mut answer = [0; 2];
+        child.stdin.as_mut().expect("a pipe").write_all(b"x\n").expect("written");
+        child.stdout.as_mut().expect("a pipe").read_exact(&mut answer).expect("read");
+        let process = crate::target::Process::open(child.id()).expect("it waits");
+        let code = crate::target::code(&process).expect("its code");
+        let mut binaries = Binaries::reading_with(Parsers::here());
+        let mut unwinding = Unwinding::default();
+        unwinding.know(&code, &mut binaries);
+        let known = binaries.known.len();
+        assert!(known >= 3 && unwinding.placed.len() >= known, "{known} of {}", code.len());
+        for path in [VDSO, "libc"] {
+            let placed = unwinding.placed.iter().find(|placed| placed.code.path.contains(path)).expect(path);
+            let code = placed.code.start..placed.code.end;
+            let covered = code
+                .step_by(16)
+                .filter(|address| placed.binary.rows.rule(address.wrapping_sub(placed.bias)).is_some());
+            assert!(covered.count() > 10, "{path}");
+        }
+        unwinding.know(&code, &mut binaries);
+        assert_eq!(binaries.known.len(), known);
+        unwinding.know(&[], &mut binaries);
+        assert!(unwinding.placed.is_empty() && unwinding.keeping.is_empty());
+        drop(child.stdin.take());
+        child.wait().expect("ended");
     }
 }

@@ -5,9 +5,7 @@ mod depth;
 mod interner;
 mod sampler;
 mod space;
-mod tables;
 
 pub use copies::{Binaries, Unwinding, Unwound};
 pub use interner::{Interned, Interner};
 pub use sampler::Sampler;
-pub use tables::Tables;

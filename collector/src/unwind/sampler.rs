@@ -182,17 +182,16 @@ impl Sampler {
     fn unwind(&mut self, raw: &RawCopy) -> Unwound {
         let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
         self.process(pid);
-        let Sampler { spaces, binaries, .. } = self;
-        let Some(process) = spaces.get(&pid).filter(|process| time_ns >= process.space.since_ns) else {
+        let Some(process) = self.spaces.get(&pid).filter(|process| time_ns >= process.space.since_ns) else {
             return Unwound::default();
         };
-        let mut unwound = process.unwinding.unwind(raw, binaries);
+        let mut unwound = process.unwinding.unwind(raw);
         // A library that was loaded meanwhile, or the very first look.
-        if !process.space.knows(&unwound.frames) && self.look(pid, time_ns) {
-            let Sampler { spaces, binaries, .. } = self;
-            if let Some(process) = spaces.get(&pid) {
-                unwound = process.unwinding.unwind(raw, binaries);
-            }
+        if !process.space.knows(&unwound.frames)
+            && self.look(pid, time_ns)
+            && let Some(process) = self.spaces.get(&pid)
+        {
+            unwound = process.unwinding.unwind(raw);
         }
         if let Some(process) = self.spaces.get_mut(&pid) {
             let new_depth = match unwound {

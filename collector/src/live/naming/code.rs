@@ -4,8 +4,9 @@
 use super::pace::Pace;
 use crate::live::message::Message;
 use crate::live::parts;
+use crate::outline::Outline;
 use crate::symbolize::{name_code, unnamed};
-use crate::symbols::{ElfFile, HostFiles, Parser, Parsers};
+use crate::symbols::{HostFiles, Parser, Parsers};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -245,12 +246,11 @@ impl Work {
 fn hold(pid: u32, (path, build_id): &Binary) -> Option<Held> {
     let places = [PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)];
     places.into_iter().find_map(|place| {
-        let elf = ElfFile::open(&place).ok()?;
-        let found = elf.build_id.as_ref().map(|id| id.to_string());
+        let (file, outline) = Outline::open(&place)?;
+        let found = outline.build_id.map(|id| id.to_string());
         if build_id.is_some() && found != *build_id {
             return None;
         }
-        let file = elf.file().try_clone().ok()?;
         Some(Held { file, files: HostFiles::of(&place), path: place })
     })
 }

@@ -11,3 +11,4 @@ mod vdso;
 
 pub use kernel::is_kernel;
 pub use resolver::{Resolved, Resolver};
+pub use vdso::copy as vdso_copy;

@@ -17,7 +17,8 @@ pub fn open(parsers: &Parsers) -> Result<Parser, String> {
     parsers.open_file(copy, path, "[vdso]", HostFiles::of_path(path)).map_err(|error| error.to_string())
 }
 
-fn copy() -> io::Result<File> {
+/// Its bytes, as a file.
+pub fn copy() -> io::Result<File> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]")).ok_or(io::ErrorKind::NotFound)?;
     let range = line.split_ascii_whitespace().next().and_then(|range| range.split_once('-'));

@@ -1,0 +1,128 @@
+//! What a row of DWARF's unwind tables comes down to for two registers: compilers use a handful of forms.
+
+use super::unwind_rows::{FrameAt, NO_RULE, Rule, Saved};
+use gimli::{
+    CfaRule, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian, Operation, Register, RegisterRule,
+    UnwindExpression, UnwindTableRow,
+};
+use rustc_hash::FxHashMap;
+
+type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+
+/// In DWARF's numbering (System V ABI for AMD64, figure 3.36).
+const FRAME_POINTER: Register = Register(6);
+const STACK_POINTER: Register = Register(7);
+const RETURN_ADDRESS: Register = Register(16);
+/// Most operations of an expression looked at: the longest form below has 9.
+const MOST_OPERATIONS: usize = 10;
+
+impl Rule {
+    /// For code about which something is said, but nothing that two registers are enough for.
+    pub const UNKNOWN: Rule =
+        Rule { frame: FrameAt::Unknown, pointer: Saved::Lost, back: Saved::Lost, is_signal: false };
+}
+
+/// Rules, each once.
+#[derive(Default)]
+pub struct Rules {
+    numbers: FxHashMap<Rule, u16>,
+    /// In order of their numbers.
+    pub list: Vec<Rule>,
+}
+
+impl Rules {
+    /// The number of a rule. When there are too many different ones the rest is none.
+    pub fn number(&mut self, rule: Rule) -> u16 {
+        if let Some(&number) = self.numbers.get(&rule) {
+            return number;
+        }
+        match u16::try_from(self.list.len()) {
+            Ok(number) if number < NO_RULE => {
+                self.list.push(rule);
+                self.numbers.insert(rule, number);
+                number
+            }
+            _ => NO_RULE,
+        }
+    }
+}
+
+/// The rule of a row.
+pub fn rule(
+    row: &UnwindTableRow<usize>,
+    section: &EhFrame<Bytes<'_>>,
+    entry: &FrameDescriptionEntry<Bytes<'_>>,
+) -> Rule {
+    let operations = |expression: &UnwindExpression<usize>| -> Vec<Operation<Bytes<'_>>> {
+        let Ok(expression) = expression.get(section) else { return Vec::new() };
+        let mut operations = expression.operations(entry.cie().encoding());
+        let mut list = Vec::new();
+        while let Ok(Some(operation)) = operations.next() {
+            list.push(operation);
+            if list.len() > MOST_OPERATIONS {
+                break;
+            }
+        }
+        list
+    };
+    let frame = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => match (*register, i32::try_from(*offset)) {
+            (STACK_POINTER, Ok(offset)) => FrameAt::Stack(offset),
+            (FRAME_POINTER, Ok(offset)) => FrameAt::Pointer(offset),
+            _ => FrameAt::Unknown,
+        },
+        CfaRule::Expression(expression) => frame_by(&operations(expression)),
+    };
+    let saved = |rule: RegisterRule<usize>| match rule {
+        RegisterRule::SameValue => Some(Saved::Same),
+        RegisterRule::Offset(offset) => Some(Saved::Frame(i32::try_from(offset).ok()?)),
+        RegisterRule::Expression(expression) => match operations(&expression)[..] {
+            [Operation::RegisterOffset { register, offset, .. }] => match (register, i32::try_from(offset)) {
+                (STACK_POINTER, Ok(offset)) => Some(Saved::Stack(offset)),
+                (FRAME_POINTER, Ok(offset)) => Some(Saved::Pointer(offset)),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    };
+    let pointer = row.register(FRAME_POINTER).map_or(Some(Saved::Same), saved).unwrap_or(Saved::Lost);
+    let back = match row.register(RETURN_ADDRESS) {
+        Some(RegisterRule::Undefined) => Some(Saved::Lost),
+        Some(rule) => saved(rule).filter(|saved| *saved != Saved::Same),
+        None => None,
+    };
+    match back {
+        Some(back) if entry.cie().return_address_register() == RETURN_ADDRESS => {
+            Rule { frame, pointer, back, is_signal: entry.is_signal_trampoline() }
+        }
+        // No end, but a caller that is not found.
+        _ => Rule { frame: FrameAt::Unknown, ..Rule::UNKNOWN },
+    }
+}
+
+fn frame_by(operations: &[Operation<Bytes<'_>>]) -> FrameAt {
+    use Operation::{And, Deref, Ge, Plus, RegisterOffset, Shl, UnsignedConstant};
+    match operations {
+        [RegisterOffset { register, offset, .. }, Deref { size: 8, space: false, .. }] => {
+            match (*register, i32::try_from(*offset)) {
+                (STACK_POINTER, Ok(offset)) => FrameAt::InStack(offset),
+                (FRAME_POINTER, Ok(offset)) => FrameAt::InPointer(offset),
+                _ => FrameAt::Unknown,
+            }
+        }
+        // As linkers write it for `.plt`: the second instruction of each entry pushes a number.
+        [
+            RegisterOffset { register: STACK_POINTER, offset: 8, .. },
+            RegisterOffset { register: RETURN_ADDRESS, offset: 0, .. },
+            UnsignedConstant { value: 15 },
+            And,
+            UnsignedConstant { value: from },
+            Ge,
+            UnsignedConstant { value: 3 },
+            Shl,
+            Plus,
+        ] => u8::try_from(*from).map_or(FrameAt::Unknown, FrameAt::Calls),
+        _ => FrameAt::Unknown,
+    }
+}
