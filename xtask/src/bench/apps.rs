@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use longpole_tests::{Background, run, shell};
 
 use super::Scratch;
+use super::app_files::{NGINX, prepare};
 use super::handover::lost_percent;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
@@ -32,14 +33,27 @@ struct App {
 enum Load {
     /// A line of shell that ends by itself, started by longpole; `DATA` is a file of some ten megabytes, `WORK` a folder.
     Command(&'static str),
-    /// A server that longpole is attached to, and what drives it.
-    Server(&'static str, Drive),
+    /// A server that longpole is attached to, what drives it, and from when on that is measured.
+    Server(&'static str, Drive, Since),
+}
+
+/// Probes that are too dear go within some tenths of a second: the time in which they do is told apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    Attach,
+    /// The same work was done before, attached.
+    Settled,
 }
 
 /// Drives a server with so much work, and waits until it is done.
 type Drive = fn(&Path) -> Result<()>;
 
-const APPS: [App; 11] = [
+const REDIS: &str = "exec redis-server --port 0 --unixsocket WORK/redis.sock --save '' --appendonly no";
+const REDIS_NEEDS: [(&str, &str); 2] = [("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")];
+const NGINX_SERVER: &str = "exec nginx -p WORK -c WORK/nginx.conf -e WORK/nginx.log";
+const NGINX_NEEDS: [(&str, &str); 1] = [("nginx", "nginx-light")];
+
+const APPS: [App; 13] = [
     App { name: "pigz", needs: &[("pigz", "pigz")], load: Load::Command("exec pigz -p2 -7 -c DATA") },
     App { name: "pbzip2", needs: &[("pbzip2", "pbzip2")], load: Load::Command("exec pbzip2 -p2 -c DATA") },
     App {
@@ -75,18 +89,17 @@ const APPS: [App; 11] = [
         needs: &[("python3", "python3")],
         load: Load::Command("exec $(python3 -c 'import sys; print(sys.executable)') WORK/threads.py"),
     },
+    App { name: "redis", needs: &REDIS_NEEDS, load: Load::Server(REDIS, drive_redis, Since::Settled) },
     App {
-        name: "redis",
-        needs: &[("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")],
-        load: Load::Server(
-            "exec redis-server --port 0 --unixsocket WORK/redis.sock --save '' --appendonly no",
-            drive_redis,
-        ),
+        name: "redis from attach on",
+        needs: &REDIS_NEEDS,
+        load: Load::Server(REDIS, drive_redis, Since::Attach),
     },
+    App { name: "nginx", needs: &NGINX_NEEDS, load: Load::Server(NGINX_SERVER, drive_nginx, Since::Settled) },
     App {
-        name: "nginx",
-        needs: &[("nginx", "nginx-light")],
-        load: Load::Server("exec nginx -p WORK -c WORK/nginx.conf -e WORK/nginx.log", drive_nginx),
+        name: "nginx from attach on",
+        needs: &NGINX_NEEDS,
+        load: Load::Server(NGINX_SERVER, drive_nginx, Since::Attach),
     },
 ];
 
@@ -213,9 +226,9 @@ impl App {
                     Load::Command(line) => {
                         command(&in_folder(line, work), recorded.then_some((longpole, file.as_path())))?
                     }
-                    Load::Server(line, drive) => {
+                    Load::Server(line, drive, since) => {
                         let record = recorded.then_some((longpole, file.as_path()));
-                        server(&in_folder(line, work), *drive, work, record)?
+                        server(&in_folder(line, work), (*drive, *since), work, record)?
                     }
                 };
                 if turn == 0 {
@@ -307,7 +320,12 @@ fn wait_for_end(pid: u32) -> Result<()> {
 }
 
 /// How long a server's work takes, attached to from before it until after it.
-fn server(line: &str, drive: Drive, work: &Path, record: Option<(&Path, &Path)>) -> Result<(f64, String)> {
+fn server(
+    line: &str,
+    (drive, since): (Drive, Since),
+    work: &Path,
+    record: Option<(&Path, &Path)>,
+) -> Result<(f64, String)> {
     let mut server = Background::start(&mut shell(line)).context("sh")?;
     let mut warm = Err(anyhow::anyhow!("never tried"));
     for _ in 0..200 {
@@ -328,6 +346,9 @@ fn server(line: &str, drive: Drive, work: &Path, record: Option<(&Path, &Path)>)
             Some(recorder)
         }
     };
+    if since == Since::Settled {
+        drive(work)?;
+    }
     let start = Instant::now();
     drive(work)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -366,7 +387,7 @@ fn ready(work: &Path) -> Result<()> {
 fn drive_redis(work: &Path) -> Result<()> {
     let mut load = Command::new("redis-benchmark");
     load.arg("-s").arg(work.join("redis.sock"));
-    load.args(["-q", "-c", "20", "-n", "150000", "-P", "4", "-t", "set,get,lpush"]);
+    load.args(["-q", "-c", "20", "-n", "300000", "-P", "4", "-t", "set,get,lpush"]);
     let ended = run(&mut load, LIMIT)?;
     if ended.code != Some(0) {
         bail!("redis-benchmark ended with {:?}: {}", ended.code, ended.stderr);
@@ -374,9 +395,7 @@ fn drive_redis(work: &Path) -> Result<()> {
     Ok(())
 }
 
-const NGINX: &str = "127.0.0.1:18745";
-
-/// Two connections that ask again and again, as a browser does.
+/// Connections that ask again and again, as browsers do: so many that no CPU waits for another.
 fn drive_nginx(_: &Path) -> Result<()> {
     let client = || -> Result<()> {
         let stream = TcpStream::connect(NGINX)?;
@@ -384,7 +403,7 @@ fn drive_nginx(_: &Path) -> Result<()> {
         let mut to = stream.try_clone()?;
         let mut from = BufReader::new(stream);
         let (mut line, mut body) = (String::new(), Vec::new());
-        for _ in 0..40_000 {
+        for _ in 0..20_000 {
             to.write_all(b"GET /page HTTP/1.1\r\nHost: bench\r\n\r\n")?;
             let mut length = 0;
             loop {
@@ -402,92 +421,13 @@ fn drive_nginx(_: &Path) -> Result<()> {
         }
         Ok(())
     };
-    let other = std::thread::spawn(client);
-    client()?;
-    match other.join() {
-        Ok(result) => result,
-        Err(_) => bail!("a client broke"),
-    }
-}
-
-/// Files for the programs to work on: the same each time.
-fn prepare(work: &Path) -> Result<()> {
-    let mut state = 88_172_645_463_325_252_u64;
-    let mut next = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    // Words from a small language, so that there is something to compress; for x264 it is noise with a pattern.
-    let words: Vec<String> = (0..3_000).map(|n| format!("w{}_{}", next() % 977, n % 89)).collect();
-    let mut data = String::with_capacity(48 << 20);
-    while data.len() < 36 << 20 {
-        let at = (next() % 3_000).min(next() % 3_000) as usize;
-        data.push_str(&words[at]);
-        data.push(if next() % 11 == 0 { '\n' } else { ' ' });
-    }
-    std::fs::write(work.join("data"), &data)?;
-    let mut lines = std::fs::File::create(work.join("lines")).map(std::io::BufWriter::new)?;
-    for _ in 0..1_500_000 {
-        writeln!(lines, "{:016x} {}", next(), words[(next() % 3_000) as usize])?;
-    }
-    lines.flush()?;
-    let mut sql = std::fs::File::create(work.join("bench.sql")).map(std::io::BufWriter::new)?;
-    writeln!(
-        sql,
-        "PRAGMA journal_mode=WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT); BEGIN;"
-    )?;
-    for row in 0..150_000 {
-        writeln!(
-            sql,
-            "INSERT INTO t VALUES({row}, {}, '{}');",
-            next() % 100_000,
-            words[(next() % 3_000) as usize]
-        )?;
-    }
-    writeln!(sql, "COMMIT; CREATE INDEX i ON t(b);")?;
-    for _ in 0..40 {
-        writeln!(
-            sql,
-            "SELECT c, count(*), sum(b) FROM t WHERE b > {} GROUP BY c ORDER BY 2 LIMIT 3;",
-            next() % 1_000
-        )?;
-    }
-    sql.flush()?;
-    let tree = work.join("tree");
-    for folder in 0..40 {
-        let folder = tree.join(format!("d{folder}"));
-        std::fs::create_dir_all(&folder)?;
-        for file in 0..60 {
-            let from = (next() % (30 << 20)) as usize;
-            std::fs::write(folder.join(format!("f{file}.txt")), &data.as_bytes()[from..from + 100_000])?;
+    let clients: Vec<_> = (0..8).map(|_| std::thread::spawn(client)).collect();
+    for client in clients {
+        match client.join() {
+            Ok(result) => result?,
+            Err(_) => bail!("a client broke"),
         }
     }
-    std::fs::write(
-        work.join("threads.py"),
-        "import hashlib, threading, zlib\n\
-         def work(seed):\n    data = bytes(seed) * 1000\n    for i in range(1500):\n        data = zlib.decompress(zlib.compress(data + bytes(str(i), 'ascii'), 1))\n        hashlib.sha256(data).digest()\n\
-         threads = [threading.Thread(target=work, args=(40 + n,)) for n in range(2)]\n\
-         [t.start() for t in threads]\n[t.join() for t in threads]\n",
-    )?;
-    std::fs::create_dir_all(work.join("html"))?;
-    std::fs::write(work.join("html/page"), vec![b'x'; 4_000])?;
-    let root: PathBuf = work.join("html");
-    std::fs::write(
-        work.join("nginx.conf"),
-        format!(
-            "daemon off; worker_processes 2; pid {0}/nginx.pid;\nevents {{ worker_connections 64; }}\n\
-             http {{ access_log off; keepalive_requests 1000000; client_body_temp_path {0}/t1; proxy_temp_path {0}/t2;\n\
-             fastcgi_temp_path {0}/t3; uwsgi_temp_path {0}/t4; scgi_temp_path {0}/t5;\n\
-             server {{ listen {NGINX}; root {1}; }} }}\n",
-            work.display(),
-            root.display()
-        ),
-    )?;
-    // nginx's workers are nobody: they have to come in.
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(work, std::fs::Permissions::from_mode(0o755))?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `./x bench`: measures what the README claims and keeps the results, with machine and date, in BENCHMARKS.md.
 
+mod app_files;
 mod apps;
 mod attach;
 mod flood;

@@ -1,0 +1,90 @@
+//! What the programs of [`super::apps`] work on.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+/// Where nginx listens.
+pub(super) const NGINX: &str = "127.0.0.1:18745";
+
+/// Files for the programs to work on: the same each time.
+pub(super) fn prepare(work: &Path) -> Result<()> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    // Words from a small language, so that there is something to compress; for x264 it is noise with a pattern.
+    let words: Vec<String> = (0..3_000).map(|n| format!("w{}_{}", next() % 977, n % 89)).collect();
+    let mut data = String::with_capacity(80 << 20);
+    while data.len() < 72 << 20 {
+        let at = (next() % 3_000).min(next() % 3_000) as usize;
+        data.push_str(&words[at]);
+        data.push(if next() % 11 == 0 { '\n' } else { ' ' });
+    }
+    std::fs::write(work.join("data"), &data)?;
+    let mut lines = std::fs::File::create(work.join("lines")).map(std::io::BufWriter::new)?;
+    for _ in 0..4_500_000 {
+        writeln!(lines, "{:016x} {}", next(), words[(next() % 3_000) as usize])?;
+    }
+    lines.flush()?;
+    let mut sql = std::fs::File::create(work.join("bench.sql")).map(std::io::BufWriter::new)?;
+    writeln!(
+        sql,
+        "PRAGMA journal_mode=WAL; CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT); BEGIN;"
+    )?;
+    for row in 0..150_000 {
+        writeln!(
+            sql,
+            "INSERT INTO t VALUES({row}, {}, '{}');",
+            next() % 100_000,
+            words[(next() % 3_000) as usize]
+        )?;
+    }
+    writeln!(sql, "COMMIT; CREATE INDEX i ON t(b);")?;
+    for _ in 0..40 {
+        writeln!(
+            sql,
+            "SELECT c, count(*), sum(b) FROM t WHERE b > {} GROUP BY c ORDER BY 2 LIMIT 3;",
+            next() % 1_000
+        )?;
+    }
+    sql.flush()?;
+    let tree = work.join("tree");
+    for folder in 0..120 {
+        let folder = tree.join(format!("d{folder}"));
+        std::fs::create_dir_all(&folder)?;
+        for file in 0..60 {
+            let from = (next() % (30 << 20)) as usize;
+            std::fs::write(folder.join(format!("f{file}.txt")), &data.as_bytes()[from..from + 100_000])?;
+        }
+    }
+    std::fs::write(
+        work.join("threads.py"),
+        "import hashlib, threading, zlib\n\
+         def work(seed):\n    data = bytes(seed) * 1000\n    for i in range(6000):\n        data = zlib.decompress(zlib.compress(data + bytes(str(i), 'ascii'), 1))\n        hashlib.sha256(data).digest()\n\
+         threads = [threading.Thread(target=work, args=(40 + n,)) for n in range(2)]\n\
+         [t.start() for t in threads]\n[t.join() for t in threads]\n",
+    )?;
+    std::fs::create_dir_all(work.join("html"))?;
+    std::fs::write(work.join("html/page"), vec![b'x'; 4_000])?;
+    let root: PathBuf = work.join("html");
+    std::fs::write(
+        work.join("nginx.conf"),
+        format!(
+            "daemon off; worker_processes 2; pid {0}/nginx.pid;\nevents {{ worker_connections 64; }}\n\
+             http {{ access_log off; keepalive_requests 1000000; client_body_temp_path {0}/t1; proxy_temp_path {0}/t2;\n\
+             fastcgi_temp_path {0}/t3; uwsgi_temp_path {0}/t4; scgi_temp_path {0}/t5;\n\
+             server {{ listen {NGINX}; root {1}; }} }}\n",
+            work.display(),
+            root.display()
+        ),
+    )?;
+    // nginx's workers are nobody: they have to come in.
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(work, std::fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}
