@@ -16,11 +16,6 @@ fn wall(cpus: &str, program: &Path, arguments: &[&str]) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// The bound is wide: on a machine that others use the real speed-up is anything from 1 to 2.
 #[test]
 fn two_cpus_are_predicted_from_one() {
@@ -46,9 +41,12 @@ fn two_cpus_are_predicted_from_one() {
     // Three branches and a long one on two CPUs, and no more than that on eight.
     assert!((1.2..=2.05).contains(&speedup), "{speedup}\n{json}");
     assert!(number(2, "speedup") >= speedup * 0.98, "{json}");
-    let ratios = (0..RUNS).map(|_| wall("0", &program, &arguments) / wall("0,1", &program, &arguments));
-    let real = middle(ratios.collect());
-    assert!((0.45..=2.2).contains(&(speedup / real)), "predicted {speedup}, measured {real}");
+    let runs: Vec<(f64, f64)> =
+        (0..RUNS).map(|_| (wall("0", &program, &arguments), wall("0,1", &program, &arguments))).collect();
+    // What others take of a CPU only makes runs longer: the shortest ones are the program's own.
+    let shortest = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
+    let real = shortest(|run| run.0) / shortest(|run| run.1);
+    assert!((0.45..=3.0).contains(&(speedup / real)), "predicted {speedup}, measured {real}: {runs:?}");
 }
 
 /// The one that is nice and the one that chose a CPU are known to be; the mask that all were started with is the recorded
