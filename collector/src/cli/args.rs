@@ -81,7 +81,8 @@ pub struct CaptureArguments {
     /// Take the probes off functions called more often than this per second [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_rate: Option<String>,
-    /// What recording may cost of the target's CPU time; functions that cost too much lose their probes; or: none
+    /// What recording may cost of the target's CPU time; functions that cost too much lose their probes,
+    /// samples become rarer; or: none
     #[arg(long, value_name = "SHARE", default_value = "2%")]
     pub overhead: String,
     /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: 499; validate: 0]

@@ -4,47 +4,13 @@
 //! program's own. So each step is a total function of both, a caller's frame lies above its callee's, and there are at most
 //! [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more than that, or panic.
 
-use crate::outline::Outline;
-use crate::symbols::{FrameAt, Parsers, Rule, Saved, UnwindRows, vdso_copy};
+use super::binaries::{Binaries, Binary};
+use crate::symbols::{FrameAt, Rule, Saved};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
 use probe_abi::RawCopy;
-use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-/// Most binaries whose tables are kept, and most bytes of them together.
-const MOST_BINARIES: usize = 512;
-const MOST_BYTES: usize = 512 << 20;
-/// How long reading one binary's tables may take: samples wait for it.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How many binaries are read at once.
-const AT_ONCE: usize = 4;
-/// The kernel's own library, which is in no file.
-const VDSO: &str = "[vdso]";
-
-/// Which file it is: device, inode, size, time of the last change.
-type FileKey = (u64, u64, u64, i64, i64);
-
-/// A binary's tables, and which file offsets lie at which linked addresses.
-#[derive(Debug)]
-struct Binary {
-    rows: UnwindRows,
-    outline: Outline,
-}
-
-/// Tables of all binaries, shared by all processes that have them mapped.
-pub struct Binaries {
-    parsers: Parsers,
-    known: FxHashMap<FileKey, Option<Arc<Binary>>>,
-    bytes: usize,
-}
 
 /// Where a binary lies in a process.
 #[derive(Debug)]
@@ -76,86 +42,6 @@ pub struct Unwound {
     pub beyond: bool,
 }
 
-impl Default for Binaries {
-    fn default() -> Binaries {
-        Binaries::reading_with(Parsers::of_longpole())
-    }
-}
-
-impl Binaries {
-    /// None yet.
-    pub fn reading_with(parsers: Parsers) -> Binaries {
-        Binaries { parsers: parsers.with_patience(PATIENCE), known: FxHashMap::default(), bytes: 0 }
-    }
-
-    /// Reads what is not known yet of these, some at once.
-    fn read(&mut self, code: &[Code]) {
-        let mut wanted: Vec<(FileKey, File, &Code)> = Vec::new();
-        for code in code {
-            let Some((key, file)) = open(code) else { continue };
-            let known = self.known.contains_key(&key) || wanted.iter().any(|(other, ..)| *other == key);
-            if !known && self.known.len().saturating_add(wanted.len()) < MOST_BINARIES {
-                wanted.push((key, file, code));
-            }
-        }
-        if wanted.is_empty() || self.bytes >= MOST_BYTES {
-            return;
-        }
-        let next = AtomicUsize::new(0);
-        let found = Mutex::new(Vec::new());
-        let parsers = &self.parsers;
-        let work = || {
-            while let Some((key, file, code)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let binary = read(parsers, file, Path::new(&code.path));
-                found.lock().unwrap_or_else(PoisonError::into_inner).push((*key, binary));
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..AT_ONCE.min(wanted.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        for (key, binary) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            let bytes = binary.as_ref().map_or(0, |binary| binary.rows.bytes());
-            self.bytes = self.bytes.saturating_add(bytes);
-            self.known.insert(key, binary.map(Arc::new));
-        }
-    }
-
-    fn of(&self, code: &Code) -> Option<Arc<Binary>> {
-        self.known.get(&key(code)?)?.clone()
-    }
-}
-
-fn key(code: &Code) -> Option<FileKey> {
-    if code.path == VDSO {
-        return Some((0, 0, 0, 0, 0));
-    }
-    if code.open_path.as_os_str().is_empty() {
-        return None;
-    }
-    let found = std::fs::metadata(&code.open_path).ok()?;
-    Some((found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec()))
-}
-
-fn open(code: &Code) -> Option<(FileKey, File)> {
-    let key = key(code)?;
-    let file = if code.path == VDSO { vdso_copy().ok()? } else { Outline::open(&code.open_path)?.0 };
-    Some((key, file))
-}
-
-fn read(parsers: &Parsers, file: &File, path: &Path) -> Option<Binary> {
-    let outline = Outline::of(file)?;
-    match parsers.unwind_rows(file, path) {
-        Ok(rows) => rows.map(|rows| Binary { rows, outline }),
-        Err(why) => {
-            tracing::warn!("stacks cannot be followed through it: {why}");
-            None
-        }
-    }
-}
-
 impl Unwinding {
     /// The process has this code now.
     pub fn know(&mut self, code: &[Code], binaries: &mut Binaries) {
@@ -166,13 +52,7 @@ impl Unwinding {
         binaries.read(&new);
         for code in new {
             let Some(binary) = binaries.of(&code) else { continue };
-            // The kernel's own library is mapped as a whole.
-            let bias = if code.path == VDSO {
-                Some(code.start)
-            } else {
-                binary.outline.bias(code.start, code.file_offset)
-            };
-            if let Some(bias) = bias {
+            if let Some(bias) = binary.bias(&code) {
                 self.placed.push(Placed { code, bias, binary });
             }
         }
@@ -337,7 +217,10 @@ fn by_frame_pointer(at: &Frame, stack: &Stack<'_>) -> Caller {
 
 #[cfg(test)]
 mod tests {
+    use super::super::binaries::VDSO;
     use super::*;
+    use crate::outline::Outline;
+    use crate::symbols::{Parsers, UnwindRows};
     use zerocopy::FromZeros as _;
 
     const CODE: u64 = 0x40_0000;

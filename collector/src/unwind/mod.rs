@@ -1,11 +1,13 @@
 //! What the kernel programs took of stacks becomes samples: frames, numbered stacks, and where code was mapped.
 
+mod binaries;
 mod copies;
 mod depth;
 mod interner;
 mod sampler;
 mod space;
 
-pub use copies::{Binaries, Unwinding, Unwound};
+pub use binaries::Binaries;
+pub use copies::{Unwinding, Unwound};
 pub use interner::{Interned, Interner};
 pub use sampler::Sampler;

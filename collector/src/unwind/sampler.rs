@@ -1,6 +1,7 @@
 //! Raw samples in, samples out; what they need beside them is told by notes and facts.
 
-use super::copies::{Binaries, Unwinding, Unwound};
+use super::binaries::Binaries;
+use super::copies::{Unwinding, Unwound};
 use super::depth::Depth;
 use super::interner::{Interned, Interner};
 use super::space::Space;
