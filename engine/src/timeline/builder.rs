@@ -27,6 +27,8 @@ pub(super) struct Builder {
     pub(super) threads: Vec<Machine>,
     /// Thread id → index of the thread that has it now.
     pub(super) live: FxHashMap<u32, u32>,
+    /// Process → who has exchanged numbers with its leader, until the exec is told.
+    pub(super) exchanged: FxHashMap<u32, u32>,
     /// Process → its threads since its last exec, dead ones included.
     pub(super) by_process: FxHashMap<u32, Vec<u32>>,
     pub(super) cpus: Vec<Cpu>,
@@ -145,15 +147,19 @@ impl Builder {
         let header = &switch.header;
         let (time_ns, cpu) = (header.time_ns, header.cpu);
         let prev_tracked = switch.flags & SwitchFlags::PREV_TRACKED != 0;
-        match self.find(header.pid, header.tid, prev_tracked) {
+        let how = match switch.prev_state {
+            _ if switch.flags & SwitchFlags::PREEMPTED != 0 => Leaving::Runnable,
+            0 => Leaving::Runnable,
+            state if state & DEAD_STATES != 0 => Leaving::Dead,
+            _ => Leaving::Blocked(WaitReason::of_sleeper(switch)),
+        };
+        let prev = match how {
+            Leaving::Dead => self.dying(header, prev_tracked),
+            _ => self.find_on(cpu, header.pid, header.tid, prev_tracked),
+        };
+        match prev {
             Some(index) => {
                 self.on_cpu(index, cpu);
-                let how = match switch.prev_state {
-                    _ if switch.flags & SwitchFlags::PREEMPTED != 0 => Leaving::Runnable,
-                    0 => Leaving::Runnable,
-                    state if state & DEAD_STATES != 0 => Leaving::Dead,
-                    _ => Leaving::Blocked(WaitReason::of_sleeper(switch)),
-                };
                 let Builder { threads, tally, gaps, .. } = self;
                 if let Some(thread) = threads.get_mut(index as usize) {
                     if switch.prev_user_sp != 0 {
@@ -176,7 +182,7 @@ impl Builder {
             None => self.displace(cpu, None),
         }
         let next_tracked = switch.flags & SwitchFlags::NEXT_TRACKED != 0;
-        if let Some(index) = self.find(switch.next_pid, switch.next_tid, next_tracked) {
+        if let Some(index) = self.find_on(cpu, switch.next_pid, switch.next_tid, next_tracked) {
             self.leave_other_cpu(index, cpu);
             let Builder { threads, tally, gaps, .. } = self;
             if let Some(thread) = threads.get_mut(index as usize) {
@@ -195,7 +201,7 @@ impl Builder {
         let own_packet = waking.flags & WakingFlags::OWN_PACKET != 0;
         let in_task = Context::from_byte(header.context) == Context::Task || own_packet;
         // Interrupted or not, it is the CPU's current thread; the waker only if it was not interrupted.
-        let current = self.find(header.pid, header.tid, tracked);
+        let current = self.find_on(header.cpu, header.pid, header.tid, tracked);
         if let Some(current) = current {
             self.on_cpu(current, header.cpu);
         }
@@ -293,7 +299,7 @@ impl Builder {
 
     /// The header's thread does what the record says, so it is on the header's CPU.
     pub(super) fn acts(&mut self, header: &Header) -> Option<u32> {
-        let index = self.find(header.pid, header.tid, true)?;
+        let index = self.find_on(header.cpu, header.pid, header.tid, true)?;
         self.on_cpu(index, header.cpu);
         Some(index)
     }
@@ -332,6 +338,11 @@ impl Builder {
         {
             return Some(index);
         }
+        if tid == pid
+            && let Some(caller) = self.exchange(pid)
+        {
+            return Some(caller);
+        }
         // Alive at the start and gone before /proc was read, unless that was before now.
         let missed = if self.now_ns <= self.listed_ns {
             Unseen::Listed { state: ThreadState::Unknown, seen_ns: u64::MAX }
@@ -339,6 +350,18 @@ impl Builder {
             Unseen::NotListed
         };
         if tracked { self.add_thread(pid, tid, 0, &[], Now::Unseen(missed)) } else { None }
+    }
+
+    /// The same, of a thread that is on this CPU: a leader that is ending on another one is not meant.
+    pub(super) fn find_on(&mut self, cpu: u16, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
+        let index = self.find(pid, tid, tracked)?;
+        let elsewhere = |thread: &Machine| {
+            thread.exiting && matches!(thread.now, Now::Running { cpu: other } if other != cpu)
+        };
+        let replaced =
+            tid == pid && cpu != Header::NO_CPU && self.thread(Some(index)).is_some_and(|t| elsewhere(t));
+        let caller = if replaced { self.exchange(pid) } else { None };
+        Some(caller.unwrap_or(index))
     }
 
     pub(super) fn add_thread(

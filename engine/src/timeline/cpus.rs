@@ -36,7 +36,7 @@ impl Builder {
     /// The thread is about to leave a CPU to which nobody saw it come; the kernel's count of its CPU time tells when.
     pub(super) fn came_unseen(&mut self, ran: &Ran) {
         let Ran { header, ran_ns } = ran;
-        let Some(index) = self.find(header.pid, header.tid, true) else { return };
+        let Some(index) = self.find_on(header.cpu, header.pid, header.tid, true) else { return };
         if self.on(header.cpu) != Some(index) {
             self.displace(header.cpu, Some(index));
             self.leave_other_cpu(index, header.cpu);

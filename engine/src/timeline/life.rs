@@ -1,7 +1,7 @@
 //! Threads being born, renamed and replaced.
 
 use super::builder::{Builder, set_name};
-use super::machine::{Now, Unseen};
+use super::machine::{Machine, Now, Unseen};
 use super::model::{BaseStack, Birth, StepKind};
 use super::stack::StepLog;
 use crate::time::Timestamp;
@@ -70,7 +70,10 @@ impl Builder {
 
     pub(super) fn exec(&mut self, exec: &Exec) {
         let Header { time_ns, tid, pid, cpu, .. } = exec.header;
-        let caller = self.find(pid, exec.old_tid, true);
+        let caller = match self.exchanged.remove(&pid) {
+            Some(caller) => Some(caller),
+            None => self.find(pid, exec.old_tid, true),
+        };
         // Not all threads there are: a build makes a process for each file, and each of them runs exec.
         let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
         for index in threads {
@@ -84,8 +87,10 @@ impl Builder {
         }
         self.locks.exec(pid);
         let Some(caller) = caller else { return };
-        self.live.remove(&exec.old_tid);
-        self.live.insert(tid, caller);
+        // The old leader may be switched away from later, under the number that was the caller's.
+        if let Some(leader) = self.live.insert(tid, caller).filter(|&leader| leader != caller) {
+            self.live.insert(exec.old_tid, leader);
+        }
         self.on_cpu(caller, cpu);
         self.past_sleep(Some(caller));
         let Some(thread) = self.threads.get_mut(caller as usize) else { return };
@@ -99,11 +104,54 @@ impl Builder {
         thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });
     }
 
-    pub(super) fn rename(&mut self, rename: &Rename) {
-        if let Some(index) = self.find(rename.header.pid, rename.header.tid, false) {
-            self.on_cpu(index, rename.header.cpu);
+    /// Whoever shows under the number of a leader that has ended. A thread that does not lead its process and calls
+    /// exec waits for all others to end and exchanges numbers with the leader then (`de_thread` in fs/exec.c,
+    /// `exchange_tids` in kernel/pid.c): some time before the exec is told, in which it may be switched from and to,
+    /// and maybe before the leader's last switch. It is the only thread left.
+    pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
+        let &leader = self.live.get(&pid)?;
+        let ended = |thread: &Machine| thread.exiting || thread.now == Now::Dead;
+        if !self.threads.get(leader as usize).is_some_and(|leader| leader.out.pid == pid && leader.exiting) {
+            return None;
         }
-        let renamed = self.find(rename.renamed_pid, rename.renamed_tid, false);
+        let alive = |&index: &u32| self.threads.get(index as usize).is_some_and(|thread| !ended(thread));
+        let mut left = self.by_process.get(&pid)?.iter().copied().filter(alive);
+        let (caller, None) = (left.next()?, left.next()) else { return None };
+        let thread = self.threads.get_mut(caller as usize)?;
+        self.live.insert(thread.out.tid, leader);
+        self.live.insert(pid, caller);
+        thread.out.tid = pid;
+        self.exchanged.insert(pid, caller);
+        Some(caller)
+    }
+
+    /// Whoever is switched away from for good, unless its end is known: the leader, where it ended under the number
+    /// of the thread that replaces the program.
+    pub(super) fn dying(&mut self, header: &Header, tracked: bool) -> Option<u32> {
+        let named = self.live.get(&header.tid).and_then(|&index| self.threads.get(index as usize));
+        let named = named.filter(|thread| thread.out.pid == header.pid);
+        if named.is_some_and(|thread| thread.now == Now::Dead) {
+            return None;
+        }
+        let leader =
+            self.live.get(&header.pid).copied().filter(|&leader| self.on(header.cpu) == Some(leader));
+        if leader.is_some()
+            && named.is_some_and(|thread| !thread.exiting)
+            && self.exchange(header.pid).is_some()
+        {
+            return leader;
+        }
+        self.find(header.pid, header.tid, tracked)
+    }
+
+    pub(super) fn rename(&mut self, rename: &Rename) {
+        let Rename { header, renamed_tid, renamed_pid, .. } = rename;
+        let current = self.find_on(header.cpu, header.pid, header.tid, false);
+        if let Some(index) = current {
+            self.on_cpu(index, header.cpu);
+        }
+        let renamed =
+            if *renamed_tid == header.tid { current } else { self.find(*renamed_pid, *renamed_tid, false) };
         if let Some(thread) = self.thread(renamed) {
             set_name(&mut thread.out.comm, &rename.comm);
         }

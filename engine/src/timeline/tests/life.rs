@@ -89,6 +89,73 @@ fn exec_ends_the_other_threads_and_all_frames() {
     );
 }
 
+/// Found where the caller was pre-empted between the exchange of numbers and the record of the exec: it seemed to be
+/// one more thread. G leads process 7.
+#[test]
+fn who_replaces_the_program_has_the_leaders_number_before_the_exec_is_told() {
+    check(
+        "B runs
+         G sleeps
+         10 0 B wakes G
+         10 0 B sleeps to G
+         20 0 G exits
+         20 0 G wakes B
+         20 0 G dies
+         30 0 idle to B
+         50 0 G preempted to idle
+         60 0 idle to G
+         70 0 G execs new B
+         90 0 G sleeps",
+        "
+        G =_-==-===_
+          waits: kernel, by G at 20
+          waits: kernel, CutAtEnd
+        G _=
+          waits: kernel, by G at 10, cut
+        censored 2",
+    );
+}
+
+/// The leader's last switch comes under the number that was the caller's: before anything is heard of the caller
+/// under its new one, after that, and after the exec.
+#[test]
+fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
+    let script = |before: &str, between: &str, after: &str| {
+        format!(
+            "B runs
+             G sleeps
+             10 1 B wakes G
+             10 1 B sleeps
+             10 0 idle to G
+             20 0 G exits
+             20 0 G wakes B
+             30 1 idle to B
+             {before}
+             50 1 G named new
+             {between}
+             60 1 G execs new B
+             {after}
+             90 1 G sleeps"
+        )
+    };
+    let dies = |at: u64| format!("{at} 0 B dies");
+    let drawing = |leader: &str| {
+        format!(
+            "
+        G =_-======_
+          waits: kernel, by G at 20
+          waits: kernel, CutAtEnd
+        G {leader}
+          waits: kernel, by G at 10, cut
+        censored 2"
+        )
+    };
+    check(&script(&dies(40), "", ""), &drawing("_==="));
+    check(&script("", &dies(55), ""), &drawing("_====="));
+    // Its last switch came after the exec had ended it: how long it ran on is not told any more.
+    check(&script("", "", &dies(70)), &drawing("_="));
+}
+
 #[test]
 fn a_thread_nobody_listed_is_unknown_until_it_shows() {
     check(

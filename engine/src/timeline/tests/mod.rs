@@ -149,9 +149,9 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
             child_start_ns: time_ns,
             comm: crate::synth::comm(child),
         }),
-        ["execs", comm] => Record::Exec(Exec {
+        ["execs", comm, ref as_before @ ..] => Record::Exec(Exec {
             header: header(Kind::Exec),
-            old_tid: current,
+            old_tid: as_before.first().map_or(current, |before| tid(before)),
             first_page: 0,
             comm: crate::synth::comm(comm),
         }),
