@@ -118,7 +118,7 @@ impl RecordSummary {
             (dropped, "did not fit into the rings: try a larger --ring-size or fewer --functions"),
             (
                 operations,
-                "lock operations came faster than they could be taken: a larger --ring-size holds more of them, --interpose never leaves them out",
+                "lock operations came faster than they could be taken, or their thread was killed while it noted them: a larger --ring-size holds more of them, --interpose never leaves them out",
             ),
             (missed, "the kernel did not run the program"),
             (late, "came too late to be sorted in"),
