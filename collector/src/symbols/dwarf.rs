@@ -1,5 +1,6 @@
 //! Source lines and inline chains out of DWARF, for many addresses of one module at once.
 
+use super::chains::{Chains, MAX_FRAMES};
 use super::contained::contained;
 use super::debug_link::supplement_link;
 use super::elf_file::ElfFile;
@@ -10,14 +11,14 @@ use super::resolve::Reason;
 use super::sections::{Bytes, debug_sections, has_debug_information};
 use super::split::{Parts, Slice, Split};
 use super::texts::Texts;
+use super::unit_names::Beyond;
 use addr2line::{LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
 
 /// Deepest inlining accepted: addr2line follows it by recursion, and a hostile file could use up the stack.
 const MAX_INLINE_DEPTH: usize = 400;
-/// Most frames of one inline chain handed out.
-const MAX_FRAMES: usize = 128;
 
 /// A module's debug sections, unpacked.
 pub struct DebugInformation<'a> {
@@ -93,40 +94,94 @@ impl<'a> DebugInformation<'a> {
     /// A searcher over the sections.
     pub fn lines(&self) -> Result<Lines<'_>, Reason> {
         let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
-        let context = contained(|| {
+        let read = contained(|| {
             let mut dwarf = self.sections.borrow(|bytes: &Bytes| borrow(bytes));
             if let Some(supplement) = &self.supplement {
                 dwarf.set_sup(supplement.borrow(|bytes: &Bytes| borrow(bytes)));
             }
             let shallow = self.trusted || is_shallow(&dwarf);
-            shallow.then(|| addr2line::Context::from_dwarf(dwarf))
+            let dwarf = Arc::new(dwarf);
+            let chains = if shallow { Chains::over(&dwarf) } else { None };
+            (shallow, dwarf, chains)
         });
-        match context {
-            Some(Some(Ok(context))) => {
-                let split = Split::new(self.module, &self.parts);
-                Ok(Lines { context, split, parts_missing: Cell::new(false) })
-            }
-            _ => Err(Reason::BadDebugInformation),
+        let Some((true, dwarf, chains)) = read else { return Err(Reason::BadDebugInformation) };
+        let split = Split::new(self.module, &self.parts);
+        let small = chains.is_some();
+        let lines =
+            Lines { dwarf, chains, all: OnceCell::new(), beyond: 0, split, parts_missing: Cell::new(false) };
+        // What has no small indexes is read as a whole now: it may be no debug information at all.
+        if !small {
+            lines.all()?;
         }
+        Ok(lines)
     }
 }
 
 /// Looks addresses up.
 pub struct Lines<'a> {
-    context: addr2line::Context<Slice<'a>>,
+    dwarf: Arc<gimli::Dwarf<Slice<'a>>>,
+    /// Small indexes, if the sections are such that they can be made.
+    chains: Option<Chains<'a>>,
+    /// For what is beyond them.
+    all: OnceCell<Option<addr2line::Context<Slice<'a>>>>,
+    /// Addresses that were beyond them.
+    beyond: usize,
     split: Split<'a>,
     parts_missing: Cell<bool>,
 }
 
 impl<'a> Lines<'a> {
     /// The inline chain at a linked address, innermost first. The last one is the function itself.
-    pub fn frames(&self, address: u64, texts: &mut Texts) -> Result<Vec<FrameNumbers>, Reason> {
-        contained(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation))
+    /// They are added to `frames`; without an answer, nothing is.
+    pub fn frames(
+        &mut self,
+        address: u64,
+        texts: &mut Texts,
+        frames: &mut Vec<FrameNumbers>,
+    ) -> Result<(), Reason> {
+        let before = frames.len();
+        if let Some(chains) = &mut self.chains {
+            match contained(|| chains.find(address, texts, frames)) {
+                Some(Ok(())) => {
+                    if says_nothing(frames.get(before..).unwrap_or_default()) {
+                        frames.truncate(before);
+                        return Err(Reason::NoLineForAddress);
+                    }
+                    return Ok(());
+                }
+                Some(Err(Beyond)) => {}
+                // Nobody knows what state they are in.
+                None => self.chains = None,
+            }
+        }
+        frames.truncate(before);
+        self.beyond = self.beyond.saturating_add(1);
+        let found = contained(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation));
+        frames.extend(found?);
+        Ok(())
+    }
+
+    /// From now on addr2line alone answers.
+    pub fn give_indexes_up(&mut self) {
+        self.chains = None;
+    }
+
+    /// How many addresses addr2line has answered.
+    pub fn beyond(&self) -> usize {
+        self.beyond
+    }
+
+    fn all(&self) -> Result<&addr2line::Context<Slice<'a>>, Reason> {
+        let context = self.all.get_or_init(|| {
+            contained(|| addr2line::Context::from_arc_dwarf(Arc::clone(&self.dwarf)).ok()).flatten()
+        });
+        context.as_ref().ok_or(Reason::BadDebugInformation)
     }
 
     fn find(&self, address: u64, texts: &mut Texts) -> Result<Vec<FrameNumbers>, Reason> {
         let bad = |_| Reason::BadDebugInformation;
-        let mut found = self.loaded(self.context.find_frames(address)).map_err(bad)?;
+        let context = self.all()?;
+        let mut found = self.loaded(context.find_frames(address)).map_err(bad)?;
         let mut frames: Vec<FrameNumbers> = Vec::new();
         while let Some(frame) = found.next().map_err(bad)? {
             if frames.len() >= MAX_FRAMES {
@@ -148,12 +203,12 @@ impl<'a> Lines<'a> {
                 column: place.as_ref().and_then(|place| place.column),
             });
         }
-        if frames.iter().all(|frame| frame.function.is_none() && frame.line.is_none()) {
+        if says_nothing(&frames) {
             return Err(Reason::NoLineForAddress);
         }
         if self.parts_missing.get() && frames.iter().all(|frame| frame.function.is_none()) {
             // A line without its function: it may be that of a function inlined there.
-            let unit = self.loaded(self.context.find_dwarf_and_unit(address));
+            let unit = self.loaded(context.find_dwarf_and_unit(address));
             if unit
                 .is_some_and(|unit| unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit))
             {
@@ -178,6 +233,10 @@ impl<'a> Lines<'a> {
             }
         }
     }
+}
+
+fn says_nothing(frames: &[FrameNumbers]) -> bool {
+    frames.iter().all(|frame| frame.function.is_none() && frame.line.is_none())
 }
 
 /// A skeleton unit of split debug information has a head and nothing below.

@@ -10,6 +10,7 @@ use crate::sandbox::Mapping;
 use object::Endianness;
 use object::elf::{FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
+use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -365,5 +366,5 @@ pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
 pub fn text_at(table: &[u8], offset: u32, max: usize) -> &[u8] {
     let rest = table.get(offset as usize..).unwrap_or_default();
     let rest = &rest[..rest.len().min(max)];
-    rest.split(|&byte| byte == 0).next().unwrap_or_default()
+    CStr::from_bytes_until_nul(rest).map_or(rest, CStr::to_bytes)
 }

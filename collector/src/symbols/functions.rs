@@ -247,14 +247,23 @@ impl ModuleFunctions {
     pub fn containing(&self, address: u64) -> Option<&Function> {
         let end = self.functions.partition_point(|function| function.address <= address);
         // Functions hardly nest: a few neighbours suffice, and a hostile file cannot make this long.
-        self.functions[..end]
-            .iter()
-            .rev()
-            .take(16)
-            .filter(|function| address - function.address < function.size)
-            .min_by_key(|function| {
-                (std::cmp::Reverse(function.address), matches!(function.kind, FunctionKind::Alias(_)))
-            })
+        let is_alias = |function: &Function| matches!(function.kind, FunctionKind::Alias(_));
+        let mut found: Option<&Function> = None;
+        for function in self.functions[..end].iter().rev().take(16) {
+            match found {
+                // The nearest one that reaches this far, rather by its own name than by another.
+                Some(nearer) if function.address < nearer.address || !is_alias(nearer) => break,
+                Some(_) if is_alias(function) => {}
+                _ if address - function.address < function.size => found = Some(function),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Functions whose names lie at the same place have the same name; `None` if this one has none.
+    pub(super) fn name_place(&self, function: &Function) -> Option<u32> {
+        self.names.get(function.name_at as usize).filter(|&&first| first != 0).map(|_| function.name_at)
     }
 
     /// The symbol that an address belongs to: one that holds it, else one without a size that starts before it in the same

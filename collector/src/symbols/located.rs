@@ -3,6 +3,7 @@
 
 use super::build_id::BuildId;
 use super::name::{MAX_NAME_BYTES, is_unsafe, safe};
+use super::packed;
 use super::resolve::{Frame, Location, Reason, SymbolHit};
 use serde::{Deserialize, Serialize};
 
@@ -17,22 +18,38 @@ pub struct Located {
     pub(super) texts: Vec<String>,
     /// Every reason that occurs.
     pub(super) reasons: Vec<Reason>,
+    #[serde(with = "packed")]
     pub(super) rows: Vec<Row>,
     /// All frames, one place's after the other's.
+    #[serde(with = "packed")]
     pub(super) frames: Vec<PackedFrame>,
 }
 
 /// Name, symbol (number of a text or of a reason), distance from the symbol, frames (number of them, or of a reason).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row(pub u32, pub Known, pub u64, pub Known);
 
-/// A number, or the number of the reason why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A number, or the number of the reason why there is none. As one number: even is yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    #[serde(rename = "y")]
     Yes(u32),
-    #[serde(rename = "n")]
     No(u32),
+}
+
+impl From<Known> for u64 {
+    fn from(known: Known) -> u64 {
+        match known {
+            Known::Yes(number) => u64::from(number) << 1,
+            Known::No(number) => u64::from(number) << 1 | 1,
+        }
+    }
+}
+
+impl From<u64> for Known {
+    fn from(packed: u64) -> Known {
+        let number = u32::try_from(packed >> 1).unwrap_or(u32::MAX);
+        if packed & 1 == 0 { Known::Yes(number) } else { Known::No(number) }
+    }
 }
 
 impl Default for Known {
@@ -42,7 +59,7 @@ impl Default for Known {
 }
 
 /// Function, file, line and column, each plus one; 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedFrame(pub u32, pub u32, pub u32, pub u32);
 
 /// One more than a number, to leave 0 for none.

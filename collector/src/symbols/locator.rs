@@ -12,8 +12,8 @@ pub struct Locator<'a> {
     module: &'a ModuleFunctions,
     lines: Result<Lines<'a>, Reason>,
     texts: Texts,
-    /// Names of symbols by address.
-    symbols: FxHashMap<u64, u32>,
+    /// Texts of symbols by where their names lie: many functions have the same one.
+    symbols: FxHashMap<u32, u32>,
 }
 
 impl Locator<'_> {
@@ -48,6 +48,18 @@ impl Locator<'_> {
         }
     }
 
+    /// From now on addr2line alone answers, which is slower and takes more memory: the measure of what is answered else.
+    pub fn give_indexes_up(&mut self) {
+        if let Ok(lines) = &mut self.lines {
+            lines.give_indexes_up();
+        }
+    }
+
+    /// For how many places addr2line was asked: what debug information is out of the ordinary, damaged or split.
+    pub fn asked_addr2line(&self) -> usize {
+        self.lines.as_ref().map_or(0, Lines::beyond)
+    }
+
     /// One location for each place, in the same order.
     pub fn locate(&mut self, places: &[Place]) -> Located {
         let mut packed = Packer::default();
@@ -60,11 +72,13 @@ impl Locator<'_> {
                 Place::FileOffset(offset) => elf.code_address_of(offset),
             })
             .collect();
-        let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by_key(|&index| addresses[index]);
-        let mut rows = vec![(Row::default(), Vec::new()); places.len()];
-        for index in order {
-            rows[index] = self.row(places[index], addresses[index], &mut packed);
+        let mut order: Vec<(Option<u64>, usize)> = addresses.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        let mut frames: Vec<FrameNumbers> = Vec::with_capacity(places.len().saturating_mul(2));
+        let mut rows = vec![(Row::default(), 0); places.len()];
+        for (address, index) in order {
+            let first = frames.len();
+            rows[index] = (self.row(places[index], address, &mut packed, &mut frames), first);
         }
         let mut located = Located {
             module: self.module.module().to_owned(),
@@ -84,13 +98,15 @@ impl Locator<'_> {
             }
             *slot
         };
-        for (mut row, frames) in rows {
+        located.frames.reserve_exact(frames.len());
+        for (mut row, first) in rows {
             row.0 = renumber(&mut located.texts, row.0);
             if let Known::Yes(number) = row.1 {
                 row.1 = Known::Yes(renumber(&mut located.texts, number));
             }
-            for frame in frames {
-                let FrameNumbers { function, file, line, column } = frame;
+            let count = if let Known::Yes(count) = row.3 { count as usize } else { 0 };
+            for frame in frames.iter().skip(first).take(count) {
+                let FrameNumbers { function, file, line, column } = *frame;
                 let function = function.map(|number| renumber(&mut located.texts, number));
                 let file = file.map(|number| renumber(&mut located.texts, number));
                 located.frames.push(PackedFrame(
@@ -105,29 +121,38 @@ impl Locator<'_> {
         located
     }
 
-    fn row(&mut self, place: Place, address: Option<u64>, packed: &mut Packer) -> (Row, Vec<FrameNumbers>) {
+    /// What lies at a place. Its chain is added to `frames`.
+    fn row(
+        &mut self,
+        place: Place,
+        address: Option<u64>,
+        packed: &mut Packer,
+        frames: &mut Vec<FrameNumbers>,
+    ) -> Row {
         let module = self.module;
         let Some(address) = address else {
             let (Place::FileOffset(at) | Place::Address(at)) = place;
             let name = self.texts.number(unnamed(module.module(), at));
             let reason = Known::No(packed.reason(Reason::NotCode));
-            return (Row(name, reason, 0, reason), Vec::new());
+            return Row(name, reason, 0, reason);
         };
         let symbol = match module.covering(address) {
             Some(function) => {
                 let texts = &mut self.texts;
-                let name = *self
-                    .symbols
-                    .entry(function.address)
-                    .or_insert_with(|| texts.number(module.name(function)));
+                let mut number = || texts.number(module.name(function));
+                let name = match module.name_place(function) {
+                    Some(place) => *self.symbols.entry(place).or_insert_with(number),
+                    None => number(),
+                };
                 Ok((name, address.saturating_sub(function.address)))
             }
             None if *module.source() == SymbolSource::None => Err(Reason::NoSymbols),
             None => Err(Reason::NoSymbolForAddress),
         };
-        let frames = self.frames(address);
-        let outermost = || frames.as_ref().ok().and_then(|frames| frames.last()?.function);
-        let name = match (&symbol, outermost()) {
+        let first = frames.len();
+        let found = self.frames(address, frames);
+        let outermost = frames.get(first..).and_then(|frames| frames.last()?.function);
+        let name = match (&symbol, outermost) {
             (Ok((name, _)), _) => *name,
             (Err(_), Some(outermost)) => outermost,
             (Err(_), None) => {
@@ -139,18 +164,16 @@ impl Locator<'_> {
             Ok((name, distance)) => (Known::Yes(name), distance),
             Err(reason) => (Known::No(packed.reason(reason)), 0),
         };
-        match frames {
-            Ok(frames) => {
-                let count = u32::try_from(frames.len()).unwrap_or(0);
-                (Row(name, symbol, distance, Known::Yes(count)), frames)
-            }
-            Err(reason) => (Row(name, symbol, distance, Known::No(packed.reason(reason))), Vec::new()),
-        }
+        let frames = match found {
+            Ok(()) => Known::Yes(u32::try_from(frames.len().saturating_sub(first)).unwrap_or(0)),
+            Err(reason) => Known::No(packed.reason(reason)),
+        };
+        Row(name, symbol, distance, frames)
     }
 
-    fn frames(&mut self, address: u64) -> Result<Vec<FrameNumbers>, Reason> {
-        let found = match &self.lines {
-            Ok(lines) => lines.frames(address, &mut self.texts),
+    fn frames(&mut self, address: u64, frames: &mut Vec<FrameNumbers>) -> Result<(), Reason> {
+        let found = match &mut self.lines {
+            Ok(lines) => lines.frames(address, &mut self.texts, frames),
             Err(reason) => Err(reason.clone()),
         };
         let go = match (&found, self.module.go()) {
@@ -158,12 +181,13 @@ impl Locator<'_> {
             _ => None,
         };
         let Some(frame) = go else { return found };
-        Ok(vec![FrameNumbers {
+        frames.push(FrameNumbers {
             function: frame.function.map(|name| self.texts.number(name)),
             file: frame.file.map(|file| self.texts.number(file)),
             line: frame.line,
             column: None,
-        }])
+        });
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use super::files::Wish;
 use super::functions::{ModuleFunctions, SymbolSource};
 use super::libc_told::LibcTold;
 use super::located::Located;
+use super::packed;
 use super::resolve::{Place, Reason};
 use super::unwind_rows::RowsTold;
 use serde::{Deserialize, Serialize};
@@ -67,7 +68,7 @@ pub enum Question {
     /// Which functions to probe, with their lines.
     Choose(Selection),
     /// What lies at these places.
-    Locate(Vec<Place>),
+    Locate(#[serde(with = "packed")] Vec<Place>),
     /// The variable at each of these linked addresses.
     Variables(Vec<u64>),
 }

@@ -1,5 +1,6 @@
 //! Tests of `collector::symbols` on real, compiled, running and hostile programs.
 
+mod against_addr2line;
 mod against_llvm;
 mod compiled;
 mod exits_against_objdump;
