@@ -1,5 +1,6 @@
 //! Sampling for real: a program with a known chain of calls, compiled in several ways, recorded by longpole itself.
 
+mod against_perf;
 mod chosen;
 mod hybrid;
 
@@ -17,6 +18,9 @@ struct Sampled {
     recording: Recording,
     used_s: f64,
     functions: Vec<(u64, &'static str)>,
+    program: PathBuf,
+    /// It lies in there.
+    _folder: tempfile::TempDir,
 }
 
 fn skip(test: &str, why: &str) {
@@ -93,7 +97,8 @@ impl Sampled {
         let used = out.lines().find_map(|line| line.strip_prefix("used ")).expect("what it used");
         let (recording, info) = collector::session::read(&session).expect("a session");
         assert!(info.whole(), "{:?}", info.damage);
-        Some(Sampled { recording, used_s: used.parse().expect("a number"), functions })
+        let used_s = used.parse().expect("a number");
+        Some(Sampled { recording, used_s, functions, program, _folder: folder })
     }
 
     fn name(&self, address: u64) -> &'static str {
@@ -104,8 +109,8 @@ impl Sampled {
         }
     }
 
-    /// The names of each tick's frames, the innermost first, with the sample's flags.
-    fn ticks(&self) -> Vec<(Vec<&'static str>, u8)> {
+    /// The places of each tick's frames, the innermost first, with the sample's flags.
+    fn places(&self) -> Vec<(Vec<u64>, u8)> {
         let mut stacks: HashMap<u32, Vec<u64>> = HashMap::new();
         for note in &self.recording.notes {
             if let NoteKind::Stack { id, frames, .. } = &note.kind {
@@ -121,10 +126,16 @@ impl Sampled {
             .map(|sample| {
                 let frames = stacks.get(&sample.stack).cloned().unwrap_or_default();
                 // A call returns behind itself; the innermost frame is where the thread was.
-                let named = frames.iter().enumerate();
-                (named.map(|(i, &frame)| self.name(frame - u64::from(i > 0))).collect(), sample.flags)
+                let places = frames.iter().enumerate().map(|(i, &frame)| frame - u64::from(i > 0));
+                (places.collect(), sample.flags)
             })
             .collect()
+    }
+
+    /// The names of each tick's frames, the innermost first, with the sample's flags.
+    fn ticks(&self) -> Vec<(Vec<&'static str>, u8)> {
+        let places = self.places().into_iter();
+        places.map(|(places, flags)| (places.into_iter().map(|at| self.name(at)).collect(), flags)).collect()
     }
 
     /// Of the ticks in the leaves: how many, and how many have the whole known chain.

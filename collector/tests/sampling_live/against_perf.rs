@@ -1,0 +1,135 @@
+//! Stacks by frame pointers, as perf takes them and as longpole does: the same names in the same order, as often.
+
+use super::{KEPT, RATE_HZ, Sampled, compiled, skip};
+use collector::symbols::{Parsers, Place};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What lies outside of the program.
+const ELSEWHERE: &str = "?";
+
+/// How often each stack was seen, the innermost function first, up to `main`.
+type Stacks = BTreeMap<Vec<String>, usize>;
+
+/// Of a stack, what is below `main` is the C library's: its functions keep no frame pointers, and what is found there is
+/// chance.
+fn count(stacks: impl Iterator<Item = Vec<String>>) -> Stacks {
+    let mut counts = Stacks::new();
+    for mut stack in stacks {
+        if let Some(main) = stack.iter().position(|name| name == "main") {
+            stack.truncate(main + 1);
+        }
+        // The program is where it was interrupted: not in the kernel, nor in the C library.
+        if stack.first().is_some_and(|name| name != ELSEWHERE) {
+            *counts.entry(stack).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// longpole's, named by longpole.
+fn ours(sampled: &Sampled) -> Stacks {
+    let ticks = sampled.places();
+    let mut places: Vec<u64> = ticks.iter().flat_map(|(places, _)| places.iter().copied()).collect();
+    places.sort_unstable();
+    places.dedup();
+    let parsers = Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole")));
+    let mut parser = parsers.open(&sampled.program, "program").expect("readable");
+    let asked: Vec<Place> = places.iter().map(|&place| Place::Address(place)).collect();
+    let names: Vec<String> = parser
+        .locate(&asked)
+        .expect("an answer")
+        .locations()
+        .into_iter()
+        .map(|location| if location.symbol.is_ok() { location.name } else { ELSEWHERE.to_owned() })
+        .collect();
+    let name = |place: &u64| names[places.binary_search(place).expect("asked for")].clone();
+    count(ticks.iter().map(|(places, _)| places.iter().map(name).collect()))
+}
+
+/// perf's, named by perf; `None`: it cannot be done here.
+fn theirs(test: &str, folder: &Path, program: &Path, depth: u32) -> Option<Stacks> {
+    let data = folder.join("perf.data");
+    let rate = RATE_HZ.to_string();
+    let depth = depth.to_string();
+    let mut record = Command::new("timeout");
+    record.args(["60", "perf", "record", "-q", "-e", "cpu-clock", "-F", &rate, "--call-graph", "fp", "-o"]);
+    record.arg(&data).arg("--").arg(program).args(["1.5", &depth]);
+    let mut script = Command::new("timeout");
+    script.args(["60", "perf", "script", "--no-inline", "-F", "ip,sym,dso", "-i"]).arg(&data);
+    let mut text = String::new();
+    for mut command in [record, script] {
+        let output = command.output().ok()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let why = said.lines().next().unwrap_or("perf is not installed, or may not sample here");
+            skip(test, &format!("perf: {why}"));
+            return None;
+        }
+        text = String::from_utf8_lossy(&output.stdout).into_owned();
+    }
+    // A frame is a line, an empty line the end of a stack: address, name, and the file in brackets.
+    let path = format!("({})", program.display());
+    let stacks = text.split("\n\n").map(|stack| {
+        let frames = stack.lines().filter(|line| !line.trim().is_empty());
+        let name = |line: &str| match line.trim().strip_suffix(&path) {
+            Some(line) => line.split_whitespace().nth(1).unwrap_or(ELSEWHERE).to_owned(),
+            None => ELSEWHERE.to_owned(),
+        };
+        frames.map(name).collect()
+    });
+    Some(count(stacks))
+}
+
+/// How often each function was the innermost one, as a share.
+fn leaves(stacks: &Stacks) -> (f64, BTreeMap<&str, f64>) {
+    let all: usize = stacks.values().sum();
+    let mut shares = BTreeMap::new();
+    for (stack, count) in stacks {
+        *shares.entry(stack[0].as_str()).or_insert(0.0) += *count as f64 / all as f64;
+    }
+    (all as f64, shares)
+}
+
+#[test]
+fn stacks_by_frame_pointers_are_those_that_perf_sees() {
+    let test = "stacks_by_frame_pointers_are_those_that_perf_sees";
+    for depth in [0, 12] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(program) = compiled(folder.path(), &KEPT) else { return skip(test, "no gcc") };
+        let Some(theirs) = theirs(test, folder.path(), &program, depth) else { return };
+        let Some(sampled) = Sampled::record(test, &KEPT, "fp", depth) else { return };
+        let ours = ours(&sampled);
+        // What one of them sees more than now and then, the other sees.
+        for (who, some, other) in [("perf", &theirs, &ours), ("longpole", &ours, &theirs)] {
+            for (stack, count) in some {
+                assert!(
+                    *count <= 20 || other.contains_key(stack),
+                    "{who} alone, {count} times: {stack:?}\n{other:?}"
+                );
+            }
+        }
+        let chain: Vec<&str> = ["leaf_three", "b", "a"]
+            .into_iter()
+            .chain((0..=depth).filter(|_| depth > 0).map(|_| "deep"))
+            .chain(["main"])
+            .collect();
+        let seen = |stacks: &Stacks| {
+            stacks.iter().find(|(stack, _)| **stack == chain).map_or(0, |(_, count)| *count)
+        };
+        assert!(seen(&theirs) > 300 && seen(&ours) > 300, "{chain:?}: {theirs:?}\n{ours:?}");
+        let ((all_theirs, theirs), (all_ours, ours)) = (leaves(&theirs), leaves(&ours));
+        for (name, share) in &theirs {
+            let our = ours.get(name).copied().unwrap_or_default();
+            let together = (share * all_theirs + our * all_ours) / (all_theirs + all_ours);
+            // Five times the deviation that chance alone makes: one run in two million is further off.
+            let chance = (together * (1.0 - together) * (1.0 / all_theirs + 1.0 / all_ours)).sqrt();
+            let off = (share - our).abs();
+            assert!(off <= 5.0 * chance + 0.01, "{name}: perf {share}, longpole {our}, chance {chance}");
+        }
+        println!(
+            "depth {depth}: {all_theirs} stacks of perf's, {all_ours} of longpole's; leaves {theirs:?}, {ours:?}"
+        );
+    }
+}
