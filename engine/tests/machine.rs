@@ -167,12 +167,14 @@ fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
     let mut up_to = |most: u64| Ticks::from_ns(numbers.below(most + 1));
     let (slice, switch_cost, wake_latency) = (up_to(most_ns), up_to(most_ns / 4), up_to(most_ns / 2));
     let wake_cost = up_to(most_ns / 4);
+    let tick = up_to(most_ns);
     let rules = Rules {
         cpus: 1 + numbers.below(4) as u32,
         slice,
         switch_cost,
         wake_latency,
         wake_cost,
+        tick: if numbers.chance(1, 2) { tick } else { Ticks(0) },
         quota: numbers.chance(1, 3).then(|| 1 + numbers.below(250) as u32),
         seed: numbers.below(3),
     };

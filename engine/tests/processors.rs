@@ -122,6 +122,28 @@ fn who_wakes_several_on_idle_processors_spends_time_on_each() {
     check(threads, slow(1), &["A@0 3-23", "B@0 23-33", "C@0 33-43"]);
 }
 
+/// Three threads on two processors, the second of which is soon free. The dice's first side without a seed is 633, the
+/// second 242: the first throw says not to ask, the second to ask.
+#[test]
+fn an_idle_processor_waits_for_the_clock_where_it_does_not_ask_at_once() {
+    let threads = r#"{"name":"A","ops":[["exec",500]]},{"name":"B","ops":[["exec",150]]},
+        {"name":"C","ops":[["exec",500]]}"#;
+    let at_once = Rules { slice: Ticks::from_ns(100_000), ..Rules::free(2) };
+    check(threads, at_once, &["A@0 0-500", "B@1 0-150", "C@1 150-650"]);
+    // The clock ticks at 200, and waking the processor takes what it takes.
+    let ticking = Rules { tick: Ticks::from_ns(100), ..at_once };
+    check(threads, ticking, &["A@0 0-500", "B@1 0-150", "C@1 200-700"]);
+    let slow = Rules { wake_latency: Ticks::from_ns(3), ..ticking };
+    check(threads, slow, &["A@0 3-503", "B@1 3-153", "C@1 203-703"]);
+    // A is over before the clock ticks, and its processor goes on with its own queue.
+    let rarely = Rules { tick: Ticks::from_ns(10_000), ..at_once };
+    check(threads, rarely, &["A@0 0-500", "B@1 0-150", "C@0 500-1000"]);
+    // D is woken on the idle processor, and when it leaves that the dice say to ask.
+    let woken = r#"{"name":"A","ops":[["exec",160],["release","e"],["exec",340]]},{"name":"B","ops":[["exec",150]]},
+        {"name":"C","ops":[["exec",500]]},{"name":"D","ops":[["await","e"],["exec",10]]}"#;
+    check(woken, rarely, &["A@0 0-500", "B@1 0-150", "D@1 160-170", "C@1 170-670"]);
+}
+
 #[test]
 fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
     let threads = r#"{"name":"A","ops":[["lock","m"],["exec",10],["unlock","m"],["lock","m"],["exec",10],["unlock","m"],

@@ -236,6 +236,10 @@ pub struct PredictArguments {
     /// What waking a thread on an idle CPU takes of who wakes it [default: as measured if recorded on one CPU, else 0]
     #[arg(long, value_name = "TIME")]
     pub wake_cost: Option<String>,
+    /// How long until an idle CPU that has not found a waiting thread looks again; 0: it takes one at once [default: the
+    /// kernel's tick, where idle CPUs ask others by chance only]
+    #[arg(long, value_name = "TIME")]
+    pub idle_tick: Option<String>,
     /// CPU time that the program may use, as a cgroup's quota, for example 250%
     #[arg(long, value_name = "PERCENT")]
     pub quota: Option<String>,

@@ -243,6 +243,7 @@ fn predict(args: args::PredictArguments) -> Result<PredictPlan, UserError> {
             switch_cost_ns: time("--switch-cost", args.switch_cost)?,
             wake_latency_ns: time("--wake-latency", args.wake_latency)?,
             wake_cost_ns: time("--wake-cost", args.wake_cost)?,
+            idle_tick_ns: time("--idle-tick", args.idle_tick)?,
             quota: args.quota.map(|text| value::percent("--quota", &text)).transpose()?,
             devices: args.devices.iter().map(|text| value::device(text)).collect::<Result<_, _>>()?,
             io: io(&args.io)?,

@@ -344,6 +344,7 @@ fn start(
         functions.may_cost(plan.budget_ppm, facts.hit_costs);
     }
     facts.tick_ns = crate::target::kernel_tick_ns();
+    facts.idle_tick_ns = facts.tick_ns.filter(|_| capture.idle_asks_by_chance());
     facts.sampling = plan.sampling;
     for pid in unread {
         capture.leave_unprobed(pid, capture.start_ns());

@@ -166,6 +166,12 @@ fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
             if assumptions.wake_cost.ns > 0 {
                 text.push_str(&format!(", {}", known("of which the waker's", assumptions.wake_cost)));
             }
+            if assumptions.idle_tick.ns > 0 {
+                text.push_str(&format!(
+                    ", {}",
+                    known("idle CPUs look around by chance and every", assumptions.idle_tick)
+                ));
+            }
             text
         }
     };

@@ -166,6 +166,7 @@ struct MachineJson<'a> {
     switch_cost: KnownJson,
     wake_latency: KnownJson,
     wake_cost: KnownJson,
+    idle_tick: KnownJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     quota_percent: Option<u32>,
     devices: Vec<ServersJson<'a>>,
@@ -196,6 +197,7 @@ impl<'a> MachineJson<'a> {
             switch_cost: known(assumptions.switch_cost),
             wake_latency: known(assumptions.wake_latency),
             wake_cost: known(assumptions.wake_cost),
+            idle_tick: known(assumptions.idle_tick),
             quota_percent: assumptions.quota,
             devices: devices.map(|(device, servers)| ServersJson { device, servers: *servers }).collect(),
         }

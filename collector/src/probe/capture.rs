@@ -46,6 +46,7 @@ pub struct Capture {
     governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     pub(super) own_notes: Vec<Note>,
     hit_costs: Option<HitCosts>,
+    idle_asks_by_chance: bool,
     pub(super) mappings: Option<Mappings>,
     /// Runs that the kernel left out, as of the last look.
     missed: AtomicU64,
@@ -54,19 +55,6 @@ pub struct Capture {
     unprobed: Vec<(u32, ProbeError)>,
     without_libc: Vec<(u32, ProbeError)>,
     start_ns: u64,
-}
-
-/// Runs of one kernel program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProgramCost {
-    /// The program, named as its tracepoint.
-    pub name: String,
-    /// How often it ran.
-    pub runs: u64,
-    /// Nanoseconds it took in all.
-    pub total_ns: u64,
-    /// How often it should have run but did not, being at it already on that CPU.
-    pub missed: u64,
 }
 
 /// What is known when a capture has ended.
@@ -148,6 +136,7 @@ impl Capture {
             governor: None,
             own_notes: Vec::new(),
             hit_costs,
+            idle_asks_by_chance: loaded.idle_asks_by_chance,
             mappings: None,
             missed: AtomicU64::new(0),
             looked_ns: AtomicU64::new(0),
@@ -254,13 +243,18 @@ impl Capture {
         self.hit_costs
     }
 
+    /// Whether this kernel's idle CPUs ask the others for waiting threads by chance only.
+    pub fn idle_asks_by_chance(&self) -> bool {
+        self.idle_asks_by_chance
+    }
+
     /// What recording has cost so far; some tenths of a second old until [`Capture::end`].
     pub fn overhead(&self) -> Overhead {
         self.common.overhead()
     }
 
     /// What each program cost so far, where the kernel counts that (`sysctl kernel.bpf_stats_enabled=1`).
-    pub fn program_costs(&self) -> Vec<ProgramCost> {
+    pub fn program_costs(&self) -> Vec<counters::ProgramCost> {
         counters::program_costs(&self.common.lock().ebpf)
     }
 

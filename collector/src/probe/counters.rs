@@ -10,7 +10,20 @@ use aya::Ebpf;
 use engine::event::LossCounts;
 use probe_abi::{CpuCounters, FunctionCounters};
 
-use super::{ProgramCost, load::Shared};
+use super::load::Shared;
+
+/// Runs of one kernel program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramCost {
+    /// The program, named as its tracepoint.
+    pub name: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// Nanoseconds it took in all.
+    pub total_ns: u64,
+    /// How often it should have run but did not, being at it already on that CPU.
+    pub missed: u64,
+}
 
 impl Shared {
     fn cpus(&self) -> impl Iterator<Item = (u16, CpuCounters)> {

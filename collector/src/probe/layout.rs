@@ -16,8 +16,9 @@ pub fn check_kernel() -> Result<(), ProbeError> {
     kernel_layout().map(|_| ())
 }
 
-/// [`layout`] of the running kernel.
-pub(crate) fn kernel_layout() -> Result<Settings, ProbeError> {
+/// [`layout`] of the running kernel, and whether its idle CPUs ask others for waiting threads by chance only (since Linux
+/// 6.19, and in stable kernels: "sched/fair: Proportional newidle balance").
+pub(crate) fn kernel_layout() -> Result<(Settings, bool), ProbeError> {
     let btf = Btf::of_kernel().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ProbeError::new(
             ProbeErrorKind::Unsupported,
@@ -33,7 +34,7 @@ pub(crate) fn kernel_layout() -> Result<Settings, ProbeError> {
             "",
         )
     })?;
-    layout(&btf)
+    Ok((layout(&btf)?, btf.member("sched_domain", "newidle_ratio").is_some()))
 }
 
 /// Looks up everything the programs need; the error names the first thing that is missing.

@@ -51,6 +51,7 @@ pub(crate) struct Loaded {
     pub(crate) shared: Arc<Shared>,
     /// Number of the first function counters of C libraries' functions.
     pub(crate) first_libc_counters: u32,
+    pub(crate) idle_asks_by_chance: bool,
     /// The programs' own warnings; they go to the `log` crate whenever it is flushed.
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
 }
@@ -75,7 +76,7 @@ pub(crate) struct Shared {
 /// Loads everything but the programs themselves, which are loaded as they are attached.
 pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let object = object()?;
-    let mut settings = kernel_layout()?;
+    let (mut settings, idle_asks_by_chance) = kernel_layout()?;
 
     let cpu_count = aya::util::nr_cpus()
         .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?
@@ -134,7 +135,16 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let rings = take(&names[..rings])?;
     let btf = aya::Btf::from_sys_fs()
         .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?;
-    Ok(Loaded { ebpf, btf, rings, sample_rings, shared: Arc::new(shared), first_libc_counters, logger })
+    Ok(Loaded {
+        ebpf,
+        btf,
+        rings,
+        sample_rings,
+        shared: Arc::new(shared),
+        first_libc_counters,
+        idle_asks_by_chance,
+        logger,
+    })
 }
 
 /// Calls in a rate window at `hz` calls per second; at least one, unless there is no limit.

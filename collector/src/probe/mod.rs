@@ -35,8 +35,9 @@ mod spent;
 mod thinning;
 mod trial;
 
-pub use capture::{Capture, ProgramCost, StopSummary, now_ns};
+pub use capture::{Capture, StopSummary, now_ns};
 pub use clocks::count_this_thread;
+pub use counters::ProgramCost;
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use mappings::NewMapping;

@@ -3,6 +3,7 @@
 
 use super::code::CodeFact;
 use super::overhead::{HitCosts, IdleWake, Overhead};
+use super::sampling::{SampleCounts, SamplingFact};
 use serde::{Deserialize, Serialize};
 
 /// Number of a function in the recording's function table; the same number as in the kernel's records.
@@ -35,6 +36,10 @@ pub struct Facts {
     /// How often the kernel looks whether a slice is over: the time between two ticks of its clock, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick_ns: Option<u64>,
+    /// The same where this kernel's idle CPUs ask the others for waiting threads by chance only, and look again at the
+    /// next tick. `None`: they take a waiting thread at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_tick_ns: Option<u64>,
     /// The process that was started for the recording: it is held until all is ready, and that wait is none of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launched: Option<u32>,
@@ -52,45 +57,6 @@ pub struct Facts {
     pub code: Vec<CodeFact>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
-}
-
-/// How stacks were sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SamplingFact {
-    /// Ticks per second of a CPU's clock: a tick stands for so much time of the thread that it met.
-    pub rate_hz: u32,
-    /// How stacks were read.
-    pub call_graph: CallGraph,
-}
-
-/// How a stack is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallGraph {
-    /// By frame pointers where they are kept, else by unwind tables.
-    #[default]
-    Auto,
-    /// By frame pointers, in the kernel program.
-    Fp,
-    /// By unwind tables, from registers and copied stack bytes.
-    Dwarf,
-}
-
-/// What became of samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SampleCounts {
-    /// Samples taken, those that are missing not among them.
-    pub taken: u64,
-    /// Of these, those whose stack is cut off: too deep, or further than what was copied.
-    pub truncated: u64,
-    /// Of these, those without any stack: there is more of different ones than a recording keeps.
-    pub without_stack: u64,
-    /// Not in the recording: the ring was full.
-    pub lost: u64,
-    /// Ticks of the clock at which no stack was taken, to keep to the budget.
-    pub left_out: u64,
 }
 
 /// Executable code of a process, as it was mapped.

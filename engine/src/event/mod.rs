@@ -8,14 +8,15 @@ mod facts;
 mod futex;
 pub mod order;
 mod overhead;
+mod sampling;
 mod sequence;
 mod waiting;
 mod window;
 
 pub use facts::{
-    AddressFact, CallGraph, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason,
-    LossCounts, MOST_FRAMES, MappingFact, ModuleFact, Note, NoteKind, PendingOperation, ProcessFact,
-    STACKS_AT_ONCE, SampleCounts, SamplingFact, StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
+    AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
+    MOST_FRAMES, MappingFact, ModuleFact, Note, NoteKind, PendingOperation, ProcessFact, STACKS_AT_ONCE,
+    StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};
@@ -24,6 +25,7 @@ pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_o
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
 pub(crate) use probe_abi::futex_operation;
+pub use sampling::{CallGraph, SampleCounts, SamplingFact};
 pub use waiting::io_name;
 pub use window::Window;
 

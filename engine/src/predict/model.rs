@@ -18,6 +18,9 @@ pub struct Model {
     pub wake_latency_ns: Option<u64>,
     /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in the recording, ns.
     pub wake_cost_ns: Option<u64>,
+    /// An idle CPU asks the others for waiting threads by chance only, and looks again after this time at most, ns; 0:
+    /// it takes one at once.
+    pub idle_tick_ns: Option<u64>,
     /// CPU time that the program may use, in hundredths of a CPU.
     pub quota: Option<u32>,
     /// How many waits devices serve at once, by the names of their objects; 0 is any number.
@@ -38,6 +41,7 @@ impl Default for Model {
             switch_cost_ns: None,
             wake_latency_ns: None,
             wake_cost_ns: None,
+            idle_tick_ns: None,
             quota: None,
             devices: Vec::new(),
             io: Io::default(),
@@ -91,6 +95,8 @@ pub struct Assumptions {
     pub wake_latency: Known,
     /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in its compute times.
     pub wake_cost: Known,
+    /// How often an idle CPU that has not found a waiting thread looks again; 0: it takes one at once.
+    pub idle_tick: Known,
     /// Hundredths of a CPU that the program may use.
     pub quota: Option<u32>,
     /// Devices that serve a limited number of waits at once, in order of their objects.
@@ -148,6 +154,7 @@ impl Assumptions {
                 latency,
             ),
             wake_cost: known(model.wake_cost_ns, cost_recorded, wake.map(|wake| wake.cost_ns), 0),
+            idle_tick: known(model.idle_tick_ns, facts.idle_tick_ns, None, 0),
             quota: model.quota.map(|quota| quota.max(1)),
             devices: limited.map(|(servers, name)| (name.clone(), *servers)).collect(),
             servers,
@@ -177,6 +184,10 @@ impl Assumptions {
                     switch_cost: Ticks::from_ns(self.switch_cost.ns),
                     wake_latency: Ticks::from_ns(self.wake_latency.ns),
                     wake_cost: Ticks::from_ns(self.wake_cost.ns),
+                    tick: match self.idle_tick.ns {
+                        0 => Ticks(0),
+                        ns => Ticks::from_ns(ns).max(Ticks(work / MOST_SLICES)),
+                    },
                     quota: self.quota,
                     seed: if time == 0 { self.seed } else { mixed(self.seed, time) },
                 })

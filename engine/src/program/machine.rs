@@ -16,6 +16,10 @@ pub struct MachineFacts {
     /// The time between two ticks of the kernel's clock, ns: slices end at ticks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick_ns: Option<u64>,
+    /// The same where an idle CPU asks the others for waiting threads by chance only, and looks again at the next tick.
+    /// `None`: it takes a waiting thread at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_tick_ns: Option<u64>,
     /// What taking one thread off a CPU and putting another on it costs beyond what is in the threads' own compute
     /// times, ns.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -68,6 +68,7 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         wake_latency_ns: median(cases.by_threads).or_else(|| median(cases.by_others)),
         idle_wake: timeline.idle_wake,
         tick_ns: timeline.tick_ns,
+        idle_tick_ns: timeline.idle_tick_ns,
         // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
         slice_ns: median(cases.slices),

@@ -87,6 +87,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         overhead: facts.end.as_ref().and_then(|end| end.overhead),
         idle_wake: facts.idle_wake,
         tick_ns: facts.tick_ns,
+        idle_tick_ns: facts.idle_tick_ns,
         launched: facts.launched,
         first_cpus: first_cpus(facts),
         counts,

@@ -48,6 +48,8 @@ pub struct Timeline {
     pub idle_wake: Option<IdleWake>,
     /// The time between two ticks of the kernel's clock, ns, if known.
     pub tick_ns: Option<u64>,
+    /// The same where idle CPUs wait for it (see [`crate::event::Facts`]).
+    pub idle_tick_ns: Option<u64>,
     /// The process that was held until the recording had begun.
     pub launched: Option<u32>,
     /// The CPUs that its threads might use when it began, each set once: whatever the recorded machine, or `taskset`,

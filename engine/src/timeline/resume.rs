@@ -77,6 +77,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         mappings: facts.mappings.clone(),
         idle_wake: facts.idle_wake,
         tick_ns: facts.tick_ns,
+        idle_tick_ns: facts.idle_tick_ns,
         // It has been let go long ago.
         launched: None,
         code: facts.code.clone(),

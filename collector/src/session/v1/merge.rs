@@ -39,6 +39,7 @@ pub fn pieces(facts: &Facts) -> Vec<Facts> {
             mappings: piece(&facts.mappings, i, shorten_mapping),
             idle_wake: facts.idle_wake,
             tick_ns: facts.tick_ns,
+            idle_tick_ns: facts.idle_tick_ns,
             launched: facts.launched,
             code: piece(&facts.code, i, shorten_code),
             end: None,
@@ -141,6 +142,7 @@ impl Merger {
         self.facts.sampling = more.sampling.or(self.facts.sampling);
         self.facts.idle_wake = more.idle_wake.or(self.facts.idle_wake);
         self.facts.tick_ns = more.tick_ns.or(self.facts.tick_ns);
+        self.facts.idle_tick_ns = more.idle_tick_ns.or(self.facts.idle_tick_ns);
         self.facts.launched = more.launched.or(self.facts.launched);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::asking::Asking;
+use super::load::Load;
 use super::task::{NONE, Task};
 
 #[derive(Debug)]
@@ -28,6 +30,10 @@ pub(super) struct Cpu {
     pub(super) flagged: bool,
     /// When it may next be balanced.
     pub(super) balanced: u64,
+    pub(super) asking: Asking,
+    pub(super) wanted_lately: Load,
+    /// It is idle though a thread waits elsewhere, until the clock ticks.
+    pub(super) resting: bool,
 }
 
 impl Cpu {
@@ -44,6 +50,9 @@ impl Cpu {
             allowance: 0,
             flagged: false,
             balanced: 0,
+            asking: Asking::new(),
+            wanted_lately: Load::default(),
+            resting: false,
         }
     }
 

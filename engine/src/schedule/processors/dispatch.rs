@@ -221,6 +221,7 @@ impl Processors<'_> {
     pub(super) fn dispatch(&mut self, at: u32, thread: u32, latency: u64) {
         let cpu = &mut self.cpus[at as usize];
         cpu.current = thread;
+        cpu.resting = false;
         let mut cost = latency;
         if cpu.last != thread {
             // The first thread of a processor takes nobody's place.
@@ -277,6 +278,12 @@ impl Processors<'_> {
         task.lag = cpu.average().saturating_sub(task.virtual_time);
         cpu.leave(task);
         cpu.current = NONE;
+        self.discount(thread);
+        if doing == Doing::Nothing {
+            let own = self.task(thread).wanting.now(now);
+            self.cpus[at as usize].wanted_lately.take(now, own);
+        }
+        let cpu = &self.cpus[at as usize];
         if cpu.queued() == 0 && !cpu.throttled {
             self.idle.insert(at);
         }

@@ -2,14 +2,16 @@
 //! "Earliest eligible virtual deadline first", 1995): a queue for each processor; who is not ahead of its share and has the
 //! first deadline goes on; a thread keeps its processor for a slice while others want it, and as long as nobody does; a
 //! woken thread goes to its last processor if that is idle, else to an idle one, else it queues; a processor that becomes
-//! idle pulls a thread from the longest queue.
+//! idle pulls a thread from the longest queue, or waits for the next tick of the clock ([`asking`]).
 //!
 //! Within an instant all threads that have a processor act first; then processors that were given up, or whose slice is
 //! over, are given away. Nothing here depends on anything but the program, the rules and their seed.
 
+mod asking;
 mod cpu;
 mod dispatch;
 mod idle;
+mod load;
 mod place;
 mod quota;
 mod rules;
@@ -48,6 +50,10 @@ pub struct Processors<'w> {
     live: usize,
     /// Free spin locks that somebody spins for who has no processor.
     hope: usize,
+    /// The entry of the agenda for the next tick, if an idle processor waits for it.
+    tick: Option<u32>,
+    /// How long before the start the clock ticked last.
+    phase: u64,
     quota: Option<Quota>,
     numbers: Option<Numbers>,
     /// Sets of processors that threads are restricted to.
@@ -102,6 +108,10 @@ impl<'w> Processors<'w> {
         });
         let tasks = tasks.collect();
         let mut numbers = (rules.seed != 0).then(|| Numbers::new(rules.seed));
+        let phase = match (&mut numbers, rules.tick.0) {
+            (Some(numbers), 1..) => numbers.below(rules.tick.0),
+            _ => 0,
+        };
         let quota = rules.quota.map(|hundredths| Quota::new(hundredths, numbers.as_mut()));
         let rules = Rules { slice: Ticks(rules.slice.0.max(1)), ..rules };
         Processors {
@@ -114,6 +124,8 @@ impl<'w> Processors<'w> {
             queued: 0,
             live: 0,
             hope: 0,
+            tick: None,
+            phase,
             quota,
             numbers,
             masks,
@@ -137,6 +149,10 @@ impl<'w> Processors<'w> {
     fn due(&mut self, thread: u32, entry: u32) -> Option<Turn> {
         if thread as usize == self.tasks.len() {
             self.refill(entry);
+            return None;
+        }
+        if thread as usize > self.tasks.len() {
+            self.ticks(entry);
             return None;
         }
         let task = &mut self.tasks[thread as usize];

@@ -1,10 +1,12 @@
 //! Which processor a thread goes to: when it is woken, when another one has nothing to do, when queues differ much.
 
 use super::Processors;
+use super::load::Load;
 use super::task::{NONE, Place};
 
-/// Queues are compared at most once in so many milliseconds for each processor (the kernel's balance interval).
-const BALANCE_PER_CPU: u64 = 1_000_000_000;
+/// Processors that are not idle compare queues at most once in so many milliseconds for each processor (`sd_init` in
+/// kernel/sched/topology.c: a millisecond times `busy_factor`).
+const BALANCE_PER_CPU: u64 = 16_000_000_000;
 
 impl Processors<'_> {
     /// A woken thread finds its processor: the one it had last if that is idle, else an idle one, else a queue.
@@ -49,18 +51,59 @@ impl Processors<'_> {
         }
     }
 
-    /// Nobody is idle: its last processor or that of who woke it, whichever fewer want; for a new thread any.
+    /// Nobody is idle: its last processor, or that of who woke it if that has lately been wanted less (`wake_affine_weight`
+    /// in kernel/sched/fair.c); for a new thread the one that has lately been wanted least.
     fn shorter(&mut self, thread: u32, last: u32, near: Option<u32>) -> u32 {
         let near = near.filter(|near| *near != NONE && self.may_use(thread, *near));
-        let wanted = |cpu: u32| self.cpus[cpu as usize].wanted();
+        let now = self.agenda.now();
         if last != NONE && self.may_use(thread, last) {
+            let own = self.task(thread).wanting.now(now);
+            let mut wanted = |cpu: u32| self.cpus[cpu as usize].wanted_lately.now(now);
             return match near {
-                Some(near) if wanted(near) < wanted(last) => near,
+                // Somewhat more counts as the same.
+                Some(near)
+                    if near != last
+                        && wanted(near).saturating_add(own).saturating_mul(100)
+                            < wanted(last).saturating_sub(own).saturating_mul(108) =>
+                {
+                    near
+                }
                 _ => last,
             };
         }
-        let all = || (0..self.cpus.len() as u32).filter(|cpu| self.may_use(thread, *cpu));
-        all().min_by_key(|cpu| wanted(*cpu)).unwrap_or(0)
+        let all = (0..self.cpus.len() as u32).filter(|cpu| self.may_use(thread, *cpu));
+        let all: Vec<u32> = all.collect();
+        all.into_iter().min_by_key(|cpu| self.cpus[*cpu as usize].wanted_lately.now(now)).unwrap_or(0)
+    }
+
+    /// The thread wants this processor from now on, and what it has wanted lately counts there.
+    fn count(&mut self, at: u32, thread: u32) {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        if !task.known {
+            // As if it had always wanted one (`init_entity_runnable_average`).
+            task.wanting.add(now, Load::of(task.weight));
+        }
+        let own = task.wanting.now(now);
+        task.wanting.more(now, task.weight);
+        let (before, weight, known) = (task.cpu, task.weight, task.known);
+        if before != at || !known {
+            if known && let Some(before) = self.cpus.get_mut(before as usize) {
+                before.wanted_lately.take(now, own);
+            }
+            self.cpus[at as usize].wanted_lately.add(now, own);
+        }
+        self.cpus[at as usize].wanted_lately.more(now, weight);
+    }
+
+    /// The thread, which counts on its processor, does not want it any more.
+    pub(super) fn discount(&mut self, thread: u32) {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        task.wanting.fewer(now, task.weight);
+        if let Some(cpu) = self.cpus.get_mut(task.cpu as usize) {
+            cpu.wanted_lately.fewer(now, task.weight);
+        }
     }
 
     /// Who wakes a thread on an idle processor computes longer for it. What it has spent on others just before, so that
@@ -105,6 +148,8 @@ impl Processors<'_> {
         // Who was behind stays behind, within two slices; who was ahead has waited for the others to catch up.
         let lag = task.lag.clamp(0, slice.saturating_mul(2));
         task.virtual_time = average.saturating_sub(lag);
+        self.count(at, thread);
+        let task = &mut self.tasks[thread as usize];
         // A new thread starts with half a slice, so that it gets its first turn early.
         let half = if first { slice / 2 } else { slice };
         task.deadline = task.virtual_time.saturating_add(half.max(1)).saturating_sub(jitter / 2);
@@ -162,9 +207,28 @@ impl Processors<'_> {
     /// A processor that nobody wants takes a thread from the longest queue, or is idle.
     pub(super) fn pull(&mut self, at: u32) {
         self.give_back(at);
-        if self.queued == 0 || !self.idle.contains(at) {
+        let cpu = &mut self.cpus[at as usize];
+        if self.queued == 0 || cpu.resting || !self.idle.contains(at) {
             return;
         }
+        if self.rules.tick.0 == 0 {
+            self.take_waiting(at, 0);
+            return;
+        }
+        let weight = cpu.asking.asks(self.numbers.as_mut());
+        let taken = weight.is_some() && self.take_waiting(at, 0);
+        let cpu = &mut self.cpus[at as usize];
+        if let Some(weight) = weight {
+            cpu.asking.learn(if taken { weight } else { 0 });
+        }
+        if !taken {
+            cpu.resting = true;
+            self.await_tick();
+        }
+    }
+
+    /// The idle processor takes a thread from the longest queue that has one for it. Whether there is one.
+    fn take_waiting(&mut self, at: u32, latency: u64) -> bool {
         let lengths = self.cpus.iter().zip(0_u32..).map(|(cpu, number)| (cpu.queued(), number));
         let mut others: Vec<(usize, u32)> = lengths.filter(|(length, _)| *length > 0).collect();
         others.sort_by_key(|(length, number)| (std::cmp::Reverse(*length), *number));
@@ -172,9 +236,38 @@ impl Processors<'_> {
             let mut queue = self.cpus[from as usize].in_queue();
             queue.find(|thread| self.may_use(*thread, at)).map(|thread| (from, thread))
         });
-        let Some((from, thread)) = found else { return };
+        let Some((from, thread)) = found else { return false };
         self.idle.remove(at);
-        self.bring(from, at, thread);
+        self.bring(from, at, thread, latency);
+        true
+    }
+
+    /// Idle processors look again when the clock ticks.
+    fn await_tick(&mut self) {
+        if self.tick.is_none() {
+            let tick = self.rules.tick.0.max(1);
+            let left = tick - (self.agenda.now().wrapping_add(self.phase)) % tick;
+            self.tick = self.agenda.after(left, self.tasks.len() as u32 + 1);
+        }
+    }
+
+    /// The clock ticks where threads wait: idle processors are told, and each takes one.
+    pub(super) fn ticks(&mut self, entry: u32) {
+        if self.tick != Some(entry) {
+            return;
+        }
+        self.tick = None;
+        let idle: Vec<u32> = self.idle.from(0).collect();
+        for at in idle {
+            let latency = self.latency();
+            if self.queued == 0 || !self.take_waiting(at, latency) {
+                // What becomes of it is up to its next turn.
+                self.cpus[at as usize].resting = self.queued > 0;
+            }
+        }
+        if self.queued > 0 && !self.idle.is_empty() {
+            self.await_tick();
+        }
     }
 
     /// Takes a queued thread off one processor and lets it count on another.
@@ -191,6 +284,7 @@ impl Processors<'_> {
         cpu.remove(thread, task.deadline);
         task.lag = cpu.average().saturating_sub(task.virtual_time);
         cpu.leave(task);
+        self.discount(thread);
         self.join(to, thread);
         let task = self.task(thread);
         task.deadline = task.virtual_time.saturating_add(left);
@@ -203,15 +297,15 @@ impl Processors<'_> {
         }
         if let Some(to) = self.idle_for(thread, at) {
             self.idle.remove(to);
-            self.bring(at, to, thread);
+            self.bring(at, to, thread, 0);
         }
     }
 
     /// A queued thread of one processor gets another one, which nobody has.
-    fn bring(&mut self, from: u32, to: u32, thread: u32) {
+    fn bring(&mut self, from: u32, to: u32, thread: u32, latency: u64) {
         self.move_to(from, to, thread);
         if self.has_allowance(to) {
-            self.dispatch(to, thread, 0);
+            self.dispatch(to, thread, latency);
         } else {
             self.enqueue(to, thread);
             self.throttle(to);

@@ -16,6 +16,9 @@ pub struct Rules {
     /// Processor time that waking a thread on such a processor takes of who wakes it, beyond what is in its computing
     /// already: the interrupt that gets the other processor going. Who wakes several wakes them one after the other.
     pub wake_cost: Ticks,
+    /// Time between two ticks of the kernel's clock, for kernels whose idle processors ask the others for a waiting thread
+    /// by chance only ([`super::asking`]); 0: an idle processor takes a waiting thread at once.
+    pub tick: Ticks,
     /// Processor time that all threads together may use, in hundredths of a processor (cgroup's `cpu.max`).
     pub quota: Option<u32>,
     /// Decides what the rules leave open; 0 is the plain order of processors and threads.
@@ -31,6 +34,7 @@ impl Rules {
             switch_cost: Ticks(0),
             wake_latency: Ticks(0),
             wake_cost: Ticks(0),
+            tick: Ticks(0),
             quota: None,
             seed: 0,
         }

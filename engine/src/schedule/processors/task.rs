@@ -1,5 +1,6 @@
 //! A thread as the scheduler sees it.
 
+use super::load::Load;
 use crate::program::ObjectId;
 
 /// No processor, no thread.
@@ -44,6 +45,8 @@ pub(super) struct Task {
     /// How far behind the others it was when it last gave its processor up (EEVDF's lag).
     pub(super) lag: i64,
     pub(super) weight: u32,
+    /// How much it has lately wanted a processor.
+    pub(super) wanting: Load,
     /// It has been in a queue before.
     pub(super) known: bool,
     /// The lock that it spins for, also while it is off its processor.
@@ -66,6 +69,7 @@ impl Task {
             deadline: 0,
             lag: 0,
             weight,
+            wanting: Load::default(),
             known: false,
             spins_for: None,
             mask,

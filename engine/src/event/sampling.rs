@@ -1,0 +1,42 @@
+//! How stacks were sampled, and what became of the samples.
+
+use serde::{Deserialize, Serialize};
+
+/// How stacks were sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SamplingFact {
+    /// Ticks per second of a CPU's clock: a tick stands for so much time of the thread that it met.
+    pub rate_hz: u32,
+    /// How stacks were read.
+    pub call_graph: CallGraph,
+}
+
+/// How a stack is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallGraph {
+    /// By frame pointers where they are kept, else by unwind tables.
+    #[default]
+    Auto,
+    /// By frame pointers, in the kernel program.
+    Fp,
+    /// By unwind tables, from registers and copied stack bytes.
+    Dwarf,
+}
+
+/// What became of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SampleCounts {
+    /// Samples taken, those that are missing not among them.
+    pub taken: u64,
+    /// Of these, those whose stack is cut off: too deep, or further than what was copied.
+    pub truncated: u64,
+    /// Of these, those without any stack: there is more of different ones than a recording keeps.
+    pub without_stack: u64,
+    /// Not in the recording: the ring was full.
+    pub lost: u64,
+    /// Ticks of the clock at which no stack was taken, to keep to the budget.
+    pub left_out: u64,
+}

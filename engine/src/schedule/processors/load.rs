@@ -1,0 +1,112 @@
+//! How much a processor has lately been wanted, as Linux counts it (kernel/sched/pelt.c): a mean of the weights of the
+//! threads that want it, of which half is forgotten every 32 ms. A thread that sleeps still counts for a while where it
+//! slept. New and woken threads go by this where no processor is idle, and not by the length of queues: these differ for
+//! a while, and processors that become idle have to ask for threads more often.
+
+/// Of so much that is past, half is forgotten; in steps of a 32nd.
+const STEP: u64 = 1_000_000_000;
+const STEPS: u64 = 32;
+/// One.
+const UNIT: u64 = 1 << 20;
+
+/// 2 to the power of −i/32, in parts of [`UNIT`].
+const LEFT: [u64; STEPS as usize + 1] = [
+    1048576, 1026108, 1004120, 982604, 961548, 940944, 920781, 901051, 881743, 862849, 844359, 826266,
+    808561, 791235, 774280, 757689, 741453, 725565, 710017, 694803, 679914, 665345, 651088, 637136, 623483,
+    610123, 597049, 584256, 571736, 559485, 547496, 535764, 524288,
+];
+
+/// A mean over the time that is past, of which half is forgotten every 32 ms.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    value: u64,
+    /// When it was that.
+    at: u64,
+    /// What it goes towards.
+    towards: u64,
+}
+
+/// What is left of this after so long.
+fn left(value: u64, length: u64) -> u64 {
+    let (steps, rest) = (length / STEP, length % STEP);
+    let Some(halved) = value.checked_shr(u32::try_from(steps / STEPS).unwrap_or(u32::MAX)) else { return 0 };
+    let first = LEFT[(steps % STEPS) as usize];
+    let next = LEFT[(steps % STEPS) as usize + 1];
+    // Straight from step to step.
+    let factor = first - (first - next) * rest / STEP;
+    u64::try_from(u128::from(halved) * u128::from(factor) / u128::from(UNIT)).unwrap_or(u64::MAX)
+}
+
+impl Load {
+    /// What a thread of this weight counts that has always wanted a processor.
+    pub(super) fn of(weight: u32) -> u64 {
+        u64::from(weight) * (UNIT / 1024)
+    }
+
+    /// The mean now.
+    pub(super) fn now(&mut self, now: u64) -> u64 {
+        let passed = now.saturating_sub(self.at);
+        if passed > 0 {
+            self.value = if self.value >= self.towards {
+                self.towards + left(self.value - self.towards, passed)
+            } else {
+                self.towards - left(self.towards - self.value, passed)
+            };
+            self.at = now;
+        }
+        self.value
+    }
+
+    /// One more thread of this weight wants it from now on.
+    pub(super) fn more(&mut self, now: u64, weight: u32) {
+        self.now(now);
+        self.towards = self.towards.saturating_add(Load::of(weight));
+    }
+
+    /// One thread less.
+    pub(super) fn fewer(&mut self, now: u64, weight: u32) {
+        self.now(now);
+        self.towards = self.towards.saturating_sub(Load::of(weight));
+    }
+
+    /// A thread that counts so much came here.
+    pub(super) fn add(&mut self, now: u64, load: u64) {
+        self.value = self.now(now).saturating_add(load);
+    }
+
+    /// A thread that counted so much went away, or is no more.
+    pub(super) fn take(&mut self, now: u64, load: u64) {
+        self.value = self.now(now).saturating_sub(load);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEFT, Load, STEP, UNIT, left};
+
+    #[test]
+    fn the_table_is_that_of_powers() {
+        for (step, left) in LEFT.iter().enumerate() {
+            let exact = (-(step as f64) / 32.0).exp2() * UNIT as f64;
+            assert!((*left as f64 - exact).abs() < 15.0, "{step}: {left} {exact}");
+        }
+        assert_eq!(left(UNIT, 32 * STEP), UNIT / 2);
+        assert_eq!(left(UNIT, 320 * STEP), UNIT >> 10);
+        assert_eq!((left(UNIT, u64::MAX), left(u64::MAX, 0)), (0, u64::MAX));
+    }
+
+    #[test]
+    fn half_way_every_32_ms_up_and_down() {
+        let mut load = Load::default();
+        load.more(0, 1024);
+        assert_eq!(load.now(32 * STEP), UNIT / 2);
+        assert_eq!(load.now(64 * STEP), UNIT * 3 / 4);
+        load.fewer(64 * STEP, 1024);
+        assert_eq!(load.now(96 * STEP), UNIT * 3 / 8);
+        // One that always wanted a processor comes, wants it, and goes again.
+        load.add(96 * STEP, UNIT);
+        load.more(96 * STEP, 1024);
+        load.take(128 * STEP, UNIT);
+        assert_eq!(load.now(128 * STEP), UNIT * 3 / 16);
+    }
+}
