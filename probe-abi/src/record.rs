@@ -77,6 +77,23 @@ impl Record {
         }
     }
 
+    /// Which kind it is, whatever its header says.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Record::Switch(_) => Kind::Switch,
+            Record::Waking(_) => Kind::Waking,
+            Record::Fork(_) => Kind::Fork,
+            Record::Exec(_) => Kind::Exec,
+            Record::Exit(_) => Kind::Exit,
+            Record::Rename(_) => Kind::Rename,
+            Record::FunctionEnter(_) => Kind::FunctionEnter,
+            Record::FunctionExit(_) => Kind::FunctionExit,
+            Record::Operation(_) => Kind::Operation,
+            Record::Sample(_) => Kind::Sample,
+            Record::Ran(_) => Kind::Ran,
+        }
+    }
+
     /// The record's header.
     pub fn header(&self) -> &Header {
         match self {

@@ -3,11 +3,19 @@
 
 /// Appends `value`.
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+    // Most are short. Longer ones are put together first: looking for room once is a third of the work.
+    if value < 0x80 {
+        return out.push(value as u8);
     }
-    out.push(value as u8);
+    let mut bytes = [0; 10];
+    let mut length = 0;
+    while value >= 0x80 {
+        bytes[length] = value as u8 | 0x80;
+        value >>= 7;
+        length += 1;
+    }
+    bytes[length] = value as u8;
+    out.extend_from_slice(&bytes[..=length]);
 }
 
 /// Takes a number off the front of `bytes`; `None` if there is none or it does not fit into 64 bits.
