@@ -23,7 +23,8 @@
 //!
 //! **The bell**: longpole comes by every now and then, and at once when somebody rings. A writer that finds its ring half
 //! full ([`SharedLayout::rings_at`]) sets [`SharedWord::BELL`] to 1 and, if it was 0, wakes whoever waits for that (a
-//! shared futex; a program that the kernel ends for a futex call would not survive its first contended lock either).
+//! shared futex). A process with a filter of system calls, which may kill it for that, does not ring, and says so once
+//! ([`SharedWord::SILENT`]).
 //! So does a process in which the library has come up: the kernel's rings tell of it, and it may need probes.
 //! longpole sets it to 0 *before* it empties the rings: whoever rings later is heard the next time.
 //!
@@ -35,7 +36,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 2;
+pub const SHARED_VERSION: u64 = 3;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
 /// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
@@ -79,6 +80,11 @@ impl SharedWord {
     pub const PROCESSES: usize = 10;
     /// Processes that were wanted but are in a PID namespace of their own.
     pub const FOREIGN: usize = 11;
+    /// Filters of system calls (seccomp) that longpole has itself. They let its futex calls through, and the command has
+    /// inherited them.
+    pub const FILTERS: usize = 12;
+    /// 1 if a process no longer rings [`SharedWord::BELL`], since it has further filters.
+    pub const SILENT: usize = 13;
     /// Not 0: a ring should be emptied soon. Only its first four bytes, as one number, are ever looked at or changed: a
     /// futex. In a cache line of its own.
     pub const BELL: usize = 16;
@@ -189,7 +195,7 @@ mod tests {
         assert_eq!(layout.place(1, 1024), layout.ring(1));
         assert_eq!(layout.place(4, u64::MAX) + RECORD_WORDS, layout.words());
         // What everybody reads with each record is on another cache line than the bell.
-        const { assert!(SharedWord::BELL / 8 > SharedWord::FOREIGN / 8 && SharedWord::BELL < PAGE_WORDS) };
+        const { assert!(SharedWord::BELL / 8 > SharedWord::SILENT / 8 && SharedWord::BELL < PAGE_WORDS) };
         // A control block's reader and writer are on different cache lines.
         assert!(RingWord::TAIL / 8 > RingWord::FRAME / 8 && CONTROL_WORDS.is_multiple_of(8));
     }

@@ -103,4 +103,5 @@ pub fn find_all() {
     for real in all.into_iter().flatten() {
         real.find();
     }
+    crate::filter::find();
 }

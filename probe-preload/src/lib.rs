@@ -22,6 +22,7 @@ mod c11;
 mod clock;
 mod condition;
 mod export;
+mod filter;
 mod mutex;
 mod once;
 mod process;

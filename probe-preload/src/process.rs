@@ -5,7 +5,7 @@
 //! the thread's copy of the epoch is the page's. A child that shares its parent's memory (`vfork`) shares the epoch,
 //! too: what it does on its parent's stack counts as its parent's.
 
-use crate::{clock, real, system};
+use crate::{clock, filter, real, system};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use probe_abi::interpose::{SHARED_MAGIC, SHARED_VARIABLE, SHARED_VERSION, SharedLayout, SharedWord};
@@ -30,6 +30,10 @@ static WORDS: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 static RINGS: AtomicUsize = AtomicUsize::new(0);
 static RING_RECORDS: AtomicUsize = AtomicUsize::new(0);
 static GLIBC: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process, or the one it was forked from, is in the machine's first PID namespace; whether that was asked.
+static KNOWN: AtomicBool = AtomicBool::new(false);
+static SEEN: AtomicBool = AtomicBool::new(false);
 
 /// The process's epoch now; 0 or 1 if it is not recorded, or has not yet asked.
 #[inline(always)]
@@ -80,10 +84,22 @@ impl Shared {
     #[cold]
     #[inline(never)]
     pub fn ring(&self) {
+        if filter::is_filtered() {
+            return;
+        }
         let bell = self.bell();
         // Whoever rang before has woken the reader.
         if bell.load(Ordering::Relaxed) == 0 && bell.swap(1, Ordering::AcqRel) == 0 {
             system::wake(bell);
+        }
+    }
+
+    /// A process will not ring from now on: it may be forbidden.
+    pub fn falls_silent(&self) {
+        self.word(SharedWord::SILENT).store(1, Ordering::Relaxed);
+        // For the last time, so that it is known at once.
+        if self.bell().swap(1, Ordering::AcqRel) == 0 {
+            system::wake(self.bell());
         }
     }
 
@@ -147,8 +163,15 @@ fn enter() {
     let pid = system::pid();
     let is_root = shared.word(SharedWord::ROOT_PID).load(Ordering::Relaxed) == u64::from(pid);
     let wanted = is_root || shared.word(SharedWord::CHILDREN).load(Ordering::Relaxed) == 1;
-    // In a PID namespace of its own it does not know the numbers that the kernel's records have.
-    let known = system::in_first_pid_namespace().unwrap_or(is_root);
+    // In a PID namespace of its own it does not know the numbers that the kernel's records have. A child under a filter,
+    // which may forbid to ask, is taken to be where its parent was.
+    let known = if filter::is_filtered() && SEEN.load(Ordering::Relaxed) {
+        KNOWN.load(Ordering::Relaxed)
+    } else {
+        system::in_first_pid_namespace().unwrap_or(is_root)
+    };
+    KNOWN.store(known, Ordering::Relaxed);
+    SEEN.store(true, Ordering::Relaxed);
     if wanted && !known {
         shared.word(SharedWord::FOREIGN).fetch_add(1, Ordering::Relaxed);
     }
@@ -173,6 +196,12 @@ fn start(environment: Option<*const *const c_char>) -> bool {
     let Some(layout) = descriptor.map() else { return false };
     RINGS.store(layout.rings, Ordering::Relaxed);
     RING_RECORDS.store(layout.ring_records, Ordering::Relaxed);
+    if let Some(shared) = shared() {
+        filter::look_at_start(shared.word(SharedWord::FILTERS).load(Ordering::Relaxed));
+        if filter::is_filtered() {
+            shared.word(SharedWord::SILENT).store(1, Ordering::Relaxed);
+        }
+    }
     EPOCH.store(page.cast(), Ordering::Release);
     true
 }

@@ -194,7 +194,8 @@ pub fn errno() -> i32 {
     errno_place().map_or(0, |place| unsafe { place.read() })
 }
 
-fn set_errno(value: i32) {
+/// Sets it.
+pub fn set_errno(value: i32) {
     if let Some(place) = errno_place() {
         // SAFETY: as above.
         unsafe { place.write(value) }

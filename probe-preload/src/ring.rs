@@ -91,6 +91,11 @@ fn own() -> Option<Own> {
     own_slowly()
 }
 
+/// Gets this thread its ring, if it is recorded, before its first operation.
+pub fn prepare() {
+    let _ = own();
+}
+
 #[cold]
 #[inline(never)]
 fn own_slowly() -> Option<Own> {

@@ -5,6 +5,7 @@ use core::sync::atomic::AtomicU32;
 
 #[cfg(target_arch = "x86_64")]
 mod number {
+    pub const READ: usize = 0;
     pub const FSTAT: usize = 5;
     pub const MMAP: usize = 9;
     pub const MADVISE: usize = 28;
@@ -18,6 +19,7 @@ mod number {
 }
 #[cfg(target_arch = "aarch64")]
 mod number {
+    pub const READ: usize = 63;
     pub const FSTAT: usize = 80;
     pub const MMAP: usize = 222;
     pub const MADVISE: usize = 233;
@@ -143,6 +145,57 @@ pub fn close(fd: i32) {
     unsafe { call(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
+/// How many filters of system calls this thread has; `None` if /proc cannot tell. Only calls that loading a program
+/// takes as well.
+pub fn filters() -> Option<u64> {
+    const O_CLOEXEC: usize = 0o2000000;
+    let path = c"/proc/self/status".as_ptr() as usize;
+    // SAFETY: openat reads a NUL-ended path.
+    let fd = i32::try_from(unsafe { call(number::OPENAT, [AT_FDCWD, path, O_CLOEXEC, 0, 0, 0]) }).ok()?;
+    if fd < 0 {
+        return None;
+    }
+    let mut line = FilterLine::default();
+    // Small enough to be cleared without a call of memset.
+    let mut part = [0u8; 128];
+    loop {
+        let arguments = [fd as usize, part.as_mut_ptr() as usize, part.len(), 0, 0, 0];
+        // SAFETY: read fills at most the room given.
+        let length = unsafe { call(number::READ, arguments) };
+        let Some(bytes) = usize::try_from(length).ok().and_then(|length| part.get(..length)) else { break };
+        if bytes.is_empty() || bytes.iter().any(|&byte| line.take(byte)) {
+            break;
+        }
+    }
+    close(fd);
+    line.number
+}
+
+/// Finds the line with the number of filters, byte by byte.
+#[derive(Default)]
+struct FilterLine {
+    /// So many bytes of the line's beginning, with the end of the line before, have just been seen.
+    seen: usize,
+    number: Option<u64>,
+}
+
+impl FilterLine {
+    /// Whether the number is complete.
+    fn take(&mut self, byte: u8) -> bool {
+        const BEGINNING: &[u8] = b"\nSeccomp_filters:";
+        match BEGINNING.get(self.seen) {
+            Some(&expected) if byte == expected => self.seen += 1,
+            Some(_) => self.seen = usize::from(byte == b'\n'),
+            None if byte.is_ascii_digit() => {
+                let number = self.number.unwrap_or(0);
+                self.number = Some(number.saturating_mul(10).saturating_add(u64::from(byte - b'0')));
+            }
+            None => return byte == b'\n',
+        }
+        false
+    }
+}
+
 /// Device, inode and size of an open file; `None` if there is none.
 pub fn status(fd: i32) -> Option<(u64, u64, u64)> {
     // `struct stat` has at most 144 bytes; device, inode and size are at the same places on both architectures.
@@ -232,7 +285,23 @@ mod tests {
         assert_eq!(status(again), None);
         assert_eq!(map_shared(-1, PAGE), None);
         assert_eq!(wake(&AtomicU32::new(1)), 0, "nobody waits");
+        assert_eq!(filters(), filters_of(&std::fs::read_to_string("/proc/self/status").expect("status")));
         let before = clock_ns();
         assert!(clock_ns() >= before && before > 0);
+    }
+
+    fn filters_of(text: &str) -> Option<u64> {
+        let mut line = FilterLine::default();
+        let _ = text.bytes().any(|byte| line.take(byte));
+        line.number
+    }
+
+    #[test]
+    fn the_number_of_filters_is_found_in_its_line() {
+        let text = "Name:\tSeccomp_filters:\nSeccomp:\t2\nSeccomp_filters:\t12\nSpeculation:\t7\n";
+        assert_eq!(filters_of(text), Some(12));
+        assert_eq!(filters_of("\n\nSeccomp_filters:\t0\n"), Some(0));
+        assert_eq!(filters_of("x\nSeccomp_filters:\n"), None);
+        assert_eq!(filters_of("x\nSeccomp:\t2\n"), None);
     }
 }

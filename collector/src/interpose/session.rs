@@ -124,6 +124,11 @@ impl Interposed {
         sentences
     }
 
+    /// Whether a process of the command's fills its rings without ringing.
+    pub fn is_silent(&self) -> bool {
+        self.rings.shared.word(SharedWord::SILENT).load(Ordering::Relaxed) != 0
+    }
+
     /// Number of rings that have been in use.
     pub fn ring_count(&self) -> usize {
         self.rings.count()

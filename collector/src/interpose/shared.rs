@@ -42,6 +42,7 @@ impl Shared {
             (SharedWord::VERSION, SHARED_VERSION),
             (SharedWord::RINGS, layout.rings as u64),
             (SharedWord::RING_RECORDS, layout.ring_records as u64),
+            (SharedWord::FILTERS, own_filters()),
             (SharedWord::MAGIC, SHARED_MAGIC),
         ] {
             shared.word(word).store(value, Ordering::Release);
@@ -109,6 +110,13 @@ impl Drop for Shared {
         // never mapped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.layout.words() * 8) };
     }
+}
+
+/// How many filters of system calls this process has.
+fn own_filters() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let number = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 fn map(file: &File, bytes: usize) -> io::Result<NonNull<AtomicU64>> {

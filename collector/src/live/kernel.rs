@@ -221,9 +221,10 @@ impl EventSource for Kernel {
     }
 
     fn longest_pause(&self) -> Duration {
-        // A thread that does nothing but operations fills its ring in some 8 ms. It rings half-way; could it not, it would
-        // have to be looked at before.
-        let unheard = self.interposed.is_some() && !self.has_bell;
+        // A thread that does nothing but operations fills its ring in some 8 ms. It rings half-way; if it cannot, it has to
+        // be looked at before.
+        let unheard =
+            self.interposed.as_ref().is_some_and(|interposed| !self.has_bell || interposed.is_silent());
         Duration::from_millis(if unheard { 5 } else { 50 })
     }
 

@@ -265,3 +265,76 @@ int main(void) { locks(47); return 0; }
     recorded.text(0);
     assert_eq!(recorded.counts(0)[&MutexLock], 41 + 43 + 47);
 }
+
+const FILTERED: &str = r#"
+#define _GNU_SOURCE
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int done;
+/* After a while, so that longpole has heard that the program has come up. */
+static void locks(int times) { usleep(100000); while (times--) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); } }
+static void *works(void *arg) { locks(6000); done = 1; for (;;) usleep(1000); }
+static void filter(int by_number) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {4, code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (by_number ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)
+                  : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(9);
+}
+int main(int count, char **words) {
+    if (!strcmp(words[1], "prctl") || !strcmp(words[1], "seccomp")) { filter(words[1][0] == 's'); locks(6000); }
+    if (!strcmp(words[1], "late")) { locks(1000); filter(1); locks(6000); }
+    if (!strcmp(words[1], "thread")) {
+        pthread_t thread;
+        filter(0);
+        pthread_create(&thread, 0, works, 0);
+        while (!done) usleep(1000);
+        _exit(0);
+    }
+    if (!strcmp(words[1], "fork")) {
+        int status;
+        filter(0);
+        int child = fork();
+        if (!child) { locks(6000); _exit(0); }
+        waitpid(child, &status, 0);
+        return status != 0;
+    }
+    if (!strcmp(words[1], "exec")) { filter(0); execl(words[0], words[0], "plain", (char *)0); return 8; }
+    if (!strcmp(words[1], "plain")) locks(6000);
+    if (!strcmp(words[1], "wait")) { filter(1); syscall(SYS_futex, &done, 1, 1, 0, 0, 0); }
+    return 0;
+}
+"#;
+
+/// The bell is a futex call of ours: a program that had forbidden them to itself died of a ring that was half full.
+#[test]
+fn a_program_that_may_not_wake_anybody_lives_and_is_recorded() {
+    let Some(program) = c("a_program_that_may_not_wake_anybody_lives_and_is_recorded", FILTERED) else {
+        return;
+    };
+    for way in ["prctl", "seccomp", "late", "thread", "fork", "exec", "plain"] {
+        // All records have room in a ring, and much more than half of it: nothing is lost, whenever longpole comes.
+        let recorded = program.record(&["--children", "--ring-size", "1M"], &[way]);
+        assert_eq!(recorded.output.status.code(), Some(0), "{way}: {:?}", recorded.output);
+        let (counts, times) = (recorded.counts(0), if way == "late" { 7000 } else { 6000 });
+        assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (times, times), "{way}");
+    }
+    // The filter does what it is there for.
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(program.record(&[], &["wait"]).output.status.signal(), Some(31));
+}
