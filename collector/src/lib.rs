@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod doctor;
+pub mod file_key;
 pub mod interpose;
 pub mod live;
 pub mod outline;

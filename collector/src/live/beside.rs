@@ -1,8 +1,9 @@
 //! Functions beside a program's own: those of the libraries that a process has mapped, if patterns name them, and those
 //! that somebody at the screen asks for while it runs.
 
-use super::functions::{FileKey, Functions, probe_of};
+use super::functions::{Functions, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
+use crate::file_key::FileKey;
 use crate::symbols::{self, ChosenFunction, SymbolError, glob_matches};
 use crate::target::{Module, Process, is_c_library, mapped};
 use crate::tui::Asking;

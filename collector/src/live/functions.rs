@@ -9,13 +9,12 @@ use super::message::{
 use super::promising::Sighting;
 use super::worth::Trials;
 use crate::cli::plan;
+use crate::file_key::FileKey;
 use crate::probe::ProbeFunction;
 use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
 use engine::event::{FunctionFact, HitCosts, ModuleFact};
 use std::collections::{HashMap, HashSet};
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,28 +23,6 @@ const MOST_PROCESSES: usize = 256;
 
 /// What is said of a program whose functions have no probes yet.
 const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
-
-/// What a file holds, whatever its name. An inode alone does not tell: a program that is built anew may get the number
-/// of the one before, or be written over it, and probes in the old places would destroy it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileKey {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    /// The kernel's time of the last change (seconds, nanoseconds), which nobody can set.
-    changed: (i64, i64),
-}
-
-impl FileKey {
-    pub fn of(metadata: &Metadata) -> FileKey {
-        FileKey {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.len(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-}
 
 /// The table of functions while it grows.
 pub struct Functions {
@@ -167,7 +144,7 @@ impl Functions {
         key: &FileKey,
         parser: &mut Parser,
     ) -> Result<Option<Arc<[ChosenFunction]>>, SymbolError> {
-        let as_long = |other: &FileKey| other.bytes == key.bytes;
+        let as_long = |other: &FileKey| other.is_as_long_as(key);
         let earlier: Vec<_> =
             self.files.iter().filter(|(other, _)| as_long(other)).map(|(_, chosen)| chosen).collect();
         if earlier.is_empty() {
@@ -365,27 +342,5 @@ mod tests {
         assert!(after.probes.iter().all(|probe| probe.binary == copy));
         let other = functions.of_process(9, "another", &copy).expect("functions");
         assert_eq!(ids(&other), ids(&before), "it is known by now");
-    }
-
-    /// Functions were chosen once for each inode: what was built anew there got its predecessor's probes.
-    #[test]
-    fn a_program_written_over_another_one_is_another_one() {
-        let folder = tempfile::tempdir().expect("folder");
-        let path = folder.path().join("program");
-        let key = |content: &str| {
-            std::fs::write(&path, content).expect("written");
-            FileKey::of(&std::fs::metadata(&path).expect("metadata"))
-        };
-        let first = key("first");
-        assert_eq!(first, FileKey::of(&std::fs::metadata(&path).expect("metadata")));
-        let longer = key("longer than that");
-        assert_eq!((longer.device, longer.inode), (first.device, first.inode), "this must be the same inode");
-        assert_ne!(longer, first);
-        // The clock of files goes in steps of some milliseconds.
-        let as_long = || key("LONGER THAN THAT") != longer;
-        assert!((0..1_000).any(|_| as_long() || {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            false
-        }));
     }
 }

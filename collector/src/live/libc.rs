@@ -1,7 +1,7 @@
 //! Which files are the C library of a process, and whether its operations are recorded by probes there at all: a process
 //! that a library was put into records them itself.
 
-use super::functions::FileKey;
+use crate::file_key::FileKey;
 use crate::probe::{LibcFile, LibcProbes};
 use crate::symbols::{LibcFunctions, Parsers};
 use crate::target::{CLibrary, CLibraryKind, Process, c_libraries_to_come, mapped_c_libraries};

@@ -2,9 +2,10 @@
 //! to nothing. How often a function is called, samples cannot tell: one long call looks as thousands of short ones in a
 //! row. So it is tried, with some thirty calls at most (see [`count_calls`]).
 
-use super::functions::{FileKey, Functions, probe_of};
+use super::functions::{Functions, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing};
 use super::promising::{Promising, Sighting};
+use crate::file_key::FileKey;
 use crate::probe::{AT_ONCE, Calls, count_calls};
 use crate::symbols::{ChosenFunction, SymbolError};
 use crate::target::{Module, Process, is_c_library, mapped};

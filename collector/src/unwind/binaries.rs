@@ -1,11 +1,11 @@
 //! Unwind tables of binaries, read by a parser without rights and shared by all processes that have them mapped.
 
+use crate::file_key::FileKey;
 use crate::outline::Outline;
 use crate::symbols::{Parsers, UnwindRows, vdso_copy};
 use crate::target::Code;
 use rustc_hash::FxHashMap;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,9 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const AT_ONCE: usize = 4;
 /// The kernel's own library, which is in no file.
 pub(super) const VDSO: &str = "[vdso]";
-
-/// Which file it is: device, inode, size, time of the last change.
-type FileKey = (u64, u64, u64, i64, i64);
 
 /// A binary's tables, and which file offsets lie at which linked addresses.
 #[derive(Debug)]
@@ -100,13 +97,13 @@ impl Binary {
 
 fn key(code: &Code) -> Option<FileKey> {
     if code.path == VDSO {
-        return Some((0, 0, 0, 0, 0));
+        return Some(FileKey::VDSO);
     }
     if code.open_path.as_os_str().is_empty() {
         return None;
     }
     let found = std::fs::metadata(&code.open_path).ok()?;
-    Some((found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec()))
+    Some(FileKey::of(&found))
 }
 
 fn open(code: &Code) -> Option<(FileKey, File)> {

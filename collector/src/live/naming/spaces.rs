@@ -1,5 +1,6 @@
 //! What each process has mapped, and where in which binary an address lies.
 
+use crate::file_key::FileKey;
 use crate::symbols::{Parsers, Placed, safe, safe_path};
 use crate::target::{Module, Process, mapped};
 use std::cell::RefCell;
@@ -16,9 +17,6 @@ const MOST_BINARIES: usize = 256;
 
 /// A binary with its symbols, shared by all processes that run it.
 pub type Binary = Rc<RefCell<Placed>>;
-
-/// Which file it is: device, inode, size, time of the last change.
-type FileKey = (u64, u64, u64, i64, i64);
 
 /// An address as its binary counts.
 #[derive(Clone)]
@@ -196,7 +194,7 @@ fn open_module(
 
 fn open(parsers: &Parsers, binaries: &mut HashMap<FileKey, Option<Binary>>, path: &Path) -> Option<Binary> {
     let found = std::fs::metadata(path).ok()?;
-    let key = (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec());
+    let key = FileKey::of(&found);
     if let Some(binary) = binaries.get(&key) {
         return binary.clone();
     }

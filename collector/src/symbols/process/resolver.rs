@@ -5,11 +5,11 @@ use super::code_map::CodeMap;
 use super::jit_dump;
 use super::kernel::{KernelSymbols, is_kernel};
 use super::made_code::made_code;
+use crate::file_key::FileKey;
 use crate::symbols::located::Located;
 use crate::symbols::{Location, Parser, Parsers, Place, Reason, Summary, SymbolError, SymbolHit};
 use crate::target::{Module, Process, mapped, vdso};
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,6 @@ const MOST_PROCESSES: usize = 1024;
 const MOST_BINARIES: usize = 128;
 /// A process's mappings and its own map of code are read again at most this often.
 const READ_AGAIN: Duration = Duration::from_millis(200);
-
-/// Which file it is: device, inode, size, time of the last change.
-type FileKey = (u64, u64, u64, i64, i64);
 
 /// What lies at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,9 +173,9 @@ impl Resolver {
 
     fn binary(&mut self, module: &Module) -> &mut Binary {
         let key = match std::fs::metadata(&module.open_path) {
-            Ok(found) => (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec()),
+            Ok(found) => FileKey::of(&found),
             // Gone with its process: known only if it was opened before.
-            Err(_) => (u64::MAX, module.inode, 0, 0, 0),
+            Err(_) => FileKey::gone(module.inode),
         };
         if self.binaries.len() >= MOST_BINARIES && !self.binaries.contains_key(&key) {
             self.binaries.clear();
