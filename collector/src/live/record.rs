@@ -117,7 +117,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         ..summary(subject, &ended, &path, &functions_known)
     };
     // Whoever has closed stderr does not want to know.
-    let _ = summary.write(&style, io::stderr().lock());
+    let _ = summary.write(&style, style::columns_of_stderr(), io::stderr().lock());
     Ok(outcome(&ended))
 }
 

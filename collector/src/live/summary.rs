@@ -1,12 +1,15 @@
 //! What `record` says on stderr when it is done.
 
 use super::message::UnprobedCounts;
-use crate::present::cell::{duration, grouped};
+use crate::present::cell::{duration, grouped, width};
 use crate::present::style::{Paint, Style};
 use engine::event::{LossCounts, Overhead, SampleCounts, SamplingFact};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
+
+/// In front of what goes on under a line: as wide as its label.
+const INDENT: &str = "          ";
 
 /// Everything the summary tells.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,10 +51,19 @@ pub struct RecordSummary {
 }
 
 impl RecordSummary {
-    /// Writes the summary: one fact a line, the next command last.
-    pub fn write(&self, style: &Style, mut out: impl Write) -> io::Result<()> {
+    /// Writes the summary: one fact a line, the next command last. What is longer than so many `columns` goes on under its
+    /// beginning, in between words; without a number every fact is one line, however long.
+    pub fn write(&self, style: &Style, columns: Option<usize>, mut out: impl Write) -> io::Result<()> {
+        let room = columns.map(|columns| columns.saturating_sub(INDENT.len()));
+        let mut put = |label: &str, paint: Paint, words: &[&str], where_cut: &str| {
+            for (number, line) in folded(words, room, where_cut).iter().enumerate() {
+                let label = if number == 0 { label } else { "" };
+                writeln!(out, "{label:<9} {}", style.paint(paint, line))?;
+            }
+            Ok::<(), io::Error>(())
+        };
         let mut line = |label: &str, paint: Paint, text: &str| {
-            writeln!(out, "{label:<9} {}", style.paint(paint, &style.text(text)))
+            put(label, paint, &style.text(text).split(' ').collect::<Vec<_>>(), "")
         };
         let seconds = self.elapsed.as_secs_f64();
         line("recorded", Paint::Plain, &format!("{}, {}", self.subject, duration(seconds * 1e9)))?;
@@ -69,16 +81,26 @@ impl RecordSummary {
             line("overhead", Paint::Plain, text.strip_prefix("overhead ").unwrap_or(&text))?;
         }
         line("locks", Paint::Plain, &self.locks)?;
-        let file = self.file.display();
-        line("file", Paint::Plain, &format!("{file}, {}", bytes(self.file_bytes)))?;
+        // A name stays as it is.
+        let file = style.text(&format!("{},", self.file.display()));
+        put("file", Paint::Plain, &[&file, &bytes(self.file_bytes)], "")?;
+        let mut line = |label: &str, paint: Paint, text: &str| {
+            put(label, paint, &style.text(text).split(' ').collect::<Vec<_>>(), "")
+        };
         if let Some(command) = &self.runs_on {
             line("command", Paint::Plain, &runs_on_text(command))?;
         }
         if self.events > 0 {
-            return line("next", Paint::Bold, &format!("longpole report {}", shell_word(&self.file)));
+            // The shell reads on behind a backslash.
+            let file = style.text(&shell_word(&self.file));
+            return put("next", Paint::Bold, &["longpole report", &file], " \\");
         }
         line("nothing", Paint::Warning, "was recorded, so there is nothing to report")?;
-        writeln!(out, "{}", style.paint(Paint::Bold, &style.text(&format!("hint: {}", self.empty_hint()))))
+        let hint = style.text(&format!("hint: {}", self.empty_hint()));
+        for line in folded(&hint.split(' ').collect::<Vec<_>>(), columns, "") {
+            writeln!(out, "{}", style.paint(Paint::Bold, &line))?;
+        }
+        Ok(())
     }
 
     /// What to do about a recording without a single event.
@@ -165,6 +187,26 @@ impl RecordSummary {
     }
 }
 
+/// Words in lines of at most so much room; `where_cut` stands behind each line but the last one.
+fn folded(words: &[&str], room: Option<usize>, where_cut: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if room.is_none_or(|room| width(line) + 1 + width(word) <= room) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            last => {
+                if let Some(line) = last {
+                    line.push_str(where_cut);
+                }
+                lines.push((*word).to_owned());
+            }
+        }
+    }
+    lines
+}
+
 /// What becomes of a command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
 pub fn runs_on_text(command: &str) -> String {
     format!("{command} has not ended: it runs on without longpole")
@@ -224,7 +266,7 @@ mod tests {
 
     fn text(summary: &RecordSummary) -> String {
         let mut out = vec![];
-        summary.write(&STYLE, &mut out).expect("written");
+        summary.write(&STYLE, None, &mut out).expect("written");
         String::from_utf8(out).expect("text")
     }
 
@@ -240,6 +282,31 @@ mod tests {
              file      longpole-quicksort-4242-20260101T000000Z.lp, 6.4 MB\n\
              next      longpole report longpole-quicksort-4242-20260101T000000Z.lp\n"
         );
+    }
+
+    /// The terminal cut the lines anywhere.
+    #[test]
+    fn long_lines_go_on_under_their_beginning() {
+        let mut summary = summary();
+        summary.loss = LossCounts { dropped: 1_000, late: 2, ..LossCounts::default() };
+        summary.file =
+            "/home/somebody/measurements/of  today/longpole-quicksort-4242-20260101T000000Z.lp".into();
+        let mut out = vec![];
+        summary.write(&STYLE, Some(60), &mut out).expect("written");
+        let text = String::from_utf8(out).expect("text");
+        let lost = [
+            "lost      1,002 (0.12 %): 1,000 did not fit into the rings:",
+            "          try a larger --ring-size or fewer --functions, 2",
+            "          came too late to be sorted in\n",
+        ];
+        assert!(text.contains(&lost.join("\n")), "{text}");
+        // Paths stay whole, and the command can still be pasted.
+        let path = "/home/somebody/measurements/of  today/longpole-quicksort-4242-20260101T000000Z.lp";
+        assert!(text.contains(&format!("file      {path},\n          6.4 MB\n")), "{text}");
+        assert!(text.ends_with(&format!("next      longpole report \\\n          '{path}'\n")), "{text}");
+        for line in text.lines().filter(|line| !line.contains(path)) {
+            assert!(width(line) <= 60, "{line}");
+        }
     }
 
     #[test]

@@ -346,7 +346,7 @@ fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
     let mut text = Vec::new();
     let summary = RecordSummary { uprobes: true, ..summary };
     summary
-        .write(&crate::present::style::Style { colour: false, unicode: true, width: 100 }, &mut text)
+        .write(&crate::present::style::Style { colour: false, unicode: true, width: 100 }, None, &mut text)
         .expect("text");
     let text = String::from_utf8(text).expect("UTF-8");
     assert!(text.contains("probes    1 function on, 1 off"), "{text}");
