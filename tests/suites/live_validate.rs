@@ -1,7 +1,10 @@
 //! `longpole validate`: what it runs, and that its figures are those of what it ran.
 
-use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, run, shell, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn validation(arguments: &[&str]) -> Value {
     let text = Longpole::with(["validate", "--json"].iter().chain(arguments)).ok().stdout;
@@ -101,4 +104,41 @@ fn children_are_part_of_the_command() {
     );
     let said = recorded.report("1,2").findings("children");
     assert!(said.len() == 1 && said[0].starts_with("2 child processes are not recorded"), "{said:?}");
+}
+
+/// A run that leaves a daemon behind disturbs all later ones: it is said at once and with the result, and left alone.
+#[test]
+fn a_daemon_that_the_command_leaves_behind_is_told() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().expect("a folder");
+    let pids = folder.path().join("pids");
+    // In a session of its own, with nothing of its parent's: nobody but its ancestry tells whose it is.
+    let script = format!("setsid env -i sleep 60 >/dev/null 2>&1 & echo $! >> {}; true", pids.display());
+    let ended =
+        Longpole::with(["validate", "--json", "--runs", "2", "--cpus", "1", "--", "sh", "-c", &script]).run();
+    let text = std::fs::read_to_string(&pids).expect("the command has run");
+    let pids: Vec<&str> = text.lines().collect();
+    let alive: Vec<bool> = pids
+        .iter()
+        .map(|pid| shell(&format!("kill {pid}")))
+        .map(|mut kill| run(&mut kill, LIMIT))
+        .map(|ended| ended.is_ok_and(|ended| ended.code == Some(0)))
+        .collect();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!((pids.len(), alive), (3, vec![true; 3]), "recorded once, measured twice; none was killed");
+    let said = ended.stderr.lines().filter(|line| line.contains("the command left 1 process running"));
+    assert_eq!(said.count(), 1, "{}", ended.stderr);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let findings = document["findings"].as_array().expect("findings");
+    let left: Vec<&Value> = findings.iter().filter(|finding| finding["kind"] == "left_running").collect();
+    assert_eq!(left.len(), 1, "{document}");
+    let text = left[0]["text"].as_str().unwrap_or_default();
+    assert!(
+        text.contains("3 processes") && pids.iter().all(|pid| text.contains(&format!("sleep (pid {pid})"))),
+        "{text}"
+    );
+    // A command that waits has nothing of the kind.
+    let quiet = validation(&["--runs", "1", "--cpus", "1", "--", "sh", "-c", "sleep 0.05 | cat"]);
+    let findings = quiet["findings"].as_array().cloned().unwrap_or_default();
+    assert!(findings.iter().all(|finding| finding["kind"] != "left_running"), "{quiet}");
 }

@@ -11,7 +11,7 @@ use crate::cli::plan::{RecordPlan, TargetPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::style::{self, Paint};
 use crate::session::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
-use crate::target::threads_of;
+use crate::target::{GatedChild, threads_of};
 use engine::event::FunctionFact;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,7 +23,8 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(plan, Silence::Speaking)
 }
 
-/// The same without a word; the command reads nothing and what it prints is dropped.
+/// The same without a word; the command reads nothing and what it prints is dropped. It is over when the command ends,
+/// whatever it has left behind: a daemon never ends.
 pub fn record_silently(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(plan, Silence::Silent)
 }
@@ -87,7 +88,10 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         writer: Some(writer),
         window: None,
         screen: None,
-        alive: Box::new(is_alive),
+        alive: match (silence, child.as_ref().map(GatedChild::pid)) {
+            (Silence::Silent, Some(command)) => Box::new(move |pid| is_alive(command) && is_alive(pid)),
+            _ => Box::new(is_alive),
+        },
         end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,

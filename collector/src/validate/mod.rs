@@ -7,6 +7,7 @@
 //! simulation.
 
 mod compare;
+mod left;
 mod measure;
 mod run;
 mod setup;

@@ -1,17 +1,19 @@
 //! Recording, measuring, predicting, in this order.
 
 use super::compare::{Comparison, Predicted, compare, inflation, taken_by_others};
+use super::left::Left;
 use super::measure::{Measurement, run_once};
 use super::setup::{command_for, depends_on_cpus};
 use crate::cli::plan::{CapturePlan, InputPlan, RecordPlan, TargetPlan, ValidatePlan};
 use crate::cli::{Code, Input, Outcome, UserError, say};
 use crate::live::record_silently;
-use crate::present::style::{self, Style};
+use crate::present::style::{self, Paint, Style};
 use crate::present::validate as present;
 use crate::target::CpuList;
 use engine::predict::Model;
 use engine::program::{ComputeFactors, Program};
 use engine::report::{Cpus, Finding};
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -74,6 +76,7 @@ struct Work<'a> {
     pool: CpuList,
     folder: tempfile::TempDir,
     style: Style,
+    left: RefCell<Left>,
 }
 
 impl<'a> Work<'a> {
@@ -99,7 +102,18 @@ impl<'a> Work<'a> {
         let folder = tempfile::tempdir().map_err(|error| {
             UserError::runtime(format!("cannot make a folder for the recording: {error}"), "set TMPDIR")
         })?;
-        Ok(Work { plan, command, keep_root: *keep_root, pool, folder, style: style::for_stderr() })
+        let (style, left) = (style::for_stderr(), RefCell::new(Left::watch()));
+        Ok(Work { plan, command, keep_root: *keep_root, pool, folder, style, left })
+    }
+
+    /// After each run: says when one has left processes behind, once, before all others are run beside them.
+    fn look_for_left(&self) {
+        let mut left = self.left.borrow_mut();
+        if left.look()
+            && let Some(sentence) = left.sentence()
+        {
+            say(self.style.paint(Paint::Warning, &self.style.text(&format!("! {sentence}"))));
+        }
     }
 
     fn validation(&self) -> Result<Validation, UserError> {
@@ -137,7 +151,13 @@ impl<'a> Work<'a> {
             comparison: compare(&measured, &predicted),
             calibrated,
             inflated,
-            findings: findings(&measured, &programs),
+            findings: self
+                .left
+                .borrow()
+                .finding()
+                .into_iter()
+                .chain(findings(&measured, &programs))
+                .collect(),
         })
     }
 
@@ -161,7 +181,9 @@ impl<'a> Work<'a> {
         };
         let capture = CapturePlan { target, ..self.plan.capture.clone() };
         let plan = RecordPlan { capture, output: Some(PathBuf::from(path)), force: false, duration: None };
-        match record_silently(&plan)? {
+        let recorded = record_silently(&plan)?;
+        self.look_for_left();
+        match recorded {
             Outcome::Done => Ok(()),
             _ => Err(UserError::runtime(
                 "the command failed while it was recorded",
@@ -190,6 +212,7 @@ impl<'a> Work<'a> {
                 let command = command_for(self.command, counts[place]);
                 let cpus = self.pool.spread(counts[place] as usize);
                 measured[place].runs.push(run_once(&command, &cpus, self.keep_root)?);
+                self.look_for_left();
             }
         }
         Ok(measured)

@@ -1,0 +1,120 @@
+//! Processes that the command leaves behind when it ends: they take their part of the machine from whatever is measured
+//! after them. They are told, and left alone.
+
+use crate::target::{Process, descendants};
+use engine::report::Finding;
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+/// Who ends by itself within this time is not left behind: parts of a pipeline end one after the other.
+const GRACE: Duration = Duration::from_millis(200);
+/// Most of them that are named.
+const MOST_NAMED: usize = 3;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Left {
+    /// Those known so far, by process id, with their names.
+    known: BTreeMap<u32, String>,
+    own: Option<(u64, u64)>,
+}
+
+impl Left {
+    /// From now on whoever loses its parent becomes a child of longpole, however it has gone into the background: what a
+    /// run leaves behind can be told from all other processes.
+    pub fn watch() -> Left {
+        if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+            tracing::warn!("processes that the command leaves behind are not noticed: {error}");
+        }
+        let own = std::fs::metadata("/proc/self/exe").ok().map(|found| file(&found));
+        let mut left = Left { known: BTreeMap::new(), own };
+        // Children that longpole has had before it became what it is.
+        left.known = left.alive();
+        left.known.values_mut().for_each(String::clear);
+        left
+    }
+
+    /// After a run: `true` if this is the first that has left something behind.
+    pub fn look(&mut self) -> bool {
+        let first = self.names().next().is_none();
+        let until = Instant::now() + GRACE;
+        loop {
+            let mut new = self.alive();
+            new.retain(|pid, _| !self.known.contains_key(pid));
+            if new.is_empty() {
+                return false;
+            }
+            if Instant::now() >= until {
+                self.known.extend(new);
+                return first;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Children and their children that run, without those that are longpole's own.
+    fn alive(&self) -> BTreeMap<u32, String> {
+        let processes = descendants(std::process::id()).into_iter().filter_map(|pid| Process::open(pid).ok());
+        let foreign = processes.filter(|process| {
+            let program = std::fs::metadata(process.open_path()).ok().map(|found| file(&found));
+            program.is_none() || program != self.own
+        });
+        foreign.map(|process| (process.pid, process.program_name().to_owned())).collect()
+    }
+
+    fn names(&self) -> impl Iterator<Item = (&u32, &String)> {
+        self.known.iter().filter(|(_, name)| !name.is_empty())
+    }
+
+    /// What to say about them, if there are any.
+    pub fn sentence(&self) -> Option<String> {
+        let count = self.names().count();
+        let named: Vec<String> =
+            self.names().take(MOST_NAMED).map(|(pid, name)| format!("{name} (pid {pid})")).collect();
+        let more = match count.saturating_sub(MOST_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let (processes, they) = if count == 1 { ("process", "it") } else { ("processes", "they") };
+        (count > 0).then(|| {
+            format!(
+                "the command left {count} {processes} running when it ended: {}{more}. What was measured after that shared \
+                 the machine with {}, and {they} may run on now: give a command that waits for what it starts",
+                named.join(", "),
+                if count == 1 { "it" } else { "them" }
+            )
+        })
+    }
+
+    /// The same as a finding.
+    pub fn finding(&self) -> Option<Finding> {
+        self.sentence().map(|text| Finding { kind: "left_running".to_owned(), text })
+    }
+}
+
+/// Which file it is.
+fn file(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_ones_are_named_and_the_others_counted() {
+        let mut left = Left { known: BTreeMap::from([(3, String::new())]), own: None };
+        assert_eq!(left.finding(), None);
+        left.known.insert(7, "sleep".to_owned());
+        let one = left.sentence().expect("one");
+        assert!(
+            one.starts_with("the command left 1 process running when it ended: sleep (pid 7). "),
+            "{one}"
+        );
+        left.known.extend((8..12).map(|pid| (pid, "daemon".to_owned())));
+        let five = left.sentence().expect("five");
+        assert!(five.contains("5 processes") && five.contains("daemon (pid 9) and 2 more."), "{five}");
+    }
+}
