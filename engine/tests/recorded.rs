@@ -4,9 +4,10 @@ use engine::event::{AddressFact, FutexFact};
 use engine::program::{Program, RecordedWait, from_timeline, json};
 use engine::time::Timestamp;
 use engine::timeline::{
-    Counts, External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake, Wakeup,
+    Counts, External, FirstUse, Interval, Lock, NO_OBJECT, State, Step, StepKind, Thread, Timeline, Use,
+    Wait, WaitReason, Wake, Wakeup,
 };
-use probe_abi::{Call, Descriptor};
+use probe_abi::{Call, Descriptor, SyncFamily, SyncOperation};
 
 const PID: u32 = 7;
 const RUNNING: State = State::Running { cpu: Some(0) };
@@ -105,6 +106,134 @@ fn futex_words_are_objects() {
     let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
     assert_eq!(again.recorded, program.recorded);
     assert_eq!(again.trust, program.trust);
+}
+
+/// Locks that lost their probes count as objects of which free uses are not seen, once, however often somebody waited
+/// for them afterwards; conditions and barriers are not acquired.
+#[test]
+fn locks_that_lost_their_probes_are_not_seen_free() {
+    let lock = |address, kind| Lock {
+        pid: PID,
+        address,
+        kind,
+        first: FirstUse { time: Timestamp(3), ..FirstUse::default() },
+    };
+    let waiter = |tid, word| {
+        let waits = vec![wait(futex(word, 128), Wake::External(External::Task))];
+        thread(tid, &[(0, RUNNING), (5, State::Blocked(0)), (20, RUNNING)], waits)
+    };
+    let timeline = |shed: &[(u32, SyncFamily)]| Timeline {
+        end: Timestamp(100),
+        // The mutex's word, one inside the condition, and one behind it.
+        threads: vec![waiter(1, 0x1000), waiter(2, 0x2004), waiter(3, 0x2030)],
+        locks: vec![
+            lock(0x1000, "mutex"),
+            lock(0x2000, "condition"),
+            lock(0x3000, "mutex"),
+            lock(0x4000, "rwlock"),
+            Lock { pid: PID + 1, ..lock(0x1000, "mutex") },
+        ],
+        shed: shed.to_vec(),
+        counts: Counts { events: 10, ..Counts::default() },
+        ..Timeline::default()
+    };
+    let of = |shed: &[(u32, SyncFamily)]| {
+        let program = from_timeline(&timeline(shed));
+        let rows: Vec<(String, u64)> =
+            program.recorded.objects.iter().map(|object| (object.address.clone(), object.waits)).collect();
+        let said: Vec<String> =
+            program.findings.iter().filter(|f| f.kind == "uncontended").map(|f| f.text.clone()).collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        (rows, said[0].split("; ").next().unwrap_or_default().to_owned())
+    };
+    let rows = [("0x1000", 1), ("0x2000", 1), ("0x3000", 0), ("0x4000", 0), ("0x1000", 0), ("0x2030", 1)];
+    let rows: Vec<(String, u64)> = rows.map(|(address, waits)| (address.to_owned(), waits)).to_vec();
+    let none = of(&[]);
+    assert_eq!(none, (rows.clone(), "uncontended acquisitions of 1 object are not visible".to_owned()));
+    let some = of(&[(PID, SyncFamily::Mutex), (PID + 2, SyncFamily::RwLock)]);
+    assert_eq!(some, (rows, "uncontended acquisitions of 3 objects are not visible".to_owned()));
+}
+
+/// A debugger stops threads where a system call begins: such a stop was taken for a wait for the call's futex.
+#[test]
+fn a_stopped_thread_waits_for_nothing() {
+    let futex_call = Call { number: 202, argument1: 128, argument0: 0x40 };
+    let stop = |state| wait(WaitReason::of(state, futex_call), Wake::External(External::Task));
+    // Traced (and to be killed while it is), stopped; asleep.
+    let states = [
+        (0, RUNNING),
+        (5, State::Blocked(0)),
+        (20, RUNNING),
+        (30, State::Blocked(1)),
+        (40, RUNNING),
+        (50, State::Blocked(2)),
+        (51, RUNNING),
+    ];
+    let stopped = thread(1, &states, vec![stop(0x108), stop(4), stop(1)]);
+    let program = program(vec![stopped], vec![]);
+    let rows: Vec<(&str, u64, u64, bool)> = program
+        .recorded
+        .waits
+        .iter()
+        .map(|row| (row.name.as_str(), row.waits, row.wait_ns, row.idle))
+        .collect();
+    assert_eq!(rows, [("stopped", 2, 25, false), ("futex", 1, 1, false)]);
+    let objects: Vec<u64> = program.recorded.objects.iter().map(|object| object.waits).collect();
+    assert_eq!(objects, [1]);
+}
+
+/// Words of Go's runtime are no locks, and conditions of other libraries neither; locks of Rust's that nobody had to wait
+/// for are nowhere, although the C library's operations are there.
+#[test]
+fn what_is_not_visible_is_told_as_it_is() {
+    let said = |timeline: Timeline| {
+        let program = from_timeline(&Timeline {
+            end: Timestamp(100),
+            counts: Counts { events: 10, ..Counts::default() },
+            ..timeline
+        });
+        let said = program.findings.iter().filter(|finding| finding.kind == "uncontended");
+        let mut said = said.map(|finding| finding.text.clone());
+        let first = said.next();
+        assert_eq!(said.next(), None);
+        first
+    };
+    let waiter = |pid, word| {
+        let waits = vec![wait(futex(word, 128), Wake::External(External::Task))];
+        Thread { pid, ..thread(pid, &[(0, RUNNING), (5, State::Blocked(0)), (20, RUNNING)], waits) }
+    };
+    let go = said(Timeline {
+        threads: vec![waiter(PID, 0x40), waiter(PID, 0x80)],
+        go: vec![PID],
+        ..Timeline::default()
+    });
+    assert!(go.is_some_and(|text| text.starts_with("what goroutines wait for")));
+    let both = vec![waiter(PID, 0x40), waiter(PID + 1, 0x80)];
+    let both = said(Timeline { threads: both, go: vec![PID], ..Timeline::default() }).expect("a sentence");
+    assert!(
+        both.starts_with("uncontended acquisitions of 1 object are not visible; ")
+            && both.contains("goroutines"),
+        "{both}"
+    );
+    let with_uses = |rust| said(Timeline { uses: vec![some_use()], rust, ..Timeline::default() });
+    assert_eq!(with_uses(false), None);
+    assert!(with_uses(true).is_some_and(|text| text.starts_with("Rust's own locks leave no trace")));
+}
+
+fn some_use() -> Use {
+    Use {
+        began: Timestamp(1),
+        ended: Timestamp(2),
+        value: 0,
+        caller: 0,
+        thread: 0,
+        object: NO_OBJECT,
+        second: NO_OBJECT,
+        outcome: 0,
+        operation: SyncOperation::ThreadCreate,
+        flags: 0,
+        after_hole: false,
+    }
 }
 
 /// Idle is who waits for anything to do and gets nothing from anybody of the recording; never a wait that a thread of it

@@ -1,11 +1,11 @@
 /* Computes and checks its own results while things happen to it, as its first argument says:
-   work     until its input ends
+   work     until its input ends; with a pause of so many microseconds after each round
    crash    a null pointer is followed when a line comes
    drop     becomes nobody, for good, when a line comes; then goes on until its input ends
    traced   a parent traces it, stops it again and again and steps through some of its instructions
    threads  ten thousand threads that work now and then
    replace  starts its own file anew when a line comes
-   Ends with code 0 if all results were right. usage: unharmed WHAT [threads] */
+   Ends with code 0 if all results were right. usage: unharmed WHAT [threads] [pause] */
 #define _GNU_SOURCE
 #include "common.h"
 #include <grp.h>
@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "work";
     long count = argument(argc, argv, 2, strcmp(what, "threads") == 0 ? 10000 : 2);
+    nap_us = argument(argc, argv, 3, 0);
     pid_t child = 0;
     if (strcmp(what, "traced") == 0) {
         child = fork();

@@ -119,11 +119,22 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
     }
 }
 
+/// A debugger's stops are time of the program that no other machine would be rid of.
+fn traced_remark(process: &Process) -> Option<String> {
+    let (pid, name) = process.tracer.as_ref()?;
+    Some(format!(
+        "{} is traced by {name} (pid {pid}): what that stops shows as waiting, and a breakpoint of it on the first \
+         instruction of a function that gets a probe is lost",
+        process.program_name()
+    ))
+}
+
 fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
     let _hurry = super::parts::Hurry::now();
-    let mut subjects = Vec::new();
+    let (mut subjects, mut traced) = (Vec::new(), Vec::new());
     for &pid in asked {
         let process = Process::open(pid)?;
+        traced.extend(traced_remark(&process));
         subjects.push(Subject::running(&process));
     }
     let roots = subjects.len();
@@ -139,6 +150,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     }
     let Started { mut capture, mut functions, mut facts, mut remarks, mut unprobed, libraries } =
         start(plan, &subjects, roots, None)?;
+    remarks.extend(traced);
     let start_ns = capture.start_ns();
     for &pid in asked {
         merge(&mut facts, attach_facts(pid, plan.children)?);

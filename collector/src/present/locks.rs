@@ -6,7 +6,7 @@ use super::style::{Paint, Style};
 use super::table::{self, Layout};
 use super::text::{percent, plural, predicted};
 use super::waits::shares;
-use engine::program::RecordedObject;
+use engine::program::{FUTEX, RecordedObject};
 use engine::report::{CpuResult, Report};
 use std::io::{self, Write};
 
@@ -76,7 +76,7 @@ fn heading(out: &mut impl Write, name: &str, holder: Option<&str>, style: &Style
 /// Words that no recorded operation is about, the one with the longest waits first.
 fn futexes(report: &Report) -> Vec<&RecordedObject> {
     let mut words: Vec<&RecordedObject> =
-        report.recorded.objects.iter().filter(|object| !object.uncontended_visible).collect();
+        report.recorded.objects.iter().filter(|object| object.kind == FUTEX).collect();
     words.sort_by(|a, b| b.wait_ns.cmp(&a.wait_ns).then_with(|| a.name.cmp(&b.name)));
     words
 }

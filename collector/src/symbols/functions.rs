@@ -195,6 +195,11 @@ impl ModuleFunctions {
         self.is_go
     }
 
+    /// Whether Rust's standard library is in it, as far as names tell: every program with it has this function.
+    pub fn is_rust(&self) -> bool {
+        self.functions.iter().any(|function| self.raw_name_bytes(function) == b"rust_eh_personality")
+    }
+
     /// Function symbols that lie outside the file's code and are left out.
     pub fn outside(&self) -> usize {
         self.outside

@@ -56,6 +56,11 @@ impl Summary {
             path: name::safe(path),
             build_id: self.build_id.as_ref().map(ToString::to_string),
             missing: self.missing(path),
+            own_locks: match (self.is_go, self.is_rust) {
+                (true, _) => Some("Go".to_owned()),
+                (_, true) => Some("Rust".to_owned()),
+                _ => None,
+            },
         }
     }
 }
@@ -101,6 +106,7 @@ mod tests {
             source,
             functions: 3,
             is_go: false,
+            is_rust: false,
             no_lines,
             refused: Vec::new(),
             supplement_missing: false,

@@ -146,6 +146,8 @@ pub struct Summary {
     pub functions: usize,
     /// Whether Go built it.
     pub is_go: bool,
+    /// Whether Rust's standard library is in it.
+    pub is_rust: bool,
     /// Why there are no lines and inline chains; `None` if there are.
     pub no_lines: Option<Reason>,
     /// Debug files that are not the binary's: one sentence each.
@@ -163,6 +165,7 @@ impl Summary {
             source: module.source().clone(),
             functions: module.functions().len(),
             is_go: module.is_go(),
+            is_rust: module.is_rust(),
             no_lines: if module.go().is_some() { None } else { no_lines },
             refused: module.refused().to_vec(),
             supplement_missing,

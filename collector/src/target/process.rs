@@ -21,6 +21,8 @@ pub struct Process {
     /// Its system call filter. Some kernels' return probes make a system call of their own, which a filter can
     /// punish with death: exits are probed at `ret` instructions instead, which needs none.
     pub seccomp: Seccomp,
+    /// Who traces its first thread, a debugger for instance: its number and its short name, safe to print.
+    pub tracer: Option<(u32, String)>,
     /// Whether a shadow stack guards return addresses (`x86_Thread_features: shstk`, of any thread).
     pub shadow_stack: bool,
     folder: ProcDir,
@@ -72,6 +74,12 @@ impl Process {
             status_field(&status, "x86_Thread_features").is_some_and(|text| text.contains("shstk"))
         };
         let shadow_stack = threads.iter().any(has_shadow_stack);
+        let status_of_first = folder.text(&format!("task/{first_thread}/status")).unwrap_or_default();
+        let tracer = status_field(&status_of_first, "TracerPid").and_then(|text| text.parse().ok());
+        let tracer = tracer.filter(|&pid: &u32| pid != 0).map(|pid| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            (pid, comm(&name))
+        });
         let namespace_pids = status_field(&status, "NSpid").unwrap_or_default().split_ascii_whitespace();
         Ok(Process {
             pid,
@@ -83,6 +91,7 @@ impl Process {
                 Some("2") => Seccomp::Filter,
                 _ => Seccomp::Off,
             },
+            tracer,
             shadow_stack,
             first_thread,
             folder,

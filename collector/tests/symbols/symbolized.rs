@@ -63,6 +63,7 @@ fn case(test: &str) -> Option<Case> {
             path,
             build_id: Some(build_id.clone()),
             missing: Some("no debug info".into()),
+            own_locks: None,
         }],
         ..Facts::default()
     };

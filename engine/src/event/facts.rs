@@ -2,6 +2,7 @@
 //! Serializable because the session file stores them.
 
 use super::code::CodeFact;
+use super::module::ModuleFact;
 use super::overhead::{HitCosts, IdleWake, Overhead};
 use super::sampling::{SampleCounts, SamplingFact};
 use serde::{Deserialize, Serialize};
@@ -80,22 +81,6 @@ pub struct MappingFact {
     /// Its build-id, lower-case hexadecimal, as far as it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-}
-
-/// A binary: enough to find it, or its debug information, later and elsewhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ModuleFact {
-    /// File name, as in [`FunctionFact::module`].
-    pub name: String,
-    /// Path, as the process saw it.
-    pub path: String,
-    /// Its build-id, lower-case hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub build_id: Option<String>,
-    /// What of its symbols is missing, and what to do about it; `None`: nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<String>,
 }
 
 /// What lies at an address of a process. A process that runs another program from some instant on has new facts from

@@ -6,6 +6,7 @@ mod call;
 mod code;
 mod facts;
 mod futex;
+mod module;
 pub mod order;
 mod overhead;
 mod sampling;
@@ -15,13 +16,14 @@ mod window;
 
 pub use facts::{
     AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
-    MOST_FRAMES, MappingFact, ModuleFact, Note, NoteKind, PendingOperation, ProcessFact, STACKS_AT_ONCE,
-    StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
+    MOST_FRAMES, MappingFact, Note, NoteKind, PendingOperation, ProcessFact, STACKS_AT_ONCE, StackFact,
+    ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};
 pub use code::{CodeFact, CodeMap, CodePlace, InlinedFact, frame_address, unnamed_code};
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee};
+pub use module::ModuleFact;
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
 pub(crate) use probe_abi::futex_operation;

@@ -29,7 +29,7 @@ pub use identity::bare_name;
 pub use machine::{DeviceFact, MachineFacts};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
-pub use recorded::{Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use recorded::{FUTEX, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub use samples::{Place, PlaceId, Sample, Samples};
 
 use crate::event::Overhead;

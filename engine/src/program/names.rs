@@ -144,6 +144,9 @@ pub(super) fn edge(number: u32, wait: Option<&Wait>) -> String {
 /// Name of what a thread waited for when no thread of the recording ended the wait.
 pub(super) fn device(wait: &Wait) -> &'static str {
     let Wake::External(external) = wait.wake else { return UNKNOWN };
+    if wait.reason.is_stop() {
+        return STOPPED;
+    }
     if wait.is_idle() {
         return IDLE;
     }
@@ -190,6 +193,9 @@ pub(super) fn waker(external: External) -> &'static str {
 
 /// Device name of the wait of a thread that has nothing to do.
 pub(super) const IDLE: &str = "idle";
+
+/// Device name of the time in which a thread was stopped, by a signal or by a debugger.
+pub(super) const STOPPED: &str = "stopped";
 
 /// Device name of time of which nothing is known.
 pub(super) const UNKNOWN: &str = "unknown";

@@ -1,6 +1,7 @@
 //! Waits for a point in time, which are told from waits for so long.
 
-use super::model::{Wait, WaitReason};
+use super::model::Wait;
+use super::wait_reason::WaitReason;
 use crate::event::CallKind;
 use probe_abi::Descriptor;
 

@@ -2,7 +2,8 @@
 //! state makes the time since the last proof `Unknown`, and the next event tells what followed.
 
 use super::machine::{Machine, Now, Tally, Unseen};
-use super::model::{Interval, State, UnknownReason, WaitReason, Wake};
+use super::model::{Interval, State, UnknownReason, Wake};
+use super::wait_reason::WaitReason;
 use crate::event::ThreadState;
 use crate::time::Timestamp;
 use probe_abi::Call;

@@ -74,6 +74,9 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         threads: out,
         wakeups: tally.wakeups,
         lock_holes: locks.holes,
+        go: go_processes(facts),
+        rust: facts.modules.iter().any(|module| module.own_locks.as_deref() == Some("Rust")),
+        shed: super::operations_off::shed(&recording.notes),
         locks: locks.all,
         uses: locks.uses,
         addresses: facts.addresses.clone(),
@@ -95,6 +98,20 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
     };
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined);
     timeline
+}
+
+/// Processes that run a Go program.
+fn go_processes(facts: &Facts) -> Vec<u32> {
+    let is_go = |path: &str| {
+        facts.modules.iter().any(|module| module.path == path && module.own_locks.as_deref() == Some("Go"))
+    };
+    let programs = facts.processes.iter().map(|process| (process.pid, process.executable.as_str()));
+    let code = facts.mappings.iter().map(|mapping| (mapping.pid, mapping.path.as_str()));
+    let mut pids: Vec<u32> =
+        programs.chain(code).filter(|(_, path)| is_go(path)).map(|(pid, _)| pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
 }
 
 /// Of the threads with which processes began: the first of each in the list.
@@ -200,6 +217,16 @@ fn findings(
             "not_probed",
             format!(
                 "{processes} got no function probes (too short-lived, or too many at once): calls there are missing"
+            ),
+        );
+    }
+    let stopped = stopped_ns(timeline);
+    if stopped > 0 {
+        say(
+            "stopped",
+            format!(
+                "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
+                ms(stopped)
             ),
         );
     }
@@ -337,6 +364,18 @@ fn unprobed(recording: &Recording) -> u64 {
     pids.sort_unstable();
     pids.dedup();
     pids.len() as u64
+}
+
+/// How long threads were stopped, summed.
+fn stopped_ns(timeline: &Timeline) -> u64 {
+    let stops = timeline.threads.iter().flat_map(|thread| {
+        thread.spans().filter_map(|(start, end, state)| {
+            let State::Blocked(number) = state else { return None };
+            let stop = thread.waits.get(number as usize)?.reason.is_stop();
+            stop.then(|| end.0.saturating_sub(start.0))
+        })
+    });
+    stops.fold(0, u64::saturating_add)
 }
 
 fn plural(count: u64, one: &str, many: &str) -> String {

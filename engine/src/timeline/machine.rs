@@ -1,8 +1,9 @@
 //! What one thread is doing, moved on event by event: every method here is one kind of evidence. What follows when
 //! evidence is missing or contradicts itself is in `doubt`, how intervals are written in `write`.
 
-use super::model::{Birth, External, Interval, State, Thread, UnknownReason, WaitReason, Wake, Wakeup};
+use super::model::{Birth, External, Interval, State, Thread, UnknownReason, Wake, Wakeup};
 use super::stack::Stacks;
+use super::wait_reason::WaitReason;
 use crate::event::{FutexFact, ThreadState};
 use crate::time::{Nanos, Timestamp};
 use probe_abi::Call;

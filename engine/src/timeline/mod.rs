@@ -32,13 +32,15 @@ mod resume;
 mod samples;
 mod shed;
 mod stack;
+mod wait_reason;
 mod write;
 
 pub use model::{
     BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, NO_STACK, Seen, Stack,
-    State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, WaitReason, Wake, Wakeup,
+    State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
+pub use wait_reason::WaitReason;
 
 use crate::event::{Facts, Recording};
 

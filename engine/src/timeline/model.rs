@@ -1,13 +1,13 @@
 //! The types of a timeline: threads, their gap-free intervals, waits, wake-ups and function stacks.
 
-use super::machine::Woken;
+use super::wait_reason::WaitReason;
 use crate::event::{
-    AddressFact, CallKind, CodeFact, FunctionFact, FunctionId, FutexFact, IdleWake, MappingFact, Overhead,
-    SamplingFact, awaited_futex, call_kind, futex_of_sleeper,
+    AddressFact, CallKind, CodeFact, FunctionFact, FunctionId, IdleWake, MappingFact, Overhead, SamplingFact,
+    call_kind,
 };
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
-use probe_abi::{Call, Descriptor, SampleReason, Switch, SwitchFlags, SyncOperation};
+use probe_abi::{Descriptor, SampleReason, SyncFamily, SyncOperation};
 
 /// What happened between the start and the end of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +24,12 @@ pub struct Timeline {
     pub locks: Vec<Lock>,
     /// Places where operations of a thread are missing.
     pub lock_holes: u64,
+    /// Families of objects whose uses were no longer recorded from some instant on, with the process; ascending.
+    pub shed: Vec<(u32, SyncFamily)>,
+    /// Processes of Go programs, ascending: what waits in them is decided in Go's runtime.
+    pub go: Vec<u32>,
+    /// There is code of Rust's standard library, whose locks are no calls of the C library.
+    pub rust: bool,
     /// Finished synchronization operations, in order of their ends.
     pub uses: Vec<Use>,
     /// What lies at addresses that the records name.
@@ -249,50 +255,6 @@ impl Wait {
     /// and a signal from one is told apart ([`External::Signal`]).
     pub fn timed_out(&self) -> bool {
         matches!(self.reason, WaitReason::Futex(_)) && matches!(self.wake, Wake::External(External::Timer))
-    }
-}
-
-/// What a thread waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitReason {
-    /// Inside a waiting futex call.
-    Futex(FutexFact),
-    /// Inside the kernel with these `TASK_*` bits.
-    Kernel {
-        /// `TASK_*` bits, 0 if not known.
-        task_state: u32,
-        /// The system call, [`Call::NONE`] if it is in none or none is known.
-        call: Call,
-        /// What the descriptor stands for that the call was given.
-        descriptor: Descriptor,
-    },
-}
-
-impl WaitReason {
-    /// What a thread waits for that sleeps with these `TASK_*` bits in this system call.
-    pub fn of(task_state: u32, call: Call) -> WaitReason {
-        let descriptor = Descriptor::Unknown;
-        awaited_futex(call).map_or(WaitReason::Kernel { task_state, call, descriptor }, WaitReason::Futex)
-    }
-
-    /// What the thread waits for that leaves its CPU to sleep.
-    pub(super) fn of_sleeper(switch: &Switch) -> WaitReason {
-        let (task_state, call) = (switch.prev_state, switch.prev_call);
-        let descriptor = SwitchFlags::descriptor(switch.flags);
-        futex_of_sleeper(switch)
-            .map_or(WaitReason::Kernel { task_state, call, descriptor }, WaitReason::Futex)
-    }
-
-    /// With the system call that its waking tells, if none was known, and of several words the one that it was woken by.
-    pub(super) fn or_in(self, woken: &Woken) -> WaitReason {
-        match (self, woken.futex) {
-            (WaitReason::Kernel { call: Call::NONE, .. }, Some(futex)) => WaitReason::Futex(futex),
-            (WaitReason::Kernel { task_state, call: Call::NONE, .. }, None) => {
-                WaitReason::of(task_state, woken.call)
-            }
-            (WaitReason::Futex(FutexFact { words: 1.., .. }), Some(futex)) => WaitReason::Futex(futex),
-            (known, _) => known,
-        }
     }
 }
 

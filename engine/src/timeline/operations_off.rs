@@ -94,6 +94,14 @@ impl Builder {
     }
 }
 
+/// Whose operations are missing from some instant on.
+pub(super) fn shed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
+    let mut shed: Vec<(u32, SyncFamily)> = off(notes).map(|(_, pid, family)| (pid, family)).collect();
+    shed.sort_unstable();
+    shed.dedup();
+    shed
+}
+
 /// What to say about it: one sentence for each family.
 pub(super) fn sentences(timeline: &Timeline, notes: &[Note]) -> Vec<String> {
     let mut families: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
@@ -105,9 +113,10 @@ pub(super) fn sentences(timeline: &Timeline, notes: &[Note]) -> Vec<String> {
     let sentence = |(family, (first_ns, processes)): (SyncFamily, (u64, usize))| {
         let after = first_ns.saturating_sub(timeline.start.0) as f64 / 1e9;
         let of = if processes == 1 { String::new() } else { format!(" of {processes} processes") };
+        // What that means for predictions is said once, with the number of objects.
         format!(
-            "{}{of} were used too often for probes and lost them after {after:.3} s: uncontended acquisitions are not \
-             visible from then on, and predictions above the recorded parallelism are optimistic for them",
+            "{}{of} were used too often for probes and lost them after {after:.3} s: from then on only waits for them \
+             are seen",
             family.name()
         )
     };

@@ -2,8 +2,9 @@
 
 use super::builder::Builder;
 use super::machine::{Machine, Now, Unseen, Woken};
-use super::model::{BaseStack, Birth, External, State, Thread, WaitReason, Wake};
+use super::model::{BaseStack, Birth, External, State, Thread, Wake};
 use super::stack::{Stacks, StepLog};
+use super::wait_reason::WaitReason;
 use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
 use crate::time::Timestamp;
 use probe_abi::Call;

@@ -1,7 +1,8 @@
 //! How a thread's intervals and waits are written down.
 
 use super::machine::{Machine, Tally};
-use super::model::{External, Interval, State, Wait, WaitReason, Wake};
+use super::model::{External, Interval, State, Wait, Wake};
+use super::wait_reason::WaitReason;
 use crate::time::Timestamp;
 
 impl Machine {

@@ -77,8 +77,8 @@ fn shorten_address(address: &mut AddressFact) {
 }
 
 fn shorten_module(module: &mut ModuleFact) {
-    let ModuleFact { name, path, build_id, missing } = module;
-    [name, path].into_iter().chain(build_id).chain(missing).for_each(shorten);
+    let ModuleFact { name, path, build_id, missing, own_locks } = module;
+    [name, path].into_iter().chain(build_id).chain(missing).chain(own_locks).for_each(shorten);
 }
 
 fn shorten_mapping(mapping: &mut MappingFact) {

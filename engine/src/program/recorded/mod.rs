@@ -56,7 +56,7 @@ pub struct RecordedObject {
     /// What it shares with all others of its kind that were first used on one line, if there are several: `at hash.c:12`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Uses for which nobody had to wait were recorded, too.
+    /// All uses for which nobody had to wait were recorded, too.
     pub uncontended_visible: bool,
     /// How often a thread slept for it.
     pub waits: u64,
@@ -135,6 +135,9 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
+/// The kind of an object of which only waits are known.
+pub const FUTEX: &str = "futex";
+
 /// Most names in a list of shares.
 const SHARES: usize = 8;
 
@@ -165,18 +168,47 @@ pub(super) fn of(
             object.queue = Some(queue);
         }
     }
-    objects.retain(|object| object.uncontended_visible || object.waits > 0);
     Recorded { objects, waits: waits::all(timeline, &inside, &context) }
 }
 
+const OF_GO: &str = "what goroutines wait for is decided in Go's runtime, and neither its locks nor its channels are visible \
+                     (futexes there are threads that wait for goroutines): predictions above the recorded parallelism \
+                     are optimistic for them";
+
 /// What the recording cannot show of locks, said once.
 pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding> {
-    let unseen = recorded.objects.iter().filter(|object| !object.uncontended_visible).count();
-    let text = match unseen {
-        0 if timeline.counts.events == 0 || !timeline.uses.is_empty() => return None,
-        0 => "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),
-        1 => "uncontended acquisitions of 1 object are not visible; predictions above the recorded parallelism are optimistic for it".to_owned(),
-        many => format!("uncontended acquisitions of {many} objects are not visible; predictions above the recorded parallelism are optimistic for them"),
+    if timeline.counts.events == 0 {
+        return None;
+    }
+    let is_go = |object: &&RecordedObject| timeline.go.binary_search(&object.pid).is_ok();
+    let unseen = recorded.objects.iter().filter(|object| !object.uncontended_visible && is_acquired(object));
+    let of_go = (!timeline.go.is_empty()).then_some(OF_GO);
+    let text = match (unseen.filter(|object| !is_go(object)).count(), of_go) {
+        (0, Some(go)) => go.to_owned(),
+        (0, None) if timeline.uses.is_empty() => "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),
+        (0, None) if timeline.rust => "Rust's own locks leave no trace in the recording where nobody had to wait for them: with more CPUs they may limit more than shown".to_owned(),
+        (0, None) => return None,
+        (1, go) => with("uncontended acquisitions of 1 object are not visible; predictions above the recorded parallelism are optimistic for it", go),
+        (many, go) => with(&format!("uncontended acquisitions of {many} objects are not visible; predictions above the recorded parallelism are optimistic for them"), go),
     };
     Some(Finding { kind: "uncontended".to_owned(), text })
+}
+
+fn with(text: &str, further: Option<&str>) -> String {
+    further.map_or_else(|| text.to_owned(), |further| format!("{text}; {further}"))
+}
+
+/// Whether it is taken and given back, as far as that is known: a condition, a barrier or a once control is not, nor is a
+/// futex of which names of the code that waits say so.
+fn is_acquired(object: &RecordedObject) -> bool {
+    match object.kind.as_str() {
+        "mutex" | "rwlock" | "spin lock" | "semaphore" => true,
+        FUTEX => {
+            let is_signal = |name: &str| {
+                ["ondvar", "thread::park", "Parker::park"].iter().any(|part| name.contains(part))
+            };
+            object.waiters.is_empty() || !object.waiters.iter().all(|share| is_signal(&share.name))
+        }
+        _ => false,
+    }
 }

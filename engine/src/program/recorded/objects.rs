@@ -2,14 +2,17 @@
 //! words of what the recording shows only when somebody has to wait.
 
 use super::threads::Context;
-use super::{RecordedObject, shares};
+use super::{FUTEX, RecordedObject, shares};
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
 use crate::program::identity::{Addresses, group};
 use crate::program::names::{unique, waker};
 use crate::program::relive::{Inside, NONE};
+use crate::time::Timestamp;
 use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
+use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// What is counted of one object.
 #[derive(Default)]
@@ -57,6 +60,66 @@ struct Word {
     words: u32,
 }
 
+/// An object at a place: when it was first used, its bytes, its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Life {
+    first: Timestamp,
+    bytes: u64,
+    number: usize,
+}
+
+/// Where objects lie whose operations were recorded, by process and address: all that lived there, one after the other.
+struct ByPlace(BTreeMap<(u32, u64), Vec<Life>>);
+
+impl ByPlace {
+    fn of(locks: &[Lock]) -> ByPlace {
+        let mut places = ByPlace(BTreeMap::new());
+        for (number, lock) in locks.iter().enumerate() {
+            let life = Life { first: lock.first.time, bytes: bytes_of(lock.kind), number };
+            places.0.entry((lock.pid, lock.address)).or_default().push(life);
+        }
+        for lives in places.0.values_mut() {
+            lives.sort_unstable();
+        }
+        places
+    }
+
+    /// The object that a word belongs to which was waited for from then on: the last one that had been used there by then,
+    /// else the first one.
+    fn at(&self, word: &Word, start: Timestamp) -> Option<usize> {
+        let (&(pid, address), lives) = self.0.range(..=(word.pid, word.address)).next_back()?;
+        if pid != word.pid || word.words > 0 {
+            return None;
+        }
+        let inside = |life: &&Life| word.address.saturating_sub(address) < life.bytes;
+        let used = lives.iter().rev().filter(inside).find(|life| life.first <= start);
+        used.or_else(|| lives.iter().find(inside)).map(|life| life.number)
+    }
+}
+
+/// How large an object is at most, in glibc and musl on 64-bit machines.
+fn bytes_of(kind: &str) -> u64 {
+    match kind {
+        "mutex" => 40,
+        "condition" => 48,
+        "rwlock" => 56,
+        "barrier" | "semaphore" => 32,
+        _ => 4,
+    }
+}
+
+fn family_of(kind: &str) -> Option<SyncFamily> {
+    Some(match kind {
+        "mutex" | "condition" => SyncFamily::Mutex,
+        "rwlock" => SyncFamily::RwLock,
+        "spin lock" => SyncFamily::Spin,
+        "barrier" => SyncFamily::Barrier,
+        "semaphore" => SyncFamily::Semaphore,
+        "once" => SyncFamily::Once,
+        _ => return None,
+    })
+}
+
 /// All objects: those of the timeline in their order, then futex words in order of their first wait.
 pub(super) fn all(
     timeline: &Timeline,
@@ -66,6 +129,7 @@ pub(super) fn all(
     addresses: &Addresses<'_>,
 ) -> Vec<RecordedObject> {
     let mut known: Vec<Counts<'_>> = timeline.locks.iter().map(|_| Counts::default()).collect();
+    let by_place = ByPlace::of(&timeline.locks);
     let mut words: FxHashMap<Word, (FirstUse, Counts<'_>)> = FxHashMap::default();
     for (index, thread) in timeline.threads.iter().enumerate() {
         for (start, end, state) in thread.spans() {
@@ -88,6 +152,11 @@ pub(super) fn all(
                 address: futex.word,
                 words: if futex.words > 1 { futex.words } else { 0 },
             };
+            // Its operations were not recorded when this one began, or no longer when it ended.
+            if let Some(counts) = by_place.at(&word, start).and_then(|object| known.get_mut(object)) {
+                counts.add(wait, length_ns, place, context);
+                continue;
+            }
             let thread = u32::try_from(index).unwrap_or(u32::MAX);
             let first = FirstUse { time: start, thread, caller: 0 };
             let (known_first, counts) = words.entry(word).or_insert_with(|| (first, Counts::default()));
@@ -104,6 +173,8 @@ pub(super) fn all(
         .enumerate()
         .map(|(number, (lock, counts))| {
             let mut object = of_lock(lock, context, addresses);
+            let is_shed = |&(pid, family)| pid == lock.pid && family_of(lock.kind) == Some(family);
+            object.uncontended_visible = !timeline.shed.iter().any(is_shed);
             object.name = program.objects.get(number).cloned().unwrap_or_default();
             counts.fill(&mut object);
             object
@@ -134,7 +205,6 @@ fn of_lock(lock: &Lock, context: &Context<'_>, addresses: &Addresses<'_>) -> Rec
         first_function: addresses.first_function(lock.pid, first).map(str::to_owned),
         first_thread: context.thread(first.thread).map(str::to_owned),
         group: group(lock, addresses),
-        uncontended_visible: true,
         ..RecordedObject::default()
     }
 }
@@ -166,7 +236,7 @@ fn of_word(
 ) -> RecordedObject {
     let variable = addresses.variable(word.pid, word.address, first).map(str::to_owned);
     let mut object = RecordedObject {
-        kind: "futex".to_owned(),
+        kind: FUTEX.to_owned(),
         pid: word.pid,
         address: format!("{:#x}", word.address),
         first_thread: context.thread(first.thread).map(str::to_owned),

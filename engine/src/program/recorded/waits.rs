@@ -9,7 +9,7 @@ use super::objects::is_end_of_thread;
 use super::threads::Context;
 use super::{RecordedWait, shares};
 use crate::event::{CallKind, futex_operation, io_name};
-use crate::program::names::{UNKNOWN, waker};
+use crate::program::names::{STOPPED, UNKNOWN, waker};
 use crate::program::relive::{Inside, NONE};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::SyncOperation as S;
@@ -74,6 +74,9 @@ pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -
 }
 
 fn name(wait: &Wait, operation: Option<S>) -> &'static str {
+    if wait.reason.is_stop() {
+        return STOPPED;
+    }
     if let Some(operation) = operation {
         return operation.name();
     }

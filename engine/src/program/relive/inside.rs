@@ -196,7 +196,7 @@ pub(super) fn may_be_for_an_object(wait: &Wait) -> bool {
     match wait.reason {
         WaitReason::Futex(_) => true,
         WaitReason::Kernel { task_state, call, .. } => {
-            call == Call::NONE && task_state & UNINTERRUPTIBLE == 0
+            call == Call::NONE && task_state & UNINTERRUPTIBLE == 0 && !wait.reason.is_stop()
         }
     }
 }

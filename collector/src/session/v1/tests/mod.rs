@@ -65,6 +65,7 @@ fn facts() -> Facts {
             path: "/bin/prog".into(),
             build_id: Some("ab".into()),
             missing: Some("no debug info".into()),
+            own_locks: Some("Rust".into()),
         }],
         hit_costs: Some(HitCosts {
             exit: HitCost { before_ns: 7, after_ns: 8, spread_ns: 1 },

@@ -1,0 +1,22 @@
+//! Facts about binaries.
+
+use serde::{Deserialize, Serialize};
+
+/// A binary: enough to find it, or its debug information, later and elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModuleFact {
+    /// File name, as in [`FunctionFact::module`].
+    pub name: String,
+    /// Path, as the process saw it.
+    pub path: String,
+    /// Its build-id, lower-case hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// What of its symbols is missing, and what to do about it; `None`: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// The language it is written in, if that has locks that are no calls of the C library: `Go`, `Rust`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_locks: Option<String>,
+}

@@ -1,0 +1,77 @@
+//! Locks that are no calls of the C library: what of them a recording shows, and that it says once what it cannot show,
+//! about as many objects as there are. Issue 3, "Synchronization operations".
+
+use std::process::Command;
+use std::time::Duration;
+
+use longpole_tests::{Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// What is said about what is not visible, which is said once, by every command and in every form.
+fn said(recorded: &Recorded) -> String {
+    let report = recorded.report("1,4");
+    let findings = report.findings("uncontended");
+    let [text] = &findings[..] else { panic!("{findings:?} in {}", report.0) };
+    for command in [&["report"][..], &["report", "--by", "lock"], &["predict", "--cpus", "1,4"]] {
+        let shown = Longpole::with(command).and(&recorded.file).ok().stdout;
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.matches(text.as_str()).count(), 1, "{command:?}: {text}: {shown}");
+    }
+    let json = Longpole::with(["predict", "--json", "--cpus", "4"]).and(&recorded.file).ok().stdout;
+    assert_eq!(json.matches(text.as_str()).count(), 1, "{json}");
+    text.clone()
+}
+
+/// With the library inside and with probes on libc: Rust's locks are no calls of either.
+#[test]
+fn rusts_locks_are_counted_where_somebody_waited() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("own_locks.rs"));
+    for interpose in ["always", "never"] {
+        let options = ["--interpose", interpose, "--overhead", "none"];
+        for (contended, objects) in [("1", "1 object"), ("3", "3 objects")] {
+            let recorded = Recorded::good(&options, &program, &[contended]);
+            assert!(recorded.ended.stdout.contains("waited, 1009 did not"), "{}", recorded.ended.stdout);
+            let text = said(&recorded);
+            let start = format!("uncontended acquisitions of {objects} ");
+            assert!(text.starts_with(&start), "{interpose}, {contended}: {text}");
+        }
+        // The C library's operations are there (threads are created), and nobody waited for a lock.
+        let recorded = Recorded::good(&options, &program, &["0"]);
+        let text = said(&recorded);
+        assert!(text.starts_with("Rust's own locks leave no trace"), "{interpose}: {text}");
+    }
+}
+
+#[test]
+fn what_goroutines_wait_for_is_not_taken_for_futexes() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("own_locks");
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(workload::source("own_locks.go"));
+    build.current_dir(folder.path()).env("GOCACHE", folder.path().join("cache"));
+    build.env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
+    match run(&mut build, LIMIT) {
+        Err(error) => {
+            println!("SKIP what_goroutines_wait_for_is_not_taken_for_futexes: no Go here: {error}");
+            return;
+        }
+        Ok(built) => assert_eq!(built.code, Some(0), "{}", built.stderr),
+    }
+    let recorded = Recorded::good(&[], &program, &[]);
+    assert_eq!(recorded.ended.stdout, "404 rounds true\n");
+    let text = said(&recorded);
+    assert!(text.starts_with("what goroutines wait for is decided in Go's runtime"), "{text}");
+}
+
+/// The C library's locks are all visible from inside: nothing is said.
+#[test]
+fn nothing_is_missing_of_the_c_librarys_locks() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("convoy.c"));
+    let recorded = Recorded::good(&["--interpose", "always"], &program, &["23", "3", "20000"]);
+    let report = recorded.report("1,4");
+    assert!(report.findings("uncontended").is_empty(), "{}", report.0);
+}
