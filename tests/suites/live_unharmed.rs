@@ -375,7 +375,9 @@ fn a_static_program_without_any_symbol() {
     let recorded = Recorded::attach(&["-d", "500ms"], pid);
     let said = &recorded.ended.stderr;
     assert!(said.contains("symbol") && said.contains("hint: "), "{said}");
+    assert!(said.contains("names no synchronization function of a C library"), "{said}");
     assert!(recorded.report("1").at(1).time_ns() > 0.0);
+    assert_eq!(recorded.report("1").findings("uncontended").len(), 1, "{}", recorded.report("1").0);
     finish(target);
 }
 

@@ -46,8 +46,13 @@ impl Libc {
         }
         let mut libraries = mapped_c_libraries(process);
         if has_our_root(process.pid) {
-            let mapped: Vec<_> = libraries.iter().filter_map(key).collect();
-            let new = |library: &CLibrary| key(library).is_some_and(|key| !mapped.contains(&key));
+            let mapped: Vec<_> =
+                libraries.iter().map(|library| (key(library), library.name.clone())).collect();
+            // One of a name that is there is another file of it, which the process does not use.
+            let new = |library: &CLibrary| {
+                let key = key(library);
+                key.is_some() && !mapped.iter().any(|(known, name)| *known == key || *name == library.name)
+            };
             // A loader maps the others when the program is already there.
             libraries.extend(c_libraries_to_come(&process.open_path()).into_iter().filter(new));
         }
@@ -77,7 +82,8 @@ impl Libc {
 
     fn choose(&mut self, pid: u32, libraries: Vec<CLibrary>, namespace: Option<(u64, u64)>) -> LibcChoice {
         let (mut files, mut own) = (Vec::new(), Vec::new());
-        let mut why = "it has no C library that is known".to_owned();
+        // Those that are mapped come first.
+        let mut why = None;
         for library in libraries {
             if let Some(range) = library.range {
                 match library.kind {
@@ -87,13 +93,15 @@ impl Libc {
             }
             match self.file(library) {
                 Ok(file) => files.push(file),
-                Err(reason) => why = reason,
+                Err(reason) => {
+                    why.get_or_insert(reason);
+                }
             }
         }
         if files.iter().any(|file| !file.is_loader && !file.functions.functions.is_empty()) {
             LibcChoice::Probes(LibcProbes { pid, files, own, namespace })
         } else {
-            LibcChoice::None(why)
+            LibcChoice::None(why.unwrap_or_else(|| "it has no C library that is known".to_owned()))
         }
     }
 

@@ -6,7 +6,7 @@ use super::control::Mode;
 use super::locks::How;
 use super::message::LibcCounts;
 use super::run::{Ended, Setup, run};
-use super::summary::RecordSummary;
+use super::summary::{RecordSummary, paragraph};
 use crate::cli::plan::{RecordPlan, TargetPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::style::{self, Paint};
@@ -65,7 +65,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     let silent = silence == Silence::Silent;
     if !silent {
         for remark in &remarks {
-            say(style.paint(Paint::Dim, &style.text(remark)));
+            for line in paragraph(&style.text(remark), style::columns_of_stderr()) {
+                say(style.paint(Paint::Dim, &line));
+            }
         }
     }
     let until = match (plan.duration, &child) {

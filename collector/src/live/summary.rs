@@ -187,6 +187,14 @@ impl RecordSummary {
     }
 }
 
+/// A sentence in lines of at most so many columns, the second and later ones indented; in one line without a number.
+pub fn paragraph(text: &str, columns: Option<usize>) -> Vec<String> {
+    let room = columns.map(|columns| columns.saturating_sub(2));
+    let mut lines = folded(&text.split(' ').collect::<Vec<_>>(), room, "");
+    lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, "  "));
+    lines
+}
+
 /// Words in lines of at most so much room; `where_cut` stands behind each line but the last one.
 fn folded(words: &[&str], room: Option<usize>, where_cut: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -307,6 +315,19 @@ mod tests {
         for line in text.lines().filter(|line| !line.contains(path)) {
             assert!(width(line) <= 60, "{line}");
         }
+    }
+
+    #[test]
+    fn a_paragraph_is_as_wide_as_the_terminal() {
+        let text =
+            "std: 1 of 641 functions probed; left out: 606 of the Rust standard library and 35 aliases";
+        assert_eq!(paragraph(text, None), [text]);
+        let lines = [
+            "std: 1 of 641 functions probed; left out:",
+            "  606 of the Rust standard library and 35",
+            "  aliases",
+        ];
+        assert_eq!(paragraph(text, Some(44)), lines);
     }
 
     #[test]

@@ -57,8 +57,9 @@ pub(super) fn write(out: &mut impl Write, report: &Report, shown: usize, style: 
         writeln!(out, "{}: --top {} shows all.\n", plural(rest, "more lock"), rows.len())?;
     }
     if report.locks.is_empty() && words.is_empty() {
-        let none = "No lock operations are in this recording. They are recorded of a command that longpole starts \
-                    (longpole record -- COMMAND) and that uses its C library's locks; see --interpose.";
+        let none = "No lock operations are in this recording. They are recorded of programs that use their C \
+                    library's locks, if it has names for its functions; the summary of the recording said what was \
+                    chosen, see --interpose.";
         table::wrap(out, style, Paint::Plain, "", none, "")?;
         writeln!(out)?;
     }

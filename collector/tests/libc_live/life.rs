@@ -577,3 +577,56 @@ fn a_number_from_inside_a_container_gets_a_hint() {
     let _ = outer.kill();
     let _ = outer.wait();
 }
+
+const WITHOUT_SYMBOLS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+int main(int count, char **words) {
+    puts("up");
+    fflush(stdout);
+    if (count > 1) getchar();
+    for (int i = 0; i < 1009; i++) { pthread_mutex_lock(&mutex); pthread_mutex_unlock(&mutex); }
+    return 0;
+}
+"#;
+
+/// A process's own libc has no section that would name its functions. Another file of that name in the usual place got probes
+/// instead, of which none was ever hit, and longpole said that operations were recorded.
+#[test]
+fn a_libc_without_symbols_is_said_to_be_one() {
+    let test = "a_libc_without_symbols_is_said_to_be_one";
+    let Some(_turn) = live(test) else { return };
+    let Some(program) = build(test, WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]) else { return };
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+    let own = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let Some(libc) = own.into_iter().find(|path| path.ends_with("/libc.so.6")) else {
+        println!("SKIP {test}: no libc.so.6 here");
+        return;
+    };
+    let mut bytes = std::fs::read(libc).expect("libc");
+    // The header's place, number and names of sections: nobody needs them to run it.
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    std::fs::write(program.folder.path().join("libc.so.6"), bytes).expect("a copy");
+    let recorded = program.attached(&[]);
+    assert!(recorded.said.contains("libc.so.6 names no synchronization function"), "{}", recorded.said);
+    assert_eq!(counts(&recorded, 0), BTreeMap::new());
+    let report = |words: &[&str]| {
+        let output = Command::new(LONGPOLE).args(words).arg(&recorded.file).output().expect("report");
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = "locks that nobody had to wait for leave no trace in the recording";
+    assert_eq!(report(&["report"]).matches(said).count(), 1);
+    assert!(report(&["report", "--by", "lock"]).contains("No lock operations are in this recording"));
+    // From inside nothing has to be known about it.
+    let inside = program.launched(&[], &[]);
+    let locks = number(&counts(&inside, 0), SyncOperation::MutexLock);
+    assert_eq!(
+        (locks, inside.said.contains("recorded from inside the command")),
+        (1009, true),
+        "{}",
+        inside.said
+    );
+}
