@@ -15,10 +15,10 @@ use crate::{memory, settings::setting};
 #[map]
 static TRACKED: Array<u64> = Array::with_max_entries(PID_LIMIT / 64, BPF_F_MMAPABLE);
 
-/// Process ids that were given again before the last trace of their former owner was removed, and when the new owner was
-/// made (`CLOCK_MONOTONIC` nanoseconds): what comes of the former one then is not the new one's.
+/// When the children that are recorded were made (`CLOCK_MONOTONIC` nanoseconds). Their id may have been another
+/// process's a moment ago, recorded or not: what comes of that one's end is not theirs.
 #[map]
-static REBORN: HashMap<u32, u64> = HashMap::with_max_entries(1_024, BPF_F_NO_PREALLOC);
+static BORN: HashMap<u32, u64> = HashMap::with_max_entries(16_384, BPF_F_NO_PREALLOC);
 
 /// Whether a process is recorded.
 #[inline(always)]
@@ -44,14 +44,12 @@ fn track(pid: u32) {
 /// A new process has this id from now on.
 #[inline(always)]
 pub fn born(pid: u32, start_ns: u64, wanted: bool) {
-    if !is_tracked(pid) {
-        if wanted {
-            track(pid);
-        }
-    } else if wanted {
-        // Without room in the map the new one may be forgotten too early; a thousand such at once have not been seen.
-        let _ = REBORN.insert(&pid, &start_ns, 0);
-    } else {
+    if wanted {
+        // Without room in the map it may be forgotten too early; so many at once have not been seen.
+        let _ = BORN.insert(&pid, &start_ns, 0);
+        track(pid);
+    } else if is_tracked(pid) {
+        let _ = BORN.remove(&pid);
         untrack(pid);
     }
 }
@@ -60,11 +58,11 @@ pub fn born(pid: u32, start_ns: u64, wanted: bool) {
 #[inline(always)]
 pub fn gone(pid: u32, start_ns: u64) {
     // SAFETY: the value is read at once; should it be changed meanwhile, it is one of the two.
-    if let Some(&owner_ns) = unsafe { REBORN.get(&pid) } {
+    if let Some(&owner_ns) = unsafe { BORN.get(&pid) } {
         if owner_ns != start_ns {
             return;
         }
-        let _ = REBORN.remove(&pid);
+        let _ = BORN.remove(&pid);
     }
     untrack(pid);
 }

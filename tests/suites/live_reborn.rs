@@ -48,6 +48,32 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
     assert!(report.findings("stray_exit").is_empty(), "{}", report.0);
 }
 
+/// Found where a child got the number that one of longpole's own processes had had a moment before: when the last trace of
+/// that one was removed, the child was forgotten.
+#[test]
+fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("reborn.c"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("successor.lp");
+    let mut call = Longpole::with(["record", "--children", "--overhead", "none", "-o"]).and(&file);
+    call.command().arg("--").arg(&program).arg("successor");
+    let mut record = call.start();
+    assert_eq!(record.line(LIMIT).unwrap(), "ready");
+    let mut stranger = Command::new("true").spawn().unwrap();
+    let number = stranger.id();
+    assert!(stranger.wait().unwrap().success());
+    record.say(&number.to_string()).unwrap();
+    let took = record.line(LIMIT);
+    let recorded = record.wait(LIMIT).unwrap();
+    if recorded.code == Some(3) {
+        println!("SKIP a_child_with_the_number_of_a_stranger_that_is_just_gone: ids cannot be chosen here");
+        return;
+    }
+    assert_eq!((took.ok(), recorded.code), (Some(format!("took {number}")), Some(0)), "{}", recorded.stderr);
+    assert_eq!(Longpole::export(&file).entries("ChildOne"), 3);
+}
+
 /// Who is nobody's child of the recording is not recorded, whatever number it has got.
 #[test]
 fn a_stranger_with_the_number_of_a_child_that_is_gone() {

@@ -7,6 +7,8 @@
      Makes a child and says its process id; with the next line of standard input it goes on working for a while.
    usage: reborn stranger PID
      Makes a child with this process id, which works for half a second. Says "took PID".
+   usage: reborn successor
+     Says "ready", reads a process id, makes a child with it at once that calls ChildOne 3 times, and says "took PID".
    Ends with code 3 and says why where it may not choose ids. */
 #define _GNU_SOURCE
 #include "common.h"
@@ -146,9 +148,33 @@ static int heir(void)
     return 0;
 }
 
+static int successor(void)
+{
+    printf("ready\n");
+    fflush(stdout);
+    char line[16];
+    if (fgets(line, sizeof line, stdin) == NULL)
+        return 1;
+    pid_t child = fork_as((pid_t)atoi(line));
+    if (child < 0)
+        cannot("clone3");
+    if (child == 0) {
+        until_probed((const void *)ChildOne);
+        for (int i = 0; i < 3; i++)
+            ChildOne();
+        _exit(0);
+    }
+    printf("took %d\n", (int)child);
+    fflush(stdout);
+    reap(child);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     wait_for_start();
+    if (argc > 1 && strcmp(argv[1], "successor") == 0)
+        return successor();
     if (argc > 2 && strcmp(argv[1], "stranger") == 0)
         return stranger((pid_t)argument(argc, argv, 2, 0));
     if (argc > 1 && strcmp(argv[1], "heir") == 0)
