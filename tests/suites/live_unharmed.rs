@@ -124,8 +124,16 @@ fn a_program_under_gdb() {
     gdb.args(["-ex", "continue", "-ex", "delete", "-ex", "detach"]);
     let mut gdb = Background::must_start(&mut gdb);
     std::thread::sleep(Duration::from_millis(500));
+    let traced = is_traced(pid);
     let recorded = Recorded::attach(&["-d", "1s", "--exclude", "Outer"], pid);
-    assert!(recorded.ended.stderr.contains("unharmed is traced by gdb (pid "), "{}", recorded.ended.stderr);
+    // gdb may take longer to come, or have passed its hundred already.
+    if traced && is_traced(pid) {
+        assert!(
+            recorded.ended.stderr.contains("unharmed is traced by gdb (pid "),
+            "{}",
+            recorded.ended.stderr
+        );
+    }
     let calls = recorded.report("1").at(1).function("Inner", "calls");
     assert!(calls.unwrap_or(0.0) > 0.0, "{}", recorded.ended.stderr);
     gdb.close_stdin();
@@ -134,6 +142,11 @@ fn a_program_under_gdb() {
     let recorded = Recorded::attach(&["-d", "1s"], pid);
     has_functions(&recorded.file);
     finish(target);
+}
+
+fn is_traced(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
 }
 
 /// Whether there is an strace that may trace: visibly if not.
