@@ -70,10 +70,9 @@ impl Builder {
 
     pub(super) fn exec(&mut self, exec: &Exec) {
         let Header { time_ns, tid, pid, cpu, .. } = exec.header;
-        let caller = match self.exchanged.remove(&pid) {
-            Some(caller) => Some(caller),
-            None => self.find(pid, exec.old_tid, true),
-        };
+        // Where the record of an earlier exec is missing, whoever was to run it may have ended since.
+        let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != Now::Dead);
+        let caller = exchanged.or_else(|| self.find(pid, exec.old_tid, true));
         // Not all threads there are: a build makes a process for each file, and each of them runs exec.
         let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
         for index in threads {

@@ -3,7 +3,7 @@
 
 /// Appends `value`.
 pub fn put(out: &mut Vec<u8>, mut value: u64) {
-    // Most are short. Longer ones are put together first: looking for room once is a third of the work.
+    // Most are short. Longer ones are put together first, so that room is looked for once.
     if value < 0x80 {
         return out.push(value as u8);
     }

@@ -3,8 +3,10 @@
 //! slept. New and woken threads go by this where no processor is idle, and not by the length of queues: these differ for
 //! a while, and processors that become idle have to ask for threads more often.
 
-/// Of so much that is past, half is forgotten; in steps of a 32nd.
-const STEP: u64 = 1_000_000_000;
+use crate::time::Ticks;
+
+/// Of so much that is past, half is forgotten; in steps of a 32nd, a millisecond.
+const STEP: u64 = 1_000_000 * Ticks::PER_NS;
 const STEPS: u64 = 32;
 /// One.
 const UNIT: u64 = 1 << 20;

@@ -3,10 +3,11 @@
 use super::Processors;
 use super::load::Load;
 use super::task::{NONE, Place};
+use crate::time::Ticks;
 
 /// Processors that are not idle compare queues at most once in so many milliseconds for each processor (`sd_init` in
 /// kernel/sched/topology.c: a millisecond times `busy_factor`).
-const BALANCE_PER_CPU: u64 = 16_000_000_000;
+const BALANCE_PER_CPU: u64 = 16_000_000 * Ticks::PER_NS;
 
 impl Processors<'_> {
     /// A woken thread finds its processor: the one it had last if that is idle, else an idle one, else a queue.
