@@ -184,6 +184,8 @@ pub struct CpuCounters {
     /// Address of the packet that the thread on this CPU sent last over the loopback device, 0 if it has been taken in
     /// or the thread has changed.
     pub sent_packet: u64,
+    /// If the thread on this CPU is ending: one more than its CPU time when it came to this CPU, nanoseconds. 0 otherwise.
+    pub ending_from: u64,
     /// The thread whose own packet this CPU is taking in right now, 0 if it is nobody's.
     pub own_packet_of: u64,
     /// Hits of probes on C libraries, whatever became of them.
@@ -200,8 +202,6 @@ pub struct CpuCounters {
     pub ticks: u64,
     /// Of these, those at which none was taken, to keep to the budget.
     pub ticks_left_out: u64,
-    /// Keeps two CPUs out of one cache line.
-    pub reserved: [u64; 1],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

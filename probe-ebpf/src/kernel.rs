@@ -121,9 +121,19 @@ impl Task {
     }
 
     /// CPU time since it was last taken to a CPU, nanoseconds; `None` where the kernel does not count that. Only for a
-    /// thread that is leaving its CPU: the count is up to date then.
+    /// thread that is leaving its CPU: the count is up to date then. `came_with` is what it had when it came, if that was
+    /// read before the kernel forgot it.
     #[inline(always)]
-    pub fn ran_ns(self) -> Option<u64> {
+    pub fn ran_ns(self, came_with: Option<u64>) -> Option<u64> {
+        let before = self.ran_before()?;
+        // SAFETY: a task and an offset of `task_struct`.
+        let ran: u64 = unsafe { field(self.0, setting!(task_ran)) };
+        Some(ran.saturating_sub(came_with.unwrap_or(before)))
+    }
+
+    /// CPU time it had when it was last taken to a CPU, nanoseconds; `None` where the kernel does not count that.
+    #[inline(always)]
+    pub fn ran_before(self) -> Option<u64> {
         /// Priorities from this one on are those of the fair scheduler, the only one that notes where a turn began.
         const FAIR: i32 = 100;
         if setting!(task_ran) == 0 {
@@ -132,10 +142,8 @@ impl Task {
         // SAFETY: a task and an offset of `task_struct`.
         let priority: i32 = unsafe { field(self.0, setting!(task_priority)) };
         // SAFETY: a task and an offset of `task_struct`.
-        let ran: u64 = unsafe { field(self.0, setting!(task_ran)) };
-        // SAFETY: a task and an offset of `task_struct`.
         let before: u64 = unsafe { field(self.0, setting!(task_ran_before)) };
-        (priority >= FAIR).then(|| ran.saturating_sub(before))
+        (priority >= FAIR).then_some(before)
     }
 
     /// Where its name stands, for [`read_name`].

@@ -82,6 +82,7 @@ pub fn sched_process_exit(arguments: BtfTracePointContext) -> i32 {
     let tid = task.tid();
     function::forget_thread(tid);
     operation::forget_thread(tid);
+    sched::current_ends(task);
     let placement = task.placement();
     ring::write(Kind::Exit, Context::Task, time_ns, tid, pid, |header| Exit {
         header,

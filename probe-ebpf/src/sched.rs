@@ -25,6 +25,7 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     let previous_tracked = filter::is_tracked(previous_pid);
     let next_tracked = filter::is_tracked(next_pid);
     let tid = previous.tid();
+    let came_with = ending_from();
     let came_unseen = check_chain(tid, previous_tracked, next.tid(), next_tracked);
     if !previous_tracked && !next_tracked {
         return 0;
@@ -32,7 +33,7 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     let time_ns = ring::now_ns();
     if came_unseen
         && previous_tracked
-        && let Some(ran_ns) = previous.ran_ns()
+        && let Some(ran_ns) = previous.ran_ns(came_with)
     {
         ring::write(Kind::Ran, Context::Task, time_ns, tid, previous_pid, |header| Ran { header, ran_ns });
     }
@@ -100,7 +101,32 @@ fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: b
     // What the thread that leaves has sent is not the next one's.
     // SAFETY: as above.
     unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, sent_packet)), 0) };
+    // Nor that it was ending.
+    // SAFETY: as above.
+    unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, ending_from)), 0) };
     broken
+}
+
+/// The current thread is ending. On its way out the kernel moves it to another group (`sched_autogroup_exit_task`), which
+/// counts as coming to its CPU anew: how much it has run since it really came can only be told from what is noted here.
+#[inline(always)]
+pub fn current_ends(task: Task) {
+    if let Some(counters) = ring::this_cpu()
+        && let Some(before) = task.ran_before()
+    {
+        let ending = memory::word(counters, offset_of!(CpuCounters, ending_from));
+        // SAFETY: a word of a map value.
+        unsafe { memory::store(ending, before.wrapping_add(1)) };
+    }
+}
+
+/// What the current thread had run when it came to this CPU, nanoseconds, if it is ending.
+#[inline(always)]
+fn ending_from() -> Option<u64> {
+    let counters = ring::this_cpu()?;
+    // SAFETY: a word of a map value.
+    let ending = unsafe { memory::load(memory::word(counters, offset_of!(CpuCounters, ending_from))) };
+    ending.checked_sub(1)
 }
 
 /// The current thread has another id from here on.

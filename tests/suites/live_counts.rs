@@ -73,20 +73,17 @@ fn recursion_a_thousand_deep_counts_once() {
     assert_eq!(program.entries("diver"), 2);
 }
 
+/// Every call counts, on the critical path or not: the report's numbers are those of the path, and on one CPU a wait (the
+/// machine gave the program no time) can be longer than all of one thread's work, which then is not on it.
 #[test]
 fn calls_that_end_in_an_exception() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("exceptions.cpp"));
     let recorded = Recorded::good(&KEEP_ALL, &program, &["101"]);
-    let report = recorded.report("1");
-    let calls = |name: &str| {
-        let row = report.at(1).functions().into_iter().find(|function| function.starts_with(name));
-        row.and_then(|function| report.at(1).function(&function, "calls"))
-    };
-    assert_eq!(report.trust("lost"), 0.0);
-    assert_eq!(calls("Catcher("), Some(202.0), "{:?}", report.at(1).functions());
-    assert_eq!(calls("Deep("), Some(202.0));
-    assert_eq!(calls("Thrower("), Some(2.0));
+    let program = recorded.program();
+    assert_eq!(program.entries("Catcher(unsigned long, unsigned long&)"), 202);
+    assert_eq!(program.entries("Deep(long, unsigned long, unsigned long&)"), 202);
+    assert_eq!(program.entries("Thrower(long, unsigned long*, unsigned long*)"), 2);
 }
 
 #[test]
