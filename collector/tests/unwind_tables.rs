@@ -159,9 +159,9 @@ proptest! {
         let began = Instant::now();
         let parsers = Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole")));
         let (mut binaries, mut unwinding) = (Binaries::reading_with(parsers), Unwinding::default());
-        unwinding.know(&[code], &mut binaries);
+        unwinding.know(&[code]);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes));
+        let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes), &mut binaries);
         prop_assert!(unwound.frames.len() <= MOST_FRAMES + 1);
         prop_assert!(!unwound.frames.is_empty());
         // Not a question of speed: it comes to an end.

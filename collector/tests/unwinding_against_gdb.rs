@@ -183,7 +183,7 @@ fn compare(binary: &Path, scene: &str, look: &Path) -> Option<(usize, usize)> {
     let process = Process::open(pid).expect("it waits");
     let mut binaries = Binaries::reading_with(Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole"))));
     let mut unwinding = Unwinding::default();
-    unwinding.know(&code(&process).expect("its code"), &mut binaries);
+    unwinding.know(&code(&process).expect("its code"));
     let mut frames = 0;
     for line in &lines {
         let words: Vec<&str> = line.split(' ').collect();
@@ -200,7 +200,7 @@ fn compare(binary: &Path, scene: &str, look: &Path) -> Option<(usize, usize)> {
         (raw.instruction_pointer, raw.stack_pointer, raw.frame_pointer) = (number(0), number(1), number(2));
         raw.from = raw.stack_pointer;
         let theirs: Vec<u64> = (4..words.len()).map(number).collect();
-        let ours = unwinding.unwind(&raw);
+        let ours = unwinding.unwind(&raw, &mut binaries);
         assert_eq!(ours.frames, theirs, "{} scene {scene}: {text}", binary.display());
         assert!(ours.whole, "up to the first function");
         frames += theirs.len();

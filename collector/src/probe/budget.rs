@@ -3,7 +3,8 @@
 //!
 //! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's worth of the
 //! budget, the dearest probes go until the rest fits. So a burst is stopped within milliseconds and a slight excess
-//! within seconds, and neither costs more than that one debt. What probes may cost is the budget (a share of the
+//! within seconds, and neither costs more than that one debt: it stays until it is worked off, and what shows only now
+//! that dearer ones are gone goes at the next look. What probes may cost is the budget (a share of the
 //! recorded processes' own CPU time) less what is spent whatever the probes do: scheduler events, and the threads that
 //! take them. If that alone is most of the budget, a quarter of it stays for probes, so that a busy scheduler does not
 //! leave a recording without any function.
@@ -26,6 +27,8 @@ const LEVEL: f64 = 0.7;
 /// Of that excess: probes that together have cost no more since the window began stay. A hot function is seen within some
 /// milliseconds, in which its program has hardly run, and one call of another one is no sign that it is called often.
 const SMALL: f64 = 0.05;
+/// Of that excess: one probe that has cost no more is among those, whatever it may become.
+const FEW: f64 = 0.005;
 /// Of the budget that is left for probes, however much is spent otherwise.
 const LEAST_SHARE: f64 = 0.25;
 /// What probes may cost of one CPU although the recorded processes hardly run.
@@ -189,14 +192,14 @@ impl Budget {
 
     fn shed(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
         let recent = self.recent();
-        let small = share * DEBT_TIME.as_nanos() as f64 * SMALL;
-        let level = (LEVEL * recent.allowed_ns(share)).max(small);
+        let excess = share * DEBT_TIME.as_nanos() as f64;
+        let level = LEVEL * recent.allowed_ns(share);
         let mut dearest = recent.probes.clone();
         dearest.sort_unstable_by_key(|&(probe, cost)| (std::cmp::Reverse(cost), probe));
         let mut left = recent.cost_ns();
         let mut shed = Vec::new();
         for (probe, cost) in dearest {
-            if left <= level {
+            if left <= level || (left <= excess * SMALL && cost as f64 <= excess * FEW) {
                 break;
             }
             left -= cost as f64;
@@ -211,7 +214,9 @@ impl Budget {
         for window in &mut self.windows {
             window.probes.retain(|(probe, _)| !gone.contains(probe));
         }
-        self.debt_ns = 0.0;
+        // What is left of it has to be worked off: should the rest turn out to be dear as well, now that the program gets
+        // on, it goes at the next look.
+        self.debt_ns = self.debt_ns.min(excess);
         shed
     }
 
@@ -380,6 +385,18 @@ mod tests {
         let probes = vec![(1, hits_ns - 40_000), (2, 40_000)];
         let spent = Spent { now_ns: 25 * MS, target_ns, hits_ns, probes, ..Spent::default() };
         assert_eq!(budget.look(&spent).shed, [1]);
+    }
+
+    /// Each time that probes had gone another whole debt was free: a program that ran for 0.3 s with 24 hot functions, the
+    /// next one showing when the last was gone, was slowed to half for all of it.
+    #[test]
+    fn what_hot_functions_have_hidden_goes_without_another_debt() {
+        let rates: Vec<(ProbeId, f64, f64)> =
+            (0..24).map(|id| (id, 100_000_000.0 / f64::from(1 << id), 17_000.0)).collect();
+        let mut world = World::new(20_000, &rates);
+        world.run(1.0);
+        assert!(world.hits_ns < 6.0 * TICK as f64, "{}", world.hits_ns);
+        assert_eq!(world.on, (18..24).collect(), "{:?}", world.changes);
     }
 
     #[test]

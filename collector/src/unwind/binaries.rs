@@ -7,8 +7,7 @@ use crate::target::Code;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most binaries whose tables are kept, and most bytes of them together.
@@ -16,8 +15,6 @@ const MOST_BINARIES: usize = 512;
 const MOST_BYTES: usize = 512 << 20;
 /// How long reading one binary's tables may take: samples wait for it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many binaries are read at once.
-const AT_ONCE: usize = 4;
 /// The kernel's own library, which is in no file.
 pub(super) const VDSO: &str = "[vdso]";
 
@@ -47,43 +44,22 @@ impl Binaries {
         Binaries { parsers: parsers.with_patience(PATIENCE), known: FxHashMap::default(), bytes: 0 }
     }
 
-    /// Reads what is not known yet of these, some at once.
-    pub(super) fn read(&mut self, code: &[Code]) {
-        let mut wanted: Vec<(FileKey, File, &Code)> = Vec::new();
-        for code in code {
-            let Some((key, file)) = open(code) else { continue };
-            let known = self.known.contains_key(&key) || wanted.iter().any(|(other, ..)| *other == key);
-            if !known && self.known.len().saturating_add(wanted.len()) < MOST_BINARIES {
-                wanted.push((key, file, code));
-            }
+    /// The tables of the binary that lies there, read if they are not known yet.
+    pub(super) fn read(&mut self, code: &Code) -> Option<Arc<Binary>> {
+        let key = key(code)?;
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
         }
-        if wanted.is_empty() || self.bytes >= MOST_BYTES {
-            return;
+        if self.known.len() >= MOST_BINARIES || self.bytes >= MOST_BYTES {
+            return None;
         }
-        let next = AtomicUsize::new(0);
-        let found = Mutex::new(Vec::new());
-        let parsers = &self.parsers;
-        let work = || {
-            while let Some((key, file, code)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let binary = read(parsers, file, Path::new(&code.path));
-                found.lock().unwrap_or_else(PoisonError::into_inner).push((*key, binary));
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..AT_ONCE.min(wanted.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        for (key, binary) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            let bytes = binary.as_ref().map_or(0, |binary| binary.rows.bytes());
-            self.bytes = self.bytes.saturating_add(bytes);
-            self.known.insert(key, binary.map(Arc::new));
-        }
-    }
-
-    pub(super) fn of(&self, code: &Code) -> Option<Arc<Binary>> {
-        self.known.get(&key(code)?)?.clone()
+        // A file that is replaced between two looks at it is another one.
+        let (key, file) = open(code)?;
+        let binary = read(&self.parsers, &file, Path::new(&code.path)).map(Arc::new);
+        let bytes = binary.as_ref().map_or(0, |binary| binary.rows.bytes());
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.known.insert(key, binary.clone());
+        binary
     }
 }
 

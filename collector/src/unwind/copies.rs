@@ -5,7 +5,7 @@
 //! [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more than that, or panic.
 
 use super::binaries::{Binaries, Binary};
-use crate::symbols::{FrameAt, Rule, Saved};
+use crate::symbols::{FrameAt, Rule, Saved, UnwindRows};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
 use probe_abi::RawCopy;
@@ -16,8 +16,34 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Placed {
     code: Code,
-    bias: u64,
-    binary: Arc<Binary>,
+    tables: Tables,
+}
+
+/// A binary's unwind tables. They are read when a stack first leads into it: a program may have a hundred libraries mapped
+/// and run in five, and each takes a process of its own to be read.
+#[derive(Debug)]
+enum Tables {
+    NotRead,
+    No,
+    At { bias: u64, binary: Arc<Binary> },
+}
+
+impl Placed {
+    fn rows(&self) -> Option<(&UnwindRows, u64)> {
+        match &self.tables {
+            Tables::At { bias, binary } => Some((&binary.rows, *bias)),
+            Tables::NotRead | Tables::No => None,
+        }
+    }
+
+    fn read(&mut self, binaries: &mut Binaries) {
+        let binary = binaries.read(&self.code);
+        let bias = binary.as_ref().and_then(|binary| binary.bias(&self.code));
+        self.tables = match bias.zip(binary) {
+            Some((bias, binary)) => Tables::At { bias, binary },
+            None => Tables::No,
+        };
+    }
 }
 
 /// The unwinder of one process.
@@ -44,31 +70,45 @@ pub struct Unwound {
 
 impl Unwinding {
     /// The process has this code now.
-    pub fn know(&mut self, code: &[Code], binaries: &mut Binaries) {
+    pub fn know(&mut self, code: &[Code]) {
         self.placed.retain(|placed| code.contains(&placed.code));
         let placed = &self.placed;
         let new = code.iter().filter(|code| !placed.iter().any(|placed| placed.code == **code));
         let new: Vec<Code> = new.cloned().collect();
-        binaries.read(&new);
-        for code in new {
-            let Some(binary) = binaries.of(&code) else { continue };
-            if let Some(bias) = binary.bias(&code) {
-                self.placed.push(Placed { code, bias, binary });
+        self.placed.extend(new.into_iter().map(|code| Placed { code, tables: Tables::NotRead }));
+        self.placed.sort_by_key(|placed| placed.code.start);
+        self.find_keeping();
+    }
+
+    fn find_keeping(&mut self) {
+        let keeps = |placed: &&Placed| placed.rows().is_some_and(|(rows, _)| rows.keeps_frame_pointers);
+        let range = |placed: &Placed| [placed.code.start, placed.code.end.saturating_sub(placed.code.start)];
+        self.keeping = self.placed.iter().filter(keeps).map(range).collect();
+    }
+
+    fn placed_at(&self, address: u64) -> Option<usize> {
+        let at = self.placed.partition_point(|placed| placed.code.start <= address).checked_sub(1)?;
+        self.placed.get(at).filter(|placed| address < placed.code.end).map(|_| at)
+    }
+
+    /// The frames of a copied stack. Reads the tables that it needs and nobody has read yet; `keeping` may be another one
+    /// afterwards.
+    pub fn unwind(&mut self, raw: &RawCopy, binaries: &mut Binaries) -> Unwound {
+        loop {
+            match self.follow(raw) {
+                Ok(unwound) => return unwound,
+                // Read once, whatever comes of it: this ends.
+                Err(NotRead(index)) => {
+                    if let Some(placed) = self.placed.get_mut(index) {
+                        placed.read(binaries);
+                    }
+                    self.find_keeping();
+                }
             }
         }
-        self.placed.sort_by_key(|placed| placed.code.start);
-        let keeping = self.placed.iter().filter(|placed| placed.binary.rows.keeps_frame_pointers);
-        let range = |placed: &Placed| [placed.code.start, placed.code.end.saturating_sub(placed.code.start)];
-        self.keeping = keeping.map(range).collect();
     }
 
-    fn placed_at(&self, address: u64) -> Option<&Placed> {
-        let after = self.placed.partition_point(|placed| placed.code.start <= address);
-        self.placed.get(after.checked_sub(1)?).filter(|placed| address < placed.code.end)
-    }
-
-    /// The frames of a copied stack.
-    pub fn unwind(&self, raw: &RawCopy) -> Unwound {
+    fn follow(&self, raw: &RawCopy) -> Result<Unwound, NotRead> {
         let bytes = raw.bytes.get(..raw.count as usize).unwrap_or_default();
         let stack = Stack { from: raw.from, bytes, reach: Cell::new(0), beyond: Cell::new(false) };
         let mut at = Frame {
@@ -82,8 +122,15 @@ impl Unwinding {
         // One more than is kept: then it is known to go on.
         while frames.len() <= MOST_FRAMES {
             let address = if at.is_return { at.instruction.wrapping_sub(1) } else { at.instruction };
-            let caller = match self.placed_at(address) {
-                Some(placed) => match placed.binary.rows.rule(address.wrapping_sub(placed.bias)) {
+            let index = self.placed_at(address);
+            let placed = index.and_then(|index| self.placed.get(index));
+            if let Some(index) = index
+                && placed.is_some_and(|placed| matches!(placed.tables, Tables::NotRead))
+            {
+                return Err(NotRead(index));
+            }
+            let caller = match placed.and_then(Placed::rows) {
+                Some((rows, bias)) => match rows.rule(address.wrapping_sub(bias)) {
                     Some(rule) => by_rule(&at, rule, &stack),
                     // An assembler's function that says nothing: mostly it has no frame.
                     None if !at.is_return => returning(&at, &stack),
@@ -104,9 +151,12 @@ impl Unwinding {
                 Caller::Lost => break,
             }
         }
-        Unwound { frames, whole, reach: stack.reach.get(), beyond: stack.beyond.get() }
+        Ok(Unwound { frames, whole, reach: stack.reach.get(), beyond: stack.beyond.get() })
     }
 }
+
+/// A stack leads into code, by its index, whose tables have not been read.
+struct NotRead(usize);
 
 /// Copied bytes of a stack.
 struct Stack<'a> {
@@ -235,7 +285,8 @@ mod tests {
             open_path: std::path::PathBuf::new(),
         };
         let binary = Arc::new(Binary { rows, outline: Outline::default() });
-        Unwinding { placed: vec![Placed { code, bias: 0, binary }], keeping: Vec::new() }
+        let tables = Tables::At { bias: 0, binary };
+        Unwinding { placed: vec![Placed { code, tables }], keeping: Vec::new() }
     }
 
     fn copy(words: &[u64]) -> Box<RawCopy> {
@@ -267,7 +318,7 @@ mod tests {
         let words = [9, CODE + 0x110, 9, at(9), CODE + 0x20a, CODE + 0x301, at(8), CODE + 0x400, 9, 9];
         let mut raw = copy(&words);
         raw.frame_pointer = at(3);
-        let unwound = with(rows).unwind(&raw);
+        let unwound = with(rows).unwind(&raw, &mut Binaries::default());
         // The interrupted instruction is looked up itself: one lower is another function's.
         let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x400];
         assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
@@ -312,7 +363,7 @@ mod tests {
             }
             let spans =
                 (0..1000).map(|row| (CODE + row * 64, CODE + row * 64 + 60, (row % 70) as u16)).collect();
-            let unwinding = with(UnwindRows::flat(spans, rules, false).expect("rows"));
+            let mut unwinding = with(UnwindRows::flat(spans, rules, false).expect("rows"));
             // Words that lead into the code, into the stack, and anywhere.
             let words: Vec<u64> = (0..2048)
                 .map(|_| match random() % 4 {
@@ -326,7 +377,7 @@ mod tests {
             if round % 3 == 0 {
                 (raw.from, raw.count) = (random(), random() as u32);
             }
-            let unwound = unwinding.unwind(&raw);
+            let unwound = unwinding.unwind(&raw, &mut Binaries::default());
             assert!((1..=MOST_FRAMES + 1).contains(&unwound.frames.len()));
         }
     }
@@ -335,7 +386,7 @@ mod tests {
     #[test]
     fn a_stack_without_an_end_is_cut_off() {
         let rows = UnwindRows::flat(vec![(CODE, CODE + 0x100, 0)], vec![rule(FrameAt::Stack(8))], false);
-        let unwound = with(rows.expect("rows")).unwind(&copy(&[CODE + 5; 2048]));
+        let unwound = with(rows.expect("rows")).unwind(&copy(&[CODE + 5; 2048]), &mut Binaries::default());
         assert_eq!((unwound.frames.len(), unwound.whole), (MOST_FRAMES + 1, false));
     }
 
@@ -345,12 +396,12 @@ mod tests {
         let words = [9, at(4), 0x50_0001, 9, 0, 0x50_0002];
         let mut raw = copy(&words);
         (raw.instruction_pointer, raw.frame_pointer) = (0x50_0000, at(1));
-        let unwound = Unwinding::default().unwind(&raw);
+        let unwound = Unwinding::default().unwind(&raw, &mut Binaries::default());
         assert_eq!((unwound.frames, unwound.whole), (vec![0x50_0000, 0x50_0001, 0x50_0002], true));
     }
 
     #[test]
-    fn what_a_process_has_mapped_is_read_once() {
+    fn what_a_process_has_mapped_is_read_once_and_when_it_is_needed() {
         use std::io::{Read as _, Write as _};
         use std::process::{Command, Stdio};
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -363,20 +414,24 @@ mod tests {
         let code = crate::target::code(&process).expect("its code");
         let mut binaries = Binaries::reading_with(Parsers::here());
         let mut unwinding = Unwinding::default();
-        unwinding.know(&code, &mut binaries);
-        let known = binaries.known.len();
-        assert!(known >= 3 && unwinding.placed.len() >= known, "{known} of {}", code.len());
-        for path in [VDSO, "libc"] {
+        unwinding.know(&code);
+        assert!(code.len() >= 3 && unwinding.placed.len() == code.len(), "{}", code.len());
+        assert_eq!(binaries.known.len(), 0);
+        for (known, path) in (1..).zip([VDSO, "libc"]) {
+            let place = code.iter().find(|code| code.path.contains(path)).expect(path);
+            let mut raw = copy(&[0; 8]);
+            raw.instruction_pointer = place.start;
+            unwinding.unwind(&raw, &mut binaries);
+            assert_eq!(binaries.known.len(), known, "{path}");
             let placed = unwinding.placed.iter().find(|placed| placed.code.path.contains(path)).expect(path);
-            let code = placed.code.start..placed.code.end;
-            let covered = code
-                .step_by(16)
-                .filter(|address| placed.binary.rows.rule(address.wrapping_sub(placed.bias)).is_some());
+            let (rows, bias) = placed.rows().expect(path);
+            let addresses = (placed.code.start..placed.code.end).step_by(16);
+            let covered = addresses.filter(|address| rows.rule(address.wrapping_sub(bias)).is_some());
             assert!(covered.count() > 10, "{path}");
         }
-        unwinding.know(&code, &mut binaries);
-        assert_eq!(binaries.known.len(), known);
-        unwinding.know(&[], &mut binaries);
+        unwinding.know(&code);
+        assert_eq!(unwinding.placed.iter().filter(|placed| placed.rows().is_some()).count(), 2);
+        unwinding.know(&[]);
         assert!(unwinding.placed.is_empty() && unwinding.keeping.is_empty());
         drop(child.stdin.take());
         child.wait().expect("ended");

@@ -183,16 +183,18 @@ impl Sampler {
     fn unwind(&mut self, raw: &RawCopy) -> Unwound {
         let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
         self.process(pid);
-        let Some(process) = self.spaces.get(&pid).filter(|process| time_ns >= process.space.since_ns) else {
+        let of_this_program = |process: &&mut Sampled| time_ns >= process.space.since_ns;
+        let Some(process) = self.spaces.get_mut(&pid).filter(of_this_program) else {
             return Unwound::default();
         };
-        let mut unwound = process.unwinding.unwind(raw);
+        let kept = process.unwinding.keeping.len();
+        let mut unwound = process.unwinding.unwind(raw, &mut self.binaries);
         // A library that was loaded meanwhile, or the very first look.
         if !process.space.knows(&unwound.frames)
             && self.look(pid, time_ns)
-            && let Some(process) = self.spaces.get(&pid)
+            && let Some(process) = self.spaces.get_mut(&pid)
         {
-            unwound = process.unwinding.unwind(raw);
+            unwound = process.unwinding.unwind(raw, &mut self.binaries);
         }
         if let Some(process) = self.spaces.get_mut(&pid) {
             let new_depth = match unwound {
@@ -201,7 +203,7 @@ impl Sampler {
                 _ => false,
             };
             let new_root = unwound.whole && process.learn_root(&unwound.frames);
-            if new_depth || new_root {
+            if new_depth || new_root || process.unwinding.keeping.len() != kept {
                 self.codes.push((pid, Some(process.code())));
             }
         }
@@ -226,7 +228,7 @@ impl Sampler {
             return false;
         }
         if self.how != CallGraph::Fp {
-            process.unwinding.know(&process.space.code, &mut self.binaries);
+            process.unwinding.know(&process.space.code);
             self.codes.push((pid, Some(process.code())));
         }
         self.mappings_told = self.mappings_told.saturating_add(new.len());
