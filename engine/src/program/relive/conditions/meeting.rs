@@ -19,8 +19,9 @@ pub(super) struct Meeting {
 }
 
 impl Question<'_> {
-    /// The condition as a barrier, if all visits of the kind that waits wait or broadcast, and between two broadcasts
-    /// equally many wait.
+    /// The condition as a barrier, if all visits of the kinds that wait at times wait or broadcast, and between two
+    /// broadcasts equally many wait. Where there are several kinds (one barrier at several places of the program) those
+    /// who meet are of one kind: a producer and a consumer in turn are no barrier.
     pub(super) fn is_meeting(&self) -> Option<Meeting> {
         let history = self.history;
         let mut meeting = Meeting::default();
@@ -49,16 +50,23 @@ impl Question<'_> {
         let visit = |number: &u32| history.visits.get(*number as usize);
         let kinds: FxHashSet<u64> =
             waited.iter().filter_map(visit).map(|visit| self.kind.of(visit)).collect();
-        if kinds.len() != 1 || gave.is_empty() {
+        if kinds.is_empty() || gave.is_empty() {
             return None;
         }
         let (mut came, mut count) = (0u32, 0u32);
+        let mut first_kind = 0;
         let mut arrived: FxHashSet<u32> = FxHashSet::default();
         let is_whole = |visit: &Visit| visit.given_by != NONE;
         for part in &history.parts {
             let visit = history.visits.get(part.visit as usize)?;
-            if !kinds.contains(&self.kind.of(visit)) || !arrived.insert(part.visit) {
+            let kind = self.kind.of(visit);
+            if !kinds.contains(&kind) || !arrived.insert(part.visit) {
                 continue;
+            }
+            if came == 0 {
+                first_kind = kind;
+            } else if kind != first_kind {
+                return None;
             }
             match (waited.contains(&part.visit), gave.get(&part.visit)) {
                 (true, None) if is_whole(visit) => came = came.checked_add(1)?,
