@@ -75,9 +75,10 @@ pub struct CaptureArguments {
     /// Never probe functions with a matching name (may be repeated)
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Probe at most this many functions, the largest first
-    #[arg(long, value_name = "N", default_value = "4096")]
-    pub max_functions: String,
+    /// Probe at most this many functions, the largest first [default: 4096; validate: none, unless functions are chosen or
+    /// --calibrate asks which ones need more CPU time]
+    #[arg(long, value_name = "N")]
+    pub max_functions: Option<String>,
     /// Take the probes off functions called more often than this per second [default: 10000]
     #[arg(long, value_name = "N")]
     pub max_rate: Option<String>,

@@ -75,13 +75,16 @@ pub struct Selection {
     pub functions: Vec<String>,
     /// Never functions whose name matches one of these globs.
     pub exclude: Vec<String>,
-    /// At most this many, the largest first; at least 1.
+    /// At most this many, the largest first.
     pub max_functions: usize,
 }
 
+/// Function probes unless something else is asked for.
+pub const MOST_FUNCTIONS: usize = 4096;
+
 impl Default for Selection {
     fn default() -> Selection {
-        Selection { functions: Vec::new(), exclude: Vec::new(), max_functions: 4096 }
+        Selection { functions: Vec::new(), exclude: Vec::new(), max_functions: MOST_FUNCTIONS }
     }
 }
 

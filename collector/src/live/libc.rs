@@ -4,15 +4,23 @@
 use crate::file_key::FileKey;
 use crate::probe::{LibcFile, LibcProbes};
 use crate::symbols::{LibcFunctions, Parsers};
-use crate::target::{CLibrary, CLibraryKind, Process, c_libraries_to_come, mapped_c_libraries};
+use crate::target::{
+    CLibrary, CLibraryKind, Process, c_libraries_to_come, c_library_kind, mapped, mapped_c_libraries,
+};
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Most different files; every container may have its own.
 const MOST_FILES: usize = 128;
+
+/// How long the kernel may take from giving up a process's old program to having the new one there: its environment is
+/// nowhere meanwhile. A program without any environment is waited for as long.
+const NEW_PROGRAM_LOOKS: u32 = 50;
+const NEW_PROGRAM_PAUSE: Duration = Duration::from_millis(1);
 
 /// The C libraries seen so far.
 pub struct Libc {
@@ -145,20 +153,52 @@ impl Libc {
         if process.namespace_pids.len() > 1 {
             return false;
         }
+        let inside = inside.to_string_lossy();
         let folder = PathBuf::from(format!("/proc/{}", process.pid));
-        let maps = std::fs::read(folder.join("maps")).unwrap_or_default();
-        if contains(&maps, inside.as_os_str().as_bytes()) {
-            return true;
+        for _ in 0..NEW_PROGRAM_LOOKS {
+            // One look: between two of them a loader may have mapped the library and the C library behind it.
+            let modules = mapped(process).unwrap_or_default();
+            let Ok(environment) = std::fs::read(folder.join("environ")) else { return false };
+            match stage(modules.iter().map(|module| module.path.as_str()), &environment, &inside) {
+                Stage::Inside => return true,
+                Stage::Without => return false,
+                Stage::ToCome => return crate::interpose::c_library(&process.open_path()).is_ok(),
+                Stage::Nowhere => std::thread::sleep(NEW_PROGRAM_PAUSE),
+            }
         }
-        // Just started: its loader is not so far yet.
-        let loaded = mapped_c_libraries(process).iter().any(|library| library.kind == CLibraryKind::Library);
-        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
-        let wanted = |name: &[u8], what: &[u8]| {
-            environment.split(|&byte| byte == 0).any(|entry| entry.starts_with(name) && contains(entry, what))
-        };
-        !loaded
-            && wanted(b"LD_PRELOAD=", inside.as_os_str().as_bytes())
-            && crate::interpose::c_library(&process.open_path()).is_ok()
+        false
+    }
+}
+
+/// How far a process is with the library that it may have been started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Inside,
+    Without,
+    /// Its loader will map it, if it can.
+    ToCome,
+    /// The kernel has given up one program and has not got the next one there: a shell that had only just begun runs
+    /// another program.
+    Nowhere,
+}
+
+/// By what it has mapped and its environment.
+fn stage<'a>(mapped: impl Iterator<Item = &'a str> + Clone, environment: &[u8], inside: &str) -> Stage {
+    if mapped.clone().any(|path| path.contains(inside)) {
+        return Stage::Inside;
+    }
+    let file = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
+    // A loader maps what is put before the C library first: now it will not come any more.
+    if mapped.clone().any(|path| c_library_kind(file(path)) == Some(CLibraryKind::Library)) {
+        return Stage::Without;
+    }
+    let mut entries = environment.split(|&byte| byte == 0);
+    if environment.is_empty() {
+        Stage::Nowhere
+    } else if entries.any(|entry| entry.starts_with(b"LD_PRELOAD=") && contains(entry, inside.as_bytes())) {
+        Stage::ToCome
+    } else {
+        Stage::Without
     }
 }
 
@@ -184,4 +224,26 @@ fn namespace(process: &Process) -> Option<(u64, u64)> {
     }
     let metadata = std::fs::metadata(format!("/proc/{}/ns/pid", process.pid)).ok()?;
     Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that took the place of another one was looked at in between, and taken for one without the library: its
+    /// locks got probes beside what it recorded itself.
+    #[test]
+    fn a_program_that_is_not_there_yet_is_looked_at_again() {
+        let stage = |mapped: &[&str], environment: &str| {
+            super::stage(mapped.iter().copied(), environment.as_bytes(), "/run/longpole-7/lib.so")
+        };
+        let wanted = "HOME=/\0LD_PRELOAD=/run/longpole-7/lib.so:/other.so\0";
+        assert_eq!(stage(&[], ""), Stage::Nowhere);
+        assert_eq!(stage(&["/bin/program"], ""), Stage::Nowhere);
+        assert_eq!(stage(&["/bin/program", "/lib/ld-linux-x86-64.so.2"], wanted), Stage::ToCome);
+        assert_eq!(stage(&["/bin/program"], "HOME=/\0PRELOAD=/run/longpole-7/lib.so\0"), Stage::Without);
+        let with = ["/bin/program", "/run/longpole-7/lib.so", "/lib/libc.so.6"];
+        assert_eq!(stage(&with, ""), Stage::Inside);
+        assert_eq!(stage(&["/bin/program", "/lib/libc.so.6"], wanted), Stage::Without);
+    }
 }

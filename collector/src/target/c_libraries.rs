@@ -45,7 +45,7 @@ pub fn mapped_c_libraries(process: &Process) -> Vec<CLibrary> {
 }
 
 fn library(module: &Module) -> Option<CLibrary> {
-    let kind = kind(module.name())?;
+    let kind = c_library_kind(module.name())?;
     let file = open(&module.open_path)?;
     // A path that leads elsewhere by now would put probes into another file.
     (file.metadata().ok()?.ino() == module.inode).then_some(())?;
@@ -67,7 +67,7 @@ pub fn c_libraries_to_come(binary: &Path) -> Vec<CLibrary> {
         .extend(["libc.so.6", "libpthread.so.0"].iter().filter_map(|name| Some(folder.as_ref()?.join(name))));
     let open = |path: PathBuf| {
         let name = name_of(&path);
-        Some(CLibrary { file: open(&path)?, kind: kind(&name)?, name, range: None })
+        Some(CLibrary { file: open(&path)?, kind: c_library_kind(&name)?, name, range: None })
     };
     paths.into_iter().filter_map(open).collect()
 }
@@ -91,11 +91,11 @@ fn name_of(path: &Path) -> String {
 
 /// Whether a file of this name may belong to a C library.
 pub fn is_c_library(name: &str) -> bool {
-    kind(name).is_some()
+    c_library_kind(name).is_some()
 }
 
 /// What a file of this name is, if it belongs to a C library.
-fn kind(name: &str) -> Option<CLibraryKind> {
+pub fn c_library_kind(name: &str) -> Option<CLibraryKind> {
     // glibc's files were named by version before 2.34; links had the names of today.
     let versioned = |stem: &str| {
         name.strip_prefix(stem).is_some_and(|rest| rest.starts_with("-2.") && rest.ends_with(".so"))
@@ -136,7 +136,7 @@ mod tests {
             ("libc-client.so.2007e", None),
             ("libstdc++.so.6", None),
         ] {
-            assert_eq!(kind(name), expected, "{name}");
+            assert_eq!(c_library_kind(name), expected, "{name}");
         }
     }
 

@@ -21,7 +21,9 @@ pub mod signals;
 mod usage;
 
 pub use busy::BusyTimes;
-pub use c_libraries::{CLibrary, CLibraryKind, c_libraries_to_come, is_c_library, mapped_c_libraries};
+pub use c_libraries::{
+    CLibrary, CLibraryKind, c_libraries_to_come, c_library_kind, is_c_library, mapped_c_libraries,
+};
 pub use clock::{kernel_tick_ns, monotonic_ns};
 pub use command::{binary_of, resolve};
 pub use cpus::{CpuList, on};
