@@ -8,7 +8,6 @@ use crate::target::{
     CLibrary, CLibraryKind, Process, c_libraries_to_come, c_library_kind, mapped, mapped_c_libraries,
 };
 use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
