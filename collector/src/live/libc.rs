@@ -162,6 +162,8 @@ impl Libc {
                 Stage::Inside => return true,
                 Stage::Without => return false,
                 Stage::ToCome => return crate::interpose::c_library(&process.open_path()).is_ok(),
+                // One that has ended has no program any more, and would be waited for in vain.
+                Stage::Nowhere if std::fs::read_link(process.open_path()).is_err() => return false,
                 Stage::Nowhere => std::thread::sleep(NEW_PROGRAM_PAUSE),
             }
         }
