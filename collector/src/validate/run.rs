@@ -6,6 +6,7 @@ use super::measure::{Measurement, run_once};
 use super::setup::{command_for, depends_on_cpus};
 use crate::cli::plan::{CapturePlan, InputPlan, RecordPlan, TargetPlan, ValidatePlan};
 use crate::cli::{Code, Input, Outcome, UserError, say};
+use crate::interpose::Wish;
 use crate::live::record_silently;
 use crate::present::style::{self, Paint, Style};
 use crate::present::validate as present;
@@ -130,7 +131,8 @@ impl<'a> Work<'a> {
         if most_lost > MOST_LOST && capture.uprobes && !self.plan.calibrate {
             let text = recorded_again(most_lost);
             say(self.style.text(&text));
-            programs = recorded(&CapturePlan { uprobes: false, ..capture.clone() })?;
+            let without = CapturePlan { uprobes: false, interpose: Wish::Never, ..capture.clone() };
+            programs = recorded(&without)?;
             for program in programs.iter_mut().take(1) {
                 program.findings.push(Finding { kind: "recorded_again".to_owned(), text: text.clone() });
             }
