@@ -23,6 +23,7 @@ fn the_table_holds_what_was_measured_and_what_follows_from_it() {
     let document = validation(&["--runs", "3", "--cpus", "1", "--", program, "20"]);
     assert_eq!(document["schema"], "longpole-validate/1");
     assert_eq!((document["runs"].as_u64(), document["recorded_cpus"].as_u64()), (Some(3), Some(1)));
+    assert_eq!(document["recordings"], 3);
     let rows = document["results"].as_array().expect("rows");
     assert_eq!(rows.len(), 1, "one number of CPUs was asked for");
     let row = &rows[0];
@@ -53,6 +54,8 @@ fn two_cpus_beside_one_and_the_exit_code_of_an_error_too_large() {
     let error = number(row, "error");
     assert!((error - (real - predicted).abs() / real).abs() < 1e-9, "{row}");
     assert_eq!(ended.code, Some(if error > 0.0 { 3 } else { 0 }), "{}", ended.stderr);
+    let range = ["predicted_speedup_low", "predicted_speedup_high"].map(|name| number(row, name));
+    assert!(range[0] <= predicted && predicted <= range[1], "{row}");
     // Two CPUs cannot more than double it.
     assert!((0.99..=2.01).contains(&predicted), "{row}");
 }
@@ -69,7 +72,7 @@ fn each_number_of_cpus_has_its_own_command_and_recording() {
     let ran = std::fs::read_to_string(&log).expect("the command has run");
     for count in 1..=two {
         let times = ran.lines().filter(|line| *line == count.to_string()).count();
-        assert_eq!(times, 3, "recorded once and measured twice with {count}: {ran}");
+        assert_eq!(times, 6, "warmed up, recorded three times and measured twice with {count}: {ran}");
     }
 }
 
@@ -78,7 +81,7 @@ fn a_command_that_fails_says_nothing_about_speed() {
     skip_unless_live!();
     let ended = Longpole::with(["validate", "--runs", "1", "--", "false"]).run();
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("failed while it was recorded"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("false failed on CPU"), "{}", ended.stderr);
     assert_eq!(ended.stdout, "");
 }
 
@@ -114,8 +117,21 @@ fn a_daemon_that_the_command_leaves_behind_is_told() {
     let pids = folder.path().join("pids");
     // In a session of its own, with nothing of its parent's: nobody but its ancestry tells whose it is.
     let script = format!("setsid env -i sleep 60 >/dev/null 2>&1 & echo $! >> {}; true", pids.display());
-    let ended =
-        Longpole::with(["validate", "--json", "--runs", "2", "--cpus", "1", "--", "sh", "-c", &script]).run();
+    let ended = Longpole::with([
+        "validate",
+        "--json",
+        "--recordings",
+        "1",
+        "--runs",
+        "2",
+        "--cpus",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ])
+    .run();
     let text = std::fs::read_to_string(&pids).expect("the command has run");
     let pids: Vec<&str> = text.lines().collect();
     let alive: Vec<bool> = pids
@@ -125,7 +141,11 @@ fn a_daemon_that_the_command_leaves_behind_is_told() {
         .map(|ended| ended.is_ok_and(|ended| ended.code == Some(0)))
         .collect();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert_eq!((pids.len(), alive), (3, vec![true; 3]), "recorded once, measured twice; none was killed");
+    assert_eq!(
+        (pids.len(), alive),
+        (4, vec![true; 4]),
+        "warmed up, recorded once, measured twice; none was killed"
+    );
     let said = ended.stderr.lines().filter(|line| line.contains("the command left 1 process running"));
     assert_eq!(said.count(), 1, "{}", ended.stderr);
     let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");

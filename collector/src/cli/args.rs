@@ -302,6 +302,9 @@ pub struct ValidateArguments {
     /// Runs on each number of CPUs
     #[arg(long, value_name = "N", default_value = "7")]
     pub runs: String,
+    /// Recordings, in turn with the runs; the middle of what they predict is the prediction
+    #[arg(long, value_name = "N", default_value = "3")]
+    pub recordings: String,
     /// How many CPUs the recording is made on, or `each`: one recording for each number of CPUs, on that many
     #[arg(long, value_name = "N", default_value = "1")]
     pub record_on: String,
@@ -311,7 +314,7 @@ pub struct ValidateArguments {
     /// Exit with 3 if an error is above this, for example 5%
     #[arg(long, value_name = "PERCENT")]
     pub max_error: Option<String>,
-    /// Keep the recording here
+    /// Keep the first recording here
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// JSON instead of a table

@@ -148,6 +148,7 @@ fn validate(args: args::ValidateArguments) -> Result<ValidatePlan, UserError> {
         cpus,
         record_on,
         runs: value::count("--runs", &args.runs)?,
+        recordings: value::count("--recordings", &args.recordings)?,
         calibrate: args.calibrate,
         max_error: args.max_error.map(|text| value::share("--max-error", &text)).transpose()?,
         output: record_output(args.output)?,

@@ -157,6 +157,8 @@ pub struct ValidatePlan {
     pub cpus: Vec<u32>,
     /// Runs of each.
     pub runs: usize,
+    /// Recordings of each command; the middle of what they predict counts.
+    pub recordings: usize,
     /// CPUs that the recording is made on; `None`: a recording for each number of CPUs, on that many.
     pub record_on: Option<u32>,
     /// Record on the largest number of CPUs, too, and take the functions' CPU times from there.

@@ -19,12 +19,16 @@ pub fn text(
     let comparison = &validation.comparison;
     let sentence = match comparison.rows.last() {
         Some(last) if comparison.rows.len() > 1 => format!(
-            "On {} CPUs {} is {} as fast as on one; predicted from a recording on {on} {}: {}. Error {} in the middle, {} at worst.",
+            "On {} CPUs {} is {} as fast as on one; predicted from {} on {on} {}: {}. Error {} in the middle, {} at worst.",
             last.cpus,
             validation.command,
             times(last.measured_speedup),
+            match validation.recordings {
+                1 => "a recording".to_owned(),
+                several => format!("{several} recordings"),
+            },
             if on == 1 { "CPU" } else { "CPUs" },
-            times(last.predicted_speedup),
+            predicted(last),
             percent(comparison.median_error),
             percent(comparison.worst_error),
         ),
@@ -42,7 +46,8 @@ pub fn text(
     }
     writeln!(out)?;
     let note = format!(
-        "Middle of {runs} runs each, in alternation, without longpole. Error: |measured - predicted| / measured, of the speed-ups. CPU time: how much more of it the same work takes than on one CPU (caches, memory, hardware threads: not in a recording on one CPU). Simulation: the error that is left when the prediction is given that CPU time."
+        "Middle of {runs} runs each, in alternation, without longpole{}. Error: |measured - predicted| / measured, of the speed-ups. CPU time: how much more of it the same work takes than on one CPU (caches, memory, hardware threads: not in a recording on one CPU). Simulation: the error that is left when the prediction is given that CPU time.",
+        if validation.recordings > 1 { "; predicted: the middle of the recordings" } else { "" }
     );
     wrap(out, style, Paint::Dim, "", &note, "")?;
     if let Some(calibrated) = &validation.calibrated {
@@ -117,6 +122,13 @@ fn table_line(out: &mut impl Write, style: &Style, paint: Paint, cells: &[String
     writeln!(out, "{}", style.paint(paint, line.trim_end()))
 }
 
+/// With how far the recordings differ, where that can be seen in the digits shown.
+fn predicted(row: &Row) -> String {
+    let [low, high] = row.predicted_range.map(times);
+    let middle = times(row.predicted_speedup);
+    if low == high { middle } else { format!("{middle} ({low} to {high})") }
+}
+
 fn times(ratio: f64) -> String {
     format!("{ratio:.2}×")
 }
@@ -141,6 +153,7 @@ pub fn json(validation: &Validation, out: &mut impl Write) -> io::Result<()> {
         "schema": "longpole-validate/1",
         "command": validation.command,
         "recorded_cpus": validation.recorded_on,
+        "recordings": validation.recordings,
         "runs": validation.runs,
         "results": rows(&validation.comparison),
         "median_error": validation.comparison.median_error,
@@ -166,6 +179,8 @@ fn rows(comparison: &Comparison) -> Vec<Value> {
                 "predicted_ns": row.predicted_ns,
                 "measured_speedup": row.measured_speedup,
                 "predicted_speedup": row.predicted_speedup,
+                "predicted_speedup_low": row.predicted_range[0],
+                "predicted_speedup_high": row.predicted_range[1],
                 "error": row.error,
                 "inflation": row.inflation,
                 "scheduling_error": row.scheduling_error,

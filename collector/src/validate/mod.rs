@@ -2,17 +2,23 @@
 //! 1, 2, 4 … CPUs, and the predicted speed-up is set beside the measured one (the validation of the 1999 paper,
 //! section 5.1: error = |real − predicted| ÷ real, real = the middle of several runs).
 //!
+//! Recordings are runs like others: they vary as the machine does. So there are several of them, too, in turn with the
+//! measured runs, and the middle of what they predict counts. A run before all others warms files and memory up.
+//!
 //! What differs is told apart: a run on N CPUs takes more CPU time than one on a single CPU where caches, memory or
 //! hardware threads are shared (*inflation*); no recording on one CPU can know that. The rest is the error of the
 //! simulation.
 
 mod compare;
+mod forecast;
 mod left;
 mod measure;
 mod run;
 mod setup;
+mod takes;
 
 pub use compare::{Comparison, Row};
+pub use forecast::Inflated;
 pub use measure::{Measurement, Run};
-pub use run::{Inflated, Validation, validate};
+pub use run::{Validation, validate};
 pub use setup::{depends_on_cpus, doubling};

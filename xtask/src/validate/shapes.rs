@@ -43,8 +43,8 @@ const OPENMP: &str = "OpenMP loops, static and dynamic";
 /// longpole fails on one.
 pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
     let mut text = format!(
-        "## Programs of many shapes\n\nEach is recorded once on one CPU (`longpole validate --runs {runs} -- PROGRAM`), and \
-         run without longpole on 1, 2, 4 … CPUs.\n*CPU time* is how much more of it the same work takes there (caches, \
+        "## Programs of many shapes\n\nEach is recorded on one CPU (`longpole validate --runs {runs} -- PROGRAM`), and run \
+         without longpole on 1, 2, 4 … CPUs, in turn; predicted is the middle of three recordings.\n*CPU time* is how much more of it the same work takes there (caches, \
          memory, hardware threads), which a recording on\none CPU does not hold; the last column is the error with that \
          put into the prediction: the simulation's own. OpenMP\nstarts as many threads as there are CPUs, so each number \
          of them has a recording of its own.\n\n\

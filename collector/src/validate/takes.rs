@@ -1,0 +1,221 @@
+//! The recordings that the prediction is made from, and what they say in their middle.
+
+use super::compare::Predicted;
+use super::forecast::{Inflated, between, factors, predictions};
+use super::setup::depends_on_cpus;
+use crate::cli::plan::{CapturePlan, InputPlan, TargetPlan, ValidatePlan};
+use crate::cli::{Input, UserError, say};
+use crate::interpose::Wish;
+use crate::present::style;
+use engine::program::Program;
+use engine::report::Finding;
+use std::path::{Path, PathBuf};
+
+/// Who records, and where to.
+pub trait Recorder {
+    /// Records the command that belongs to `setup` CPUs on `on` of them into this file.
+    ///
+    /// # Errors
+    /// It cannot be recorded, or fails.
+    fn record(&self, capture: &CapturePlan, setup: u32, on: u32, path: &Path) -> Result<(), UserError>;
+
+    /// A folder for recordings that nobody keeps.
+    fn scratch(&self) -> &Path;
+}
+
+/// One recording of each command there is, made one after the other.
+struct Take {
+    /// For the numbers of CPUs in their order; a single one where all share it.
+    setups: Vec<PathBuf>,
+    /// On the largest number of CPUs, to calibrate with.
+    many: Option<PathBuf>,
+}
+
+/// All that were made so far.
+pub struct Takes<'p> {
+    plan: &'p ValidatePlan,
+    capture: CapturePlan,
+    each: bool,
+    all: Vec<Take>,
+    again: Option<Finding>,
+}
+
+/// What the recordings say together.
+#[derive(Default)]
+pub struct Outlook {
+    /// For each take what it predicts.
+    pub plain: Vec<Vec<Predicted>>,
+    /// The same with CPU times from a recording on all CPUs.
+    pub calibrated: Vec<Vec<Predicted>>,
+    /// Functions that take more CPU time there, by the first take.
+    pub inflated: Vec<Inflated>,
+    /// What the recordings say about themselves.
+    pub findings: Vec<Finding>,
+}
+
+impl<'p> Takes<'p> {
+    /// None yet.
+    pub fn new(plan: &'p ValidatePlan) -> Takes<'p> {
+        let TargetPlan::Launch { command, .. } = &plan.capture.target else {
+            return Takes { plan, capture: plan.capture.clone(), each: false, all: Vec::new(), again: None };
+        };
+        let each = depends_on_cpus(command) || plan.record_on.is_none();
+        Takes { plan, capture: plan.capture.clone(), each, all: Vec::new(), again: None }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Records everything once more. Where too much is lost to decide locks anew, this and all later ones are made without
+    /// lock operations.
+    ///
+    /// # Errors
+    /// The command fails, or cannot be recorded.
+    pub fn another(&mut self, recorder: &impl Recorder) -> Result<(), UserError> {
+        let take = self.record(recorder)?;
+        let is_whole = self.again.is_some() || !self.capture.uprobes || self.plan.calibrate;
+        let lost = if is_whole { 0.0 } else { take.lost()? };
+        if lost <= MOST_LOST {
+            self.all.push(take);
+            return Ok(());
+        }
+        let text = recorded_again(lost);
+        say(style::for_stderr().text(&text));
+        self.again = Some(Finding { kind: "recorded_again".to_owned(), text });
+        self.capture = CapturePlan { uprobes: false, interpose: Wish::Never, ..self.plan.capture.clone() };
+        let take = self.record(recorder)?;
+        self.all.push(take);
+        Ok(())
+    }
+
+    fn record(&self, recorder: &impl Recorder) -> Result<Take, UserError> {
+        let counts = self.plan.cpus.as_slice();
+        let number = self.all.len();
+        let path = |setup: u32, on: u32| match &self.plan.output {
+            Some(kept) if number == 0 && Some(&setup) == counts.first() => kept.clone(),
+            _ => recorder.scratch().join(format!("{setup}-on-{on}-{number}.lp")),
+        };
+        let record = |setup: u32, on: u32| {
+            let path = path(setup, on);
+            recorder.record(&self.capture, setup, on, &path).map(|()| path)
+        };
+        let own = if self.each { counts } else { counts.get(..1).unwrap_or_default() };
+        let mut setups = Vec::new();
+        for &setup in own {
+            setups.push(record(setup, self.plan.record_on.unwrap_or(setup))?);
+        }
+        let many = match counts.last() {
+            Some(&most) if self.plan.calibrate && !self.each && most > 1 => Some(record(most, most)?),
+            _ => None,
+        };
+        Ok(Take { setups, many })
+    }
+
+    /// What they predict, where the same work takes so many times the CPU time on each number of CPUs.
+    ///
+    /// # Errors
+    /// A recording cannot be read.
+    pub fn outlook(&self, grown: &[f64]) -> Result<Outlook, UserError> {
+        let counts = self.plan.cpus.as_slice();
+        let mut outlook = Outlook { findings: self.again.iter().cloned().collect(), ..Outlook::default() };
+        for take in &self.all {
+            let programs: Vec<Program> = take.setups.iter().map(open).collect::<Result<_, _>>()?;
+            let Some(first) = programs.first() else { continue };
+            outlook.plain.push(predictions(counts, grown, |place| programs.get(place).unwrap_or(first)));
+            if let Some(many) = &take.many {
+                let (factors, inflated) = factors(first, &open(many)?);
+                let scaled: Vec<Program> = counts
+                    .iter()
+                    .map(|&count| first.clone().with_compute(&between(&factors, count, counts)))
+                    .collect();
+                let same = vec![1.0; counts.len()];
+                let calibrated = predictions(counts, &same, |place| scaled.get(place).unwrap_or(first));
+                outlook.calibrated.push(calibrated);
+                if outlook.inflated.is_empty() {
+                    outlook.inflated = inflated;
+                }
+            }
+            add_findings(&mut outlook.findings, &programs);
+        }
+        Ok(outlook)
+    }
+}
+
+impl Take {
+    /// The largest share of records lost.
+    fn lost(&self) -> Result<f64, UserError> {
+        let mut most = 0.0_f64;
+        for path in &self.setups {
+            most = most.max(lost_share(&open(path)?));
+        }
+        Ok(most)
+    }
+}
+
+fn open(path: impl AsRef<Path>) -> Result<Program, UserError> {
+    Ok(Input::open(&InputPlan::File(path.as_ref().to_owned()))?.into_program())
+}
+
+/// Of several recordings of the same command, the first that has something of a kind to say says it: the numbers in the
+/// others' sentences differ a little.
+fn add_findings(findings: &mut Vec<Finding>, programs: &[Program]) {
+    let mut new: Vec<Finding> = Vec::new();
+    for finding in programs.iter().flat_map(|program| &program.findings) {
+        let is_said = findings.iter().any(|said| said.kind == finding.kind);
+        if !is_said && !new.contains(finding) {
+            new.push(finding.clone());
+        }
+    }
+    findings.append(&mut new);
+}
+
+/// Of all records, how many a recording may have lost to be predicted from as it is.
+const MOST_LOST: f64 = 0.01;
+
+fn lost_share(program: &Program) -> f64 {
+    let lost = program.trust.lost as f64;
+    lost / (lost + program.trust.events as f64).max(1.0)
+}
+
+/// Millions of lock operations a second are more than anybody takes down. Where some are missing it is not known who held
+/// what, and every lock is guessed; the scheduler's events alone are whole.
+fn recorded_again(lost: f64) -> String {
+    format!(
+        "{:.0} % of the records were lost, too many to decide locks anew: recorded again without lock operations, so that \
+         threads wait for each other as they did in the recording",
+        lost * 100.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Radiosity of SPLASH takes locks eight million times a second: two thirds of its operations were lost, and it was
+    /// predicted from the rest, wrongly by a third.
+    #[test]
+    fn a_recording_with_holes_is_not_predicted_from() {
+        let of = |events: u64, lost: u64| {
+            let trust = engine::report::Trust { events, lost, ..engine::report::Trust::default() };
+            lost_share(&Program { trust, ..Program::default() })
+        };
+        assert_eq!((of(0, 0), of(100, 0)), (0.0, 0.0));
+        assert!(of(1_000_000, 100) <= MOST_LOST && of(8_000_000, 15_000_000) > MOST_LOST);
+        assert!(recorded_again(0.65).starts_with("65 % of the records were lost"));
+    }
+
+    #[test]
+    fn what_several_recordings_say_alike_is_said_once() {
+        let saying = |kind: &str, text: &str| Program {
+            findings: vec![Finding { kind: kind.to_owned(), text: text.to_owned() }],
+            ..Program::default()
+        };
+        let mut findings = Vec::new();
+        add_findings(&mut findings, &[saying("busy_wait", "12 %"), saying("busy_wait", "15 %")]);
+        add_findings(&mut findings, &[saying("busy_wait", "13 %"), saying("lost", "7")]);
+        let texts: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
+        assert_eq!(texts, ["12 %", "15 %", "7"]);
+    }
+}
