@@ -38,6 +38,7 @@ pub enum DecodeError {
 impl Record {
     /// Reads one record from the start of `bytes`; what follows the record is ignored (ring buffers round sizes
     /// up to 8 bytes).
+    #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
         let short = DecodeError::Short { got_bytes: bytes.len() };
         let (header, _) = Header::read_from_prefix(bytes).map_err(|_| short)?;
@@ -61,6 +62,7 @@ impl Record {
     }
 
     /// The record's bytes, exactly as the kernel wrote them.
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Record::Switch(r) => r.as_bytes(),
@@ -78,6 +80,7 @@ impl Record {
     }
 
     /// Which kind it is, whatever its header says.
+    #[inline]
     pub fn kind(&self) -> Kind {
         match self {
             Record::Switch(_) => Kind::Switch,
@@ -95,6 +98,7 @@ impl Record {
     }
 
     /// The record's header.
+    #[inline]
     pub fn header(&self) -> &Header {
         match self {
             Record::Switch(r) => &r.header,

@@ -97,17 +97,17 @@ impl Ring {
         let ring_records = turn.shared.layout().ring_records as u64;
         let since_last_ns = turn.before_ns.saturating_sub(turn.last_ns);
         let quiet = taken.saturating_mul(BUSY_NS) < ring_records.saturating_mul(since_last_ns);
+        let layout = turn.shared.layout();
+        let (begin, mask) = (layout.ring(turn.number), ring_records - 1);
         for _ in 0..taken.min(turn.most) {
-            let first = turn.shared.layout().place(turn.number, self.tail);
-            if turn.shared.word(first).load(Ordering::Acquire) == 0 {
+            let record = turn.shared.record(begin + (self.tail & mask) as usize * RECORD_WORDS);
+            let [time, ..] = record;
+            if time.load(Ordering::Acquire) == 0 {
                 waiting = true;
                 break;
             }
-            let mut words = [0u64; RECORD_WORDS];
-            for (offset, word) in words.iter_mut().enumerate() {
-                *word = turn.shared.word(first + offset).load(Ordering::Relaxed);
-            }
-            turn.shared.word(first).store(0, Ordering::Release);
+            let words = record.each_ref().map(|word| word.load(Ordering::Relaxed));
+            time.store(0, Ordering::Release);
             self.tail = self.tail.wrapping_add(1);
             if self.tail.is_multiple_of(ROOM_EVERY) {
                 if turn.frugal && quiet {

@@ -4,7 +4,7 @@
 //! used. It cannot make it smaller: the file is sealed, so that no access of ours can fail.
 
 use super::bell::Bell;
-use probe_abi::interpose::{SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
+use probe_abi::interpose::{RECORD_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, RawFd};
@@ -20,6 +20,8 @@ const HIGH_DESCRIPTOR: RawFd = 700;
 pub(super) struct Shared {
     start: NonNull<AtomicU64>,
     layout: SharedLayout,
+    /// Of the layout: asked for with each access.
+    words: usize,
     file: File,
 }
 
@@ -37,7 +39,7 @@ impl Shared {
         succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
         let file = high(file)?;
         let start = map(&file, bytes)?;
-        let shared = Shared { start, layout, file };
+        let shared = Shared { start, layout, words: layout.words(), file };
         for (word, value) in [
             (SharedWord::VERSION, SHARED_VERSION),
             (SharedWord::RINGS, layout.rings as u64),
@@ -57,12 +59,21 @@ impl Shared {
 
     /// A word; indices come from the layout.
     pub fn word(&self, index: usize) -> &AtomicU64 {
-        let index = index.min(self.layout.words() - 1);
+        let index = index.min(self.words - 1);
         // SAFETY: inside the mapping.
         let word = unsafe { self.start.add(index) };
         // SAFETY: the mapping is page-aligned and lives as long as `self`; the file behind it cannot shrink, and everybody
         // who has it writes words.
         unsafe { word.as_ref() }
+    }
+
+    /// The words of a record; `first` comes from the layout.
+    pub fn record(&self, first: usize) -> &[AtomicU64; RECORD_WORDS] {
+        let first = first.min(self.words - RECORD_WORDS);
+        // SAFETY: inside the mapping, with all of the record.
+        let record = unsafe { self.start.add(first).cast::<[AtomicU64; RECORD_WORDS]>() };
+        // SAFETY: as for a word; an array of words is aligned as they are.
+        unsafe { record.as_ref() }
     }
 
     /// Gives the page of memory that begins with this word back to the system; all words in it are 0 from now on. If that
@@ -83,7 +94,7 @@ impl Shared {
     #[cfg(test)]
     pub fn again(&self) -> io::Result<Shared> {
         let file = self.file.try_clone()?;
-        Ok(Shared { start: map(&file, self.layout.words() * 8)?, layout: self.layout, file })
+        Ok(Shared { start: map(&file, self.words * 8)?, layout: self.layout, words: self.words, file })
     }
 
     /// Memory that is in use.
@@ -108,7 +119,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `new`, which nothing refers to any more. It can only fail for an address that was
         // never mapped.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.layout.words() * 8) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * 8) };
     }
 }
 
@@ -186,5 +197,7 @@ mod tests {
         // The last word is there; one behind it is not touched.
         shared.word(layout.words() - 1).store(7, Ordering::Relaxed);
         assert_eq!(shared.word(usize::MAX).load(Ordering::Relaxed), 7);
+        let last = shared.record(usize::MAX).last().map(|word| word.load(Ordering::Relaxed));
+        assert_eq!(last, Some(7));
     }
 }

@@ -253,6 +253,10 @@ impl Choose for Functions {
                 placing: Placing::Beside,
             });
         }
+        if self.max_functions == 0 {
+            // None are wanted: nobody misses any, and reading the program's symbols would only take time.
+            return None;
+        }
         let placing = Placing::Instead;
         let gone = Some(Chosen { pid, missing_since_ns: time_ns, functions: Err(Unprobed::Ended), placing });
         let Ok(process) = Process::open(pid) else { return gone };

@@ -28,6 +28,8 @@ pub struct Intake {
     merger: Merger,
     undecodable: u64,
     events: u64,
+    /// Records of the last batch: the next one is about as long.
+    usual: usize,
     loss: LossCounts,
     /// What the next batches say that recording has cost.
     pub overhead: Option<Overhead>,
@@ -43,6 +45,7 @@ impl Intake {
             merger: Merger::new(source.rings()).numbered_from(source.first_number()),
             undecodable: 0,
             events: 0,
+            usual: 0,
             loss: LossCounts::default(),
             overhead: None,
             changes: Vec::new(),
@@ -85,7 +88,9 @@ impl Intake {
 
     /// What may leave now.
     pub fn release(&mut self, source: &mut dyn EventSource) -> Batch {
-        let records: Vec<Record> = self.merger.release().collect();
+        let mut records = Vec::with_capacity(self.usual);
+        records.extend(self.merger.release());
+        self.usual = records.len();
         let complete_to_ns = self.merger.watermark_ns();
         self.batch(source, records, complete_to_ns)
     }

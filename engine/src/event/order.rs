@@ -87,7 +87,11 @@ impl Ord for Swapped {
 }
 
 impl Ring {
+    #[inline]
     fn head(&self) -> Option<Key> {
+        if self.swapped.is_empty() {
+            return self.ordered.front().map(|(key, _)| *key);
+        }
         let ordered = self.ordered.front().map(|(key, _)| *key);
         let swapped = self.swapped.peek().map(|Reverse(Swapped(key, _))| *key);
         match (ordered, swapped) {
@@ -98,17 +102,22 @@ impl Ring {
 
     fn insert(&mut self, key: Key, record: Record) {
         const NEAR: usize = 16;
+        if self.ordered.back().is_none_or(|(last, _)| *last <= key) {
+            return self.ordered.push_back((key, record));
+        }
         let after = self.ordered.iter().rev().take(NEAR + 1).take_while(|(last, _)| *last > key).count();
-        if after == 0 {
-            self.ordered.push_back((key, record));
-        } else if after <= NEAR {
+        if after <= NEAR {
             self.ordered.insert(self.ordered.len() - after, (key, record));
         } else {
             self.swapped.push(Reverse(Swapped(key, record)));
         }
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<Record> {
+        if self.swapped.is_empty() {
+            return self.ordered.pop_front().map(|(_, record)| record);
+        }
         let head = self.head()?;
         if self.ordered.front().is_some_and(|(key, _)| *key == head) {
             self.ordered.pop_front().map(|(_, record)| record)
@@ -144,6 +153,7 @@ impl Merger {
     }
 
     /// Takes the next record of a ring. A ring beyond those announced joins from here on.
+    #[inline]
     pub fn push(&mut self, ring: usize, record: Record) {
         if ring >= self.rings.len() {
             self.rings.resize_with(ring + 1, Ring::default);
@@ -244,7 +254,9 @@ impl Merger {
             .enumerate()
             .filter_map(|(index, ring)| Some(Reverse((ring.head()?, index))))
             .collect();
-        Release { merger: self, heads, watermark_ns }
+        // Smaller than everything from the watermark on.
+        let end = watermark_ns.map(|time_ns| ((time_ns, 0, i64::MIN), 0));
+        Release { merger: self, heads, end, run: None }
     }
 }
 
@@ -261,29 +273,39 @@ fn gap(cpu: u16, time_ns: u64, until_ns: u64, lost: u64) -> Note {
 /// Iterator behind [`Merger::release`]; what it has not given when dropped stays in the merger.
 struct Release<'a> {
     merger: &'a mut Merger,
+    /// The first record of each ring but the one whose turn it is.
     heads: BinaryHeap<Reverse<(Key, usize)>>,
-    watermark_ns: Option<u64>,
+    end: Option<(Key, usize)>,
+    /// The ring whose turn it is, and where that ends: a thread's records come in long runs.
+    run: Option<(usize, Option<(Key, usize)>)>,
 }
 
 impl Iterator for Release<'_> {
     type Item = Record;
 
     fn next(&mut self) -> Option<Record> {
-        let mut top = self.heads.peek_mut()?;
-        let Reverse((key, index)) = *top;
-        if self.watermark_ns.is_some_and(|watermark| key.0 >= watermark) {
-            return None;
-        }
-        let ring = self.merger.rings.get_mut(index)?;
-        let record = ring.pop()?;
-        self.merger.counts.released += 1;
-        match ring.head() {
-            Some(head) => *top = Reverse((head, index)),
-            None => {
-                std::collections::binary_heap::PeekMut::pop(top);
+        loop {
+            if let Some((index, until)) = self.run {
+                let ring = self.merger.rings.get_mut(index)?;
+                match ring.head() {
+                    Some(head) if until.is_none_or(|until| (head, index) < until) => {
+                        self.merger.counts.released += 1;
+                        return ring.pop();
+                    }
+                    Some(head) => self.heads.push(Reverse((head, index))),
+                    None => {}
+                }
+                self.run = None;
             }
+            let Reverse(first) = *self.heads.peek()?;
+            if self.end.is_some_and(|end| first >= end) {
+                return None;
+            }
+            self.heads.pop();
+            let next = self.heads.peek().map(|Reverse(next)| *next);
+            let until = [next, self.end].into_iter().flatten().min();
+            self.run = Some((first.1, until));
         }
-        Some(record)
     }
 }
 

@@ -31,8 +31,9 @@ struct App {
 }
 
 enum Load {
-    /// A line of shell that ends by itself, started by longpole; `DATA` is a file of some ten megabytes, `WORK` a folder.
-    Command(&'static str),
+    /// What a shell does before, and a command that ends by itself, in its words; `DATA` is a file of some ten megabytes,
+    /// `WORK` a folder.
+    Command(&'static str, &'static str),
     /// A server that longpole is attached to, what drives it, and from when on that is measured.
     Server(&'static str, Drive, Since),
 }
@@ -54,40 +55,41 @@ const NGINX_SERVER: &str = "exec nginx -p WORK -c WORK/nginx.conf -e WORK/nginx.
 const NGINX_NEEDS: [(&str, &str); 1] = [("nginx", "nginx-light")];
 
 const APPS: [App; 13] = [
-    App { name: "pigz", needs: &[("pigz", "pigz")], load: Load::Command("exec pigz -p2 -7 -c DATA") },
-    App { name: "pbzip2", needs: &[("pbzip2", "pbzip2")], load: Load::Command("exec pbzip2 -p2 -c DATA") },
+    App { name: "pigz", needs: &[("pigz", "pigz")], load: Load::Command("", "pigz -p2 -7 -c DATA") },
+    App { name: "pbzip2", needs: &[("pbzip2", "pbzip2")], load: Load::Command("", "pbzip2 -p2 -c DATA") },
     App {
         name: "xz -T2",
         needs: &[("xz", "xz-utils")],
-        load: Load::Command("exec xz -T2 -1 --block-size=4MiB -c DATA"),
+        load: Load::Command("", "xz -T2 -1 --block-size=4MiB -c DATA"),
     },
-    App { name: "zstd -T2", needs: &[("zstd", "zstd")], load: Load::Command("exec zstd -T2 -12 -q -c DATA") },
+    App { name: "zstd -T2", needs: &[("zstd", "zstd")], load: Load::Command("", "zstd -T2 -12 -q -c DATA") },
     App {
         name: "x264",
         needs: &[("x264", "x264")],
         load: Load::Command(
-            "exec x264 --quiet --no-progress --threads 2 --preset fast --demuxer raw --input-res 640x360 -o /dev/null DATA",
+            "",
+            "x264 --quiet --no-progress --threads 2 --preset fast --demuxer raw --input-res 640x360 -o /dev/null DATA",
         ),
     },
     App {
         name: "sqlite3",
         needs: &[("sqlite3", "sqlite3")],
-        load: Load::Command("rm -f WORK/bench.db; exec sqlite3 WORK/bench.db < WORK/bench.sql"),
+        load: Load::Command("rm -f WORK/bench.db", "sqlite3 WORK/bench.db < WORK/bench.sql"),
     },
     App {
         name: "ripgrep",
         needs: &[("rg", "ripgrep")],
-        load: Load::Command("exec rg -j2 -c 'w[0-9]*3_[0-9]*[57] w[0-9]+_1' WORK/tree"),
+        load: Load::Command("", "rg -j2 -c 'w[0-9]*3_[0-9]*[57] w[0-9]+_1' WORK/tree"),
     },
     App {
         name: "sort",
         needs: &[("sort", "coreutils")],
-        load: Load::Command("LC_ALL=C exec sort --parallel=2 -S 64M -o /dev/null WORK/lines"),
+        load: Load::Command("", "sort --parallel=2 -S 64M -o /dev/null WORK/lines"),
     },
     App {
         name: "python3",
         needs: &[("python3", "python3")],
-        load: Load::Command("exec $(python3 -c 'import sys; print(sys.executable)') WORK/threads.py"),
+        load: Load::Command("", "PYTHON WORK/threads.py"),
     },
     App { name: "redis", needs: &REDIS_NEEDS, load: Load::Server(REDIS, drive_redis, Since::Settled) },
     App {
@@ -223,8 +225,9 @@ impl App {
             for place in 0..2 {
                 let recorded = (turn + place) % 2 == 1;
                 let (seconds, said) = match &self.load {
-                    Load::Command(line) => {
-                        command(&in_folder(line, work), recorded.then_some((longpole, file.as_path())))?
+                    Load::Command(before, line) => {
+                        let record = recorded.then_some((longpole, file.as_path()));
+                        command((&in_folder(before, work), &in_folder(line, work)), record)?
                     }
                     Load::Server(line, drive, since) => {
                         let record = recorded.then_some((longpole, file.as_path()));
@@ -266,19 +269,31 @@ fn leading_number(text: &str) -> f64 {
 }
 
 fn in_folder(line: &str, work: &Path) -> String {
+    // Itself, not the script that chooses among several.
+    let python = || run(&mut shell("python3 -c 'import sys; print(sys.executable)'"), LIMIT);
+    let line = match line.split_once("PYTHON ") {
+        Some((_, rest)) => {
+            format!("{} {rest}", python().map(|ended| ended.stdout).unwrap_or_default().trim())
+        }
+        None => line.to_owned(),
+    };
     line.replace("DATA", &work.join("data").display().to_string())
         .replace("WORK", &work.display().to_string())
 }
 
 /// How long the command takes: from when it is let go to the end of its process, without what longpole does before
 /// and after.
-fn command(line: &str, record: Option<(&Path, &Path)>) -> Result<(f64, String)> {
-    let quiet = format!("exec >/dev/null; {line}");
+fn command((before, line): (&str, &str), record: Option<(&Path, &Path)>) -> Result<(f64, String)> {
+    run(&mut shell(before), LIMIT).context("sh")?;
     let Some((longpole, file)) = record else {
-        let start = Instant::now();
-        let mut alone = Background::start(&mut shell(&quiet)).context("sh")?;
+        // Stopped right before it becomes the program, as longpole holds it back.
+        let mut alone = shell(&format!("kill -STOP $$; exec {line} >/dev/null"));
+        let mut alone = Background::start(alone.env("LC_ALL", "C")).context("sh")?;
         let pid = alone.pid();
-        wait_for_end(pid)?;
+        wait_until(pid, &['T'])?;
+        let start = Instant::now();
+        alone.signal("CONT")?;
+        wait_until(pid, &['Z', 'X'])?;
         let seconds = start.elapsed().as_secs_f64();
         alone.close_stdin();
         let ended = alone.wait(LIMIT)?;
@@ -287,13 +302,13 @@ fn command(line: &str, record: Option<(&Path, &Path)>) -> Result<(f64, String)> 
         }
         return Ok((seconds, String::new()));
     };
-    let mut call = Command::new(longpole);
-    call.args(["record", "--force", "-o"]).arg(file).args(["--", "sh", "-c", &quiet]);
+    let mut call = shell(&format!("exec \"$LONGPOLE\" record --force -o \"$FILE\" -- {line} >/dev/null"));
+    call.env("LC_ALL", "C").env("LONGPOLE", longpole).env("FILE", file);
     let mut record = Background::start(&mut call).context("longpole")?;
     let said = record.wait_for_stderr("recording ", LIMIT)?;
     let start = Instant::now();
     let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
-    wait_for_end(pid.with_context(|| said.clone())?)?;
+    wait_until(pid.with_context(|| said.clone())?, &['Z', 'X'])?;
     let seconds = start.elapsed().as_secs_f64();
     let ended = record.wait(LIMIT)?;
     if ended.code != Some(0) {
@@ -302,18 +317,18 @@ fn command(line: &str, record: Option<(&Path, &Path)>) -> Result<(f64, String)> 
     Ok((seconds, ended.stderr))
 }
 
-/// Until the process has ended, whoever waits for it.
-fn wait_for_end(pid: u32) -> Result<()> {
+/// Until the process is in one of these states, or gone, whoever waits for it.
+fn wait_until(pid: u32, states: &[char]) -> Result<()> {
     let end = Instant::now() + LIMIT;
     let path = format!("/proc/{pid}/stat");
     loop {
         let stat = std::fs::read_to_string(&path).unwrap_or_default();
         let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        if matches!(state, None | Some('Z' | 'X')) {
+        if state.is_none_or(|state| states.contains(&state)) {
             return Ok(());
         }
         if Instant::now() > end {
-            bail!("process {pid} does not end");
+            bail!("process {pid} does not come to an end");
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -2,11 +2,21 @@
 //! differences small numbers.
 
 /// Appends `value`.
-pub fn put(out: &mut Vec<u8>, mut value: u64) {
-    // Most are short. Longer ones are put together first, so that room is looked for once.
+#[inline]
+pub fn put(out: &mut Vec<u8>, value: u64) {
+    // Nearly all are short, and bytes whose number is known are stored instead of copied by a call.
     if value < 0x80 {
-        return out.push(value as u8);
+        out.push(value as u8);
+    } else if value < 1 << 14 {
+        out.extend_from_slice(&[value as u8 | 0x80, (value >> 7) as u8]);
+    } else if value < 1 << 21 {
+        out.extend_from_slice(&[value as u8 | 0x80, (value >> 7) as u8 | 0x80, (value >> 14) as u8]);
+    } else {
+        put_long(out, value);
     }
+}
+
+fn put_long(out: &mut Vec<u8>, mut value: u64) {
     let mut bytes = [0; 10];
     let mut length = 0;
     while value >= 0x80 {

@@ -20,7 +20,7 @@ impl Encoder {
         Encoder {
             model: Model::new(),
             columns: Columns {
-                bytes: (0..COLUMNS).map(|_| Vec::new()).collect(),
+                bytes: Box::new([const { Vec::new() }; COLUMNS]),
                 threads: FxHashMap::default(),
             },
             records: 0,
@@ -40,7 +40,11 @@ impl Encoder {
             return false;
         }
         let mut room = [0; ROOM];
-        room[..bytes.len()].copy_from_slice(bytes);
+        match record {
+            // A number of bytes that is known is no call.
+            Record::Operation(operation) => room = zerocopy::transmute!(*operation),
+            _ => room[..bytes.len()].copy_from_slice(bytes),
+        }
         // The encoder's direction has nothing that could fail.
         let walked = self.model.walk(&mut self.columns, &mut room);
         self.records += 1;
@@ -62,17 +66,19 @@ impl Encoder {
 }
 
 struct Columns {
-    bytes: Vec<Vec<u8>>,
+    bytes: Box<[Vec<u8>; COLUMNS]>,
     /// Thread ids seen in this chunk, with their numbers in order of appearance.
     threads: FxHashMap<u32, u32>,
 }
 
 impl Direction for Columns {
+    #[inline(always)]
     fn plain(&mut self, column: usize, _: Width, value: u64) -> Result<u64, Malformed> {
         varint::put(&mut self.bytes[column], value);
         Ok(value)
     }
 
+    #[inline(always)]
     fn near(&mut self, column: usize, width: Width, guess: u64, value: u64) -> Result<u64, Malformed> {
         let mut difference = value.wrapping_sub(guess);
         if width == Width::Four {
@@ -83,7 +89,14 @@ impl Direction for Columns {
         Ok(value)
     }
 
+    #[inline]
     fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed> {
+        // What is guessed has been written before, unless nothing has.
+        if value == guess && value != 0 {
+            debug_assert!(self.threads.contains_key(&value), "guessed a thread that was never written");
+            self.bytes[column].push(0);
+            return Ok(value);
+        }
         let next = self.threads.len() as u32;
         let number = *self.threads.entry(value).or_insert(next);
         let code = if number == next {
