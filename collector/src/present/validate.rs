@@ -19,10 +19,14 @@ pub fn text(
     let comparison = &validation.comparison;
     let sentence = match comparison.rows.last() {
         Some(last) if comparison.rows.len() > 1 => format!(
-            "On {} CPUs {} is {} as fast as on one; predicted from {} on {on} {}: {}. Error {} in the middle, {} at worst.",
+            "On {} CPUs {} is {} as fast as on one{}; predicted from {} on {on} {}: {}. Error {} in the middle, {} at worst.",
             last.cpus,
             validation.command,
             times(last.measured_speedup),
+            match last.measured_range.map(times) {
+                [low, high] if low == high => String::new(),
+                [low, high] => format!(" ({low} to {high} in single rounds)"),
+            },
             match validation.recordings {
                 1 => "a recording".to_owned(),
                 several => format!("{several} recordings"),
@@ -178,6 +182,8 @@ fn rows(comparison: &Comparison) -> Vec<Value> {
                 "measured_high_ns": row.measured_ns[2],
                 "predicted_ns": row.predicted_ns,
                 "measured_speedup": row.measured_speedup,
+                "measured_speedup_low": row.measured_range[0],
+                "measured_speedup_high": row.measured_range[1],
                 "predicted_speedup": row.predicted_speedup,
                 "predicted_speedup_low": row.predicted_range[0],
                 "predicted_speedup_high": row.predicted_range[1],

@@ -24,6 +24,8 @@ pub struct Row {
     pub predicted_ns: f64,
     /// Measured time on one CPU ÷ measured time here.
     pub measured_speedup: f64,
+    /// The smallest and largest of single rounds: how sure that number is.
+    pub measured_range: [f64; 2],
     /// Predicted time on one CPU ÷ predicted time here; with several recordings, the middle.
     pub predicted_speedup: f64,
     /// Its smallest and largest value over the recordings.
@@ -89,17 +91,18 @@ pub fn compare(measured: &[Measurement], predicted: &[Vec<Predicted>]) -> Compar
             break;
         };
         let measured_speedup = first[0] / time[0];
+        let one = measured.first().map_or(&[] as &[Run], |one| &one.runs);
+        let rounds = one.iter().zip(&here.runs);
+        let rounds = rounds.map(|(one, here)| one.wall.as_secs_f64() / here.wall.as_secs_f64());
         let error = |speedup: f64| (measured_speedup - speedup).abs() / measured_speedup;
         rows.push(Row {
             cpus: here.cpus,
             measured_ns: *time,
             predicted_ns,
             measured_speedup,
+            measured_range: range(rounds),
             predicted_speedup,
-            predicted_range: [
-                speedups.iter().copied().fold(f64::INFINITY, f64::min),
-                speedups.iter().copied().fold(0.0, f64::max),
-            ],
+            predicted_range: range(speedups.iter().copied()),
             error: error(predicted_speedup),
             inflation,
             scheduling_error: error(inflated),
@@ -122,6 +125,11 @@ pub fn taken_by_others(measured: &[Measurement]) -> f64 {
         all += run.wall.as_secs_f64() * f64::from(cpus);
     }
     if all > 0.0 { others / all } else { 0.0 }
+}
+
+/// Smallest and largest.
+fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold([f64::INFINITY, 0.0], |[low, high], value| [low.min(value), high.max(value)])
 }
 
 /// Middle, shortest and longest wall time, ns.
@@ -179,6 +187,8 @@ mod tests {
         assert_eq!((comparison.median_error, comparison.worst_error), (row.error, row.error));
         assert_eq!(comparison.rows[0].error, 0.0);
         assert_eq!(row.predicted_range, [row.predicted_speedup; 2]);
+        // Round by round 100/50, 400/49, 99/300.
+        assert_eq!(row.measured_range, [99.0 / 300.0, 400.0 / 49.0]);
     }
 
     /// FFT of SPLASH was predicted wrongly by 99 % from a recording that the machine had slowed down, and by 2 and 6 %

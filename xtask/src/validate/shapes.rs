@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use longpole_tests::{run, workload};
 use serde_json::Value;
 
+use super::range;
 use crate::sample::Sample;
 
 /// Source, arguments, what it is. Arguments make a run of some hundred milliseconds on one CPU.
@@ -44,10 +45,11 @@ const OPENMP: &str = "OpenMP loops, static and dynamic";
 pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
     let mut text = format!(
         "## Programs of many shapes\n\nEach is recorded on one CPU (`longpole validate --runs {runs} -- PROGRAM`), and run \
-         without longpole on 1, 2, 4 … CPUs, in turn; predicted is the middle of three recordings.\n*CPU time* is how much more of it the same work takes there (caches, \
-         memory, hardware threads), which a recording on\none CPU does not hold; the last column is the error with that \
-         put into the prediction: the simulation's own. OpenMP\nstarts as many threads as there are CPUs, so each number \
-         of them has a recording of its own.\n\n\
+         without longpole on 1, 2, 4 … CPUs, in turn.\nMeasured and predicted are the middle (smallest–largest of single \
+         rounds and of three recordings). *CPU time* is how much\nmore of it the same work takes there (caches, memory, \
+         hardware threads), which a recording on one CPU does not hold; the\nlast column is the error with that put into the \
+         prediction: the simulation's own. OpenMP starts as many threads as there\nare CPUs, so each number of them has \
+         recordings of its own.\n\n\
          | program | CPUs | measured | predicted | error | CPU time | simulation's error |\n|---|---|---|---|---|---|---|\n"
     );
     let (mut errors, mut own_errors) = (Sample::default(), Sample::default());
@@ -65,10 +67,10 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
             own_errors.push(number("scheduling_error") * 100.0);
             writeln!(
                 text,
-                "| {what} | {} | {:.2} | {:.2} | {:.1} % | {:.2}× | {:.1} % |",
+                "| {what} | {} | {} | {} | {:.1} % | {:.2}× | {:.1} % |",
                 row["cpus"],
-                number("measured_speedup"),
-                number("predicted_speedup"),
+                range(row, "measured_speedup"),
+                range(row, "predicted_speedup"),
                 number("error") * 100.0,
                 number("inflation"),
                 number("scheduling_error") * 100.0
