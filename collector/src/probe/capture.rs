@@ -291,6 +291,7 @@ impl Capture {
         since_ns: u64,
         executed: Option<bool>,
     ) -> Result<(), ProbeError> {
+        let executed = executed.map(|by_leader| operations::Executed { by_leader, at_ns: since_ns });
         if !self.attach_libc(libc, executed)? {
             return Ok(());
         }
@@ -435,7 +436,11 @@ impl Capture {
     }
 
     /// Whether something is probed that was not.
-    fn attach_libc(&self, libc: &LibcProbes, executed: Option<bool>) -> Result<bool, ProbeError> {
+    fn attach_libc(
+        &self,
+        libc: &LibcProbes,
+        executed: Option<operations::Executed>,
+    ) -> Result<bool, ProbeError> {
         let probes = &mut *self.common.lock();
         probes.operations.add(&mut probes.ebpf, libc, executed)
     }

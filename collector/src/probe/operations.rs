@@ -95,7 +95,17 @@ pub(crate) struct Watched {
     pid: NonZeroU32,
     slot: usize,
     files: Vec<(LibcFile, Vec<UProbeLink>)>,
-    off: BTreeSet<SyncFamily>,
+    /// Families that lost their probes, and when.
+    off: BTreeMap<SyncFamily, u64>,
+}
+
+/// That a process runs another program than before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Executed {
+    /// Whether its leading thread has started it.
+    pub by_leader: bool,
+    /// Since when.
+    pub at_ns: u64,
 }
 
 impl Operations {
@@ -115,21 +125,26 @@ impl Operations {
     }
 
     /// Puts probes on a process's C library, as far as they are not there already; whether there was something to do.
-    /// `executed`: it runs another program than before, and whether its leading thread has started it. Probes are on files
-    /// and hold for the new program, too; not so after the exec of another thread: a link knows its process by the thread
+    /// `executed`: it runs another program than before. Probes are on files and hold for the new program, too; not so after the exec of another thread: a link knows its process by the thread
     /// that led it when it was made, and that one is dead.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
         probes: &LibcProbes,
-        executed: Option<bool>,
+        executed: Option<Executed>,
     ) -> Result<bool, ProbeError> {
         let pid = NonZeroU32::new(probes.pid).ok_or_else(|| {
             ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
         })?;
-        // Another program is not to blame for what the one before did.
-        let was_hot = self.watched.iter().any(|watched| watched.pid == pid && !watched.off.is_empty());
-        if executed == Some(false) || (executed.is_some() && was_hot) {
+        // Another program is not to blame for what the one before did. What lost its probes since is its own doing: this may
+        // be told later than it happened.
+        let blames_another = |executed: Executed| {
+            !executed.by_leader
+                || self.watched.iter().any(|watched| {
+                    watched.pid == pid && watched.off.values().any(|&off_ns| off_ns < executed.at_ns)
+                })
+        };
+        if executed.is_some_and(blames_another) {
             let old = self.silence(&|other| other == probes.pid);
             self.close_groups(old);
         }
@@ -154,7 +169,7 @@ impl Operations {
                     *taken = true;
                 }
                 self.clear_counters(slot);
-                self.watched.push(Watched { pid, slot, files: Vec::new(), off: BTreeSet::new() });
+                self.watched.push(Watched { pid, slot, files: Vec::new(), off: BTreeMap::new() });
                 self.watched.len() - 1
             }
         };
@@ -253,7 +268,7 @@ impl Operations {
     /// Families that have probes: number of their counters, process, family.
     pub(crate) fn families(&self) -> impl Iterator<Item = (u32, u32, SyncFamily)> {
         self.watched.iter().flat_map(|watched| {
-            let on = SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains(family));
+            let on = SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains_key(family));
             on.map(|family| {
                 let number = watched.slot * COUNTERS_PER_PROCESS + family as usize;
                 (self.first_counters + number as u32, watched.pid.get(), family)
@@ -285,19 +300,25 @@ impl Operations {
             .filter(|(number, ..)| hot(*number))
             .map(|(_, pid, family)| (pid, family))
             .collect();
-        if let Err(error) = self.take_off(ebpf, &hot) {
+        if let Err(error) = self.take_off(ebpf, time_ns, &hot) {
             log::warn!("synchronization functions called too often keep their probes: {error}");
         }
         notes.extend(hot.into_iter().map(|(pid, family)| off_note(time_ns, pid, family)));
     }
 
-    fn take_off(&mut self, ebpf: &mut Ebpf, hot: &[(u32, SyncFamily)]) -> Result<(), ProbeError> {
+    fn take_off(
+        &mut self,
+        ebpf: &mut Ebpf,
+        time_ns: u64,
+        hot: &[(u32, SyncFamily)],
+    ) -> Result<(), ProbeError> {
         let mut result = Ok(());
         self.version = self.version.wrapping_add(1);
         let mut watched = std::mem::take(&mut self.watched);
         for one in &mut watched {
             let before = one.off.len();
-            one.off.extend(hot.iter().filter(|(pid, _)| *pid == one.pid.get()).map(|(_, family)| *family));
+            let own = hot.iter().filter(|(pid, _)| *pid == one.pid.get());
+            one.off.extend(own.map(|(_, family)| (*family, time_ns)));
             if one.off.len() == before {
                 continue;
             }
@@ -447,7 +468,7 @@ fn attach(
         *loaded = true;
     }
     let on: Vec<SyncFamily> =
-        SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains(family)).collect();
+        SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains_key(family)).collect();
     let mut links = Vec::new();
     match attach_families(probe, watched, file, first_site, &on, true) {
         Ok(link) => links.extend(link),
