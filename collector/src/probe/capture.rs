@@ -23,6 +23,7 @@ use super::{
     ledger::Ledger,
     load::{LoadOptions, load},
     mappings::Mappings,
+    open_calls,
     operations::{self, LibcProbes, Operations},
     options::{CaptureOptions, ProbeFunction},
     ring::Rings,
@@ -311,7 +312,7 @@ impl Capture {
     /// Synchronization operations that threads are in the middle of, as far as probes on C libraries have seen them
     /// begin.
     pub fn pending(&self) -> Vec<PendingOperation> {
-        operations::pending(&self.common.lock().ebpf)
+        open_calls::pending(&self.common.lock().ebpf)
     }
 
     /// Notes that a process has no function probes from `since_ns` on.

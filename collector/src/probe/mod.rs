@@ -25,6 +25,7 @@ mod libc_points;
 mod load;
 mod mappings;
 mod object;
+mod open_calls;
 mod operations;
 mod options;
 mod rights;
