@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[ignore = "runs only as the child of the other tests"]
 fn child() {
     let Ok(what) = std::env::var("LONGPOLE_TEST_SCREEN") else { return };
+    if what == "late" {
+        return reads_too_late();
+    }
     let recording = synthetic();
     let mut facts = recording.facts.clone();
     facts.end = None;
@@ -57,6 +60,34 @@ fn child() {
     let ended = ended.expect("run");
     println!("left because {:?} after {} reports", ended.reason, u8::from(ended.report.is_some()));
 }
+
+/// Waits until the terminal has hung up, and only then reads keys from it.
+fn reads_too_late() {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+    let _inside = runtime.enter();
+    let kind = tokio::signal::unix::SignalKind::hangup();
+    let _survives = tokio::signal::unix::signal(kind).expect("a handler");
+    // The first look opens what later ones read.
+    assert!(!crossterm::event::poll(Duration::from_millis(1)).expect("a terminal"));
+    println!("waits for its end");
+    let stdin = std::io::stdin();
+    let a_while = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    loop {
+        // Output lets go of the terminal, see `Screen::hang_up`.
+        let _ = std::io::stdout().write_all(b".").and_then(|()| std::io::stdout().flush());
+        let mut wanted = [PollFd::new(&stdin, PollFlags::empty())];
+        match poll(&mut wanted, Some(&a_while)) {
+            Ok(_) if wanted[0].revents().contains(PollFlags::HUP) => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // Whether it is an error does not matter, but it must come back.
+    let _ = crossterm::event::poll(Duration::from_millis(1));
+    std::process::exit(7);
+}
+
 /// Two threads of process 100 that hand a CPU to each other for a minute.
 fn synthetic() -> Recording {
     let mut events = vec![];
@@ -398,6 +429,15 @@ fn status(screen: &mut Screen) -> (u32, Option<String>) {
         assert!(Instant::now() < deadline, "still there without its terminal");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A terminal that hung up between the question whether there are keys and their reading held the screen for ever.
+#[test]
+fn keys_of_a_terminal_that_is_gone_are_not_read_for_ever() {
+    let mut screen = Screen::start("late");
+    screen.wait_for_text("waits for its end");
+    screen.hang_up();
+    assert_eq!(status(&mut screen), (7, None));
 }
 
 /// longpole ends well and alone, and the target runs on as if nothing had been there.

@@ -1,7 +1,8 @@
 //! The thread that waits for keys.
 //!
-//! It asks the terminal itself whether anything is there before it lets crossterm read: on a terminal that has hung
-//! up, crossterm 0.29 reads the same error again and again, for ever and at full speed.
+//! It asks the terminal itself whether anything is there before it lets crossterm read, which does not tell a terminal
+//! that has hung up from a silent one. One that hangs up between the two is the reason for crossterm's `use-dev-tty`:
+//! its other way to read tries an error again and again, for ever and at full speed.
 
 use super::message::Message;
 use crossterm::event::{self, Event};
@@ -17,6 +18,9 @@ use tokio::sync::mpsc::UnboundedSender;
 /// How long leaving may have to wait for this thread.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// For crossterm to read what is there: with no time at all it does not even look.
+const A_LOOK: Duration = Duration::from_millis(1);
+
 /// Reads keys until dropped.
 #[derive(Debug)]
 pub struct Keyboard {
@@ -30,8 +34,12 @@ impl Keyboard {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = super::parts::spawn("keys", news.clone(), (), move || {
+            // Keys that come together (a pasted pattern) are read together: only the first is waited for.
+            let mut patience = PATIENCE;
             while !stopped.load(Ordering::Relaxed) {
-                let message = match next() {
+                let next = next(patience);
+                patience = if matches!(next, Ok(Some(_))) { Duration::ZERO } else { PATIENCE };
+                let message = match next {
                     Ok(Some(Event::Key(key))) => Message::Key(key),
                     Ok(Some(Event::Resize(..))) => Message::Resized,
                     Ok(_) => continue,
@@ -48,10 +56,10 @@ impl Keyboard {
 }
 
 /// The next event, `None` if there was none for a while, or an error if the terminal is gone.
-fn next() -> io::Result<Option<Event>> {
-    wait_for_input(&io::stdin(), PATIENCE)?;
+fn next(patience: Duration) -> io::Result<Option<Event>> {
+    wait_for_input(&io::stdin(), patience)?;
     // A changed size comes as a signal, which crossterm looks for here, too.
-    if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
+    if event::poll(A_LOOK)? { event::read().map(Some) } else { Ok(None) }
 }
 
 /// Waits until there is something to read or time is up; an error if nothing will come any more.
