@@ -153,16 +153,19 @@ impl SharedLayout {
     }
 
     /// First word of a ring's control block.
+    #[inline]
     pub const fn control(&self, ring: usize) -> usize {
         PAGE_WORDS + ring * CONTROL_WORDS
     }
 
     /// First word of a ring: rings begin at pages.
+    #[inline]
     pub const fn ring(&self, ring: usize) -> usize {
         self.control(self.rings).next_multiple_of(PAGE_WORDS) + ring * self.ring_records * RECORD_WORDS
     }
 
     /// First word of the place with this running number in a ring.
+    #[inline]
     pub const fn place(&self, ring: usize, number: u64) -> usize {
         self.ring(ring) + (number as usize & (self.ring_records - 1)) * RECORD_WORDS
     }

@@ -98,9 +98,8 @@ impl Ring {
         let since_last_ns = turn.before_ns.saturating_sub(turn.last_ns);
         let quiet = taken.saturating_mul(BUSY_NS) < ring_records.saturating_mul(since_last_ns);
         let layout = turn.shared.layout();
-        let (begin, mask) = (layout.ring(turn.number), ring_records - 1);
         for _ in 0..taken.min(turn.most) {
-            let record = turn.shared.record(begin + (self.tail & mask) as usize * RECORD_WORDS);
+            let record = turn.shared.record(layout.place(turn.number, self.tail));
             let [time, ..] = record;
             if time.load(Ordering::Acquire) == 0 {
                 waiting = true;

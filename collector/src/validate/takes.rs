@@ -56,10 +56,9 @@ pub struct Outlook {
 impl<'p> Takes<'p> {
     /// None yet.
     pub fn new(plan: &'p ValidatePlan) -> Takes<'p> {
-        let TargetPlan::Launch { command, .. } = &plan.capture.target else {
-            return Takes { plan, capture: plan.capture.clone(), each: false, all: Vec::new(), again: None };
-        };
-        let each = depends_on_cpus(command) || plan.record_on.is_none();
+        let by_count =
+            matches!(&plan.capture.target, TargetPlan::Launch { command, .. } if depends_on_cpus(command));
+        let each = by_count || plan.record_on.is_none();
         Takes { plan, capture: plan.capture.clone(), each, all: Vec::new(), again: None }
     }
 

@@ -123,13 +123,13 @@ impl Model {
         let Some(kind) = u8::try_from(kind).ok().and_then(Kind::from_byte) else {
             return Ok(None);
         };
-        let at = size_of::<probe_abi::Header>();
         if kind == Kind::Operation {
             // By the million, where everything else comes by the thousand: each field is known when this is compiled.
             let around = Around { time, tid, before: 0, sleeper: Sleeper::default() };
             return self.operation(direction, around, bytes).map(|()| Some(kind));
         }
-        let (mut at, mut before) = (at, 0);
+        let mut at = size_of::<probe_abi::Header>();
+        let mut before = 0;
         let mut sleeper = Sleeper::default();
         for (i, field) in layout::body(kind).iter().enumerate() {
             let column = body_column(kind, i);
