@@ -198,9 +198,9 @@ pub struct CpuCounters {
     pub samples_lost: u64,
     /// Time that taking samples took, nanoseconds.
     pub samples_ns: u64,
-    /// Ticks of this CPU's clock in processes that are recorded, whether a sample was taken or not.
+    /// Ticks of this CPU's clock in processes that are recorded.
     pub ticks: u64,
-    /// Of these, those at which none was taken, to keep to the budget.
+    /// Ticks that did not come besides, because the clock is slower than asked for to keep to the budget.
     pub ticks_left_out: u64,
 }
 

@@ -36,7 +36,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 3;
+pub const SHARED_VERSION: u64 = 4;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
 /// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
@@ -113,8 +113,18 @@ impl RingWord {
     pub const OPERATION: usize = 8;
     /// An address in the frame of the operation in progress: one below another's is gone.
     pub const FRAME: usize = 9;
+    /// Operations that were left out, see [`RingWord::LEAVE_OUT`].
+    pub const LEFT_OUT: usize = 10;
+    /// One more than [`RingWord::HEAD`] was when an operation was left out last.
+    pub const LEFT_AT: usize = 11;
+    /// Stretches of operations that were left out. Each takes one number ([`RingWord::ATTEMPTS`]), which is missing: so it
+    /// shows that something is.
+    pub const STRETCHES: usize = 12;
     /// Places read. Only the reader writes here.
     pub const TAIL: usize = 16;
+    /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left
+    /// out. Only the reader writes here.
+    pub const LEAVE_OUT: usize = 17;
 }
 
 /// What [`RingWord::PHASE`] says about the words behind it.

@@ -24,8 +24,8 @@ use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting};
 #[map]
 static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096, BPF_F_NO_PREALLOC);
 
-/// One number that the user side writes: of two to the power of it ticks one is a sample, and sleeps and wake-ups are as
-/// many times as far apart. What recording costs is kept to its budget with it.
+/// One number that the user side writes: of two to the power of it ticks one comes (the user side slows the clock), and
+/// sleeps and wake-ups are as many times as far apart. What recording costs is kept to its budget with it.
 #[map]
 static SAMPLE_THINNING: Array<u64> = Array::with_max_entries(1, 0);
 /// More than a second between two ticks tells nothing.
@@ -71,12 +71,10 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     }
     let Some(counters) = ring::this_cpu() else { return 0 };
     // SAFETY: a counter in a map value.
-    let ticks = unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks)), 1) };
-    if ticks & ((1 << thinning()) - 1) != 0 {
-        // SAFETY: as above.
-        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_left_out)), 1) };
-        return 0;
-    }
+    unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks)), 1) };
+    let left_out = (1 << thinning()) - 1;
+    // SAFETY: as above.
+    unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_left_out)), left_out) };
     // SAFETY: the program's own context.
     let code_segment = unsafe { (*context.ctx).regs.cs };
     let flags = if code_segment & RING == 0 { SampleFlags::IN_KERNEL } else { 0 };

@@ -113,6 +113,13 @@ fn word(mutex: usize, at: usize) -> u32 {
     unsafe { AtomicU32::from_ptr((mutex + at) as *mut u32) }.load(Ordering::Relaxed)
 }
 
+/// Whether no other process can have the mutex, as far as the C library's layout is known.
+pub fn is_private(mutex: usize) -> bool {
+    // Robust, with priority inheritance or protection, shared among processes (nptl/pthreadP.h).
+    const SPECIAL: u32 = 16 | 32 | 64 | 128;
+    process::is_glibc() && mutex != 0 && word(mutex, KIND) & SPECIAL == 0
+}
+
 /// [`OperationFlags::CONTENDED`] if another thread has the mutex, as far as the C library's layout is known.
 #[inline(always)]
 pub fn held_by_another(mutex: usize) -> u16 {

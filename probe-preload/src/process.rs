@@ -7,7 +7,7 @@
 
 use crate::{clock, filter, real, system};
 use core::ffi::c_char;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use probe_abi::interpose::{SHARED_MAGIC, SHARED_VARIABLE, SHARED_VERSION, SharedLayout, SharedWord};
 
 /// Epochs below this are no process: 0 is a page just wiped, 1 a process that is not recorded.
@@ -128,6 +128,13 @@ pub fn shared() -> Option<Shared> {
 #[inline(always)]
 pub fn is_glibc() -> bool {
     GLIBC.load(Ordering::Relaxed)
+}
+
+/// Whether libc knows of no other thread in this process.
+pub fn has_one_thread() -> bool {
+    let place = real::single_threaded();
+    // SAFETY: libc's own `char`, or its copy in the program, which is never taken away.
+    place != 0 && unsafe { AtomicU8::from_ptr(place as *mut u8) }.load(Ordering::Relaxed) != 0
 }
 
 /// Comes up, if that has not been tried yet, and takes note of a fork. Afterwards [`epoch`] tells.

@@ -167,6 +167,11 @@ pub fn is_glibc() -> bool {
     weak!("gnu_get_libc_version") != 0
 }
 
+/// Where libc says whether the process has one thread (glibc 2.32 and later); 0 where it does not.
+pub fn single_threaded() -> usize {
+    weak!("__libc_single_threaded")
+}
+
 /// The program's environment: NUL-ended strings, ended by a null pointer. `None` before libc knows it.
 pub fn environment() -> Option<*const *const c_char> {
     let place = weak!("environ") as *const *const *const c_char;

@@ -3,7 +3,7 @@
 
 use crate::process::{self, Shared};
 use crate::tls::{Tls, tls};
-use crate::{clock, system};
+use crate::{clock, mutex, system};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use probe_abi::interpose::{Phase, RECORD_WORDS, RING_MARGIN, RingWord, SharedWord};
@@ -201,6 +201,18 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
         recorded: false,
     };
     let Some(own) = own() else { return begun };
+    if own.word(RingWord::LEAVE_OUT).load(Ordering::Relaxed) != 0
+        && matches!(
+            operation,
+            SyncOperation::MutexLock
+                | SyncOperation::MutexTryLock
+                | SyncOperation::MutexTimedLock
+                | SyncOperation::MutexUnlock
+        )
+        && leaves_out(&own, object)
+    {
+        return begun;
+    }
     let frame = frame();
     let phase = own.word(RingWord::PHASE);
     let before = phase.load(Ordering::Relaxed);
@@ -221,6 +233,23 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     phase.store(number | Phase::Inside as u64, Ordering::Release);
     begun.recorded = true;
     begun
+}
+
+/// Counts an operation that is to be left out; `false`: it is to be recorded all the same.
+#[inline(never)]
+fn leaves_out(own: &Own, mutex: usize) -> bool {
+    if !process::has_one_thread() || !mutex::is_private(mutex) {
+        return false;
+    }
+    let (left_at, here) = (own.word(RingWord::LEFT_AT), own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1);
+    if left_at.load(Ordering::Relaxed) != here {
+        left_at.store(here, Ordering::Relaxed);
+        add_one(own.word(RingWord::STRETCHES));
+        // A number that is missing: what the thread holds is not known from here on.
+        add_one(own.word(RingWord::ATTEMPTS));
+    }
+    add_one(own.word(RingWord::LEFT_OUT));
+    true
 }
 
 /// Keeps the operation that this one came into, unless that has been left without an end: its frame is gone.

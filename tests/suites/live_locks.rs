@@ -174,3 +174,54 @@ fn a_recording_without_lock_operations_says_so() {
     assert!(!text.contains("taken "), "{text}");
     assert_eq!(recorded.report("1").findings("uncontended").len(), 1);
 }
+
+/// sqlite3, which has one thread, took ten million mutexes a second; it ran a tenth longer for it, and most of them were
+/// lost. Nobody can have waited for them.
+#[test]
+fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
+    skip_unless_live!();
+    const PAIRS: u64 = 2_000_000;
+    const LATER: u64 = 1_009;
+    let program = skip_unless_built!(workload::build("alone.c"));
+    let (pairs, later) = (PAIRS.to_string(), LATER.to_string());
+    let acquisitions =
+        |report: &Report, lock: &str| field(report, lock, "acquisitions").as_u64().expect("a count");
+    let number = |text: &str, before: &str| {
+        let (_, rest) = text.split_once(before)?;
+        let digits = rest.trim_start().chars().take_while(|digit| digit.is_ascii_digit() || *digit == ',');
+        digits.filter(char::is_ascii_digit).collect::<String>().parse::<u64>().ok()
+    };
+
+    let options = ["--interpose", "always", "--no-uprobes", "-F", "0"];
+    let recorded = Recorded::good(&options, &program, &[&pairs, &later]);
+    let said = &recorded.ended.stderr;
+    let total = number(&recorded.ended.stdout, "operations ").expect("a count");
+    let left_out = number(said, "libc);").unwrap_or_else(|| panic!("{said}"));
+    let lost = number(said, "\nlost").expect("a count");
+    let report = recorded.report("1,2");
+    // Since the second thread came nothing is missing.
+    assert_eq!(acquisitions(&report, "mutex late"), 2 * LATER, "{said}");
+    let recorded_early = acquisitions(&report, "mutex early");
+    assert!(left_out > PAIRS, "{left_out} of {total}: {said}");
+    // Half a pair at each end of what is missing.
+    let all = left_out + lost + 2 * recorded_early + 4 * LATER;
+    assert!(all.abs_diff(total) <= 2 + lost, "{left_out} + {lost} + 2 * {recorded_early} of {total}");
+    let text = &report.findings("operations_left_out")[..];
+    assert!(text.len() == 1 && text[0].starts_with(&format!("{left_out} mutex operations ")), "{text:?}");
+    if lost == 0 {
+        assert!(report.findings("loss").is_empty(), "{}", report.0);
+    }
+
+    // All are there where cost does not matter, and where another process may have waited.
+    for (options, arguments) in [
+        (&["--interpose", "always", "--overhead", "none"], &["10007", &later][..]),
+        (&["--interpose", "always", "--overhead", "0.1%"], &["10007", &later, "shared"][..]),
+    ] {
+        let recorded = Recorded::good(options, &program, arguments);
+        let report = recorded.report("1,2");
+        assert_eq!(acquisitions(&report, "mutex early"), 10_007, "{}", recorded.ended.stderr);
+        // The mutex of its own may have gone without its last operation.
+        let left_out = number(&recorded.ended.stderr, "libc);").unwrap_or(0);
+        assert!(left_out <= u64::from(arguments.len() == 3), "{}", recorded.ended.stderr);
+    }
+}

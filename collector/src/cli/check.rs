@@ -233,6 +233,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             args.frequency.as_deref().unwrap_or(if name == "validate" { "0" } else { "499" }),
             &args.call_graph,
         )?,
+        fitting_samples: args.frequency.is_none(),
         budget_ppm: value::budget("--overhead", &args.overhead)?,
         max_rate_hz: args.max_rate.map(|text| value::count("--max-rate", &text)).transpose()?,
         depth: args.depth.map(|text| value::count("--depth", &text)).transpose()?,

@@ -10,6 +10,14 @@ use zerocopy::FromBytes;
 /// After this many records the writer learns that there is room again: a page of them.
 const ROOM_EVERY: u64 = 64;
 
+/// What an operation costs in all, in its thread and here, nanoseconds: of the order of what was measured
+/// (`cargo xtask bench interpose`, and Barnes of SPLASH).
+const OPERATION_NS: f64 = 350.0;
+
+/// What a thread's operations may cost beyond what they are allowed to: so long at the whole budget. A part of a ring at
+/// the usual budget, so that nothing is lost before.
+const DEBT_NS: f64 = 250e6;
+
 /// A thread that would fill its ring in this time is busy.
 const BUSY_NS: u64 = 160_000_000;
 
@@ -34,6 +42,10 @@ pub(super) struct Ring {
     pub active: bool,
     /// When the thread was known to live, or looked for.
     pub looked_ns: u64,
+    /// What its thread's operations have cost beyond what they are allowed to, nanoseconds.
+    debt_ns: f64,
+    /// When that was reckoned last.
+    weighed_ns: u64,
 }
 
 /// One turn at a ring.
@@ -56,6 +68,8 @@ pub(super) struct Turn<'a> {
     pub last_ns: u64,
     /// At most this many records.
     pub most: u64,
+    /// What recording may cost of the thread's time; `None`: no limit.
+    pub share: Option<f64>,
     /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once.
     pub frugal: bool,
 }
@@ -84,6 +98,7 @@ impl Ring {
             return (0, Emptied::Yes);
         }
         self.active = true;
+        self.weigh(turn, head.wrapping_sub(last_head));
         if taken > turn.shared.layout().ring_records as u64 {
             // No writer of ours does that: the target has written over it. Nothing there means anything.
             self.undecodable = self.undecodable.saturating_add(1);
@@ -139,6 +154,19 @@ impl Ring {
         (records, emptied)
     }
 
+    /// Lets a thread leave out what it may if its operations cost more than they are allowed to. That stays so: it makes no
+    /// difference to a thread that has others beside it.
+    fn weigh(&mut self, turn: &Turn<'_>, operations: u64) {
+        let Some(share) = turn.share else { return };
+        let since_last_ns = turn.before_ns.saturating_sub(self.weighed_ns) as f64;
+        self.weighed_ns = turn.before_ns;
+        let allowed_ns = if self.debt_ns > 0.0 { share * since_last_ns } else { 0.0 };
+        self.debt_ns = (self.debt_ns + operations as f64 * OPERATION_NS - allowed_ns).max(0.0);
+        if self.debt_ns > share * DEBT_NS {
+            turn.control(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
+        }
+    }
+
     /// Takes note of the thread that has the ring.
     pub fn see_owner(&mut self, turn: &Turn<'_>) {
         if self.owner == 0 {
@@ -170,15 +198,27 @@ impl Ring {
         let control = shared.layout().control(number);
         let head = shared.word(control + RingWord::HEAD).load(Ordering::Acquire);
         let attempts = shared.word(control + RingWord::ATTEMPTS).load(Ordering::Acquire);
+        let stretches = shared.word(control + RingWord::STRETCHES).load(Ordering::Acquire);
         // Between counting the attempt and taking the place it is one too many; a nonsense number is none.
-        Some(attempts.wrapping_sub(head)).filter(|&dropped| dropped < 1 << 48).unwrap_or(0)
+        Some(attempts.wrapping_sub(head).wrapping_sub(stretches))
+            .filter(|&dropped| dropped < 1 << 48)
+            .unwrap_or(0)
+    }
+
+    /// Operations that were left out on purpose.
+    pub fn left_out(shared: &Shared, number: usize) -> u64 {
+        let left_out = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT);
+        // The target may have written anything.
+        Some(left_out.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
     }
 
     /// Lets another thread have the ring. Its thread must be gone and everything have been read.
     pub fn free(&mut self, shared: &Shared, number: usize) {
         let control = shared.layout().control(number);
         shared.word(control + RingWord::PHASE).store(Phase::Idle as u64, Ordering::Relaxed);
+        shared.word(control + RingWord::LEAVE_OUT).store(0, Ordering::Relaxed);
         self.owner = 0;
+        self.debt_ns = 0.0;
         self.active = false;
         self.writing_since_ns = None;
         shared.word(control + RingWord::OWNER).store(0, Ordering::Release);

@@ -36,6 +36,8 @@ const MOST_PENDING: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct Rings {
     pub shared: Shared,
+    /// What recording a thread may cost of its time; `None`: no limit.
+    share: Option<f64>,
     rings: Vec<Ring>,
     /// Which ring a thread has.
     by_owner: FxHashMap<u64, usize>,
@@ -58,9 +60,10 @@ pub(super) struct Turned {
 }
 
 impl Rings {
-    pub fn new(shared: Shared) -> Rings {
+    pub fn new(shared: Shared, share: Option<f64>) -> Rings {
         Rings {
             shared,
+            share,
             rings: Vec::new(),
             by_owner: FxHashMap::default(),
             ended: Vec::new(),
@@ -97,7 +100,15 @@ impl Rings {
         let mut complete_to_ns = Some(before_ns);
         let mut total = 0;
         for (number, ring) in self.rings.iter_mut().enumerate() {
-            let turn = Turn { shared: &self.shared, number, before_ns, last_ns, most: MOST_PER_RING, frugal };
+            let turn = Turn {
+                shared: &self.shared,
+                number,
+                before_ns,
+                last_ns,
+                most: MOST_PER_RING,
+                share: self.share,
+                frugal,
+            };
             let (records, emptied) = ring.read(&turn, clock, &mut |bytes| sink(number, bytes));
             if ring.is_new {
                 (ring.is_new, ring.looked_ns) = (false, before_ns);
@@ -155,7 +166,15 @@ impl Rings {
     /// Frees a ring of a thread that is gone, if everything has been read.
     fn free(&mut self, number: usize) -> bool {
         let Some(ring) = self.rings.get_mut(number) else { return false };
-        let turn = Turn { shared: &self.shared, number, before_ns: 0, last_ns: 0, most: 0, frugal: false };
+        let turn = Turn {
+            shared: &self.shared,
+            number,
+            before_ns: 0,
+            last_ns: 0,
+            most: 0,
+            share: None,
+            frugal: false,
+        };
         if !ring.is_empty(&turn) {
             return false;
         }
@@ -184,8 +203,15 @@ impl Rings {
             self.next_look = (self.next_look + 1) % self.rings.len();
             let number = self.next_look;
             let Some(ring) = self.rings.get_mut(number) else { return };
-            let turn =
-                Turn { shared: &self.shared, number, before_ns: 0, last_ns: 0, most: 0, frugal: false };
+            let turn = Turn {
+                shared: &self.shared,
+                number,
+                before_ns: 0,
+                last_ns: 0,
+                most: 0,
+                share: None,
+                frugal: false,
+            };
             if std::mem::take(&mut ring.active) {
                 ring.looked_ns = now_ns;
             }
@@ -217,6 +243,12 @@ impl Rings {
         self.rings.iter().enumerate().fold(without, |sum, (number, ring)| {
             sum.saturating_add(Ring::dropped(&self.shared, number)).saturating_add(ring.torn)
         })
+    }
+
+    /// Operations of threads alone in their process that were left out, to keep to the budget.
+    pub fn left_out(&self) -> u64 {
+        let left_out = |number| Ring::left_out(&self.shared, number);
+        (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
     }
 
     /// Bytes that were no records.
@@ -305,12 +337,48 @@ mod tests {
     }
 
     fn rings() -> Rings {
-        Rings::new(Shared::new(SharedLayout::new(4, 1024).expect("layout")).expect("memory"))
+        let shared = Shared::new(SharedLayout::new(4, 1024).expect("layout")).expect("memory");
+        Rings::new(shared, Some(0.02))
     }
 
     /// Memory that `Rings` owns, for the other side.
     fn other_side(rings: &Rings) -> Shared {
         rings.shared.again().expect("mapped again")
+    }
+
+    /// A thread that makes nothing but operations may leave them out; its successor in the ring is asked anew.
+    #[test]
+    fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
+        const MS: u64 = 1_000_000;
+        let mut rings = rings();
+        let memory = other_side(&rings);
+        let writer = Writer::claims(&memory, 0, 7);
+        let leaves_out = || writer.control(RingWord::LEAVE_OUT).load(Ordering::Relaxed) == 1;
+        let mut now = 1_000 * MS;
+        let mut operations = |rings: &mut Rings, each_turn: u64, turns: u64| {
+            for _ in 0..turns {
+                (0..each_turn).for_each(|number| writer.writes(now + number));
+                now += 10 * MS;
+                assert_eq!(turn(rings, now, &[7]).0.len() as u64, each_turn);
+            }
+        };
+        // 50,000 a second are 1.75 % of its time, 100,000 are 3.5: too much by a quarter of a second's 2 % after 0.3 s.
+        operations(&mut rings, 500, 100);
+        assert!(!leaves_out());
+        operations(&mut rings, 900, 20);
+        assert!(!leaves_out());
+        operations(&mut rings, 900, 40);
+        assert!(leaves_out());
+        writer.control(RingWord::ATTEMPTS).fetch_add(1, Ordering::Relaxed);
+        writer.control(RingWord::STRETCHES).fetch_add(1, Ordering::Relaxed);
+        writer.control(RingWord::LEFT_OUT).fetch_add(70, Ordering::Relaxed);
+        assert_eq!((rings.dropped(), rings.left_out()), (0, 70));
+        rings.thread_ended(PID, 7);
+        turn(&mut rings, 9_000 * MS, &[]);
+        assert_eq!(writer.control(RingWord::OWNER).load(Ordering::Relaxed), 0, "freed");
+        assert!(!leaves_out());
+        writer.control(RingWord::LEFT_OUT).store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(rings.left_out(), 0, "nonsense is no number");
     }
 
     /// One turn at this time with these threads alive: (ring, time) of each record, and the promise.
@@ -514,7 +582,7 @@ mod tests {
     fn memory_of_many_quiet_threads_is_given_back() {
         const TURN_NS: u64 = 5_000_000;
         let layout = SharedLayout::new(64, 4096).expect("layout");
-        let mut rings = Rings::new(Shared::new(layout).expect("memory"));
+        let mut rings = Rings::new(Shared::new(layout).expect("memory"), None);
         let shared = other_side(&rings);
         let threads: Vec<Writer<'_>> =
             (0..64).map(|ring| Writer::claims(&shared, ring, 100 + ring as u32)).collect();

@@ -32,7 +32,8 @@ pub struct Interposed {
 }
 
 impl Interposed {
-    /// Prepares everything; nothing is recorded yet. `ring_bytes`: of one thread's ring; `children`: of the command, too.
+    /// Prepares everything; nothing is recorded yet. `ring_bytes`: of one thread's ring; `children`: of the command, too;
+    /// `budget_ppm`: what recording may cost of a thread's time, in millionths.
     ///
     /// # Errors
     /// There is no memory, or no folder for the library.
@@ -40,6 +41,7 @@ impl Interposed {
         first: Vec<String>,
         ring_bytes: Option<u32>,
         children: bool,
+        budget_ppm: Option<u32>,
     ) -> Result<Interposed, InterposeError> {
         let records = ring_bytes.map_or(RING_RECORDS, |bytes| {
             let records = (bytes as usize / RECORD_BYTES).clamp(1024, 1 << 17);
@@ -48,7 +50,8 @@ impl Interposed {
         let layout = SharedLayout::new(RINGS, records).ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
         let shared = Shared::new(layout)?;
         shared.word(SharedWord::CHILDREN).store(u64::from(children), Ordering::Release);
-        Ok(Interposed { rings: Rings::new(shared), place: Place::new()?, first })
+        let share = budget_ppm.map(|ppm| f64::from(ppm) / 1e6);
+        Ok(Interposed { rings: Rings::new(shared, share), place: Place::new()?, first })
     }
 
     /// The descriptor that the command has to inherit.
@@ -149,6 +152,11 @@ impl Interposed {
     /// Records that did not fit, and bytes that were none.
     pub fn loss(&self) -> (u64, u64) {
         (self.rings.dropped(), self.rings.undecodable())
+    }
+
+    /// Operations that were left out on purpose, see [`engine::event::LossCounts::operations_left_out`].
+    pub fn left_out(&self) -> u64 {
+        self.rings.left_out()
     }
 
     /// What threads are in the middle of, or were when they ended.

@@ -347,6 +347,7 @@ fn start(
         ring_bytes: plan.ring_bytes.unwrap_or(RING_BYTES) as usize,
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
         sampling: plan.sampling,
+        fitting_samples: plan.fitting_samples,
         max_depth: plan.depth.unwrap_or(0),
         budget_ppm: plan.budget_ppm,
     })

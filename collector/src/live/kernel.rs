@@ -153,6 +153,7 @@ impl EventSource for Kernel {
         if let Some(interposed) = &self.interposed {
             let (dropped, undecodable) = interposed.loss();
             loss.operations = loss.operations.saturating_add(dropped);
+            loss.operations_left_out = interposed.left_out();
             loss.undecodable = loss.undecodable.saturating_add(undecodable);
         }
         loss

@@ -68,7 +68,8 @@ impl Locks {
         let how = match choice {
             Choice::Not(reason) => Err(reason),
             Choice::Inside { first } => {
-                Interposed::new(first, plan.ring_bytes, plan.children).map_err(|error| error.to_string())
+                Interposed::new(first, plan.ring_bytes, plan.children, plan.budget_ppm)
+                    .map_err(|error| error.to_string())
             }
         };
         match how {

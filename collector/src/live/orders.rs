@@ -93,7 +93,7 @@ mod tests {
 
     /// With a bell and without one.
     fn both() -> Vec<(Orders, Waiter)> {
-        let interposed = Interposed::new(Vec::new(), None, false).expect("memory");
+        let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
         vec![orders(None), orders(Some(interposed.bell().expect("a bell")))]
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_target_that_rings_without_end_is_answered_seldom() {
-        let interposed = Interposed::new(Vec::new(), None, false).expect("memory");
+        let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
         let target = interposed.bell().expect("a bell");
         let (orders, waiter) = orders(Some(interposed.bell().expect("a bell")));
         let began = Instant::now();

@@ -1,7 +1,7 @@
 //! What samples say about functions without probes: which of them matter, and where they were seen.
 
 use engine::attribution::seen_functions;
-use engine::program::Program;
+use engine::program::{Operation, Program};
 use engine::report::Report;
 use rustc_hash::FxHashMap;
 
@@ -36,12 +36,18 @@ pub struct Sighting {
 
 /// Functions of a report that only samples know. `window_ns` long was what it is about.
 pub fn promising(program: &Program, report: &Report, window_ns: u64) -> Sighting {
-    let samples = &program.samples;
-    if samples.rate_hz == 0 || window_ns == 0 {
+    if program.samples.rate_hz == 0 || window_ns == 0 {
         return Sighting::default();
     }
-    let a_sample = 1e9 / f64::from(samples.rate_hz) / window_ns as f64;
-    let cpu_of = |thread: usize| samples.of_thread(thread).len() as f64 * a_sample;
+    // How often samples were taken may have changed meanwhile: what its threads have computed is known exactly.
+    let cpu_of = |thread: usize| {
+        let operations = program.threads.get(thread).map_or(&[][..], |thread| &thread.operations);
+        let computed = operations.iter().map(|operation| match operation {
+            Operation::Exec(time) | Operation::ExecIn(_, time) | Operation::Once(_, time) => time.as_ns_f64(),
+            _ => 0.0,
+        });
+        computed.sum::<f64>() / window_ns as f64
+    };
     let mut shares: FxHashMap<&str, f64> = FxHashMap::default();
     for result in report.results.iter().filter(|result| result.time_ns > 0.0) {
         for row in &result.functions {
@@ -75,7 +81,7 @@ pub fn promising(program: &Program, report: &Report, window_ns: u64) -> Sighting
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::program::{Function, FunctionRef, Operation, Place, PlaceId, Sample, Samples, Thread};
+    use engine::program::{Function, FunctionRef, Place, PlaceId, Sample, Samples, Thread};
     use engine::report::{Cpus, Detail};
     use engine::time::Ticks;
 
@@ -126,8 +132,8 @@ mod tests {
         assert_eq!(names, ["more", "less"]);
         let more = &sighting.functions[0];
         assert_eq!((more.module.as_str(), &more.threads[..]), ("libmore.so", &[18, 17][..]));
-        // 201 samples of 10 ms in 2 s.
-        assert!((more.cpu - 1.005).abs() < 1e-9 && (sighting.cpu - 1.005).abs() < 1e-9, "{sighting:?}");
+        // Two threads that compute for a second each, in 2 s: however many samples there are.
+        assert!((more.cpu - 1.0).abs() < 1e-9 && (sighting.cpu - 1.0).abs() < 1e-9, "{sighting:?}");
         assert!((sighting.functions[1].cpu - 0.5).abs() < 1e-9);
         assert_eq!(promising(&program, &report, 0), Sighting::default());
     }

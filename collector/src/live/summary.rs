@@ -80,7 +80,7 @@ impl RecordSummary {
             let text = crate::present::overhead(cost);
             line("overhead", Paint::Plain, text.strip_prefix("overhead ").unwrap_or(&text))?;
         }
-        line("locks", Paint::Plain, &self.locks)?;
+        line("locks", Paint::Plain, &self.locks_text())?;
         // A name stays as it is.
         let file = style.text(&format!("{},", self.file.display()));
         put("file", Paint::Plain, &[&file, &bytes(self.file_bytes)], "")?;
@@ -129,6 +129,17 @@ impl RecordSummary {
             text.push_str(&format!(", {each:.1} bytes each in the file ({raw:.0} in the kernel)"));
         }
         text
+    }
+
+    fn locks_text(&self) -> String {
+        match self.loss.operations_left_out {
+            0 => self.locks.clone(),
+            left_out => format!(
+                "{}; {} of mutexes left out to keep to the budget while their thread was alone in its process",
+                self.locks,
+                plural(usize::try_from(left_out).unwrap_or(usize::MAX), "operation")
+            ),
+        }
     }
 
     fn lost_text(&self, lost: u64) -> String {

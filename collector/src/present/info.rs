@@ -231,21 +231,27 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         line(out, style, "symbols", &format!("{}: {missing}", module.name))?;
     }
     match &session.loss {
-        Some(loss) => line(
-            out,
-            style,
-            "lost",
-            &format!(
-                "{} (dropped {}, lock operations {}, missed {}, late {}, undecodable {}); {} gaps",
-                grouped(loss.lost()),
-                grouped(loss.dropped),
-                grouped(loss.operations),
-                grouped(loss.missed),
-                grouped(loss.late),
-                grouped(loss.undecodable),
-                grouped(session.gaps as u64)
-            ),
-        ),
+        Some(loss) => {
+            let left_out = match loss.operations_left_out {
+                0 => String::new(),
+                count => format!("; {} mutex operations left out to keep to the budget", grouped(count)),
+            };
+            line(
+                out,
+                style,
+                "lost",
+                &format!(
+                    "{} (dropped {}, lock operations {}, missed {}, late {}, undecodable {}); {} gaps{left_out}",
+                    grouped(loss.lost()),
+                    grouped(loss.dropped),
+                    grouped(loss.operations),
+                    grouped(loss.missed),
+                    grouped(loss.late),
+                    grouped(loss.undecodable),
+                    grouped(session.gaps as u64)
+                ),
+            )
+        }
         None => line(out, style, "lost", "not known: the recording has no end"),
     }
 }

@@ -10,7 +10,7 @@ pub fn samples(sampling: &SamplingFact, counts: Option<&SampleCounts>) -> String
         CallGraph::Fp => "frame pointers",
         CallGraph::Dwarf => "unwind tables",
     };
-    let rate = format!("{} Hz ({how})", sampling.rate_hz);
+    let rate = format!("up to {} Hz ({how})", sampling.rate_hz);
     let Some(SampleCounts { taken, truncated, without_stack, lost, left_out }) = counts else { return rate };
     let mut text = format!("{} stacks at {rate}", grouped(*taken));
     let parts = [
@@ -34,12 +34,12 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let sampling = SamplingFact { rate_hz: 499, call_graph: CallGraph::Dwarf };
-        assert_eq!(samples(&sampling, None), "499 Hz (unwind tables)");
+        assert_eq!(samples(&sampling, None), "up to 499 Hz (unwind tables)");
         let counts = SampleCounts { taken: 4_990, ..SampleCounts::default() };
-        assert_eq!(samples(&sampling, Some(&counts)), "4,990 stacks at 499 Hz (unwind tables)");
+        assert_eq!(samples(&sampling, Some(&counts)), "4,990 stacks at up to 499 Hz (unwind tables)");
         let counts = SampleCounts { truncated: 12, lost: 3, left_out: 1_000, ..counts };
         let text = samples(&sampling, Some(&counts));
         let missing = "12 cut off, 3 lost, 1,000 left out to keep to the budget";
-        assert_eq!(text, format!("4,990 stacks at 499 Hz (unwind tables), {missing}"));
+        assert_eq!(text, format!("4,990 stacks at up to 499 Hz (unwind tables), {missing}"));
     }
 }

@@ -368,8 +368,11 @@ pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::R
 
 /// What the samples are.
 fn samples(out: &mut impl Write, facts: &SampleFacts, style: &Style) -> io::Result<()> {
-    let rate =
-        if facts.rate_hz > 0 { format!(" at {} Hz", grouped(facts.rate_hz.into())) } else { String::new() };
+    let rate = if facts.rate_hz > 0 {
+        format!(" at up to {} Hz", grouped(facts.rate_hz.into()))
+    } else {
+        String::new()
+    };
     let all_ns = facts.divided_ns + facts.undivided_ns;
     let text = format!(
         "Samples: {}{rate} in compute time, of which they divide {}; {} elsewhere, {} with a stack cut short.",

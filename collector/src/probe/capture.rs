@@ -20,7 +20,7 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
     governor::{self, Common, Probes},
-    ledger::Ledger,
+    ledger::{Costs, Ledger},
     load::{LoadOptions, load},
     mappings::Mappings,
     open_calls,
@@ -28,7 +28,6 @@ use super::{
     options::{CaptureOptions, ProbeFunction},
     ring::Rings,
     samples,
-    thinning::Thinning,
 };
 
 /// Function numbers that have counters when more functions than those given at the start may come.
@@ -109,13 +108,11 @@ impl Capture {
         } else {
             None
         };
-        let mut kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
-        if let Some(sampling) = options.sampling {
-            kernel_links.extend(samples::attach(&mut ebpf, sampling.rate_hz)?);
-        }
+        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &options)?;
+        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
         let ledger = Ledger::new(
             options.budget_ppm,
-            hit_costs,
+            Costs { hits: hit_costs, tick_ns },
             options.pids.iter().copied().collect(),
             options.children,
         );
@@ -124,6 +121,7 @@ impl Capture {
             ebpf,
             functions: probed,
             operations,
+            clock,
             notes: Vec::new(),
             logger: loaded.logger,
             ledger,
@@ -175,7 +173,6 @@ impl Capture {
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
         let budget = Budget::new(options.budget_ppm);
-        let thinning = Thinning::new(options.budget_ppm);
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
             .spawn(move || governor::run(&common, budget, thinning, &stopped))

@@ -24,6 +24,27 @@ pub(crate) fn this_thread_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
+/// How long the calling thread is held up by each of the many interrupts that come right now, nanoseconds: the middle
+/// of the gaps between readings of the clock in a loop that does nothing else. `None` if few come.
+pub(crate) fn interruption_ns() -> Option<u64> {
+    const ENOUGH: usize = 50;
+    const LONGEST_NS: u64 = 50_000_000;
+    // Reading the clock takes less, an interrupt more.
+    const LEAST_NS: u64 = 600;
+    let mut gaps = Vec::with_capacity(ENOUGH);
+    let start = super::capture::now_ns();
+    let mut last = start;
+    while gaps.len() < ENOUGH && last - start < LONGEST_NS {
+        let now = super::capture::now_ns();
+        if now - last >= LEAST_NS {
+            gaps.push(now - last);
+        }
+        last = now;
+    }
+    gaps.sort_unstable();
+    (gaps.len() >= ENOUGH / 2).then(|| gaps.get(gaps.len() / 2).copied()).flatten()
+}
+
 /// CPU time of several clocks that may end: what each had last stays in the sum.
 #[derive(Debug, Default)]
 pub(crate) struct CpuTime {

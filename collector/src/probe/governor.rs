@@ -27,7 +27,7 @@ use super::{
     ledger::Ledger,
     load::Shared,
     operations::Operations,
-    samples,
+    samples::Clock,
     spent::Spent,
     thinning::Thinning,
 };
@@ -51,6 +51,8 @@ pub(crate) struct Probes {
     pub(crate) ebpf: Ebpf,
     pub(crate) functions: Functions,
     pub(crate) operations: Operations,
+    /// What samples are taken by.
+    pub(crate) clock: Option<Clock>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
     pub(crate) ledger: Ledger,
@@ -179,8 +181,11 @@ fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget,
         budget.forget(|number| unwanted.contains(&number));
     }
     let spent = common.look(probes);
-    if let Some(level) = thinning.look(&spent.on_samples()) {
-        samples::thin(&mut probes.ebpf, level);
+    let Probes { ebpf, clock, .. } = probes;
+    if let (Some(level), Some(clock)) = (thinning.look(&spent.on_samples()), clock)
+        && let Err(error) = clock.slow(ebpf, level)
+    {
+        log::warn!("samples are not taken any more as they should be: {error}");
     }
     let Decision { shed, give_back } = budget.look(&spent);
     if !shed.is_empty() || !give_back.is_empty() {

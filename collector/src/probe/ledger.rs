@@ -25,7 +25,7 @@ const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
 /// Books kept from the start of a recording.
 pub(crate) struct Ledger {
     budget_ppm: Option<u32>,
-    hit_costs: Option<HitCosts>,
+    costs: Costs,
     start_ns: u64,
     /// The recorded processes'. Those of the start may have lived before; later ones are born in it.
     first_pids: BTreeSet<u32>,
@@ -50,6 +50,15 @@ pub(crate) struct Ledger {
     next_sample_ns: u64,
 }
 
+/// What was measured before.
+#[derive(Clone, Copy)]
+pub(crate) struct Costs {
+    /// Of probes, if that could be measured.
+    pub(crate) hits: Option<HitCosts>,
+    /// A tick of the clock, nanoseconds, without taking a stack.
+    pub(crate) tick_ns: u64,
+}
+
 /// One function that has probes.
 struct Line {
     number: u32,
@@ -69,13 +78,15 @@ struct Counted {
     samples: u64,
     /// Taking them.
     samples_ns: u64,
+    /// The ticks that some of them are taken at.
+    ticks_ns: u64,
     collector_ns: u64,
     /// Of that, making samples of what was taken.
     unwinding_ns: u64,
 }
 
 impl Counted {
-    fn of(total: &CpuCounters, collector_ns: u64, unwinding_ns: u64) -> Counted {
+    fn of(total: &CpuCounters, tick_ns: u64, collector_ns: u64, unwinding_ns: u64) -> Counted {
         let hits_of_functions = total.entries.saturating_add(total.exits);
         let hits = hits_of_functions.saturating_add(total.libc_hits);
         // A folded or cut call has neither of its two records.
@@ -84,8 +95,14 @@ impl Counted {
         let function_records = function_records.min(total.sequence);
         let events = total.sequence.saturating_sub(function_records);
         let (samples, samples_ns) = (total.samples, total.samples_ns);
+        let ticks_ns = total.ticks.saturating_mul(tick_ns);
         let unwinding_ns = unwinding_ns.min(collector_ns);
-        Counted { hits, function_records, events, samples, samples_ns, collector_ns, unwinding_ns }
+        Counted { hits, function_records, events, samples, samples_ns, ticks_ns, collector_ns, unwinding_ns }
+    }
+
+    /// All that samples take of the recorded threads' time.
+    fn sampling_ns(&self) -> u64 {
+        self.samples_ns.saturating_add(self.ticks_ns)
     }
 }
 
@@ -101,13 +118,13 @@ struct Sample {
 impl Ledger {
     pub(crate) fn new(
         budget_ppm: Option<u32>,
-        hit_costs: Option<HitCosts>,
+        costs: Costs,
         first_pids: BTreeSet<u32>,
         children: bool,
     ) -> Ledger {
         let mut ledger = Ledger {
             budget_ppm,
-            hit_costs,
+            costs,
             start_ns: now_ns(),
             first_pids,
             children,
@@ -136,7 +153,7 @@ impl Ledger {
         let total = shared.cpu_totals();
         let hits = total.entries.saturating_add(total.exits).saturating_add(total.libc_hits);
         let hits = hits.saturating_sub(self.last.hits);
-        let each = self.hit_costs.map_or(1_000, |costs| costs.entry_stepped.total_ns());
+        let each = self.costs.hits.map_or(1_000, |costs| costs.entry_stepped.total_ns());
         hits.saturating_mul(each) > MANY_NS
     }
 
@@ -156,7 +173,8 @@ impl Ledger {
         }
         self.own.read_own_threads();
         let unwinding_ns = shared.unwinding_ns.load(Ordering::Relaxed);
-        let counted = Counted::of(&shared.cpu_totals(), self.own.total_ns(), unwinding_ns);
+        let counted =
+            Counted::of(&shared.cpu_totals(), self.costs.tick_ns, self.own.total_ns(), unwinding_ns);
         let last = std::mem::replace(&mut self.last, counted);
         let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
         let collector = since(counted.collector_ns, last.collector_ns);
@@ -190,10 +208,10 @@ impl Ledger {
         self.sample(ebpf, now_ns, &counted);
         Spent {
             now_ns,
-            target_ns: self.target.total_ns().saturating_sub(counted.samples_ns),
+            target_ns: self.target.total_ns().saturating_sub(counted.sampling_ns()),
             hits_ns: self.hit_ns,
             probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
-            samples_ns: counted.samples_ns.saturating_add(counted.unwinding_ns),
+            samples_ns: counted.sampling_ns().saturating_add(counted.unwinding_ns),
             fixed_ns: (self.event_ns + self.fixed_collector_ns) as u64,
             probes: self.functions.iter().map(|line| (line.number, line.cost_ns as u64)).collect(),
         }
@@ -202,7 +220,7 @@ impl Ledger {
     /// As of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
         let event_ns = self.event_ns as u64;
-        let added_ns = self.hit_ns.saturating_add(event_ns).saturating_add(self.last.samples_ns);
+        let added_ns = self.hit_ns.saturating_add(event_ns).saturating_add(self.last.sampling_ns());
         Overhead {
             budget_ppm: self.budget_ppm,
             wall_ns: now_ns().saturating_sub(self.start_ns),
@@ -212,7 +230,7 @@ impl Ledger {
             events: self.last.events,
             event_ns,
             samples: self.last.samples,
-            sample_ns: self.last.samples_ns,
+            sample_ns: self.last.sampling_ns(),
             collector_ns: self.last.collector_ns,
             unwinding_ns: self.last.unwinding_ns,
         }
@@ -220,7 +238,7 @@ impl Ledger {
 
     /// Which functions have probes has changed: those that still have keep their lines.
     fn renew(&mut self, functions: &Functions, operations: &Operations, shared: &Shared) {
-        let costs = self.hit_costs.unwrap_or_default();
+        let costs = self.costs.hits.unwrap_or_default();
         let mut old: BTreeMap<u32, Line> =
             std::mem::take(&mut self.functions).into_iter().map(|line| (line.number, line)).collect();
         let mut lines = BTreeMap::new();

@@ -29,6 +29,9 @@ pub struct CaptureOptions {
     pub budget_ppm: Option<u32>,
     /// How stacks are sampled; `None`: not at all.
     pub sampling: Option<SamplingFact>,
+    /// Its rate is the highest: as many samples are taken as a share of the budget pays for. Otherwise it was asked for, and
+    /// is kept as long as the budget allows.
+    pub fitting_samples: bool,
     /// Record calls only down to this depth of probed functions, at most [`probe_abi::MAX_OPEN_FRAMES`]; 0 = all.
     pub max_depth: u32,
 }

@@ -14,10 +14,12 @@ use std::sync::atomic::Ordering;
 use zerocopy::transmute;
 
 use super::{
-    attach::{Link, program},
+    attach::{Link, close_together, program},
     capture::Capture,
     clocks,
     error::ProbeError,
+    options::CaptureOptions,
+    thinning::Thinning,
 };
 
 /// The rings, by name.
@@ -90,37 +92,83 @@ pub(crate) fn settings(settings: &mut Settings, sampling: Option<SamplingFact>) 
     settings.copy_pieces = COPY_PIECES as u32;
 }
 
-/// Of two to the power of `thinning` samples only one is taken from now on.
-pub(crate) fn thin(ebpf: &mut Ebpf, thinning: u32) {
-    let Some(map) = ebpf.map_mut("SAMPLE_THINNING") else { return };
-    let set =
-        Array::<&mut MapData, u64>::try_from(map).and_then(|mut map| map.set(0, &u64::from(thinning), 0));
-    if let Err(error) = set {
-        log::warn!("samples stay as frequent as they are: {error}");
+/// The clock if there is to be one, what a tick of it costs its thread, and how slow it has to be.
+pub(crate) fn start(
+    ebpf: &mut Ebpf,
+    options: &CaptureOptions,
+) -> Result<(Option<Clock>, u64, Thinning), ProbeError> {
+    let asked = Thinning::asked(options.budget_ppm);
+    let Some(SamplingFact { rate_hz, .. }) = options.sampling else { return Ok((None, 0, asked)) };
+    let mut clock = Clock::new(ebpf, rate_hz)?;
+    let tick_ns = clock.tick_ns(ebpf).unwrap_or(0);
+    log::debug!("a tick costs {tick_ns} ns");
+    let thinning = match options.fitting_samples {
+        true => Thinning::fitting(options.budget_ppm, rate_hz, tick_ns),
+        false => asked,
+    };
+    clock.slow(ebpf, thinning.level())?;
+    Ok((Some(clock), tick_ns, thinning))
+}
+
+/// The clocks of all CPUs. They stop when this is dropped.
+pub(crate) struct Clock {
+    /// As asked for.
+    rate_hz: u32,
+    links: Vec<Link>,
+}
+
+impl Clock {
+    /// A clock that stands.
+    pub(crate) fn new(ebpf: &mut Ebpf, rate_hz: u32) -> Result<Clock, ProbeError> {
+        let program: &mut PerfEvent = program(ebpf, "sample_tick")?;
+        program.load().map_err(failed)?;
+        Ok(Clock { rate_hz, links: Vec::new() })
+    }
+
+    /// What a tick costs the thread that it comes to, nanoseconds, without taking a stack; `None` if it could not be
+    /// measured. On a virtual machine it may be ten times as much as on a real one. Nothing is recorded meanwhile.
+    pub(crate) fn tick_ns(&self, ebpf: &mut Ebpf) -> Option<u64> {
+        const PERIOD_NS: u64 = 200_000;
+        let own = PerfEventScope::CallingProcess { cpu: None };
+        let link = tick(ebpf, own, SamplePolicy::Period(PERIOD_NS)).ok()?;
+        let median = clocks::interruption_ns();
+        drop(link);
+        median
+    }
+
+    /// From now on only one of two to the power of `thinning` ticks comes.
+    pub(crate) fn slow(&mut self, ebpf: &mut Ebpf, thinning: u32) -> Result<(), ProbeError> {
+        // One after the other, so that no tick comes twice; closing waits for all CPUs.
+        for closing in close_together(std::mem::take(&mut self.links)) {
+            // A panic in there would have been told.
+            let _ = closing.join();
+        }
+        if let Some(map) = ebpf.map_mut("SAMPLE_THINNING") {
+            Array::<&mut MapData, u64>::try_from(map)
+                .and_then(|mut map| map.set(0, &u64::from(thinning), 0))
+                .map_err(|error| ProbeError::from_cause("sampling", &error))?;
+        }
+        let rate_hz = self.rate_hz.checked_shr(thinning).unwrap_or(0).max(1);
+        let cpus = aya::util::online_cpus()
+            .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?;
+        for cpu in cpus {
+            let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+            self.links.push(tick(ebpf, scope, SamplePolicy::Frequency(u64::from(rate_hz)))?);
+        }
+        Ok(())
     }
 }
 
-/// Lets the clocks of all CPUs tick.
-pub(crate) fn attach(ebpf: &mut Ebpf, rate_hz: u32) -> Result<Vec<Link>, ProbeError> {
-    let failed = |error: aya::programs::ProgramError| ProbeError::from_cause("sampling", &error);
-    let cpus = aya::util::online_cpus()
-        .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?;
+fn failed(error: aya::programs::ProgramError) -> ProbeError {
+    ProbeError::from_cause("sampling", &error)
+}
+
+fn tick(ebpf: &mut Ebpf, scope: PerfEventScope, policy: SamplePolicy) -> Result<Link, ProbeError> {
     let program: &mut PerfEvent = program(ebpf, "sample_tick")?;
-    program.load().map_err(failed)?;
-    let mut links: Vec<Link> = Vec::new();
-    for cpu in cpus {
-        let link = program
-            .attach(
-                // The one clock that every machine has: virtual ones have no counters of cycles.
-                PerfEventConfig::Software(SoftwareEvent::CpuClock),
-                PerfEventScope::AllProcessesOneCpu { cpu },
-                SamplePolicy::Frequency(u64::from(rate_hz.max(1))),
-                false,
-            )
-            .map_err(failed)?;
-        links.push(Box::new(program.take_link(link).map_err(failed)?));
-    }
-    Ok(links)
+    // The one clock that every machine has: virtual ones have no counters of cycles.
+    let config = PerfEventConfig::Software(SoftwareEvent::CpuClock);
+    let link = program.attach(config, scope, policy, false).map_err(failed)?;
+    Ok(Box::new(program.take_link(link).map_err(failed)?))
 }
 
 /// Tells the programs what is known of the code of a process; `None`: nothing. If there is no room its stacks are copied.

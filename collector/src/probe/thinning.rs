@@ -1,11 +1,14 @@
 //! How often samples are taken so that recording costs no more than it may. Pure: time and what was spent come in, a
 //! decision goes out.
 //!
-//! Ours. A sample costs ten times as much as a record, and more on a slow machine or in a deep stack, so its rate cannot be
-//! right beforehand. As for probes a debt grows by what samples cost and shrinks by what they may cost: the budget less
-//! what events and probes take, and at least a quarter of it. When it reaches one second's worth of the budget, of two
-//! samples one is left out, or more of four, eight …; where half as many would have been enough for a while, they come
-//! back. Which ones are left out does not depend on what the program does, so shares stay right and only their ± grows.
+//! Ours. A sample costs ten times as much as a record, and more on a slow machine or in a deep stack. On a virtual machine
+//! the interrupt of the clock alone costs as much as three stacks. So its rate cannot be right beforehand. Unless somebody
+//! asked for a rate, samples may cost a quarter of the budget: the clock begins as slow as a tick, measured before, makes
+//! necessary. As for probes a debt grows by what samples cost and shrinks by what they may cost. When it reaches one
+//! second's worth of the budget, of two ticks one is left out, or more of four, eight …; where half as many would have
+//! been enough for a while, they come back. A rate that was asked for is kept as long as it fits into the budget with
+//! events and probes. Which ticks are left out does not depend on what the program does, so shares stay right and only
+//! their ± grows.
 
 use std::time::Duration;
 
@@ -28,8 +31,11 @@ const DEBT_TIME: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_millis(500);
 /// Samples are to take this share of what they may, so that nothing goes to and fro.
 const LEVEL: f64 = 0.7;
-/// Of the budget that is left for samples, however much is spent otherwise.
-const LEAST_SHARE: f64 = 0.25;
+/// Of the budget: what samples may cost if nobody asked for a rate, and what is left for them if somebody did, however
+/// much is spent otherwise.
+const OWN_SHARE: f64 = 0.25;
+/// What taking a stack is expected to cost beside the tick: of the order of what was measured on several machines.
+const STACK_NS: u64 = 6_000;
 /// What samples may cost of one CPU although the recorded processes hardly run.
 const LEAST_OF_CPU: f64 = 0.001;
 /// Samples that were left out come back one step at a time, this long apart.
@@ -42,6 +48,8 @@ const MOST: u32 = 5;
 pub(crate) struct Thinning {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
+    /// Somebody asked for the rate.
+    asked: bool,
     /// Of two to the power of it one is taken.
     level: u32,
     last: Option<SampleSpent>,
@@ -50,10 +58,25 @@ pub(crate) struct Thinning {
 }
 
 impl Thinning {
-    /// With this share of the processes' own CPU time, in millionths; `None`: whatever it costs.
-    pub(crate) fn new(ppm: Option<u32>) -> Thinning {
+    /// A rate that somebody asked for, with this share of the processes' own CPU time, in millionths; `None`: whatever it
+    /// costs.
+    pub(crate) fn asked(ppm: Option<u32>) -> Thinning {
         let share = ppm.map(|ppm| f64::from(ppm) / 1e6);
-        Thinning { share, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
+        Thinning { share, asked: true, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
+    }
+
+    /// Up to `rate_hz`, where each tick costs a thread `tick_ns`.
+    pub(crate) fn fitting(ppm: Option<u32>, rate_hz: u32, tick_ns: u64) -> Thinning {
+        let all = f64::from(rate_hz) * tick_ns.saturating_add(STACK_NS) as f64 / 1e9;
+        let thinning = Thinning { asked: false, ..Thinning::asked(ppm) };
+        let too_much = thinning.share.map_or(0.0, |share| all / (share * OWN_SHARE));
+        let level = if too_much > 1.0 { too_much.log2().ceil().min(f64::from(MOST)) as u32 } else { 0 };
+        Thinning { level, ..thinning }
+    }
+
+    /// Of two to the power of this one sample is to be taken.
+    pub(crate) fn level(&self) -> u32 {
+        self.level
     }
 
     /// Takes a look; of two to the power of the answer one sample is to be taken from now on. `None`: as before.
@@ -70,8 +93,8 @@ impl Thinning {
         }
         self.last = Some(*spent);
         let budget = share * since(spent.own_ns, last.own_ns);
-        let room = budget - since(spent.others_ns, last.others_ns);
-        let room = room.max(budget * LEAST_SHARE).max(wall * LEAST_OF_CPU);
+        let left = if self.asked { budget - since(spent.others_ns, last.others_ns) } else { 0.0 };
+        let room = left.max(budget * OWN_SHARE).max(wall * LEAST_OF_CPU);
         let cost = since(spent.samples_ns, last.samples_ns);
         self.debt_ns = (self.debt_ns + cost - room).max(0.0);
         let level = if self.debt_ns > share * DEBT_TIME.as_nanos() as f64 && cost > room {
@@ -110,8 +133,12 @@ mod tests {
 
     impl World {
         fn new(ppm: Option<u32>, samples: f64, others: f64) -> World {
-            let spent = SampleSpent::default();
-            World { thinning: Thinning::new(ppm), spent, level: 0, changes: 0, samples, others, own: 2.0 }
+            World::with(Thinning::asked(ppm), samples, others)
+        }
+
+        fn with(thinning: Thinning, samples: f64, others: f64) -> World {
+            let (spent, level) = (SampleSpent::default(), thinning.level());
+            World { thinning, spent, level, changes: 0, samples, others, own: 2.0 }
         }
 
         /// What samples cost of own time meanwhile.
@@ -147,6 +174,29 @@ mod tests {
         assert!(world.level >= 2, "{}", world.level);
         assert!(world.run(60) < 0.015);
         assert!(world.changes <= 2, "{}", world.changes);
+    }
+
+    #[test]
+    fn a_rate_that_nobody_asked_for_begins_where_it_fits() {
+        // Real machines: a microsecond or two.
+        assert_eq!(Thinning::fitting(Some(20_000), 499, 2_000).level(), 0);
+        // 499 times 28 microseconds are 1.4 %; a quarter of 2 % is 0.5.
+        let dear = Thinning::fitting(Some(20_000), 499, 22_000);
+        assert_eq!(dear.level(), 2);
+        let mut world = World::with(dear, 0.014, 0.03);
+        world.run(100);
+        assert_eq!(world.changes, 0, "and stays so beside whatever else is spent");
+        assert_eq!(Thinning::fitting(None, 499, 1_000_000).level(), 0);
+        assert_eq!(Thinning::fitting(Some(1), 499, 1_000_000).level(), MOST);
+    }
+
+    #[test]
+    fn a_rate_that_nobody_asked_for_falls_to_its_own_share() {
+        let mut world = World::with(Thinning::fitting(Some(20_000), 499, 1_000), 0.012, 0.0);
+        assert_eq!(world.level, 0);
+        world.run(20);
+        assert!(world.run(60) <= 0.005, "{}", world.level);
+        assert!(world.changes <= 1, "{}", world.changes);
     }
 
     #[test]

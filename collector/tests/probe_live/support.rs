@@ -199,6 +199,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         max_rate_hz: 0,
         budget_ppm: None,
         sampling: None,
+        fitting_samples: false,
         max_depth: 0,
     }
 }

@@ -346,6 +346,9 @@ pub struct LossCounts {
     pub missed: u64,
     /// Synchronization operations that a thread of a launched command made faster than they could be taken from it.
     pub operations: u64,
+    /// Left out on purpose: operations on mutexes of a thread that was alone in its process and made so many that they
+    /// would have cost more than they may.
+    pub operations_left_out: u64,
     /// Arrived after newer records had been released.
     pub late: u64,
     /// Bytes that were no record.
@@ -358,7 +361,7 @@ pub struct LossCounts {
 }
 
 impl LossCounts {
-    /// Records that are missing and should not be (folded recursion is deliberate). Switches that the kernel did
+    /// Records that are missing and should not be (folded recursion and operations left out are deliberate). Switches that the kernel did
     /// not tell of were never records: they show as contradictions and unknown time.
     pub fn lost(&self) -> u64 {
         [self.dropped, self.missed, self.operations, self.late, self.undecodable]

@@ -37,6 +37,6 @@ pub struct SampleCounts {
     pub without_stack: u64,
     /// Not in the recording: the ring was full.
     pub lost: u64,
-    /// Ticks of the clock at which no stack was taken, to keep to the budget.
+    /// Ticks that did not come, because the clock was slowed to keep to the budget.
     pub left_out: u64,
 }

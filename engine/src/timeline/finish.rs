@@ -45,15 +45,19 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         .iter()
         .map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0)
         .fold(0, u64::saturating_add);
-    let gap_loss = recording
-        .notes
-        .iter()
-        .map(|note| match note.kind {
-            NoteKind::Gap { lost, .. } => lost,
-            NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => 0,
-        })
-        .fold(late, u64::saturating_add);
-    let counted_loss = facts.end.as_ref().map_or(0, |end| end.loss.lost());
+    let in_gaps = |operations: bool| {
+        let lost = recording.notes.iter().map(|note| match note.kind {
+            NoteKind::Gap { lost, reason, .. } if operations == (reason == GapReason::OperationsLost) => lost,
+            _ => 0,
+        });
+        lost.fold(0, u64::saturating_add)
+    };
+    let end = facts.end.as_ref();
+    // A stretch of operations that were left out on purpose shows as one that is lost; what was lost is counted.
+    let meant = end.is_some_and(|end| end.loss.operations_left_out > 0);
+    let most = end.filter(|_| meant).map_or(u64::MAX, |end| end.loss.operations);
+    let gap_loss = late.saturating_add(in_gaps(false)).saturating_add(in_gaps(true).min(most));
+    let counted_loss = end.map_or(0, |end| end.loss.lost());
     let counts = Counts {
         events,
         late,
@@ -266,6 +270,16 @@ fn findings(
         say(
             "locks_lost",
             format!("in {places} lock operations of a thread are missing: what it held there is not counted"),
+        );
+    }
+    let left_out = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_left_out);
+    if left_out > 0 {
+        let operations = plural(left_out, "mutex operation", "mutex operations");
+        say(
+            "operations_left_out",
+            format!(
+                "{operations} of threads that were alone in their process were not recorded, to keep to the budget: nobody can have waited for them, and `--by lock` does not count them (--overhead none records all)"
+            ),
         );
     }
     for sentence in super::operations_off::sentences(timeline, &recording.notes) {
