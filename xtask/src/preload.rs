@@ -134,7 +134,15 @@ mod tests {
             }
         }
         let needed = names(&library, false);
-        let known = ["__errno_location", "dlsym", "dlvsym", "environ", "getauxval", "gnu_get_libc_version"];
+        let known = [
+            "__errno_location",
+            "__libc_single_threaded",
+            "dlsym",
+            "dlvsym",
+            "environ",
+            "getauxval",
+            "gnu_get_libc_version",
+        ];
         assert_eq!(needed, known, "each of them weak and without a version");
     }
 }

@@ -16,7 +16,9 @@ use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, P
 use super::{
     attach::{Link, attach_kernel, close_together},
     budget::Budget,
-    calibrate, counters,
+    calibrate,
+    census::{self, Census},
+    counters,
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
     governor::{self, Common, Probes},
@@ -108,6 +110,10 @@ impl Capture {
         } else {
             None
         };
+        let census = match options.uprobes && options.at_work {
+            true => census::take(&mut ebpf, &shared, &options, hit_costs),
+            false => Census::default(),
+        };
         let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &options)?;
         let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
         let ledger = Ledger::new(
@@ -143,6 +149,8 @@ impl Capture {
             without_libc: Vec::new(),
             start_ns: 0,
         };
+        let mut budget = Budget::new(options.budget_ppm);
+        capture.leave_out(&census, &mut budget);
         if options.uprobes {
             // Before anything is looked for in the processes: what comes later is told.
             capture.mappings = Mappings::watch(u32::try_from(capture.common.shared.cpu_count).unwrap_or(0))
@@ -165,6 +173,9 @@ impl Capture {
             capture.track(*pid);
         }
         capture.start_ns = now_ns();
+        for note in &mut capture.own_notes {
+            note.time_ns = note.time_ns.max(capture.start_ns);
+        }
         for number in 0..capture.unprobed.len() {
             let (pid, _) = capture.unprobed[number];
             capture.leave_unprobed(pid, capture.start_ns);
@@ -172,13 +183,32 @@ impl Capture {
         // The governor believes that untracked processes are gone, so it comes last.
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
-        let budget = Budget::new(options.budget_ppm);
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
             .spawn(move || governor::run(&common, budget, thinning, &stopped))
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         capture.governor = Some((stop, thread));
         Ok(capture)
+    }
+
+    /// Functions that need not be tried are without probes from the beginning on: for good, or until there is room for them.
+    fn leave_out(&mut self, census: &Census, budget: &mut Budget) {
+        let now_ns = now_ns();
+        for &number in census.hot.keys() {
+            self.common.shared.cut(number, now_ns);
+        }
+        let resting: BTreeSet<u32> = census.dear.keys().copied().collect();
+        let probes = &mut *self.common.lock();
+        if let Err(error) = probes.functions.rest(&mut probes.ebpf, &resting) {
+            log::warn!("functions that cost too much get probes: {error}");
+        }
+        budget.leave_out(&census.dear, now_ns);
+        let hot = census.hot.iter().map(|(number, rate)| (*number, *rate));
+        let dear = resting.iter().map(|number| (*number, 0));
+        let (functions, rates): (Vec<u32>, Vec<u64>) = hot.chain(dear).unzip();
+        if !functions.is_empty() {
+            self.own_notes.push(Note { time_ns: now_ns, kind: NoteKind::ProbesOff { functions, rates } });
+        }
     }
 
     /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).
@@ -459,6 +489,7 @@ impl Drop for Capture {
         let mut threads = close_together(std::mem::take(&mut self.kernel_links));
         {
             let probes = &mut *self.common.lock();
+            threads.extend(probes.clock.iter_mut().flat_map(|clock| clock.stop()));
             threads.append(&mut probes.functions.close_all());
             threads.append(&mut probes.operations.close_all());
         }

@@ -54,6 +54,7 @@ impl Shared {
             total.libc_records = total.libc_records.saturating_add(one.libc_records);
             total.exits = total.exits.saturating_add(one.exits);
             total.samples = total.samples.saturating_add(one.samples);
+            total.ticks = total.ticks.saturating_add(one.ticks);
             total.samples_ns = total.samples_ns.saturating_add(one.samples_ns);
             total.ticks_left_out = total.ticks_left_out.saturating_add(one.ticks_left_out);
             total.samples_lost = total.samples_lost.saturating_add(one.samples_lost);
@@ -71,11 +72,24 @@ impl Shared {
 
     /// A function that was called too often may be called again.
     pub(crate) fn forgive(&self, number: u32) {
+        self.set_function(number, std::mem::offset_of!(FunctionCounters, cut_ns), 0);
+    }
+
+    /// A function counts as called too often since then. The programs must not be at work on it.
+    pub(crate) fn cut(&self, number: u32, since_ns: u64) {
+        self.set_function(number, std::mem::offset_of!(FunctionCounters, cut_ns), since_ns);
+    }
+
+    /// As if a function had never been called. The programs must not be at work on it.
+    pub(crate) fn forget_calls(&self, number: u32) {
+        self.set_function(number, std::mem::offset_of!(FunctionCounters, calls), 0);
+    }
+
+    fn set_function(&self, number: u32, at: usize, value: u64) {
         const WORDS: usize = size_of::<FunctionCounters>() / 8;
-        const CUT: usize = std::mem::offset_of!(FunctionCounters, cut_ns) / 8;
-        let word = (number as usize).checked_mul(WORDS).and_then(|first| first.checked_add(CUT));
+        let word = (number as usize).checked_mul(WORDS).and_then(|first| first.checked_add(at / 8));
         if let Some(word) = word.and_then(|word| self.functions.word(word)) {
-            word.store(0, Ordering::SeqCst);
+            word.store(value, Ordering::SeqCst);
         }
     }
 

@@ -11,6 +11,7 @@ use aya::{
 use engine::event::{CallGraph, SamplingFact};
 use probe_abi::{COPY_PIECES, SampledCode, Sampling, Settings};
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use zerocopy::transmute;
 
 use super::{
@@ -136,10 +137,15 @@ impl Clock {
         median
     }
 
+    /// Lets it stand. The threads that do it wait for all CPUs.
+    pub(crate) fn stop(&mut self) -> Vec<JoinHandle<()>> {
+        close_together(std::mem::take(&mut self.links))
+    }
+
     /// From now on only one of two to the power of `thinning` ticks comes.
     pub(crate) fn slow(&mut self, ebpf: &mut Ebpf, thinning: u32) -> Result<(), ProbeError> {
         // One after the other, so that no tick comes twice; closing waits for all CPUs.
-        for closing in close_together(std::mem::take(&mut self.links)) {
+        for closing in self.stop() {
             // A panic in there would have been told.
             let _ = closing.join();
         }
