@@ -16,9 +16,7 @@ use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, P
 use super::{
     attach::{Link, attach_kernel, close_together},
     budget::Budget,
-    calibrate,
-    census::{self, Census},
-    counters,
+    calibrate, census, counters,
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
     governor::{self, Common, Probes},
@@ -110,10 +108,7 @@ impl Capture {
         } else {
             None
         };
-        let census = match options.uprobes && options.at_work {
-            true => census::take(&mut ebpf, &shared, &options, hit_costs),
-            false => Census::default(),
-        };
+        let census = census::take(&mut ebpf, &shared, &options, hit_costs);
         let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &options)?;
         let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
         let ledger = Ledger::new(
@@ -189,26 +184,6 @@ impl Capture {
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         capture.governor = Some((stop, thread));
         Ok(capture)
-    }
-
-    /// Functions that need not be tried are without probes from the beginning on: for good, or until there is room for them.
-    fn leave_out(&mut self, census: &Census, budget: &mut Budget) {
-        let now_ns = now_ns();
-        for &number in census.hot.keys() {
-            self.common.shared.cut(number, now_ns);
-        }
-        let resting: BTreeSet<u32> = census.dear.keys().copied().collect();
-        let probes = &mut *self.common.lock();
-        if let Err(error) = probes.functions.rest(&mut probes.ebpf, &resting) {
-            log::warn!("functions that cost too much get probes: {error}");
-        }
-        budget.leave_out(&census.dear, now_ns);
-        let hot = census.hot.iter().map(|(number, rate)| (*number, *rate));
-        let dear = resting.iter().map(|number| (*number, 0));
-        let (functions, rates): (Vec<u32>, Vec<u64>) = hot.chain(dear).unzip();
-        if !functions.is_empty() {
-            self.own_notes.push(Note { time_ns: now_ns, kind: NoteKind::ProbesOff { functions, rates } });
-        }
     }
 
     /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).

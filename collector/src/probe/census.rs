@@ -15,11 +15,12 @@ use std::time::Duration;
 use aya::Ebpf;
 use aya::programs::UProbe;
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope};
-use engine::event::HitCosts;
+use engine::event::{HitCosts, Note, NoteKind};
 use std::num::NonZeroU32;
 
 use super::attach::{Link, close_together, program};
-use super::capture::now_ns;
+use super::budget::Budget;
+use super::capture::{Capture, now_ns};
 use super::clocks::CpuTime;
 use super::load::Shared;
 use super::options::{CaptureOptions, ProbeFunction};
@@ -36,6 +37,28 @@ pub(super) struct Census {
     pub(super) dear: BTreeMap<u32, f64>,
 }
 
+impl Capture {
+    /// Functions that need not be tried are without probes from the beginning on: for good, or until there is room for them.
+    pub(super) fn leave_out(&mut self, census: &Census, budget: &mut Budget) {
+        let now_ns = now_ns();
+        for &number in census.hot.keys() {
+            self.common.shared.cut(number, now_ns);
+        }
+        let resting: BTreeSet<u32> = census.dear.keys().copied().collect();
+        let probes = &mut *self.common.lock();
+        if let Err(error) = probes.functions.rest(&mut probes.ebpf, &resting) {
+            log::warn!("functions that cost too much get probes: {error}");
+        }
+        budget.leave_out(&census.dear, now_ns);
+        let hot = census.hot.iter().map(|(number, rate)| (*number, *rate));
+        let dear = resting.iter().map(|number| (*number, 0));
+        let (functions, rates): (Vec<u32>, Vec<u64>) = hot.chain(dear).unzip();
+        if !functions.is_empty() {
+            self.own_notes.push(Note { time_ns: now_ns, kind: NoteKind::ProbesOff { functions, rates } });
+        }
+    }
+}
+
 /// Counts calls. Whatever cannot be probed is left to those who put on the real probes.
 pub(super) fn take(
     ebpf: &mut Ebpf,
@@ -43,7 +66,8 @@ pub(super) fn take(
     options: &CaptureOptions,
     costs: Option<HitCosts>,
 ) -> Census {
-    let (Some(budget_ppm), false) = (options.budget_ppm, options.functions.is_empty()) else {
+    let wanted = options.uprobes && options.at_work && !options.functions.is_empty();
+    let Some(budget_ppm) = options.budget_ppm.filter(|_| wanted) else {
         return Census::default();
     };
     let probe: &mut UProbe = match program(ebpf, "census_probe") {
