@@ -28,10 +28,13 @@ use super::options::{CaptureOptions, ProbeFunction};
 /// How long calls are counted when the last breakpoint is there.
 const COUNTED: Duration = Duration::from_millis(10);
 
+/// Fewer calls are no sign that it will go on like this: such functions are tried again when there is room for them.
+const SURE: u64 = 30;
+
 /// Functions that need not be tried.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    /// Called more often than the limit, with calls per second.
+    /// Surely called more often than the limit, with calls per second.
     pub(super) hot: BTreeMap<u32, u64>,
     /// The dearest of the others, without which the rest fits into the budget of a CPU, with the share that each would cost.
     pub(super) dear: BTreeMap<u32, f64>,
@@ -116,10 +119,15 @@ pub(super) fn take(
         numbers.len(),
         there_ns.saturating_sub(began_ns)
     );
-    let call_ns =
-        costs.map_or(0, |costs| costs.entry_stepped.total_ns().saturating_add(costs.exit.total_ns()));
-    let hits = calls.values().fold(0u64, |sum, calls| sum.saturating_add(*calls));
-    let hits_ns = hits.saturating_mul(costs.map_or(0, |costs| costs.entry_stepped.total_ns()));
+    let costs = costs.unwrap_or_default();
+    let call_ns = costs.entry_stepped.total_ns().saturating_add(costs.exit.total_ns());
+    let stepped: BTreeMap<u32, bool> =
+        options.functions.iter().map(|function| (function.id, function.entry_stepped)).collect();
+    let hits_ns = calls.iter().fold(0u64, |sum, (number, calls)| {
+        let stepped = stepped.get(number).copied().unwrap_or_default();
+        let hit = if stepped { costs.entry_stepped } else { costs.entry };
+        sum.saturating_add(calls.saturating_mul(hit.total_ns()))
+    });
     let ns = undisturbed_ns(since_ns, cpu.total_ns(), hits_ns);
     let census = weigh(&calls, ns, options.max_rate_hz, f64::from(budget_ppm) / 1e6, call_ns);
     log::debug!("{} are hot, {} dear, in {ns} of {since_ns} ns", census.hot.len(), census.dear.len());
@@ -139,7 +147,7 @@ fn weigh(calls: &BTreeMap<u32, u64>, ns: u64, limit_hz: u64, share: f64, call_ns
     let mut others = Vec::new();
     for (&number, &calls) in calls {
         let rate_hz = calls as f64 * 1e9 / ns as f64;
-        if limit_hz > 0 && rate_hz > limit_hz as f64 {
+        if limit_hz > 0 && rate_hz > limit_hz as f64 && calls >= SURE {
             census.hot.insert(number, rate_hz as u64);
         } else {
             others.push((rate_hz * call_ns as f64 / 1e9, number));
@@ -197,12 +205,15 @@ mod tests {
 
     #[test]
     fn what_is_called_too_often_or_costs_too_much_is_told_apart() {
-        let calls = BTreeMap::from([(1, 1_001), (2, 1_000), (3, 200), (4, 199), (5, 1)]);
+        let calls = BTreeMap::from([(1, 1_001), (2, 1_000), (3, 200), (4, 150), (5, 1)]);
         // In a tenth of a second, with 10 microseconds for a call: 200 calls cost 2 %.
         let census = weigh(&calls, 100_000_000, 10_000, 0.02, 10_000);
         assert_eq!(census.hot, BTreeMap::from([(1, 10_010)]));
         assert_eq!(census.dear.keys().copied().collect::<Vec<_>>(), [2, 3]);
         assert!((census.dear[&2] - 0.1).abs() < 1e-9);
+        // Too few to say it for good.
+        let few = weigh(&BTreeMap::from([(1, 29), (2, 30)]), 1_000_000, 10_000, 0.02, 10_000);
+        assert_eq!(few.hot.keys().chain(few.dear.keys()).copied().collect::<Vec<_>>(), [2, 1]);
         let unlimited = weigh(&calls, 100_000_000, 0, 1.0, 10_000);
         assert!(unlimited.hot.is_empty() && unlimited.dear.is_empty());
     }
