@@ -28,6 +28,9 @@ use super::options::{CaptureOptions, ProbeFunction};
 /// How long calls are counted when the last breakpoint is there.
 const COUNTED: Duration = Duration::from_millis(10);
 
+/// Of a CPU: what costs less in all does not make a program stand still, and is left to the governor, which sees more of it.
+const BEARABLE: f64 = 1.0;
+
 /// Fewer calls are no sign that it will go on like this: such functions are tried again when there is room for them.
 const SURE: u64 = 30;
 
@@ -36,7 +39,7 @@ const SURE: u64 = 30;
 pub(super) struct Census {
     /// Surely called more often than the limit, with calls per second.
     pub(super) hot: BTreeMap<u32, u64>,
-    /// The dearest of the others, without which the rest fits into the budget of a CPU, with the share that each would cost.
+    /// The dearest of the others, without which the rest can be borne until the governor sees it, with the share of a CPU that each would cost.
     pub(super) dear: BTreeMap<u32, f64>,
 }
 
@@ -129,7 +132,8 @@ pub(super) fn take(
         sum.saturating_add(calls.saturating_mul(hit.total_ns()))
     });
     let ns = undisturbed_ns(since_ns, cpu.total_ns(), hits_ns);
-    let census = weigh(&calls, ns, options.max_rate_hz, f64::from(budget_ppm) / 1e6, call_ns);
+    let most = BEARABLE.max(f64::from(budget_ppm) / 1e6);
+    let census = weigh(&calls, ns, options.max_rate_hz, most, call_ns);
     log::debug!("{} are hot, {} dear, in {ns} of {since_ns} ns", census.hot.len(), census.dear.len());
     census
 }
@@ -142,7 +146,7 @@ fn undisturbed_ns(wall_ns: u64, cpu_ns: u64, hits_ns: u64) -> u64 {
 }
 
 /// What follows from so many calls in so long a time.
-fn weigh(calls: &BTreeMap<u32, u64>, ns: u64, limit_hz: u64, share: f64, call_ns: u64) -> Census {
+fn weigh(calls: &BTreeMap<u32, u64>, ns: u64, limit_hz: u64, most: f64, call_ns: u64) -> Census {
     let mut census = Census::default();
     let mut others = Vec::new();
     for (&number, &calls) in calls {
@@ -156,7 +160,7 @@ fn weigh(calls: &BTreeMap<u32, u64>, ns: u64, limit_hz: u64, share: f64, call_ns
     others.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut left: f64 = others.iter().map(|(cost, _)| cost).sum();
     for (cost, number) in others {
-        if left <= share {
+        if left <= most {
             break;
         }
         left -= cost;
