@@ -104,19 +104,6 @@ pub fn function_probe(context: ProbeContext) -> u32 {
     0
 }
 
-/// A call is counted, and nothing else: before there are probes, to see on which functions they would be hit too often. The
-/// cookie is the function's number.
-#[uprobe(multi)]
-pub fn census_probe(context: ProbeContext) -> u32 {
-    // SAFETY: the helper takes this program's context.
-    let number = unsafe { bpf_get_attach_cookie(context.as_ptr()) } as u32;
-    if let Some(counters) = FUNCTIONS.get_ptr_mut(number) {
-        // SAFETY: a counter in a map value.
-        unsafe { memory::add(memory::word(counters, offset_of!(FunctionCounters, calls)), 1) };
-    }
-    0
-}
-
 #[inline(always)]
 fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     let on = count_call(function, time_ns);

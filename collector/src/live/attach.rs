@@ -343,8 +343,6 @@ fn start(
         optional_pids: if strict == 0 { 0 } else { subjects.len().saturating_sub(strict) },
         children: plan.children,
         functions: probes,
-        // A command is held.
-        at_work: strict > 0,
         uprobes: plan.uprobes,
         ring_bytes: plan.ring_bytes.unwrap_or(RING_BYTES) as usize,
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),

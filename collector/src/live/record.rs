@@ -200,8 +200,7 @@ pub(super) fn summary(
         file: path.to_owned(),
         loss: ended.counts.loss,
         overhead: ended.counts.overhead,
-        // What is called too often may never have had any.
-        probed: ended.probed.union(&ended.taken_off).count(),
+        probed: ended.probed.len(),
         taken_off: taken_off.map(|function| function.name.clone()).collect(),
         refused: ended.refused.difference(&ended.probed).count(),
         unprobed: ended.unprobed.clone(),

@@ -126,12 +126,6 @@ impl Budget {
         }
     }
 
-    /// Probes that are not put on to begin with, with the share of the processes' own CPU time that they would cost.
-    pub(crate) fn leave_out(&mut self, probes: &BTreeMap<ProbeId, f64>, now_ns: u64) {
-        let off = |share| Off { since_ns: Some(now_ns), share, pause: FIRST_PAUSE };
-        self.off.extend(probes.iter().map(|(&probe, &share)| (probe, off(share))));
-    }
-
     /// Takes a look, and says what to do. Looks come every few hundredths of a second.
     pub(crate) fn look(&mut self, spent: &Spent) -> Decision {
         let Some(share) = self.share else { return Decision::default() };

@@ -16,7 +16,7 @@ use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, P
 use super::{
     attach::{Link, attach_kernel, close_together},
     budget::Budget,
-    calibrate, census, counters,
+    calibrate, counters,
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
     governor::{self, Common, Probes},
@@ -108,7 +108,6 @@ impl Capture {
         } else {
             None
         };
-        let census = census::take(&mut ebpf, &shared, &options, hit_costs);
         let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &options)?;
         let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
         let ledger = Ledger::new(
@@ -144,8 +143,6 @@ impl Capture {
             without_libc: Vec::new(),
             start_ns: 0,
         };
-        let mut budget = Budget::new(options.budget_ppm);
-        capture.leave_out(&census, &mut budget);
         if options.uprobes {
             // Before anything is looked for in the processes: what comes later is told.
             capture.mappings = Mappings::watch(u32::try_from(capture.common.shared.cpu_count).unwrap_or(0))
@@ -168,9 +165,6 @@ impl Capture {
             capture.track(*pid);
         }
         capture.start_ns = now_ns();
-        for note in &mut capture.own_notes {
-            note.time_ns = note.time_ns.max(capture.start_ns);
-        }
         for number in 0..capture.unprobed.len() {
             let (pid, _) = capture.unprobed[number];
             capture.leave_unprobed(pid, capture.start_ns);
@@ -178,6 +172,7 @@ impl Capture {
         // The governor believes that untracked processes are gone, so it comes last.
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
+        let budget = Budget::new(options.budget_ppm);
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
             .spawn(move || governor::run(&common, budget, thinning, &stopped))

@@ -72,24 +72,11 @@ impl Shared {
 
     /// A function that was called too often may be called again.
     pub(crate) fn forgive(&self, number: u32) {
-        self.set_function(number, std::mem::offset_of!(FunctionCounters, cut_ns), 0);
-    }
-
-    /// A function counts as called too often since then. The programs must not be at work on it.
-    pub(crate) fn cut(&self, number: u32, since_ns: u64) {
-        self.set_function(number, std::mem::offset_of!(FunctionCounters, cut_ns), since_ns);
-    }
-
-    /// As if a function had never been called. The programs must not be at work on it.
-    pub(crate) fn forget_calls(&self, number: u32) {
-        self.set_function(number, std::mem::offset_of!(FunctionCounters, calls), 0);
-    }
-
-    fn set_function(&self, number: u32, at: usize, value: u64) {
         const WORDS: usize = size_of::<FunctionCounters>() / 8;
-        let word = (number as usize).checked_mul(WORDS).and_then(|first| first.checked_add(at / 8));
+        const CUT: usize = std::mem::offset_of!(FunctionCounters, cut_ns) / 8;
+        let word = (number as usize).checked_mul(WORDS).and_then(|first| first.checked_add(CUT));
         if let Some(word) = word.and_then(|word| self.functions.word(word)) {
-            word.store(value, Ordering::SeqCst);
+            word.store(0, Ordering::SeqCst);
         }
     }
 

@@ -311,9 +311,8 @@ impl Ledger {
 /// Time of all programs but those on functions, which are counted by their hits.
 fn kernel_programs_ns(ebpf: &Ebpf) -> u64 {
     let costs = counters::program_costs(ebpf);
-    let costs = costs
-        .iter()
-        .filter(|program| !matches!(&*program.name, "function_probe" | "census_probe" | "operation_probe"));
+    let costs =
+        costs.iter().filter(|program| !matches!(&*program.name, "function_probe" | "operation_probe"));
     costs.fold(0, |sum, program| sum.saturating_add(program.total_ns))
 }
 

@@ -12,7 +12,6 @@ mod btf;
 mod budget;
 mod calibrate;
 mod capture;
-mod census;
 mod chosen_later;
 mod clocks;
 mod counters;

@@ -16,8 +16,6 @@ pub struct CaptureOptions {
     pub children: bool,
     /// Functions to probe in those processes.
     pub functions: Vec<ProbeFunction>,
-    /// The processes are at work: how often the functions are called is looked at before they get probes.
-    pub at_work: bool,
     /// C libraries to probe in them.
     pub libc: Vec<LibcProbes>,
     /// Probe functions at all.

@@ -193,7 +193,6 @@ pub fn options(pid: u32) -> CaptureOptions {
         optional_pids: 0,
         children: false,
         functions: Vec::new(),
-        at_work: false,
         libc: Vec::new(),
         uprobes: true,
         ring_bytes: 1 << 24,
