@@ -74,6 +74,13 @@ pub(super) struct Turn<'a> {
     pub frugal: bool,
 }
 
+impl<'a> Turn<'a> {
+    /// Takes nothing: only looks at the ring.
+    pub fn looking(shared: &'a Shared, number: usize) -> Turn<'a> {
+        Turn { shared, number, before_ns: 0, last_ns: 0, most: 0, share: None, frugal: false }
+    }
+}
+
 impl Turn<'_> {
     fn control(&self, word: usize) -> &AtomicU64 {
         self.shared.word(self.shared.layout().control(self.number) + word)

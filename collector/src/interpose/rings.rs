@@ -166,15 +166,7 @@ impl Rings {
     /// Frees a ring of a thread that is gone, if everything has been read.
     fn free(&mut self, number: usize) -> bool {
         let Some(ring) = self.rings.get_mut(number) else { return false };
-        let turn = Turn {
-            shared: &self.shared,
-            number,
-            before_ns: 0,
-            last_ns: 0,
-            most: 0,
-            share: None,
-            frugal: false,
-        };
+        let turn = Turn::looking(&self.shared, number);
         if !ring.is_empty(&turn) {
             return false;
         }
@@ -203,15 +195,7 @@ impl Rings {
             self.next_look = (self.next_look + 1) % self.rings.len();
             let number = self.next_look;
             let Some(ring) = self.rings.get_mut(number) else { return };
-            let turn = Turn {
-                shared: &self.shared,
-                number,
-                before_ns: 0,
-                last_ns: 0,
-                most: 0,
-                share: None,
-                frugal: false,
-            };
+            let turn = Turn::looking(&self.shared, number);
             if std::mem::take(&mut ring.active) {
                 ring.looked_ns = now_ns;
             }
