@@ -19,9 +19,9 @@ const ROUNDS: u64 = 4_000;
 /// What is measured beside the program alone.
 const WAYS: [(&str, &[&str]); 4] = [
     ("`-F 0`: scheduler events only", &["-F", "0"]),
-    ("`--call-graph fp`", &["--call-graph", "fp"]),
-    ("`--call-graph auto`", &["--call-graph", "auto"]),
-    ("`--call-graph dwarf`", &["--call-graph", "dwarf"]),
+    ("`--call-graph fp`", &["-F", "499", "--call-graph", "fp"]),
+    ("`--call-graph auto`", &["-F", "499", "--call-graph", "auto"]),
+    ("`--call-graph dwarf`", &["-F", "499", "--call-graph", "dwarf"]),
 ];
 
 /// Runs all of them in alternation.
