@@ -36,7 +36,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 4;
+pub const SHARED_VERSION: u64 = 5;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
 /// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
@@ -72,6 +72,9 @@ impl SharedWord {
     pub const ROOT_PID: usize = 5;
     /// 1 if processes other than `ROOT_PID` are wanted, too.
     pub const CHILDREN: usize = 6;
+    /// 1 if a thread that fills its ring faster than it is emptied sets [`RingWord::LEAVE_OUT`] itself: better left out
+    /// than lost.
+    pub const RATHER_LEAVE_OUT: usize = 7;
     /// Where to look for a free ring first; any number, modulo `RINGS`.
     pub const NEXT_RING: usize = 8;
     /// Operations of threads that found no free ring.
@@ -123,7 +126,7 @@ impl RingWord {
     /// Places read. Only the reader writes here.
     pub const TAIL: usize = 16;
     /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left
-    /// out. Only the reader writes here.
+    /// out. Written by the reader, and by the thread itself ([`SharedWord::RATHER_LEAVE_OUT`]).
     pub const LEAVE_OUT: usize = 17;
 }
 
@@ -188,6 +191,12 @@ impl SharedLayout {
         place & (records / 16 - 1) == 0 && used >= (records - RING_MARGIN) / 2
     }
 
+    /// Whether a ring with so many places taken and not yet read is as good as full: nobody has come since the bell rang.
+    #[inline(always)]
+    pub const fn nearly_full(&self, used: u64) -> bool {
+        used >= (self.ring_records as u64 - RING_MARGIN) / 4 * 3
+    }
+
     /// Words of all.
     pub const fn words(&self) -> usize {
         self.ring(self.rings)
@@ -223,7 +232,9 @@ mod tests {
                 let rung = (0..room).filter(|used| layout.rings_at(tail.wrapping_add(*used), *used));
                 let first = rung.clone().next().expect("it rings");
                 assert!(first >= room / 2 && first < room / 2 + records / 16, "{records}: {first}");
-                assert!((4..=9).contains(&rung.count()), "{records}");
+                assert!((4..=9).contains(&rung.clone().count()), "{records}");
+                let late = rung.filter(|used| layout.nearly_full(*used)).count();
+                assert!((2..=5).contains(&late), "{records}: {late} times before anything is lost");
             }
             assert!(!(0..records).any(|place| layout.rings_at(place, room / 2 - 1)), "hardly anything in it");
         }

@@ -312,6 +312,11 @@ fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>)
     own.place(place, 0).store(ended_ns, Ordering::Release);
     if own.shared.layout.rings_at(place, used) {
         own.shared.ring();
+        if own.shared.layout.nearly_full(used)
+            && own.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) == 1
+        {
+            own.word(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
+        }
     }
 }
 

@@ -61,6 +61,8 @@ pub(super) struct Turned {
 
 impl Rings {
     pub fn new(shared: Shared, share: Option<f64>) -> Rings {
+        let rather = u64::from(share.is_some());
+        shared.word(SharedWord::RATHER_LEAVE_OUT).store(rather, Ordering::Relaxed);
         Rings {
             shared,
             share,
@@ -363,6 +365,20 @@ mod tests {
         assert!(!leaves_out());
         writer.control(RingWord::LEFT_OUT).store(u64::MAX, Ordering::Relaxed);
         assert_eq!(rings.left_out(), 0, "nonsense is no number");
+    }
+
+    /// A thread alone that filled its ring before anybody had come lost what it could have left out.
+    #[test]
+    fn with_a_budget_a_full_ring_is_no_reason_to_lose_what_may_be_left_out() {
+        for (share, rather) in [(Some(0.02), 1), (None, 0)] {
+            let shared = Shared::new(SharedLayout::new(4, 1024).expect("layout")).expect("memory");
+            let memory = other_side(&Rings::new(shared, share));
+            assert_eq!(
+                memory.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed),
+                rather,
+                "{share:?}"
+            );
+        }
     }
 
     /// One turn at this time with these threads alive: (ring, time) of each record, and the promise.

@@ -89,7 +89,7 @@ impl Intake {
     /// What may leave now.
     pub fn release(&mut self, source: &mut dyn EventSource) -> Batch {
         let mut records = Vec::with_capacity(self.usual);
-        records.extend(self.merger.release());
+        self.merger.release_to(&mut records);
         self.usual = records.len();
         let complete_to_ns = self.merger.watermark_ns();
         self.batch(source, records, complete_to_ns)
@@ -105,7 +105,8 @@ impl Intake {
 
     /// The rest, up to `end_ns`: what was recorded later lies outside the window.
     pub fn finish(&mut self, source: &mut dyn EventSource, end_ns: u64) -> Batch {
-        let records = self.merger.finish().filter(|record| record.header().time_ns <= end_ns).collect();
+        let mut records = self.merger.finish();
+        records.retain(|record| record.header().time_ns <= end_ns);
         self.batch(source, records, end_ns)
     }
 

@@ -18,16 +18,14 @@ impl Shared {
         word.is_some_and(|word| word.load(Ordering::SeqCst) >> (pid % 64) & 1 != 0)
     }
 
-    /// Every recorded process.
+    /// Every recorded process. Cheap enough for every look at the books: nearly all of the bitmap's words are 0.
     pub(crate) fn tracked_pids(&self) -> impl Iterator<Item = u32> {
         (0u32..)
             .step_by(64)
             .zip(0usize..)
-            .map_while(|(first, index)| Some((first, self.tracked.word(index)?)))
-            .flat_map(|(first, word)| {
-                let bits = word.load(Ordering::Relaxed);
-                (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| first + bit)
-            })
+            .map_while(|(first, index)| Some((first, self.tracked.word(index)?.load(Ordering::Relaxed))))
+            .filter(|(_, bits)| *bits != 0)
+            .flat_map(|(first, bits)| set_bits(bits).map(move |bit| first + bit))
     }
 
     /// Stops recording every process.
@@ -39,5 +37,27 @@ impl Shared {
             }
             index += 1;
         }
+    }
+}
+
+/// Numbers of the bits that are 1, from the lowest.
+fn set_bits(bits: u64) -> impl Iterator<Item = u32> {
+    let mut left = bits;
+    std::iter::from_fn(move || {
+        let bit = (left != 0).then(|| left.trailing_zeros())?;
+        left &= left - 1;
+        Some(bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_bits;
+
+    #[test]
+    fn each_bit_of_a_word_is_named_once() {
+        assert_eq!(set_bits(0).count(), 0);
+        assert_eq!(set_bits(1 | 1 << 5 | 1 << 63).collect::<Vec<_>>(), [0, 5, 63]);
+        assert_eq!(set_bits(u64::MAX).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());
     }
 }

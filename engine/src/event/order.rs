@@ -113,16 +113,17 @@ impl Ring {
         }
     }
 
-    #[inline]
-    fn pop(&mut self) -> Option<Record> {
-        if self.swapped.is_empty() {
-            return self.ordered.pop_front().map(|(_, record)| record);
+    /// Appends its records that come before `until`.
+    fn run(&mut self, index: usize, until: Option<(Key, usize)>, records: &mut Vec<Record>) {
+        let leaves = |key: Key| until.is_none_or(|until| (key, index) < until);
+        while self.swapped.is_empty() {
+            let Some((_, record)) = self.ordered.pop_front_if(|(key, _)| leaves(*key)) else { return };
+            records.push(record);
         }
-        let head = self.head()?;
-        if self.ordered.front().is_some_and(|(key, _)| *key == head) {
-            self.ordered.pop_front().map(|(_, record)| record)
-        } else {
-            self.swapped.pop().map(|Reverse(Swapped(_, record))| record)
+        while let Some(head) = self.head().filter(|head| leaves(*head)) {
+            let of_ordered = self.ordered.pop_front_if(|(key, _)| *key == head).map(|(_, record)| record);
+            let of_swapped = || self.swapped.pop().map(|Reverse(Swapped(_, record))| record);
+            records.extend(of_ordered.or_else(of_swapped));
         }
     }
 }
@@ -203,17 +204,26 @@ impl Merger {
     }
 
     /// The records that may leave now, in order.
-    pub fn release(&mut self) -> impl Iterator<Item = Record> + '_ {
+    pub fn release(&mut self) -> Vec<Record> {
+        let mut records = Vec::new();
+        self.release_to(&mut records);
+        records
+    }
+
+    /// Appends the records that may leave now, in order.
+    pub fn release_to(&mut self, records: &mut Vec<Record>) {
         let watermark = self.watermark_ns();
-        self.leave(Some(watermark))
+        self.leave(Some(watermark), records);
     }
 
     /// All records still held, in order. Nothing may be pushed afterwards (it would be counted late).
-    pub fn finish(&mut self) -> impl Iterator<Item = Record> + '_ {
+    pub fn finish(&mut self) -> Vec<Record> {
         for ring in &mut self.rings {
             ring.bound_ns = u64::MAX;
         }
-        self.leave(None)
+        let mut records = Vec::new();
+        self.leave(None, &mut records);
+        records
     }
 
     /// Everything older than this has left or will leave with the next [`Merger::release`]: events are complete
@@ -239,7 +249,8 @@ impl Merger {
         self.counts
     }
 
-    fn leave(&mut self, watermark_ns: Option<u64>) -> Release<'_> {
+    fn leave(&mut self, watermark_ns: Option<u64>, records: &mut Vec<Record>) {
+        let before = records.len();
         for ring in &mut self.rings {
             for (&cpu, sequence) in &mut ring.cpus {
                 sequence.settle(ring.bound_ns, |hole| {
@@ -248,7 +259,8 @@ impl Merger {
                 });
             }
         }
-        let heads = self
+        // The first record of each ring.
+        let mut heads: BinaryHeap<_> = self
             .rings
             .iter()
             .enumerate()
@@ -256,7 +268,20 @@ impl Merger {
             .collect();
         // Smaller than everything from the watermark on.
         let end = watermark_ns.map(|time_ns| ((time_ns, 0, i64::MIN), 0));
-        Release { merger: self, heads, end, run: None }
+        // A thread's records come in long runs: up to the first of another ring.
+        while let Some(Reverse(first)) =
+            heads.pop().filter(|Reverse(first)| end.is_none_or(|end| *first < end))
+        {
+            let (_, index) = first;
+            let next = heads.peek().map(|Reverse(next)| *next);
+            let until = [next, end].into_iter().flatten().min();
+            let Some(ring) = self.rings.get_mut(index) else { break };
+            ring.run(index, until, records);
+            if let Some(head) = ring.head() {
+                heads.push(Reverse((head, index)));
+            }
+        }
+        self.counts.released = self.counts.released.saturating_add((records.len() - before) as u64);
     }
 }
 
@@ -268,45 +293,6 @@ fn gap(cpu: u16, time_ns: u64, until_ns: u64, lost: u64) -> Note {
         NoteKind::Gap { pid: 0, cpu: Some(cpu), until_ns, lost, reason: GapReason::RingFull }
     };
     Note { time_ns, kind }
-}
-
-/// Iterator behind [`Merger::release`]; what it has not given when dropped stays in the merger.
-struct Release<'a> {
-    merger: &'a mut Merger,
-    /// The first record of each ring but the one whose turn it is.
-    heads: BinaryHeap<Reverse<(Key, usize)>>,
-    end: Option<(Key, usize)>,
-    /// The ring whose turn it is, and where that ends: a thread's records come in long runs.
-    run: Option<(usize, Option<(Key, usize)>)>,
-}
-
-impl Iterator for Release<'_> {
-    type Item = Record;
-
-    fn next(&mut self) -> Option<Record> {
-        loop {
-            if let Some((index, until)) = self.run {
-                let ring = self.merger.rings.get_mut(index)?;
-                match ring.head() {
-                    Some(head) if until.is_none_or(|until| (head, index) < until) => {
-                        self.merger.counts.released += 1;
-                        return ring.pop();
-                    }
-                    Some(head) => self.heads.push(Reverse((head, index))),
-                    None => {}
-                }
-                self.run = None;
-            }
-            let Reverse(first) = *self.heads.peek()?;
-            if self.end.is_some_and(|end| first >= end) {
-                return None;
-            }
-            self.heads.pop();
-            let next = self.heads.peek().map(|Reverse(next)| *next);
-            let until = [next, self.end].into_iter().flatten().min();
-            self.run = Some((first.1, until));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -324,8 +310,8 @@ mod tests {
         })
     }
 
-    fn times(records: impl Iterator<Item = Record>) -> Vec<u64> {
-        records.map(|record| record.header().time_ns).collect()
+    fn times(records: Vec<Record>) -> Vec<u64> {
+        records.iter().map(|record| record.header().time_ns).collect()
     }
 
     #[test]
@@ -424,7 +410,7 @@ mod tests {
                     reference.push(ring, record(time, cpu + 10 * ring as u16, number));
                 }
             }
-            let expected: Vec<Record> = reference.finish().collect();
+            let expected = reference.finish();
             prop_assert!(expected.windows(2).all(|w| w[0].header().time_ns <= w[1].header().time_ns));
 
             let mut merger = Merger::with_disorder(rings.len(), 8);

@@ -135,7 +135,7 @@ mod tests {
         for record in [exit(5, 0), exit(10, 1), sample(10, 70, 1), sample(12, 3, 1), exit(12, 2)] {
             merger.push(0, record);
         }
-        let kinds: Vec<u8> = merger.finish().map(|record| record.header().kind).collect();
+        let kinds: Vec<u8> = merger.finish().iter().map(|record| record.header().kind).collect();
         let (exit, sample) = (Kind::Exit as u8, Kind::Sample as u8);
         assert_eq!(kinds, [exit, sample, exit, sample, exit]);
         assert_eq!(merger.take_notes(), []);

@@ -132,7 +132,7 @@ impl Generated {
                 }
             }
         }
-        let events = merger.finish().collect();
+        let events = merger.finish();
         let notes: Vec<Note> = merger.take_notes();
         Recording { facts: self.facts.clone(), events, notes }
     }

@@ -5,9 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-/// Where nginx listens.
-pub(super) const NGINX: &str = "127.0.0.1:18745";
-
 /// Files for the programs to work on: the same each time.
 pub(super) fn prepare(work: &Path) -> Result<()> {
     let mut state = 88_172_645_463_325_252_u64;
@@ -27,7 +24,7 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
     }
     std::fs::write(work.join("data"), &data)?;
     let mut lines = std::fs::File::create(work.join("lines")).map(std::io::BufWriter::new)?;
-    for _ in 0..4_500_000 {
+    for _ in 0..7_000_000 {
         writeln!(lines, "{:016x} {}", next(), words[(next() % 3_000) as usize])?;
     }
     lines.flush()?;
@@ -65,26 +62,38 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
     std::fs::write(
         work.join("threads.py"),
         "import hashlib, threading, zlib\n\
-         def work(seed):\n    data = bytes(seed) * 1000\n    for i in range(6000):\n        data = zlib.decompress(zlib.compress(data + bytes(str(i), 'ascii'), 1))\n        hashlib.sha256(data).digest()\n\
+         def work(seed):\n    data = bytes(seed) * 1000\n    for i in range(18000):\n        data = zlib.decompress(zlib.compress(data + bytes(str(i), 'ascii'), 1))\n        hashlib.sha256(data).digest()\n\
          threads = [threading.Thread(target=work, args=(40 + n,)) for n in range(2)]\n\
          [t.start() for t in threads]\n[t.join() for t in threads]\n",
     )?;
     std::fs::create_dir_all(work.join("html"))?;
     std::fs::write(work.join("html/page"), vec![b'x'; 4_000])?;
-    let root: PathBuf = work.join("html");
+    Ok(())
+}
+
+/// A folder for what one of two programs writes, and for what tells it where.
+pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
+    let folder = work.join(name);
+    std::fs::create_dir_all(&folder)?;
+    let socket = folder.join("redis.sock");
+    if socket.exists() {
+        std::fs::remove_file(socket)?;
+    }
     std::fs::write(
-        work.join("nginx.conf"),
+        folder.join("nginx.conf"),
         format!(
             "daemon off; worker_processes 2; pid {0}/nginx.pid;\nevents {{ worker_connections 64; }}\n\
              http {{ access_log off; keepalive_requests 1000000; client_body_temp_path {0}/t1; proxy_temp_path {0}/t2;\n\
              fastcgi_temp_path {0}/t3; uwsgi_temp_path {0}/t4; scgi_temp_path {0}/t5;\n\
-             server {{ listen {NGINX}; root {1}; }} }}\n",
-            work.display(),
-            root.display()
+             server {{ listen {address}; root {1}; }} }}\n",
+            folder.display(),
+            work.join("html").display()
         ),
     )?;
     // nginx's workers are nobody: they have to come in.
     use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(work, std::fs::Permissions::from_mode(0o755))?;
-    Ok(())
+    for folder in [work, &folder] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(folder)
 }

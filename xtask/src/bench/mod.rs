@@ -1,11 +1,13 @@
 //! `./x bench`: measures what the README claims and keeps the results, with machine and date, in BENCHMARKS.md.
 
 mod app_files;
+mod app_runs;
 mod apps;
 mod attach;
 mod flood;
 mod graph;
 mod handover;
+mod in_turns;
 mod interpose;
 mod large_binary;
 mod perf_data;

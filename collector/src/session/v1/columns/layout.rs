@@ -60,8 +60,7 @@ const EXEC: &[Field] = &[TID, NUMBER, NAME_PART, NAME_PART];
 const EXIT: &[Field] = &[NUMBER, NUMBER];
 const RENAME: &[Field] = &[TID, PID_OF_TID, NAME_PART, NAME_PART];
 const FUNCTION: &[Field] = &[NUMBER, NUMBER, ADDRESS];
-/// Of an operation, by far the most frequent record.
-pub const OPERATION: [Field; 7] = [
+const OPERATION: &[Field] = &[
     field(Width::Eight, Code::Time),
     ADDRESS,
     ADDRESS,
@@ -90,7 +89,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::Exit => EXIT,
         Kind::Rename => RENAME,
         Kind::FunctionEnter | Kind::FunctionExit => FUNCTION,
-        Kind::Operation => &OPERATION,
+        Kind::Operation => OPERATION,
         Kind::Sample => SAMPLE,
         Kind::Ran => RAN,
     }

@@ -104,9 +104,9 @@ impl Model {
         let tid = direction.thread(TID, self.running[slot(cpu)], get(bytes, 16, Width::Four) as u32)?;
         self.running[slot(cpu)] = tid;
         put(bytes, 16, Width::Four, u64::from(tid));
-        let guess = *self.remembered(PID, u64::from(tid));
-        let pid = direction.near(PID, Width::Four, guess, get(bytes, 20, Width::Four))?;
-        *self.remembered(PID, u64::from(tid)) = pid;
+        let last = self.remembered(PID, u64::from(tid));
+        let pid = direction.near(PID, Width::Four, *last, get(bytes, 20, Width::Four))?;
+        *last = pid;
         put(bytes, 20, Width::Four, pid);
 
         // Records of no CPU are numbered by each thread's own ring.
@@ -115,62 +115,84 @@ impl Model {
             _ if cpu == u64::from(probe_abi::Header::NO_CPU) => u64::from(tid),
             _ => cpu,
         };
-        let guess = (self.remembered(SEQUENCE, numbered_by).wrapping_add(1)) & u64::from(u32::MAX);
+        let last = self.remembered(SEQUENCE, numbered_by);
+        let guess = last.wrapping_add(1) & u64::from(u32::MAX);
         let sequence = direction.near(SEQUENCE, Width::Four, guess, get(bytes, 8, Width::Four))?;
-        *self.remembered(SEQUENCE, numbered_by) = sequence;
+        *last = sequence;
         put(bytes, 8, Width::Four, sequence);
 
         let Some(kind) = u8::try_from(kind).ok().and_then(Kind::from_byte) else {
             return Ok(None);
         };
-        if kind == Kind::Operation {
+        let around = Around { time, tid, before: 0, sleeper: Sleeper::default() };
+        match kind {
             // By the million, where everything else comes by the thousand: each field is known when this is compiled.
-            let around = Around { time, tid, before: 0, sleeper: Sleeper::default() };
-            return self.operation(direction, around, bytes).map(|()| Some(kind));
-        }
-        let mut at = size_of::<probe_abi::Header>();
-        let mut before = 0;
-        let mut sleeper = Sleeper::default();
-        for (i, field) in layout::body(kind).iter().enumerate() {
-            let column = body_column(kind, i);
-            let context = Around { time, tid, before, sleeper };
-            let value = self.field(direction, *field, column, context, get(bytes, at, field.width))?;
-            sleeper.learns(kind, i, tid, value);
-            put(bytes, at, field.width, value);
-            if kind == Kind::Switch && i == 0 {
-                self.running[slot(cpu)] = value as u32;
+            Kind::Operation => self.body::<{ Kind::Operation as u8 }>(direction, around, bytes)?,
+            Kind::Switch => {
+                self.body::<{ Kind::Switch as u8 }>(direction, around, bytes)?;
+                self.running[slot(cpu)] = get(bytes, size_of::<probe_abi::Header>(), Width::Four) as u32;
             }
-            before = value;
-            at += field.width as usize;
+            Kind::Waking => self.body::<{ Kind::Waking as u8 }>(direction, around, bytes)?,
+            _ => self.any_body(kind, direction, around, bytes)?,
         }
         Ok(Some(kind))
     }
 
-    /// The body of an operation; none of its fields goes by the field before, and none is a system call.
-    #[inline(always)]
-    fn operation(
+    fn any_body(
         &mut self,
+        kind: Kind,
         direction: &mut impl Direction,
-        around: Around,
+        mut around: Around,
         bytes: &mut [u8; ROOM],
     ) -> Result<(), Malformed> {
-        const BODY: [Field; 7] = layout::OPERATION;
-        const fn start(field: usize) -> usize {
-            if field == 0 {
-                size_of::<probe_abi::Header>()
-            } else {
-                start(field - 1) + BODY[field - 1].width as usize
+        let mut at = size_of::<probe_abi::Header>();
+        for (i, field) in layout::body(kind).iter().enumerate() {
+            let value =
+                self.field(direction, *field, body_column(kind, i), around, get(bytes, at, field.width))?;
+            put(bytes, at, field.width, value);
+            around.before = value;
+            at += field.width as usize;
+        }
+        Ok(())
+    }
+
+    /// The body of a record of a kind whose number is `KIND`: the same, with nothing left to find out for each record.
+    #[expect(unused_assignments, reason = "the last field is before no other")]
+    #[inline(always)]
+    fn body<const KIND: u8>(
+        &mut self,
+        direction: &mut impl Direction,
+        mut around: Around,
+        bytes: &mut [u8; ROOM],
+    ) -> Result<(), Malformed> {
+        const fn kind(number: u8) -> Kind {
+            match Kind::from_byte(number) {
+                Some(kind) => kind,
+                None => Kind::Ran,
             }
+        }
+        /// The field, and where it begins.
+        const fn field(kind: Kind, i: usize) -> Option<(Field, usize)> {
+            let body = layout::body(kind);
+            let (mut at, mut before) = (size_of::<probe_abi::Header>(), 0);
+            while before < i && before < body.len() {
+                at += body[before].width as usize;
+                before += 1;
+            }
+            if i < body.len() { Some((body[i], at)) } else { None }
         }
         macro_rules! walk {
             ($($i:literal)*) => {$(
-                let (column, at) = const { (body_column(Kind::Operation, $i), start($i)) };
-                let field = const { BODY[$i] };
-                let value = self.field(direction, field, column, around, get(bytes, at, field.width))?;
-                put(bytes, at, field.width, value);
+                if let Some((field, at)) = const { field(kind(KIND), $i) } {
+                    let column = const { body_column(kind(KIND), $i) };
+                    let value = self.field(direction, field, column, around, get(bytes, at, field.width))?;
+                    around.sleeper.learns(const { kind(KIND) }, $i, around.tid, value);
+                    put(bytes, at, field.width, value);
+                    around.before = value;
+                }
             )*};
         }
-        walk!(0 1 2 3 4 5 6);
+        walk!(0 1 2 3 4 5 6 7 8);
         Ok(())
     }
 
@@ -207,18 +229,16 @@ impl Model {
                     return direction.near(column, field.width, guess, value);
                 }
                 let (remembered, key) = (CALL + usize::from(part), keyed(u64::from(sleeper.tid)));
-                let guess = *self.remembered(remembered, key);
-                let value = direction.near(column, field.width, guess, value)?;
-                *self.remembered(remembered, key) = value;
-                Ok(value)
+                let last = self.remembered(remembered, key);
+                *last = direction.near(column, field.width, *last, value)?;
+                Ok(*last)
             }
             Code::SameThread | Code::SameAsFor => {
                 let same_thread = field.code == Code::SameThread;
                 let key = keyed(if same_thread { u64::from(around.tid) } else { around.before });
-                let guess = *self.remembered(column, key);
-                let value = direction.near(column, field.width, guess, value)?;
-                *self.remembered(column, key) = value;
-                Ok(value)
+                let last = self.remembered(column, key);
+                *last = direction.near(column, field.width, *last, value)?;
+                Ok(*last)
             }
         }
     }

@@ -1,0 +1,239 @@
+//! One pair of runs of a real program: alone and recorded, in turns.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use longpole_tests::{Background, run, shell};
+
+use super::app_files::prepare_side;
+use super::in_turns::{Group, Work, has_ended, in_turns};
+
+/// No run takes this long on a machine that has anything left for it.
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
+
+/// Probes that are too dear go within some tenths of a second: the time in which they do is told apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    Attach,
+    /// The same work was done before, attached.
+    Settled,
+}
+
+/// Drives a server with so much work, and waits until it is done.
+pub(super) type Drive = fn(&Side) -> Result<()>;
+
+/// One of the two that run in turns.
+pub(super) struct Side {
+    group: Group,
+    /// Where it writes.
+    folder: PathBuf,
+    /// Where its nginx listens.
+    address: String,
+}
+
+impl Side {
+    pub(super) fn new(work: &Path, name: &str, port: u16) -> Result<Side> {
+        let address = format!("127.0.0.1:{port}");
+        let folder = prepare_side(work, name, &address)?;
+        Ok(Side { group: Group::new(name)?, folder, address })
+    }
+
+    fn words(&self, line: &str, work: &Path) -> String {
+        in_folder(line, work).replace("SIDE", &self.folder.display().to_string())
+    }
+}
+
+fn in_folder(line: &str, work: &Path) -> String {
+    // Itself, not the script that chooses among several.
+    let python = || run(&mut shell("python3 -c 'import sys; print(sys.executable)'"), LIMIT);
+    let line = match line.split_once("PYTHON ") {
+        Some((_, rest)) => {
+            format!("{} {rest}", python().map(|ended| ended.stdout).unwrap_or_default().trim())
+        }
+        None => line.to_owned(),
+    };
+    line.replace("DATA", &work.join("data").display().to_string())
+        .replace("WORK", &work.display().to_string())
+}
+
+/// How long the command takes alone and recorded: from when it is let go to the end of its process, without what longpole
+/// does before and after.
+pub(super) fn commands(
+    (before, line): (&str, &str),
+    work: &Path,
+    [alone, recorded]: [&Side; 2],
+    longpole: &Path,
+    file: &Path,
+) -> Result<([f64; 2], String)> {
+    for side in [alone, recorded] {
+        run(&mut shell(&side.words(before, work)), LIMIT).context("sh")?;
+    }
+    // It is held as it becomes a member, before it becomes the program.
+    alone.group.hold()?;
+    let line_alone = alone.words(line, work);
+    let mut by_itself =
+        Background::start(&mut alone.group.shell(&format!("{line_alone} >/dev/null"))).context("sh")?;
+    by_itself.close_stdin();
+    let line =
+        format!("\"$LONGPOLE\" record --force -o \"$FILE\" -- {} >/dev/null", recorded.words(line, work));
+    let mut record = recorded.group.shell(&line);
+    let mut record =
+        Background::start(record.env("LONGPOLE", longpole).env("FILE", file)).context("longpole")?;
+    record.close_stdin();
+    let said = record.wait_for_stderr("recording ", LIMIT)?;
+    recorded.group.hold()?;
+    let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
+    let pids = [by_itself.pid(), pid.with_context(|| said.clone())?];
+    let [mut first, mut second] = pids.map(|pid| move || has_ended(pid));
+    let seconds = in_turns([
+        Work { group: &alone.group, done: &mut first },
+        Work { group: &recorded.group, done: &mut second },
+    ])?;
+    let mut said = String::new();
+    for program in [by_itself, record] {
+        let ended = program.wait(LIMIT)?;
+        if ended.code != Some(0) {
+            bail!("{line} ended with {:?}: {}", ended.code, ended.stderr);
+        }
+        said = ended.stderr;
+    }
+    Ok((seconds, said))
+}
+
+/// How long a server's work takes alone, and attached to from before it until after it.
+pub(super) fn servers(
+    (line, drive, since): (&str, Drive, Since),
+    work: &Path,
+    sides: [&Side; 2],
+    longpole: &Path,
+    file: &Path,
+) -> Result<([f64; 2], String)> {
+    let start = |side: &Side| {
+        let server = Background::start(&mut side.group.shell(&side.words(line, work))).context("sh")?;
+        let mut warm = Err(anyhow::anyhow!("never tried"));
+        for _ in 0..200 {
+            std::thread::sleep(Duration::from_millis(25));
+            warm = ready(side);
+            if warm.is_ok() {
+                break;
+            }
+        }
+        warm.with_context(|| format!("{line} does not answer"))?;
+        anyhow::Ok(server)
+    };
+    let [alone, recorded] = sides;
+    let mut servers = [start(alone)?, start(recorded)?];
+    let pid = servers.last().map_or(0, Background::pid);
+    let mut call = recorded.group.shell("\"$LONGPOLE\" record --force --children -p \"$PID\" -o \"$FILE\"");
+    call.env("LONGPOLE", longpole).env("PID", pid.to_string()).env("FILE", file);
+    let mut recorder = Background::start(&mut call).context("longpole")?;
+    recorder.wait_for_stderr("recording ", LIMIT)?;
+    if since == Since::Settled {
+        drive(alone)?;
+        drive(recorded)?;
+    }
+    for side in sides {
+        side.group.hold()?;
+    }
+    let seconds = std::thread::scope(|scope| {
+        // A client waits while its server is held.
+        let clients = sides.map(|side| scope.spawn(move || drive(side)));
+        let [mut first, mut second] = clients.each_ref().map(|client| || Ok(client.is_finished()));
+        let seconds = in_turns([
+            Work { group: &alone.group, done: &mut first },
+            Work { group: &recorded.group, done: &mut second },
+        ]);
+        for side in sides {
+            side.group.let_go()?;
+        }
+        for client in clients {
+            match client.join() {
+                Ok(driven) => driven?,
+                Err(_) => bail!("a client broke"),
+            }
+        }
+        seconds
+    })?;
+    recorder.signal("INT")?;
+    let ended = recorder.wait(LIMIT)?;
+    if ended.code != Some(0) {
+        bail!("longpole ended with {:?}: {}", ended.code, ended.stderr);
+    }
+    for server in &mut servers {
+        if !server.is_running()? {
+            bail!("{line} did not survive");
+        }
+    }
+    for server in servers {
+        server.signal("TERM")?;
+        server.wait(LIMIT)?;
+    }
+    Ok((seconds, ended.stderr))
+}
+
+/// Whether its server answers.
+fn ready(side: &Side) -> Result<()> {
+    let socket = side.folder.join("redis.sock");
+    if socket.exists() {
+        let mut ping = Command::new("redis-cli");
+        ping.arg("-s").arg(socket).arg("ping");
+        return match run(&mut ping, LIMIT)?.stdout.trim() {
+            "PONG" => Ok(()),
+            other => bail!("{other}"),
+        };
+    }
+    TcpStream::connect(&side.address).map(drop).context("no connection")
+}
+
+pub(super) fn drive_redis(side: &Side) -> Result<()> {
+    let mut load = Command::new("redis-benchmark");
+    load.arg("-s").arg(side.folder.join("redis.sock"));
+    load.args(["-q", "-c", "20", "-n", "800000", "-P", "4", "-t", "set,get,lpush"]);
+    let ended = run(&mut load, LIMIT)?;
+    if ended.code != Some(0) {
+        bail!("redis-benchmark ended with {:?}: {}", ended.code, ended.stderr);
+    }
+    Ok(())
+}
+
+/// Connections that ask again and again, as browsers do: so many that no CPU waits for another.
+pub(super) fn drive_nginx(side: &Side) -> Result<()> {
+    let client = |address: &str| -> Result<()> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let mut to = stream.try_clone()?;
+        let mut from = BufReader::new(stream);
+        let (mut line, mut body) = (String::new(), Vec::new());
+        for _ in 0..50_000 {
+            to.write_all(b"GET /page HTTP/1.1\r\nHost: bench\r\n\r\n")?;
+            let mut length = 0;
+            loop {
+                line.clear();
+                from.read_line(&mut line)?;
+                if let Some(value) = line.strip_prefix("Content-Length: ") {
+                    length = value.trim().parse()?;
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            body.resize(length, 0);
+            from.read_exact(&mut body)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| client(&side.address))).collect();
+        for client in clients {
+            match client.join() {
+                Ok(result) => result?,
+                Err(_) => bail!("a client broke"),
+            }
+        }
+        Ok(())
+    })
+}
