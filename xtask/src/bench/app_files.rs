@@ -79,10 +79,11 @@ pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<Pat
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }
+    // Of two workers chance decides who gets how many connections, and with it how long the work takes.
     std::fs::write(
         folder.join("nginx.conf"),
         format!(
-            "daemon off; worker_processes 2; pid {0}/nginx.pid;\nevents {{ worker_connections 64; }}\n\
+            "daemon off; worker_processes 1; pid {0}/nginx.pid;\nevents {{ worker_connections 64; }}\n\
              http {{ access_log off; keepalive_requests 1000000; client_body_temp_path {0}/t1; proxy_temp_path {0}/t2;\n\
              fastcgi_temp_path {0}/t3; uwsgi_temp_path {0}/t4; scgi_temp_path {0}/t5;\n\
              server {{ listen {address}; root {1}; }} }}\n",
