@@ -18,10 +18,6 @@ const OPERATION_NS: f64 = 350.0;
 /// the usual budget, so that nothing is lost before.
 const DEBT_NS: f64 = 250e6;
 
-/// Records that are copied before the first of them is handed over: what has just been written in words cannot be read in
-/// larger parts at once, a processor waits for that.
-const COPIED: usize = 32;
-
 /// A thread that would fill its ring in this time is busy.
 const BUSY_NS: u64 = 160_000_000;
 
@@ -124,7 +120,6 @@ impl Ring {
         let since_last_ns = turn.before_ns.saturating_sub(turn.last_ns);
         let quiet = taken.saturating_mul(BUSY_NS) < ring_records.saturating_mul(since_last_ns);
         let layout = turn.shared.layout();
-        let mut copied = Copied { records: [[0; RECORD_WORDS * 8]; COPIED], count: 0 };
         for _ in 0..taken.min(turn.most) {
             let record = turn.shared.record(layout.place(turn.number, self.tail));
             let [time, ..] = record;
@@ -148,13 +143,12 @@ impl Ring {
             }
             let bytes: [u8; RECORD_WORDS * 8] = zerocopy::transmute!(words.map(u64::to_le));
             if is_record(&bytes, self.owner, newest_ns) {
-                copied.push(bytes, sink);
+                sink(&bytes);
                 records += 1;
             } else {
                 self.undecodable = self.undecodable.saturating_add(1);
             }
         }
-        copied.hand_over(sink);
         turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
         // Behind what had been taken by then: it was taken since.
         let new = self.tail.wrapping_sub(last_head) < 1 << 63;
@@ -254,31 +248,6 @@ impl Ring {
         fence(Ordering::Acquire);
         let same = word(RingWord::PHASE) == before;
         (self.owner != 0 && same && before as u8 == Phase::Inside as u8).then_some(pending)
-    }
-}
-
-/// See [`COPIED`].
-struct Copied {
-    records: [[u8; RECORD_WORDS * 8]; COPIED],
-    count: usize,
-}
-
-impl Copied {
-    #[inline]
-    fn push(&mut self, record: [u8; RECORD_WORDS * 8], sink: &mut dyn FnMut(&[u8])) {
-        if let Some(place) = self.records.get_mut(self.count) {
-            *place = record;
-            self.count += 1;
-        }
-        if self.count == COPIED {
-            self.hand_over(sink);
-        }
-    }
-
-    fn hand_over(&mut self, sink: &mut dyn FnMut(&[u8])) {
-        for record in self.records.iter().take(std::mem::take(&mut self.count)) {
-            sink(record);
-        }
     }
 }
 

@@ -142,7 +142,7 @@ pub(super) fn servers(
     let seconds = std::thread::scope(|scope| {
         // A client waits while its server is held.
         let clients = sides.map(|side| scope.spawn(move || drive(side)));
-        let [mut first, mut second] = clients.each_ref().map(|client| || Ok(client.is_finished()));
+        let [mut first, mut second] = clients.each_ref().map(|client| || client.is_finished());
         let seconds = in_turns([
             Work { group: &alone.group, done: &mut first },
             Work { group: &recorded.group, done: &mut second },

@@ -95,7 +95,7 @@ pub struct Work<'a> {
     /// Its processes, held.
     pub group: &'a Group,
     /// Whether it is done.
-    pub done: &'a mut dyn FnMut() -> Result<bool>,
+    pub done: &'a mut dyn FnMut() -> bool,
 }
 
 /// Lets both run in turns until both are done; seconds that each has run. Both are let go in the end.
@@ -126,7 +126,7 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[f64; 2]> {
         work.group.let_go()?;
         while start.elapsed() < TURN && !*done {
             std::thread::sleep(LOOK);
-            *done = (work.done)()?;
+            *done = (work.done)();
         }
         *took += start.elapsed();
         // What it does after its work is not in the other's way either.
@@ -139,12 +139,9 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[f64; 2]> {
 }
 
 /// Whether the process has ended, whoever waits for it.
-///
-/// # Errors
-/// None that is known.
-pub fn has_ended(pid: u32) -> Result<bool> {
+pub fn has_ended(pid: u32) -> bool {
     let stat =
         std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    Ok(state.is_none_or(|state| matches!(state, 'Z' | 'X')))
+    state.is_none_or(|state| matches!(state, 'Z' | 'X'))
 }
