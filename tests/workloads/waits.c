@@ -70,24 +70,39 @@ static void nap(void)
     nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 }
 
-/* Until the waiter sleeps, and a little longer: it has to be off its CPU. */
+/* What a file of the waiter in /proc says. */
+static int read_of_waiter(const char *name, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", atomic_load(&shared->waiter), name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return 0;
+    text[fread(text, 1, size - 1, file)] = 0;
+    fclose(file);
+    return 1;
+}
+
+/* Until the waiter sleeps and is off its CPU: a thread says that it sleeps a moment before it does, and one that is woken
+   in that moment has not slept. */
 static void until_asleep(void)
 {
     while (atomic_load(&shared->waiter) == 0)
         nap();
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/%d/stat", atomic_load(&shared->waiter));
-    for (;;) {
-        FILE *file = fopen(path, "r");
-        if (file == NULL)
-            fail(path);
-        size_t size = fread(text, 1, sizeof text - 1, file);
-        fclose(file);
-        text[size] = 0;
+    for (;; nap()) {
+        char text[256];
+        if (!read_of_waiter("stat", text, sizeof text))
+            fail("/proc/PID/stat");
         char *after = strrchr(text, ')');
-        if (after != NULL && after[2] == 'S')
+        if (after == NULL || after[2] != 'S')
+            continue;
+        /* The kernel looks whether it is off its CPU before it tells in which call it is. */
+        if (!read_of_waiter("syscall", text, sizeof text)) {
+            nap();
             return;
-        nap();
+        }
+        if (strncmp(text, "running", 7) != 0)
+            return;
     }
 }
 

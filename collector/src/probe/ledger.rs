@@ -182,9 +182,10 @@ impl Ledger {
         let function_records = since(counted.function_records, last.function_records);
         let events = since(counted.events, last.events);
         self.event_ns += events * self.each_event_ns;
-        let of_functions = function_records / (function_records + events).max(1.0);
-        self.fixed_collector_ns += collector * (1.0 - of_functions);
-        self.probe_collector_ns += collector * of_functions;
+        let each_hit = self.costs.hits.map_or(ASSUMED_EVENT_NS, |costs| costs.entry.total_ns() as f64);
+        let of_functions = reading_ns(collector, function_records, events, each_hit);
+        self.fixed_collector_ns += collector - of_functions;
+        self.probe_collector_ns += of_functions;
         self.hits = counted.hits;
 
         let version = functions.version().wrapping_add(operations.version());
@@ -192,18 +193,15 @@ impl Ledger {
             self.version = version;
             self.renew(functions, operations, shared);
         }
-        let mut calls_since = 0u64;
         for line in &mut self.functions {
             let calls = shared.function(line.number).map_or(0, |counters| counters.calls);
             let more = calls.saturating_sub(line.calls);
             line.calls = calls;
-            calls_since = calls_since.saturating_add(more);
             let cost = more.saturating_mul(line.call_ns);
             self.hit_ns = self.hit_ns.saturating_add(cost);
             line.cost_ns += cost as f64;
-            // Their share of the collector's time is known only behind the loop: shared out by calls.
-            line.cost_ns +=
-                collector * of_functions * more as f64 / since(counted.hits, last.hits).max(1.0) * 2.0;
+            // Their share of the collector's time, by calls: two hits each.
+            line.cost_ns += of_functions * more as f64 / since(counted.hits, last.hits).max(1.0) * 2.0;
         }
         self.sample(ebpf, now_ns, &counted);
         Spent {
@@ -308,6 +306,14 @@ impl Ledger {
     }
 }
 
+/// How much of the collector's time went to records of probes: shared out by records, but none takes longer to be read
+/// than its hit took. What a collector takes that idles is no probe's doing, though the few records that it finds may all
+/// be of probes.
+fn reading_ns(collector_ns: f64, of_probes: f64, others: f64, each_hit_ns: f64) -> f64 {
+    let share = of_probes / (of_probes + others).max(1.0);
+    (collector_ns * share).min(of_probes * each_hit_ns)
+}
+
 /// Time of all programs but those on functions, which are counted by their hits.
 fn kernel_programs_ns(ebpf: &Ebpf) -> u64 {
     let costs = counters::program_costs(ebpf);
@@ -330,4 +336,17 @@ fn statistics_on() -> Option<OwnedFd> {
     let on = unsafe { OwnedFd::from_raw_fd(descriptor) };
     debug_assert_eq!(on.as_raw_fd(), descriptor);
     Some(on)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reading_ns;
+
+    /// A function called forty times a second lost its probes for what taking off those of a hot one took.
+    #[test]
+    fn what_an_idle_collector_takes_is_no_probes_doing() {
+        assert_eq!(reading_ns(7_000_000.0, 80.0, 14.0, 6_500.0), 80.0 * 6_500.0);
+        assert_eq!(reading_ns(7_000_000.0, 10_000.0, 10_000.0, 6_500.0), 3_500_000.0);
+        assert_eq!(reading_ns(7_000_000.0, 0.0, 0.0, 6_500.0), 0.0);
+    }
 }
