@@ -62,7 +62,7 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
     std::fs::write(
         work.join("threads.py"),
         "import hashlib, threading, zlib\n\
-         def work(seed):\n    data = bytes(seed) * 1000\n    for i in range(18000):\n        data = zlib.decompress(zlib.compress(data + bytes(str(i), 'ascii'), 1))\n        hashlib.sha256(data).digest()\n\
+         def work(seed):\n    data = bytes(seed) * 1000\n    for i in range(12000):\n        data = zlib.decompress(zlib.compress(data + bytes(str(i), 'ascii'), 1))\n        hashlib.sha256(data).digest()\n\
          threads = [threading.Thread(target=work, args=(40 + n,)) for n in range(2)]\n\
          [t.start() for t in threads]\n[t.join() for t in threads]\n",
     )?;
