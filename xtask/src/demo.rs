@@ -1,7 +1,7 @@
 //! `./x demo`: attaches to a bundled multithreaded program while it runs and shows what limits it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -49,22 +49,14 @@ fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
     let target =
         Background::start(Command::new(&quicksort).arg("1000000")).context("cannot start quicksort")?;
     let recording = Recording::at(workspace)?;
-    println!(
-        "The parallel quick sort of Broberg, Lundberg and Grahn (2001) runs as process {}.",
-        target.pid()
-    );
-    println!("Attaching to it for 5 seconds …");
+    println!("The parallel quick sort of Broberg, Lundberg and Grahn (2001) runs.");
+    println!("Attaching to it, process {}, for 5 seconds …", target.pid());
     let mut record = Command::new(longpole);
     record.args(["record", "-d", "5s", "--force", "-p", &target.pid().to_string(), "-o"]).arg(&recording.0);
-    let ended = run_program(&mut record, Duration::from_secs(120)).context("longpole record")?;
-    print!("{}", ended.stderr);
-    if ended.code != Some(0) {
-        bail!("longpole record ended with {:?}", ended.code.or(ended.signal));
-    }
+    show(&mut record)?;
     println!();
-    let table = report(longpole, &recording.0, &[])?;
-    print!("{table}");
-    let json = report(longpole, &recording.0, &["--json"])?;
+    show(&mut report(longpole, &recording.0))?;
+    let json = json(longpole, &recording.0)?;
     complete(&json).context("the report of the quick sort is not what it should be")
 }
 
@@ -77,15 +69,29 @@ fn bundled(workspace: &Workspace, longpole: &Path, reason: &str) -> Result<ExitC
     );
     println!();
     let program = workspace.root.join("tests/data/quicksort/program.json");
-    print!("{}", report(longpole, &program, &[])?);
-    complete(&report(longpole, &program, &["--json"])?)?;
+    show(&mut report(longpole, &program))?;
+    complete(&json(longpole, &program)?)?;
     Ok(ExitCode::from(CANNOT_RECORD))
 }
 
-fn report(longpole: &Path, file: &Path, more: &[&str]) -> Result<String> {
+fn report(longpole: &Path, file: &Path) -> Command {
     let mut command = Command::new(longpole);
-    command.arg("report").arg(file).args(["--cpus", CPUS]).args(more);
-    let ended = run_program(&mut command, Duration::from_secs(300)).context("longpole report")?;
+    command.arg("report").arg(file).args(["--cpus", CPUS]);
+    command
+}
+
+/// Runs it on the terminal of this program, which it fits its text to.
+fn show(command: &mut Command) -> Result<()> {
+    let status = command.stdin(Stdio::null()).status().context("cannot start longpole")?;
+    if !status.success() {
+        bail!("longpole {} ended with {status}", command.get_args().next().unwrap_or_default().display());
+    }
+    Ok(())
+}
+
+fn json(longpole: &Path, file: &Path) -> Result<String> {
+    let ended = run_program(report(longpole, file).arg("--json"), Duration::from_secs(300))
+        .context("longpole report")?;
     if ended.code != Some(0) {
         bail!("longpole report ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
     }

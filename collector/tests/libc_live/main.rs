@@ -2,5 +2,7 @@
 //! Needs root and a kernel with BPF; says SKIP elsewhere.
 
 mod life;
+mod processes;
 mod support;
 mod ways;
+mod ways_out;

@@ -269,3 +269,35 @@ fn describe(operation: &Operation, names: &Names) -> Option<String> {
     let object = names.at(operation.object);
     Some(format!("{caller}: {} {object} {second} = {outcome}", kind.name()))
 }
+
+/// How many of each operation a process has, 0 for all.
+pub fn counts(recorded: &Recorded, pid: u32) -> BTreeMap<SyncOperation, usize> {
+    let mut counts = BTreeMap::new();
+    for event in &recorded.recording.events {
+        if let Record::Operation(operation) = event
+            && (pid == 0 || operation.header.pid == pid)
+        {
+            *counts.entry(SyncOperation::from_number(operation.operation).expect("known")).or_default() += 1;
+        }
+    }
+    counts
+}
+
+pub fn number(counts: &BTreeMap<SyncOperation, usize>, operation: SyncOperation) -> usize {
+    counts.get(&operation).copied().unwrap_or(0)
+}
+
+/// How many calls each object has, in order.
+pub fn by_object(recorded: &Recorded, kind: SyncOperation) -> Vec<usize> {
+    let mut objects: BTreeMap<u64, usize> = BTreeMap::new();
+    for event in &recorded.recording.events {
+        if let Record::Operation(operation) = event
+            && operation.operation == kind as u16
+        {
+            *objects.entry(operation.object).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<usize> = objects.into_values().collect();
+    counts.sort_unstable();
+    counts
+}

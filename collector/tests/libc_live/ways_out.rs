@@ -1,0 +1,111 @@
+//! Calls that are left by other ways than a return: `longjmp` and exceptions.
+
+use crate::support::{LONGPOLE, build, by_object, counts, live, number, read};
+use probe_abi::SyncOperation;
+use std::process::Command;
+
+const JUMPS: &str = r#"
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static sigjmp_buf out;
+static sem_t semaphore;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void jump(int number) { siglongjmp(out, number); }
+static void leave(void) { siglongjmp(out, 1); }
+int main(void) {
+    sem_init(&semaphore, 0, 0);
+    signal(SIGALRM, jump);
+    for (volatile int i = 0; i < 5; i++) {
+        if (!sigsetjmp(out, 1)) {
+            ualarm(20000, 0);
+            sem_wait(&semaphore);
+            return 1;
+        }
+        for (int k = 0; k < 3; k++) {
+            pthread_mutex_lock(&mutex);
+            pthread_mutex_unlock(&mutex);
+        }
+    }
+    if (!sigsetjmp(out, 1)) {
+        pthread_once(&once, leave);
+        return 2;
+    }
+    sem_post(&semaphore);
+    sem_wait(&semaphore);
+    puts("left six times");
+    return 0;
+}
+"#;
+
+/// What is left with `longjmp` was no finished call, and hides nothing that comes after it.
+#[test]
+fn calls_left_by_longjmp_are_none() {
+    let test = "calls_left_by_longjmp_are_none";
+    let Some(_turn) = live(test) else { return };
+    for flags in [&[][..], &["-static"]] {
+        let Some(fixed) = build(test, JUMPS, "cc", flags) else { return };
+        let recorded = fixed.launched(&["--interpose", "never"], &[]);
+        let counts = counts(&recorded, 0);
+        assert_eq!(number(&counts, SyncOperation::SemaphoreWait), 1, "{flags:?}: {counts:?}");
+        assert_eq!(number(&counts, SyncOperation::SemaphorePost), 1);
+        assert_eq!(number(&counts, SyncOperation::Once), 0);
+        // A static program's libc has locks of its own, which nothing tells from others.
+        for kind in [SyncOperation::MutexLock, SyncOperation::MutexUnlock] {
+            assert_eq!(by_object(&recorded, kind).last(), Some(&15), "{flags:?}: {counts:?}");
+        }
+    }
+}
+
+const THROWS: &str = r#"
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+static std::once_flag flag;
+static std::mutex mutex;
+int main() {
+    int caught = 0;
+    for (int i = 0; i < 50; i++) {
+        try {
+            std::call_once(flag, [&] { if (i < 49) throw std::runtime_error("not yet"); });
+        } catch (const std::runtime_error &) {
+            caught++;
+            std::lock_guard<std::mutex> guard(mutex);
+        }
+    }
+    std::thread([&] { std::lock_guard<std::mutex> guard(mutex); }).join();
+    std::printf("%d\n", caught);
+}
+"#;
+
+/// Exceptions go through a probed `pthread_once` as if there were no probes.
+#[test]
+fn exceptions_pass_through_once() {
+    let test = "exceptions_pass_through_once";
+    let Some(_turn) = live(test) else { return };
+    let Some(program) = build(test, THROWS, "c++", &["-xc++", "-std=c++17"]) else { return };
+    let output = Command::new(LONGPOLE)
+        .args(["record", "--force", "--interpose", "never", "--max-rate", "1000000", "-o"])
+        .arg(program.folder.path().join("throws.lp"))
+        .arg("--")
+        .arg(&program.path)
+        .output()
+        .expect("longpole");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "49\n");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let recorded = read(&program.folder.path().join("throws.lp"), String::new());
+    let counts = counts(&recorded, 0);
+    assert_eq!(number(&counts, SyncOperation::MutexLock), 50, "{counts:?}");
+    // The unwinder has one of its own.
+    let once = by_object(&recorded, SyncOperation::Once);
+    assert_eq!(once.first(), Some(&1), "only the one that came back: {once:?}");
+    assert!(once.len() <= 2, "{once:?}");
+}
