@@ -47,7 +47,7 @@ fn rusts_locks_are_counted_where_somebody_waited() {
         for contended in [1, 3] {
             let recorded = Recorded::good(&options, &program, &[&contended.to_string()]);
             assert!(recorded.ended.stdout.contains("waited, 1009 did not"), "{}", recorded.ended.stdout);
-            // The C library has locks of its own, for which threads that end together sometimes wait a moment: not half a
+            // The C library has locks of its own, for which threads that end together may have to wait a moment: not half a
             // second, as for the program's.
             let (long, short) = waited_for(&recorded, 250_000_000);
             assert_eq!(long, contended, "{interpose}: and {short} others");

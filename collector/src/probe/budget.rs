@@ -33,9 +33,9 @@ const FEW: f64 = 0.005;
 const LEAST_SHARE: f64 = 0.25;
 /// What probes may cost of one CPU although the recorded processes hardly run.
 const LEAST_OF_CPU: f64 = 0.001;
-/// The first pause before a probe is tried again, and what it is multiplied with each time. Taking probes off and putting
-/// them back holds a busy server up more than what they cost while they are on: a Redis whose load changed every two
-/// seconds had some on trial at every moment when the first pause was 5 s.
+/// The first pause before a probe is tried again, and what it is multiplied with each time. At 5 s a Redis whose load
+/// changed every two seconds had two to four functions a second on trial. Later trials are fewer; that its slow-down became
+/// less by it could not be shown (BENCHMARKS.md).
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSE_GROWS: u32 = 4;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);

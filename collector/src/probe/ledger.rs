@@ -342,7 +342,8 @@ fn statistics_on() -> Option<OwnedFd> {
 mod tests {
     use super::reading_ns;
 
-    /// A function called forty times a second lost its probes for what taking off those of a hot one took.
+    /// In a test a function called forty times a second once lost its probes beside a hot one. What the collector takes to
+    /// take probes off was on its account then; that this was the reason is concluded from the books, not seen again.
     #[test]
     fn what_an_idle_collector_takes_is_no_probes_doing() {
         assert_eq!(reading_ns(7_000_000.0, 80.0, 14.0, 6_500.0), 80.0 * 6_500.0);
