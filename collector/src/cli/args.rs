@@ -86,8 +86,8 @@ pub struct CaptureArguments {
     /// samples become rarer; or: none
     #[arg(long, value_name = "SHARE", default_value = "2%")]
     pub overhead: String,
-    /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: as often as an
-    /// eighth of --overhead pays for, up to 499; validate: 0]
+    /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: as often as a
+    /// sixteenth of --overhead pays for, up to 499; validate: 0]
     #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ")]
     pub frequency: Option<String>,
     /// How stacks are read: fp (frame pointers), dwarf (unwind tables, dearer), or auto: whichever a program's binaries need

@@ -43,7 +43,8 @@ impl Kernel {
 
     /// Stacks are sampled.
     pub fn sampled(self, sampler: Option<Sampler>) -> Kernel {
-        Kernel { sampler, ..self }
+        let told = self.capture.tells_of_mappings();
+        Kernel { sampler: sampler.map(|sampler| sampler.hearing_of_mappings(told)), ..self }
     }
 
     /// Whoever listens forgets what is old: stacks may come without end.
@@ -193,7 +194,11 @@ impl EventSource for Kernel {
     }
 
     fn take_loaded(&mut self) -> Vec<NewMapping> {
-        self.capture.take_loaded()
+        let loaded = self.capture.take_loaded();
+        if let Some(sampler) = &mut self.sampler {
+            loaded.iter().for_each(|mapping| sampler.mapped(mapping.pid));
+        }
+        loaded
     }
 
     fn add_libc(

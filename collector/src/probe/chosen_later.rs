@@ -21,6 +21,11 @@ impl Capture {
             .unwrap_or_default()
     }
 
+    /// Whether [`Capture::take_loaded`] tells anything.
+    pub fn tells_of_mappings(&self) -> bool {
+        self.mappings.is_some()
+    }
+
     /// Puts probes on functions of a process that has some, or none yet, beside those that are there: those that have
     /// probes already keep them, those that rest or were called too often get them back. `since_ns`: they have been in
     /// the process since then, so their calls until now are missing; `None`: somebody wants them from now on.

@@ -74,11 +74,15 @@ pub fn modules(process: &Process) -> Result<Vec<Module>, TargetError> {
 
 /// As [`modules`] without their build-ids: no file is opened.
 pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
-    let text = process.folder().text("maps")?;
+    Ok(mapped_in(process, &process.folder().text("maps")?))
+}
+
+/// The same in this text of its mappings.
+fn mapped_in(process: &Process, text: &str) -> Vec<Module> {
     let main_path = std::fs::read_link(process.open_path()).map(|path| safe(&path.to_string_lossy())).ok();
     let main_inode = std::fs::metadata(process.open_path()).map(|metadata| metadata.ino()).ok();
     let mut modules = Vec::new();
-    for mut module in grouped(&text) {
+    for mut module in grouped(text) {
         // Device numbers of files and of mappings differ on some file systems (btrfs, overlayfs).
         let raw_path = module.open_path.clone();
         let has_main_path = main_path.as_ref() == Some(&safe(&unescaped(&raw_path)));
@@ -87,7 +91,7 @@ pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
         modules.push(module);
     }
     modules.sort_by_key(|module| !module.is_main);
-    Ok(modules)
+    modules
 }
 
 /// A stretch of a process's memory with instructions in it: of a file, of the kernel's, or made by itself.
@@ -117,8 +121,8 @@ impl Code {
 
 /// Everything executable in a process, in order of address. No file is opened.
 pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
-    let files = mapped(process)?;
     let text = process.folder().text("maps")?;
+    let files = mapped_in(process, &text);
     let executable = text.lines().filter_map(MapLine::parse).filter(|map| map.executable);
     // The one page that only the kernel can execute is at an address of its own.
     let mut all: Vec<Code> = executable

@@ -84,6 +84,8 @@ pub struct Sampler {
     notes: Vec<Note>,
     mappings: Vec<MappingFact>,
     mappings_told: usize,
+    /// The kernel tells what processes map later.
+    hears_of_mappings: bool,
     counts: SampleCounts,
     undecodable: u64,
 }
@@ -101,6 +103,7 @@ impl Sampler {
             notes: Vec::new(),
             mappings: Vec::new(),
             mappings_told: 0,
+            hears_of_mappings: false,
             counts: SampleCounts::default(),
             undecodable: 0,
         }
@@ -109,6 +112,18 @@ impl Sampler {
     /// For a stream without end, whose listener forgets what is old.
     pub fn without_end(&mut self) {
         self.interner.without_end();
+    }
+
+    /// Whoever drives it says what processes map later ([`Sampler::mapped`]): they are looked at less often.
+    #[must_use]
+    pub fn hearing_of_mappings(self, hears_of_mappings: bool) -> Sampler {
+        Sampler { hears_of_mappings, ..self }
+    }
+
+    /// A process has mapped something to execute; 0: any may have.
+    pub fn mapped(&mut self, pid: u32) {
+        let all = self.spaces.iter_mut().filter(|(of, _)| pid == 0 || **of == pid);
+        all.for_each(|(_, process)| process.space.mapped());
     }
 
     /// What this process does until it runs another program is longpole's own.
@@ -223,7 +238,7 @@ impl Sampler {
             return false;
         }
         let Some(process) = self.spaces.get_mut(&pid) else { return false };
-        let new = process.space.look(pid, now_ns);
+        let new = process.space.look(pid, now_ns, self.hears_of_mappings);
         if new.is_empty() {
             return false;
         }

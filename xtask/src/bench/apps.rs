@@ -1,4 +1,4 @@
-//! Real programs under their own load, alone and under `longpole record` with default settings, in turns of a tenth of a
+//! Real programs under their own load, alone and under `longpole record` with default settings, in turns of half a
 //! second; and how many bytes of recording an event of theirs takes.
 
 use std::fmt::Write;
@@ -156,7 +156,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
 fn text(measured: &[Measured], missing: &[String], runs: usize) -> Result<String> {
     let mut text = format!(
         "## Real programs under their own load\n\nTime of the work alone and under `longpole record` with default \
-         settings, {runs} pairs. The two of a pair run in turns\nof a tenth of a second, one held while the other runs \
+         settings, {runs} pairs. The two of a pair run in turns\nof half a second, one held while the other runs \
          (with longpole), so that a machine that is uneven is so for both; the\nslow-down is the middle of the pairs', with \
          the smallest and the largest. longpole's programs in the kernel look at the\nevents of the one alone, too, and \
          pass them by: for nginx, with the most of them, that hides up to 1 %. The targets: median\nslow-down at most \
