@@ -10,7 +10,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const AGAIN_AT_LAST: Duration = Duration::from_secs(2);
 /// Where the kernel tells what is mapped later, looks that find nothing may take one part in so many of the time: stacks
 /// through hand-written machine code have frames that are nowhere, again and again, and a look at a program of a hundred
-/// libraries takes milliseconds (x264: a fifth of what the thread did that empties the rings).
+/// libraries takes milliseconds (x264: by a profile a fifth of what the thread did that empties the rings).
 const LOOKS_TAKE: u32 = 2_000;
 const AGAIN_AT_VERY_LAST: Duration = Duration::from_secs(60);
 
@@ -47,8 +47,8 @@ impl Space {
         self.code.get(after.checked_sub(1)?).filter(|code| address < code.end)
     }
 
-    /// Looks at the process again, if it is time to; what is new since.
-    /// `is_told`: the kernel says when there is more ([`Space::mapped`]).
+    /// Looks at the process again, if it is time to; what is new since. `is_told`: somebody says when there is more
+    /// ([`Space::mapped`]).
     pub fn look(&mut self, pid: u32, now_ns: u64, is_told: bool) -> Vec<MappingFact> {
         if self.read.is_some_and(|read| read.elapsed() < self.pause) {
             return Vec::new();
@@ -106,5 +106,15 @@ mod tests {
         assert_eq!(after_many(Duration::from_micros(100)), AGAIN_AT_LAST);
         assert_eq!(after_many(Duration::from_millis(5)), Duration::from_secs(10));
         assert_eq!(after_many(Duration::from_secs(9)), AGAIN_AT_VERY_LAST);
+    }
+    #[test]
+    fn what_is_mapped_is_looked_for_at_once_however_long_nothing_was_found() {
+        // Whoever runs the tests: longpole does not look at itself.
+        let pid = std::os::unix::process::parent_id();
+        let read = Instant::now().checked_sub(2 * AGAIN_AFTER);
+        let mut space = Space { read, pause: AGAIN_AT_VERY_LAST, ..Space::default() };
+        assert!(space.look(pid, 0, true).is_empty());
+        space.mapped();
+        assert!(!space.look(pid, 0, true).is_empty());
     }
 }
