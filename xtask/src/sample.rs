@@ -28,6 +28,15 @@ impl Sample {
         }
     }
 
+    /// How far the mean of so many may be from that of any number of them: their standard deviation through the root of
+    /// their number; nothing can be said of fewer than two.
+    pub fn standard_error(&self) -> Option<f64> {
+        let count = self.0.len() as f64;
+        let mean = self.0.iter().sum::<f64>() / count;
+        let squares: f64 = self.0.iter().map(|value| (value - mean).powi(2)).sum();
+        (self.0.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt())
+    }
+
     /// Every measurement times this, for another unit.
     pub fn scaled(&self, factor: f64) -> Self {
         Self(self.0.iter().map(|value| value * factor).collect())
@@ -68,5 +77,19 @@ mod tests {
         sample.push(100.0);
         assert_eq!(sample.median(), 4.0);
         assert_eq!(sample.to_string(), "4.00 (1.00–100)");
+    }
+
+    #[test]
+    fn how_far_a_mean_may_be_off() {
+        let mut sample = Sample::default();
+        assert_eq!(sample.standard_error(), None);
+        sample.push(1.0);
+        assert_eq!(sample.standard_error(), None);
+        // Deviations 3, 1, 1, 3: 20 through 3, and through 4.
+        for value in [3.0, 5.0, 7.0] {
+            sample.push(value);
+        }
+        let error = sample.standard_error().expect("four of them");
+        assert!((error - (20.0_f64 / 12.0).sqrt()).abs() < 1e-12, "{error}");
     }
 }

@@ -14,8 +14,40 @@ use super::handover::lost_percent;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
-/// Of each way; `LONGPOLE_BENCH_RUNS` changes it.
-const RUNS: usize = 7;
+/// How many pairs. What decides is how far they differ from each other, never what they say.
+#[derive(Clone, Copy)]
+struct Pairs {
+    least: usize,
+    most: usize,
+    /// Enough, once their mean is known as well as this ([`Sample::standard_error`]).
+    good: f64,
+}
+
+impl Pairs {
+    /// `LONGPOLE_BENCH_RUNS` says how many, if somebody wants to.
+    fn wanted() -> Pairs {
+        match std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()) {
+            Some(runs) => Pairs { least: runs, most: runs, good: f64::INFINITY },
+            None => Pairs { least: 5, most: 15, good: 0.01 },
+        }
+    }
+
+    fn are_enough(self, slower: &Sample) -> bool {
+        let good = slower.standard_error().is_some_and(|error| error <= self.good);
+        slower.len() >= self.most || slower.len() >= self.least && good
+    }
+
+    /// For a sentence.
+    fn told(self) -> String {
+        match self {
+            Pairs { least, most, .. } if least == most => format!("{least} pairs"),
+            Pairs { least, most, good } => format!(
+                "{least} to {most} pairs, as many as it takes until their mean is known to {} % (standard error)",
+                digits(100.0 * good)
+            ),
+        }
+    }
+}
 
 /// A program, what to install for it, and what it does.
 struct App {
@@ -120,7 +152,7 @@ struct Measured {
 pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
     let scratch = Scratch::new(workspace, "apps")?;
     prepare(&scratch.0)?;
-    let runs = std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
+    let pairs = Pairs::wanted();
     let (mut measured, mut missing) = (Vec::new(), Vec::new());
     for app in &APPS {
         if !only.is_empty() && !only.iter().any(|name| app.name.starts_with(name.as_str())) {
@@ -133,7 +165,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
             }
             None => {
                 eprintln!("xtask: {} ...", app.name);
-                match app.measure(longpole, &scratch.0, runs) {
+                match app.measure(longpole, &scratch.0, pairs) {
                     Ok(one) => {
                         eprintln!("xtask: {} {}", one.name, one.slower);
                         measured.push(one);
@@ -150,19 +182,20 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
     if measured.is_empty() {
         bail!("none of the programs was measured: {}", missing.join(", "));
     }
-    text(&measured, &missing, runs)
+    text(&measured, &missing, pairs)
 }
 
-fn text(measured: &[Measured], missing: &[String], runs: usize) -> Result<String> {
+fn text(measured: &[Measured], missing: &[String], pairs: Pairs) -> Result<String> {
     let mut text = format!(
         "## Real programs under their own load\n\nTime of the work alone and under `longpole record` with default \
-         settings, {runs} pairs. The two of a pair run in turns\nof half a second, one held while the other runs \
-         (with longpole), so that a machine that is uneven is so for both; the\nslow-down is the middle of the pairs', with \
+         settings: {}. The two of a\npair run in turns of half a second, one held while the other runs \
+         (with longpole), so that a machine that is uneven is so\nfor both; the slow-down is the middle of the pairs', with \
          the smallest and the largest. longpole's programs in the kernel look at the\nevents of the one alone, too, and \
          pass them by: for nginx, with the most of them, that hides up to 1 %. The targets: median\nslow-down at most \
          1 %, worst at most 5 %, at most 8 bytes of recording for each event.\n\n\
-         | program | s alone | s recorded | slow-down | events | bytes per event | lost, % | overhead as longpole tells it |\n\
-         |---|---|---|---|---|---|---|---|\n"
+         | program | s alone | s recorded | slow-down | pairs | events | bytes per event | lost, % | overhead as longpole tells it |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+        pairs.told()
     );
     let (mut slower, mut worst, mut events, mut bytes) = (Sample::default(), 0.0_f64, 0.0, 0.0);
     for one in measured {
@@ -174,11 +207,12 @@ fn text(measured: &[Measured], missing: &[String], runs: usize) -> Result<String
         bytes += one.bytes;
         writeln!(
             text,
-            "| {} | {} | {} | {} | {:.0} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {:.0} | {} | {} | {} |",
             one.name,
             one.alone,
             one.recorded,
             one.slower,
+            one.slower.len(),
             one.events,
             digits(one.bytes / one.events.max(1.0)),
             one.lost,
@@ -214,7 +248,7 @@ fn is_here(program: &str) -> bool {
 }
 
 impl App {
-    fn measure(&self, longpole: &Path, work: &Path, runs: usize) -> Result<Measured> {
+    fn measure(&self, longpole: &Path, work: &Path, pairs: Pairs) -> Result<Measured> {
         let mut measured = Measured {
             name: self.name,
             alone: Sample::default(),
@@ -228,7 +262,8 @@ impl App {
         };
         let file = work.join("app.lp");
         // One more in front: files get into memory.
-        for turn in 0..=runs {
+        let mut warm = false;
+        while !pairs.are_enough(&measured.slower) {
             let (alone, recorded) = (Side::new(work, "alone", 18_745)?, Side::new(work, "recorded", 18_746)?);
             let ([alone, recorded], said) = match &self.load {
                 Load::Command(before, line) => {
@@ -238,7 +273,7 @@ impl App {
                     servers((line, *drive, *since), work, [&alone, &recorded], longpole, &file)?
                 }
             };
-            if turn != 0 {
+            if std::mem::replace(&mut warm, true) {
                 measured.slower.push(recorded / alone);
                 if let Some(held_up) = &mut measured.held_up {
                     held_up.push(recorded - alone);
@@ -273,7 +308,21 @@ fn leading_number(text: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::leading_number;
+    use super::{Pairs, leading_number};
+    use crate::sample::Sample;
+
+    #[test]
+    fn pairs_that_differ_more_are_more() {
+        let pairs = Pairs { least: 3, most: 6, good: 0.01 };
+        let count = |spread: f64| {
+            let mut slower = Sample::default();
+            while !pairs.are_enough(&slower) {
+                slower.push(1.5 + spread * if slower.len().is_multiple_of(2) { 1.0 } else { -1.0 });
+            }
+            slower.len()
+        };
+        assert_eq!([count(0.0), count(0.02), count(0.5)], [3, 5, 6]);
+    }
 
     #[test]
     fn events_are_read_from_the_summary() {
