@@ -36,7 +36,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 5;
+pub const SHARED_VERSION: u64 = 6;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
 /// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
@@ -93,6 +93,10 @@ impl SharedWord {
     pub const BELL: usize = 16;
 }
 
+/// What recording one operation takes at most, nanoseconds: what takes longer was held up by something else, and is not
+/// counted as measured ([`RingWord::COSTS`]).
+pub const MOST_COST_NS: u64 = 20_000;
+
 /// Words of a control block, as their number.
 pub struct RingWord;
 impl RingWord {
@@ -123,6 +127,10 @@ impl RingWord {
     /// Stretches of operations that were left out. Each takes one number ([`RingWord::ATTEMPTS`]), which is missing: so it
     /// shows that something is.
     pub const STRETCHES: usize = 12;
+    /// Operations of which the writer has measured what recording them takes of the thread's time.
+    pub const COSTS: usize = 13;
+    /// What they took together, nanoseconds.
+    pub const COST_NS: usize = 14;
     /// Places read. Only the reader writes here.
     pub const TAIL: usize = 16;
     /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left

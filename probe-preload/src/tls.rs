@@ -16,10 +16,12 @@ pub struct Tls {
     pub epoch: Cell<u64>,
     /// `pid << 32 | tid`
     pub ids: Cell<u64>,
-    /// 1 while it looks for a ring.
+    /// The epoch in which it looks for a ring, as long as it does.
     pub claiming: Cell<u64>,
     /// Operations to let pass before it looks again.
-    pub patience: Cell<u64>,
+    pub patience: Cell<u32>,
+    /// Operations that it has begun; it may be any number.
+    pub operations: Cell<u32>,
     /// What `pthread_once` is to run.
     pub routine: Cell<usize>,
     /// 1 once that has been started.

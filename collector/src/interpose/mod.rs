@@ -9,6 +9,7 @@ mod bell;
 mod check;
 mod choice;
 mod command;
+mod cost;
 mod library;
 mod place;
 mod ring;

@@ -1,8 +1,9 @@
 //! Reading one ring.
 
+use super::cost::Sums;
 use super::shared::Shared;
 use engine::event::PendingOperation;
-use probe_abi::interpose::{Phase, RECORD_WORDS, RingWord};
+use probe_abi::interpose::{MOST_COST_NS, Phase, RECORD_WORDS, RingWord};
 use probe_abi::{Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
@@ -46,6 +47,8 @@ pub(super) struct Ring {
     debt_ns: f64,
     /// When that was reckoned last.
     weighed_ns: u64,
+    /// What is known of recording's cost to its threads.
+    costs: Sums,
 }
 
 /// One turn at a ring.
@@ -210,6 +213,20 @@ impl Ring {
         Some(attempts.wrapping_sub(head).wrapping_sub(stretches))
             .filter(|&dropped| dropped < 1 << 48)
             .unwrap_or(0)
+    }
+
+    /// What its records since the last time took of their threads' time.
+    pub fn take_costs(&mut self, turn: &Turn<'_>) -> Sums {
+        let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
+        let records = word(RingWord::HEAD);
+        let (measured, took_ns) = (word(RingWord::COSTS), word(RingWord::COST_NS));
+        // The target may have written anything there; and the sum comes before the number.
+        let most_ns = measured.saturating_add(1).saturating_mul(MOST_COST_NS);
+        if records < 1 << 48 && measured <= records && took_ns <= most_ns {
+            self.costs.advance(Sums { records, measured, took_ns })
+        } else {
+            Sums::default()
+        }
     }
 
     /// Operations that were left out on purpose.

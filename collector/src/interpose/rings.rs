@@ -6,6 +6,7 @@
 //! thread may be pre-empted right there, so the promise waits for it, though not for longer than [`PATIENCE_NS`]: a
 //! stopped process must not hold up all others. What comes later than that is counted as late.
 
+use super::cost::{OperationCosts, Sums};
 use super::ring::{Emptied, Ring, Turn};
 use super::shared::Shared;
 use engine::event::PendingOperation;
@@ -49,6 +50,8 @@ pub(super) struct Rings {
     next_look: usize,
     /// What threads that have ended were in the middle of.
     pending: Vec<PendingOperation>,
+    /// What recording has cost the threads.
+    costs: OperationCosts,
 }
 
 /// What a turn did.
@@ -72,6 +75,7 @@ impl Rings {
             last_ns: 0,
             next_look: 0,
             pending: Vec::new(),
+            costs: OperationCosts::new(),
         }
     }
 
@@ -100,7 +104,7 @@ impl Rings {
         self.notice_new(next);
         let frugal = self.rings.len() > GENEROUS;
         let mut complete_to_ns = Some(before_ns);
-        let mut total = 0;
+        let (mut total, mut costs) = (0, Sums::default());
         for (number, ring) in self.rings.iter_mut().enumerate() {
             let turn = Turn {
                 shared: &self.shared,
@@ -117,6 +121,9 @@ impl Rings {
                 self.by_owner.insert(ring.owner, number);
             }
             total += records;
+            if records > 0 {
+                costs = costs.plus(ring.take_costs(&turn));
+            }
             if let Some(since_ns) = ring.writing_since_ns
                 && before_ns.saturating_sub(since_ns) > DOUBT_NS
             {
@@ -134,6 +141,7 @@ impl Rings {
                 Emptied::More => None,
             };
         }
+        self.costs.add(costs);
         self.free_ended(lives);
         self.free_some(before_ns, lives);
         Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns }
@@ -237,6 +245,11 @@ impl Rings {
         (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
     }
 
+    /// Operations recorded so far, and what that took of their threads' time, nanoseconds.
+    pub fn cost(&self) -> (u64, u64) {
+        self.costs.total()
+    }
+
     /// Bytes that were no records.
     pub fn undecodable(&self) -> u64 {
         self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.undecodable))
@@ -330,6 +343,34 @@ mod tests {
     /// Memory that `Rings` owns, for the other side.
     fn other_side(rings: &Rings) -> Shared {
         rings.shared.again().expect("mapped again")
+    }
+
+    /// What the library says of a few goes for all that came with them; nonsense does not.
+    #[test]
+    fn what_operations_take_is_what_was_measured_of_some() {
+        let mut rings = rings();
+        let memory = other_side(&rings);
+        let writer = Writer::claims(&memory, 0, 7);
+        let says = |measured: u64, took_ns: u64| {
+            writer.control(RingWord::COSTS).store(measured, Ordering::Relaxed);
+            writer.control(RingWord::COST_NS).store(took_ns, Ordering::Relaxed);
+        };
+        let after = |rings: &mut Rings, now: u64| {
+            (0..10).for_each(|number| writer.writes(now + number));
+            turn(rings, now + 100, &[7]);
+            rings.cost()
+        };
+        says(2, 300);
+        assert_eq!(after(&mut rings, 1_000), (10, 1_500));
+        says(3, 350);
+        assert_eq!(after(&mut rings, 2_000), (20, 2_000));
+        // More of them than there are, and longer than any is.
+        says(u64::MAX, 400);
+        assert_eq!(after(&mut rings, 3_000), (20, 2_000));
+        says(4, u64::MAX);
+        assert_eq!(after(&mut rings, 4_000), (20, 2_000));
+        says(4, 450);
+        assert_eq!(after(&mut rings, 5_000), (50, 5_000));
     }
 
     /// A thread that makes nothing but operations may leave them out; its successor in the ring is asked anew.

@@ -154,6 +154,11 @@ impl Interposed {
         (self.rings.dropped(), self.rings.undecodable())
     }
 
+    /// Operations recorded so far, and what that took of their threads' time, nanoseconds.
+    pub fn cost(&self) -> (u64, u64) {
+        self.rings.cost()
+    }
+
     /// Operations that were left out on purpose, see [`engine::event::LossCounts::operations_left_out`].
     pub fn left_out(&self) -> u64 {
         self.rings.left_out()

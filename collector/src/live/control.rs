@@ -84,7 +84,7 @@ pub enum Effect {
     /// Remember which functions lost their probes.
     NoteTakenOff(Vec<engine::event::FunctionId>),
     /// New counts.
-    ShowCounts(crate::tui::LiveCounts),
+    ShowCounts(Box<crate::tui::LiveCounts>),
     /// The target has ended: say so on the screen.
     ShowEnded,
     /// See which processes are gone.

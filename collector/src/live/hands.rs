@@ -167,9 +167,9 @@ impl Hands {
             }
             Effect::NoteTakenOff(functions) => self.taken_off.extend(functions),
             Effect::ShowCounts(counts) => {
-                self.counts = counts;
+                self.counts = *counts;
                 if let Some((_, state)) = &mut self.screen {
-                    state.counts = counts;
+                    state.counts = *counts;
                 }
             }
             Effect::ShowEnded => {

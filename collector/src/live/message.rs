@@ -39,7 +39,7 @@ pub enum Message {
     /// Operations of this family have lost their probes in a process: they were called too often.
     OperationsOff(SyncFamily),
     /// Up-to-date counts.
-    Counts(LiveCounts),
+    Counts(Box<LiveCounts>),
     /// A process that came later got no function probes.
     Unprobed(Unprobed),
     /// These functions got probes, or did not.

@@ -233,7 +233,7 @@ impl Pump {
         if probed != Probed::default() {
             let _ = news.send(Message::Probed(probed));
         }
-        let _ = news.send(Message::Counts(counts));
+        let _ = news.send(Message::Counts(Box::new(counts)));
         loss
     }
 

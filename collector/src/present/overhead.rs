@@ -27,6 +27,7 @@ pub fn overhead(cost: &Overhead) -> String {
     };
     counted(cost.hits, cost.hit_ns, "hits");
     counted(cost.events, cost.event_ns, "events");
+    counted(cost.operations, cost.operation_ns, "operations");
     counted(cost.samples, cost.sample_ns, "samples");
     parts.push(format!("collector {}/s", duration(cost.collector_ns as f64 / seconds)));
     text.push_str(&format!(": {}", parts.join(" + ")));
@@ -71,6 +72,8 @@ mod tests {
         hit_ns: 10_800_000,
         events: 140_000,
         event_ns: 42_000_000,
+        operations: 0,
+        operation_ns: 0,
         samples: 0,
         sample_ns: 0,
         collector_ns: 87_200_000,
@@ -85,6 +88,16 @@ mod tests {
         // They are no events, which stay whatever they cost.
         let dear = Overhead { sample_ns: 500_000_000, ..sampled };
         assert!(!overhead(&dear).contains("the events alone"), "{}", overhead(&dear));
+    }
+
+    #[test]
+    fn operations_that_the_program_records_itself_are_a_part_of_it() {
+        let locking = Overhead { operations: 1_400_000, operation_ns: 238_000_000, ..COST };
+        let text = overhead(&locking);
+        assert!(text.starts_with("overhead 1.9 %"), "{text}");
+        assert!(text.contains(" + 140,000 operations/s × 170 ns + collector"), "{text}");
+        let dear = Overhead { operation_ns: 300_000_000, ..locking };
+        assert!(overhead(&dear).ends_with("; the events alone take more than the budget, and they stay"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod mappings;
 mod object;
 mod open_calls;
 mod operations;
+mod operations_inside;
 mod options;
 mod rights;
 mod ring;

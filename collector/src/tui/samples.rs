@@ -113,6 +113,8 @@ pub(crate) fn state() -> State {
             hit_ns: 10_800_000,
             events: 140_000,
             event_ns: 42_000_000,
+            operations: 0,
+            operation_ns: 0,
             samples: 0,
             sample_ns: 0,
             collector_ns: 87_200_000,

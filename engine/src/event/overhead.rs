@@ -55,6 +55,10 @@ pub struct Overhead {
     pub events: u64,
     /// CPU time of the kernel programs behind them, as far as the kernel tells it, nanoseconds.
     pub event_ns: u64,
+    /// Synchronization operations that were recorded in the processes themselves; not among the events.
+    pub operations: u64,
+    /// What that took of their threads' CPU time, as measured of some of them where they were called, nanoseconds.
+    pub operation_ns: u64,
     /// Stacks taken as samples; not among the events.
     pub samples: u64,
     /// CPU time of taking them, nanoseconds of the recorded threads.
@@ -68,13 +72,15 @@ pub struct Overhead {
 impl Overhead {
     /// All of it, nanoseconds of CPU time.
     pub fn spent_ns(&self) -> u64 {
-        let programs_ns = self.hit_ns.saturating_add(self.event_ns).saturating_add(self.sample_ns);
-        programs_ns.saturating_add(self.collector_ns)
+        let threads_ns = self.hit_ns.saturating_add(self.operation_ns);
+        let programs_ns = self.event_ns.saturating_add(self.sample_ns);
+        threads_ns.saturating_add(programs_ns).saturating_add(self.collector_ns)
     }
 
     /// What is there even without a single function probe or sample, nanoseconds: the budget cannot change it.
     pub fn fixed_ns(&self) -> u64 {
-        self.event_ns.saturating_add(self.collector_ns.saturating_sub(self.unwinding_ns))
+        let collector_ns = self.collector_ns.saturating_sub(self.unwinding_ns);
+        self.event_ns.saturating_add(self.operation_ns).saturating_add(collector_ns)
     }
 
     /// Cost ÷ the recorded processes' own CPU time; `None` if they used none.
@@ -97,6 +103,8 @@ impl Overhead {
             hit_ns: self.hit_ns.saturating_sub(earlier.hit_ns),
             events: self.events.saturating_sub(earlier.events),
             event_ns: self.event_ns.saturating_sub(earlier.event_ns),
+            operations: self.operations.saturating_sub(earlier.operations),
+            operation_ns: self.operation_ns.saturating_sub(earlier.operation_ns),
             samples: self.samples.saturating_sub(earlier.samples),
             sample_ns: self.sample_ns.saturating_sub(earlier.sample_ns),
             collector_ns: self.collector_ns.saturating_sub(earlier.collector_ns),
@@ -116,6 +124,9 @@ mod tests {
         assert_eq!(cost.share(), Some(0.02));
         assert_eq!(Overhead::default().share(), None);
         assert_eq!(cost.since(&cost).spent_ns(), 0);
+        let operations = Overhead { operations: 4, operation_ns: 40, ..cost };
+        assert_eq!((operations.share(), operations.fixed_ns()), (Some(0.06), 50));
+        assert_eq!(operations.since(&cost).spent_ns(), 40);
         let most = Overhead { hit_ns: u64::MAX, event_ns: 1, ..Overhead::default() };
         assert_eq!(most.spent_ns(), u64::MAX);
     }

@@ -1,0 +1,108 @@
+//! What recording operations costs their threads. The library measures every now and then what one took where it was
+//! called, with whatever was in the caches there; the others are taken to be like those.
+
+/// What an operation takes while none has been measured, nanoseconds: too few to matter.
+const UNMEASURED_NS: f64 = 100.0;
+
+/// Sums over a ring, or over all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// Records written.
+    pub records: u64,
+    /// Of how many it was measured what they took.
+    pub measured: u64,
+    /// What those took, nanoseconds.
+    pub took_ns: u64,
+}
+
+impl Sums {
+    /// Moves up to `now`, and says by how much. What the target has written into may be less than before: that does not
+    /// count, and not twice afterwards.
+    pub fn advance(&mut self, now: Sums) -> Sums {
+        let more = Sums {
+            records: now.records.saturating_sub(self.records),
+            measured: now.measured.saturating_sub(self.measured),
+            took_ns: now.took_ns.saturating_sub(self.took_ns),
+        };
+        *self = Sums {
+            records: self.records.max(now.records),
+            measured: self.measured.max(now.measured),
+            took_ns: self.took_ns.max(now.took_ns),
+        };
+        more
+    }
+
+    /// With those of another ring.
+    pub fn plus(self, other: Sums) -> Sums {
+        Sums {
+            records: self.records.saturating_add(other.records),
+            measured: self.measured.saturating_add(other.measured),
+            took_ns: self.took_ns.saturating_add(other.took_ns),
+        }
+    }
+}
+
+/// The account. It never goes down, so that the difference of two looks is what was spent in between.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OperationCosts {
+    operations: u64,
+    each_ns: f64,
+    spent_ns: f64,
+}
+
+impl OperationCosts {
+    pub fn new() -> OperationCosts {
+        OperationCosts { operations: 0, each_ns: UNMEASURED_NS, spent_ns: 0.0 }
+    }
+
+    /// So much came since the last time.
+    pub fn add(&mut self, more: Sums) {
+        if more.measured > 0 {
+            self.each_ns = more.took_ns as f64 / more.measured as f64;
+        }
+        self.operations = self.operations.saturating_add(more.records);
+        self.spent_ns += more.records as f64 * self.each_ns;
+    }
+
+    /// Operations so far, and what they took, nanoseconds.
+    pub fn total(&self) -> (u64, u64) {
+        (self.operations, self.spent_ns as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(records: u64, measured: u64, took_ns: u64) -> Sums {
+        Sums { records, measured, took_ns }
+    }
+
+    #[test]
+    fn each_stretch_costs_what_was_measured_in_it() {
+        let mut costs = OperationCosts::new();
+        let mut total = |more| {
+            costs.add(more);
+            costs.total()
+        };
+        assert_eq!(total(sums(10, 0, 0)), (10, 1_000));
+        assert_eq!(total(sums(1_000, 2, 400)), (1_010, 201_000));
+        // Dearer from here on; what was before stays as it was.
+        assert_eq!(total(sums(100, 1, 500)), (1_110, 251_000));
+        // None was measured: as before.
+        assert_eq!(total(sums(10, 0, 0)), (1_120, 256_000));
+    }
+
+    #[test]
+    fn what_the_target_takes_back_counts_once() {
+        let mut seen = Sums::default();
+        assert_eq!(seen.advance(sums(100, 10, 2_000)), sums(100, 10, 2_000));
+        assert_eq!(seen.advance(sums(50, 0, 0)), Sums::default());
+        assert_eq!(seen.advance(sums(110, 11, 2_100)), sums(10, 1, 100));
+        assert_eq!(sums(u64::MAX, 1, 1).plus(sums(1, 1, 1)), sums(u64::MAX, 2, 2));
+        let mut costs = OperationCosts::new();
+        costs.add(sums(u64::MAX, 1, u64::MAX));
+        costs.add(sums(u64::MAX, 1, u64::MAX));
+        assert_eq!(costs.total(), (u64::MAX, u64::MAX));
+    }
+}

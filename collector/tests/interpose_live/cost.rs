@@ -1,0 +1,43 @@
+//! What recording operations costs the program is told, as it was measured in there.
+
+use crate::support::c;
+
+const LOCKING: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile unsigned long work;
+static void *runs(void *rounds) {
+    for (long i = (long)rounds; i > 0; i--) {
+        pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock);
+        for (int k = 0; k < 10000; k++) work++;
+    }
+    return 0;
+}
+int main(int count, char **words) {
+    pthread_t thread;
+    pthread_create(&thread, 0, runs, (void *)atol(words[1]));
+    pthread_join(thread, 0);
+}
+"#;
+
+/// The overhead left them out: x264 was told to cost 2.5 % where it was 4 % slower.
+#[test]
+fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() {
+    const TEST: &str = "operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take";
+    let Some(program) = c(TEST, LOCKING) else { return };
+    // Some seconds: the books are looked at several times.
+    let recorded = program.record(&[], &["120000"]);
+    let all = recorded.operations().count() as u64;
+    assert!(all >= 240_000, "{all}");
+    let end = recorded.recording.facts.end.as_ref().expect("an end");
+    let overhead = end.overhead.expect("overhead");
+    assert!(overhead.operations > 10_000 && overhead.operations <= all, "{overhead:?} of {all}");
+    // Two readings of the clock at least, and never more than what counts as measured.
+    let each_ns = overhead.operation_ns / overhead.operations;
+    assert!((10..=20_000).contains(&each_ns), "{each_ns} ns each");
+    let without = overhead.spent_ns() - overhead.operation_ns;
+    assert_eq!(without, overhead.hit_ns + overhead.event_ns + overhead.sample_ns + overhead.collector_ns);
+    let said = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
+    assert!(said.contains(" operations/s × "), "{said}");
+}
