@@ -9,7 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/vfs.h>
 
-#define BLOCK 65536
+/* Long enough for a disk that a thread is off its CPU before it is done. */
+#define BLOCK (1 << 20)
 #define TMPFS 0x01021994
 
 static void fail(const char *what)

@@ -1,22 +1,21 @@
 //! `./x test`: formatting, lints, tidy and every test of the workspace, counted in one line at the end.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::command;
 use crate::ebpf::{self, Object};
-use crate::libtest;
 use crate::preload;
+use crate::score::Score;
 use crate::tidy;
 use crate::workspace::Workspace;
 
 /// No test binary takes this long; one that does hangs.
 const BINARY_LIMIT: Duration = Duration::from_secs(900);
-const COMPILE_LIMIT: Duration = Duration::from_secs(2400);
+pub const COMPILE_LIMIT: Duration = Duration::from_secs(2400);
 
 /// What to run.
 #[derive(clap::Args)]
@@ -134,28 +133,20 @@ fn test_binaries(
         if options.only.as_ref().is_some_and(|only| !binary.name.contains(only)) {
             continue;
         }
-        let mut command = Command::new(&binary.path);
-        command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
-        command.arg("--show-output").args(&options.test);
-        if binary.is_live() {
-            // They share the machine with the programs they record.
-            command.arg("--test-threads=1");
+        let mut command = built.command(binary, object);
+        let failed = score.tests(&binary.name, command.args(&options.test), BINARY_LIMIT);
+        match binary.is_live() {
+            true => score.tests_again(&binary.name, failed, BINARY_LIMIT, || built.command(binary, object)),
+            false => score.tests_failed(&binary.name, failed),
         }
-        if let Some(longpole) = &built.longpole {
-            command.env("LONGPOLE_BIN", longpole).env("CARGO_BIN_EXE_longpole", longpole);
-        }
-        match object {
-            Object::Built(path) => command.env("LONGPOLE_EBPF_OBJECT", path),
-            Object::Unavailable(reason) => command.env("LONGPOLE_REPLAY_ONLY", reason),
-        };
-        score.tests(&binary.name, &mut command, BINARY_LIMIT);
     }
     if options.only.is_none() {
         let mut documentation = command::cargo(workspace);
         documentation.args(["test", "--quiet", "--workspace", "--doc", "--locked", "--no-fail-fast"]);
         object.pass_to(&mut documentation);
         preload::pass_to(library, &mut documentation);
-        score.tests("documentation examples", &mut documentation, COMPILE_LIMIT);
+        let failed = score.tests("documentation examples", &mut documentation, COMPILE_LIMIT);
+        score.tests_failed("documentation examples", failed);
     }
 }
 
@@ -180,6 +171,25 @@ impl Binary {
 }
 
 impl Built {
+    /// A test binary with what it is told about the others.
+    fn command(&self, binary: &Binary, object: &Object) -> Command {
+        let mut command = Command::new(&binary.path);
+        command.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
+        command.arg("--show-output");
+        if binary.is_live() {
+            // They share the machine with the programs they record.
+            command.arg("--test-threads=1");
+        }
+        if let Some(longpole) = &self.longpole {
+            command.env("LONGPOLE_BIN", longpole).env("CARGO_BIN_EXE_longpole", longpole);
+        }
+        match object {
+            Object::Built(path) => command.env("LONGPOLE_EBPF_OBJECT", path),
+            Object::Unavailable(reason) => command.env("LONGPOLE_REPLAY_ONLY", reason),
+        };
+        command
+    }
+
     /// One cargo call for programs, tests and examples alike, so that nothing is compiled in two ways.
     fn compile(
         workspace: &Workspace,
@@ -218,88 +228,5 @@ impl Built {
             self.longpole = Some(path);
         }
         Some(())
-    }
-}
-
-/// The count so far, printed as it grows.
-#[derive(Default)]
-struct Score {
-    passed: u64,
-    failed: Vec<String>,
-    skipped: BTreeMap<String, String>,
-}
-
-impl Score {
-    fn pass(&mut self, name: &str, start: Instant) {
-        self.passed += 1;
-        println!("ok    {name} ({:.1} s)", start.elapsed().as_secs_f64());
-    }
-
-    fn skip(&mut self, name: &str, reason: &str) {
-        println!("SKIP  {name}: {reason}");
-        self.skipped.insert(name.into(), reason.into());
-    }
-
-    fn fail(&mut self, name: &str, why: &str) {
-        println!("FAIL  {name}: {why}");
-        self.failed.push(name.into());
-    }
-
-    fn check(&mut self, name: &str, check: impl FnOnce() -> Result<Vec<String>>) {
-        let start = Instant::now();
-        match check() {
-            Ok(complaints) if complaints.is_empty() => self.pass(name, start),
-            Ok(complaints) => self.fail(name, &complaints.join("\n      ")),
-            Err(error) => self.fail(name, &format!("{error:#}")),
-        }
-    }
-
-    /// A command that holds if it ends with code 0.
-    fn command(&mut self, name: &str, command: &mut Command) {
-        self.check(name, || {
-            let outcome = command::capture(command, COMPILE_LIMIT)?;
-            if outcome.success() {
-                return Ok(Vec::new());
-            }
-            print!("{}", outcome.output);
-            Ok(vec![outcome.ending()])
-        });
-    }
-
-    /// A test binary, or cargo running the documentation examples.
-    fn tests(&mut self, name: &str, command: &mut Command, limit: Duration) {
-        let start = Instant::now();
-        let outcome = match command::capture(command, limit).with_context(|| format!("{command:?}")) {
-            Ok(outcome) => outcome,
-            Err(error) => return self.fail(name, &format!("{error:#}")),
-        };
-        let ending = (!outcome.success()).then(|| outcome.ending());
-        let tally = libtest::read(&outcome.output, ending.as_deref());
-        let verdict = if tally.failed.is_empty() { "ok  " } else { "FAIL" };
-        println!(
-            "{verdict}  {name}: {} passed, {} failed, {} skipped ({:.1} s)",
-            tally.passed,
-            tally.failed.len(),
-            tally.skipped.len(),
-            start.elapsed().as_secs_f64()
-        );
-        if !tally.failed.is_empty() {
-            println!("{}", outcome.output);
-        }
-        self.passed += tally.passed;
-        self.failed.extend(tally.failed.iter().map(|test| format!("{name}: {test}")));
-        for (test, reason) in tally.skipped {
-            println!("SKIP  {test}: {reason}");
-            self.skipped.insert(format!("{name} {test}"), reason);
-        }
-    }
-
-    fn finish(&self) -> ExitCode {
-        println!();
-        for name in &self.failed {
-            println!("failed: {name}");
-        }
-        println!("{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len());
-        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

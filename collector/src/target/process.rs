@@ -62,8 +62,7 @@ impl Process {
             Stat::parse(&text).is_some_and(|stat| !stat.is_dead())
         };
         let threads: Vec<u32> = folder.numbers("task")?.into_iter().filter(is_alive).collect();
-        // A leader may be gone while its threads run on.
-        let Some(&first_thread) = threads.first() else {
+        let Some(first_thread) = foremost(pid, &threads) else {
             let zombie = stat.is_dead();
             let gone = TargetError::ExitedDuringAttach { pid };
             return Err(if zombie { TargetError::Zombie { pid } } else { gone });
@@ -123,6 +122,12 @@ impl Process {
     }
 }
 
+/// The thread that stands for a process with these: its leader; or another where that is gone while they run on. It is
+/// not the one with the smallest number: the kernel's numbers start anew from small ones when they have run out.
+fn foremost(pid: u32, threads: &[u32]) -> Option<u32> {
+    threads.iter().find(|&&tid| tid == pid).or(threads.first()).copied()
+}
+
 /// A name as /proc gives it, safe to print.
 pub fn comm(text: &str) -> String {
     safe_within(text.strip_suffix('\n').unwrap_or(text), 64)
@@ -170,6 +175,15 @@ mod tests {
             BTreeMap::from([(1, vec![2, 3]), (2, vec![4]), (3, vec![5]), (4, vec![1]), (9, vec![8])]);
         assert_eq!(below(1, 3, &children), [2, 4]);
         assert_eq!(below(7, 3, &children), [0u32; 0]);
+    }
+
+    /// A program whose threads came and went was said to have ended, when the one that stood for it did.
+    #[test]
+    fn a_leader_stands_for_its_process_whatever_its_number() {
+        assert_eq!(foremost(32765, &[433, 434, 32765]), Some(32765));
+        assert_eq!(foremost(7, &[7, 9]), Some(7));
+        assert_eq!(foremost(32765, &[433, 434]), Some(433), "the leader is gone");
+        assert_eq!(foremost(7, &[]), None);
     }
 
     #[test]

@@ -188,8 +188,9 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
         _ => false,
     });
     let sleeps = sleeps.count();
-    // A timer may fire before the thread is off the CPU.
-    assert!(sleeps > 400 && timers >= sleeps, "each sleep ends with a wake: {sleeps}, {timers}");
+    // A timer may fire before the thread is off the CPU. And some virtual machines run no tracer on the back of their first
+    // process: of what wakes a thread there nobody is told.
+    assert!(sleeps > 400 && timers >= sleeps * 9 / 10, "sleeps end with a wake: {sleeps}, {timers}");
     // Most fire while the busy thread has the CPU; without contexts these would be its wakes.
     assert!(by_main > 100, "the test needs timers on the busy thread's back: {by_main} of {timers}");
     assert_eq!(wakes.iter().filter(as_task).count(), 0, "wakes by a thread that has woken no one");
