@@ -1,10 +1,10 @@
 //! `CLOCK_MONOTONIC` through the vDSO, found without libc: no lock is taken, nothing is allocated, and a program that
 //! has put its own `clock_gettime` in the way does not change our time.
 
-use crate::process::Text;
+use crate::process::{Text, clock_function};
 use crate::{real, system};
 use core::mem::transmute;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
 #[cfg(target_arch = "x86_64")]
 const NAME: &[u8] = b"__vdso_clock_gettime";
@@ -13,13 +13,10 @@ const NAME: &[u8] = b"__kernel_clock_gettime";
 
 type ClockGettime = extern "C" fn(i32, *mut [u64; 2]) -> i32;
 
-/// Address of the function, 0 as long as it is not known.
-static FUNCTION: AtomicUsize = AtomicUsize::new(0);
-
 /// The time in nanoseconds.
 #[inline(always)]
 pub fn now_ns() -> u64 {
-    let function = FUNCTION.load(Ordering::Relaxed);
+    let function = clock_function().load(Ordering::Relaxed);
     if function == 0 {
         return system::clock_ns();
     }
@@ -39,7 +36,7 @@ pub fn find() {
     }
     // SAFETY: the kernel has mapped a whole ELF image there for the life of the process.
     if let Some(address) = unsafe { symbol(image, NAME) } {
-        FUNCTION.store(address, Ordering::Relaxed);
+        clock_function().store(address, Ordering::Relaxed);
     }
 }
 
@@ -140,7 +137,7 @@ mod tests {
     #[test]
     fn the_vdso_has_the_clock_and_it_is_the_kernels() {
         find();
-        assert_ne!(FUNCTION.load(Ordering::Relaxed), 0);
+        assert_ne!(clock_function().load(Ordering::Relaxed), 0);
         for _ in 0..1000 {
             let (before, now, after) = (system::clock_ns(), now_ns(), system::clock_ns());
             assert!(before <= now && now <= after, "{before} {now} {after}");

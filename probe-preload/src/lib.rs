@@ -34,6 +34,7 @@ mod spin;
 mod system;
 mod thread;
 mod tls;
+mod word;
 
 // The prebuilt parts of Rust's core library name this function: unwinding goes on (8 is `_URC_CONTINUE_UNWIND`).
 #[cfg(all(not(test), panic = "abort"))]

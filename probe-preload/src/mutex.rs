@@ -28,10 +28,31 @@ operation! {
     destroy = 1 (mutex), Real::new(c"pthread_mutex_destroy"), ["pthread_mutex_destroy", "__pthread_mutex_destroy"],
     MutexDestroy, mutex, 0, result => result, 0
 }
-operation! {
-    unlock = 1 (mutex), Real::new(c"pthread_mutex_unlock"), ["pthread_mutex_unlock", "__pthread_mutex_unlock"],
-    // The mutex may be gone when this comes back: it is not looked at.
-    MutexUnlock, mutex, 0, result => result, 0
+/// Gives it back. The mutex may be gone when this comes back: it is not looked at.
+pub mod unlock {
+    use crate::real::Real;
+    use crate::ring;
+
+    pub static REAL: Real = Real::new(c"pthread_mutex_unlock");
+
+    pub extern "C" fn wrapped(mutex: usize, caller: usize) -> i32 {
+        if ring::passes(mutex) {
+            return REAL.call([mutex]);
+        }
+        recorded(mutex, caller)
+    }
+
+    #[inline(never)]
+    extern "C" fn recorded(mutex: usize, caller: usize) -> i32 {
+        let begun = ring::begin(probe_abi::SyncOperation::MutexUnlock, mutex, 0, caller);
+        let result = REAL.call([mutex]);
+        if begun.is_recorded() {
+            ring::end(begun, result, 0);
+        }
+        result
+    }
+
+    crate::export::export!(1, wrapped, ["pthread_mutex_unlock", "__pthread_mutex_unlock"]);
 }
 operation! {
     consistent = 1 (mutex), Real::new(c"pthread_mutex_consistent"),
@@ -39,7 +60,7 @@ operation! {
     MutexConsistent, mutex, 0, result => result, 0
 }
 
-/// An acquisition: as [`operation`], and it says whether another thread had the mutex.
+/// An acquisition: as [`operation`], and it says whether another thread had the mutex; nothing if it is left out.
 macro_rules! acquisition {
     (
         $module:ident = $count:tt ($mutex:ident $(, $argument:ident)*), $real:literal, $names:tt, $operation:ident,
@@ -49,6 +70,15 @@ macro_rules! acquisition {
             pub static REAL: crate::real::Real = crate::real::Real::new($real);
 
             pub extern "C" fn wrapped($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
+                if crate::ring::passes($mutex) {
+                    return REAL.call([$mutex $(, $argument)*]);
+                }
+                recorded($mutex, $($argument,)* caller)
+            }
+
+            // By itself, so that what is left out saves no registers.
+            #[inline(never)]
+            extern "C" fn recorded($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
                 let begun = crate::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
                 let contended = if begun.is_recorded() { crate::mutex::held_by_another($mutex) } else { 0 };
                 let result = REAL.call([$mutex $(, $argument)*]);
@@ -108,12 +138,14 @@ const LOCK: usize = 0;
 const OWNER: usize = 8;
 const KIND: usize = 16;
 
+#[inline(always)]
 fn word(mutex: usize, at: usize) -> u32 {
     // SAFETY: the caller has handed a mutex to libc, which reads and writes the same words in the same way.
     unsafe { AtomicU32::from_ptr((mutex + at) as *mut u32) }.load(Ordering::Relaxed)
 }
 
 /// Whether no other process can have the mutex, as far as the C library's layout is known.
+#[inline(always)]
 pub fn is_private(mutex: usize) -> bool {
     // Robust, with priority inheritance or protection, shared among processes (nptl/pthreadP.h).
     const SPECIAL: u32 = 16 | 32 | 64 | 128;

@@ -23,13 +23,32 @@ static STATE: AtomicU32 = AtomicU32::new(NEW);
 
 /// Before there is a page: nobody is recorded.
 static NO_EPOCH: AtomicU64 = AtomicU64::new(0);
-static EPOCH: AtomicPtr<AtomicU64> = AtomicPtr::new((&raw const NO_EPOCH).cast_mut());
 
-/// The shared memory. Set once, before the first epoch.
-static WORDS: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
-static RINGS: AtomicUsize = AtomicUsize::new(0);
-static RING_RECORDS: AtomicUsize = AtomicUsize::new(0);
-static GLIBC: AtomicBool = AtomicBool::new(false);
+/// What every operation asks for, in one cache line: between two operations the program has used the caches for itself.
+#[repr(C, align(64))]
+struct Asked {
+    epoch: AtomicPtr<AtomicU64>,
+    /// The shared memory. Set once, before the first epoch; so are the next two.
+    words: AtomicPtr<AtomicU64>,
+    rings: AtomicUsize,
+    ring_records: AtomicUsize,
+    clock: AtomicUsize,
+    glibc: AtomicBool,
+}
+static ASKED: Asked = Asked {
+    epoch: AtomicPtr::new((&raw const NO_EPOCH).cast_mut()),
+    words: AtomicPtr::new(core::ptr::null_mut()),
+    rings: AtomicUsize::new(0),
+    ring_records: AtomicUsize::new(0),
+    clock: AtomicUsize::new(0),
+    glibc: AtomicBool::new(false),
+};
+
+/// Address of the vDSO's clock, 0 as long as it is not known: for [`clock`] alone.
+#[inline(always)]
+pub fn clock_function() -> &'static AtomicUsize {
+    &ASKED.clock
+}
 
 /// Whether the process, or the one it was forked from, is in the machine's first PID namespace; whether that was asked.
 static KNOWN: AtomicBool = AtomicBool::new(false);
@@ -38,8 +57,8 @@ static SEEN: AtomicBool = AtomicBool::new(false);
 /// The process's epoch now; 0 or 1 if it is not recorded, or has not yet asked.
 #[inline(always)]
 pub fn epoch() -> u64 {
-    let page = EPOCH.load(Ordering::Relaxed);
-    // SAFETY: `EPOCH` always points to an atomic number that lives as long as the process.
+    let page = ASKED.epoch.load(Ordering::Relaxed);
+    // SAFETY: `ASKED.epoch` always points to an atomic number that lives as long as the process.
     unsafe { &*page }.load(Ordering::Relaxed)
 }
 
@@ -113,13 +132,13 @@ impl Shared {
 /// The shared memory of a recorded process.
 #[inline(always)]
 pub fn shared() -> Option<Shared> {
-    let words = WORDS.load(Ordering::Relaxed);
+    let words = ASKED.words.load(Ordering::Relaxed);
     if words.is_null() {
         return None;
     }
     let layout = SharedLayout {
-        rings: RINGS.load(Ordering::Relaxed),
-        ring_records: RING_RECORDS.load(Ordering::Relaxed),
+        rings: ASKED.rings.load(Ordering::Relaxed),
+        ring_records: ASKED.ring_records.load(Ordering::Relaxed),
     };
     Some(Shared { words, layout })
 }
@@ -127,10 +146,11 @@ pub fn shared() -> Option<Shared> {
 /// Whether objects are laid out as glibc does it.
 #[inline(always)]
 pub fn is_glibc() -> bool {
-    GLIBC.load(Ordering::Relaxed)
+    ASKED.glibc.load(Ordering::Relaxed)
 }
 
 /// Whether libc knows of no other thread in this process.
+#[inline(always)]
 pub fn has_one_thread() -> bool {
     let place = real::single_threaded();
     // SAFETY: libc's own `char`, or its copy in the program, which is never taken away.
@@ -184,8 +204,8 @@ fn enter() {
     }
     let wanted = wanted && known;
     let epoch = if wanted { epoch_of(pid) } else { NOT_RECORDED };
-    let page = EPOCH.load(Ordering::Relaxed);
-    // SAFETY: `EPOCH` always points to an atomic number that lives as long as the process.
+    let page = ASKED.epoch.load(Ordering::Relaxed);
+    // SAFETY: `ASKED.epoch` always points to an atomic number that lives as long as the process.
     let entered = unsafe { &*page }.compare_exchange(0, epoch, Ordering::Relaxed, Ordering::Relaxed);
     if wanted && entered.is_ok() {
         shared.word(SharedWord::PROCESSES).fetch_add(1, Ordering::Relaxed);
@@ -197,19 +217,19 @@ fn enter() {
 /// Maps what is needed. `false`: this process is not recorded.
 fn start(environment: Option<*const *const c_char>) -> bool {
     clock::find();
-    GLIBC.store(real::is_glibc(), Ordering::Relaxed);
+    ASKED.glibc.store(real::is_glibc(), Ordering::Relaxed);
     let Some(descriptor) = environment.and_then(variable).and_then(Descriptor::parse) else { return false };
     let Some(page) = system::map_wiped_on_fork() else { return false };
     let Some(layout) = descriptor.map() else { return false };
-    RINGS.store(layout.rings, Ordering::Relaxed);
-    RING_RECORDS.store(layout.ring_records, Ordering::Relaxed);
+    ASKED.rings.store(layout.rings, Ordering::Relaxed);
+    ASKED.ring_records.store(layout.ring_records, Ordering::Relaxed);
     if let Some(shared) = shared() {
         filter::look_at_start(shared.word(SharedWord::FILTERS).load(Ordering::Relaxed));
         if filter::is_filtered() {
             shared.word(SharedWord::SILENT).store(1, Ordering::Relaxed);
         }
     }
-    EPOCH.store(page.cast(), Ordering::Release);
+    ASKED.epoch.store(page.cast(), Ordering::Release);
     true
 }
 
@@ -229,7 +249,7 @@ fn map(fd: i32, bytes: usize) -> Option<SharedLayout> {
         [SharedWord::RINGS, SharedWord::RING_RECORDS].map(|i| usize::try_from(word(i)).unwrap_or(0));
     let layout =
         SharedLayout::new(rings, ring_records).filter(|layout| good && layout.words() * 8 <= bytes)?;
-    WORDS.store(words, Ordering::Relaxed);
+    ASKED.words.store(words, Ordering::Relaxed);
     Some(layout)
 }
 

@@ -168,6 +168,7 @@ pub fn is_glibc() -> bool {
 }
 
 /// Where libc says whether the process has one thread (glibc 2.32 and later); 0 where it does not.
+#[inline(always)]
 pub fn single_threaded() -> usize {
     weak!("__libc_single_threaded")
 }

@@ -3,6 +3,7 @@
 
 use crate::process::{self, Shared};
 use crate::tls::{Tls, tls};
+use crate::word::{add_one, count, will_write};
 use crate::{clock, mutex, system};
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
@@ -161,39 +162,7 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
     false
 }
 
-/// Adds to a word that only this thread writes, in a way that a signal handler cannot come into; gives what was there.
-#[inline(always)]
-fn add_one(word: &AtomicU64) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let mut one = 1u64;
-        // SAFETY: one instruction on a word that is there; without `lock` it is whole for this CPU, which is all that
-        // matters for a word of one thread.
-        unsafe {
-            asm!("xadd qword ptr [{0}], {1}", in(reg) word.as_ptr(), inout(reg) one, options(nostack));
-        }
-        one
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    word.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Asks for the cache line of a word, to write there soon.
-#[inline(always)]
-fn will_write(word: &AtomicU64) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint about a word that is there; it changes nothing.
-    unsafe {
-        asm!("prefetchw byte ptr [{0}]", in(reg) word.as_ptr(), options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: a hint about a word that is there; it changes nothing.
-    unsafe {
-        asm!("prfm pstl1keep, [{0}]", in(reg) word.as_ptr(), options(nostack, preserves_flags, readonly));
-    }
-}
-
-/// Where this function's frame is.
+/// Where this function's frame is, or that of whoever it is part of.
 #[inline(always)]
 fn frame() -> u64 {
     let frame: u64;
@@ -220,8 +189,38 @@ fn called_ns() -> u64 {
     if operations.is_multiple_of(MEASURED) && tls.control.get() != 0 { clock::now_ns() } else { 0 }
 }
 
-/// Says what this thread begins to do.
+/// Whether an operation on this mutex is one more of a stretch that is left out; then it is counted, and nothing else is to
+/// be done. Programs that leave operations out make millions a second, and this is all they pay for each: so it asks for
+/// no more than it must, and [`begin`] decides about the first one of each stretch.
 #[inline(always)]
+pub fn passes(mutex: usize) -> bool {
+    let tls = tls();
+    let control = tls.control.get() as *const AtomicU64;
+    // A forked child has its parent's words, but another epoch.
+    if control.is_null() || tls.epoch.get() != process::epoch() {
+        return false;
+    }
+    let word = |index: usize| {
+        // SAFETY: a control block of the mapping, which is never taken away; indices are those of `RingWord`.
+        let word = unsafe { control.add(index) };
+        // SAFETY: aligned, as the mapping is.
+        unsafe { &*word }
+    };
+    let here = word(RingWord::HEAD).load(Ordering::Relaxed) + 1;
+    if word(RingWord::LEAVE_OUT).load(Ordering::Relaxed) == 0
+        || word(RingWord::LEFT_AT).load(Ordering::Relaxed) != here
+        || !process::has_one_thread()
+        || !mutex::is_private(mutex)
+    {
+        return false;
+    }
+    count(word(RingWord::LEFT_OUT));
+    true
+}
+
+/// Says what this thread begins to do. There is one of it for all operations, and one of [`end`]: a program that uses the
+/// caches itself finds it there from its last operation, where a copy in each function would have to be fetched.
+#[inline(never)]
 pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize) -> Begun {
     let mut begun = Begun {
         called_ns: called_ns(),
@@ -278,11 +277,11 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
     let (left_at, here) = (own.word(RingWord::LEFT_AT), own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1);
     if left_at.load(Ordering::Relaxed) != here {
         left_at.store(here, Ordering::Relaxed);
-        add_one(own.word(RingWord::STRETCHES));
+        count(own.word(RingWord::STRETCHES));
         // A number that is missing: what the thread holds is not known from here on.
-        add_one(own.word(RingWord::ATTEMPTS));
+        count(own.word(RingWord::ATTEMPTS));
     }
-    add_one(own.word(RingWord::LEFT_OUT));
+    count(own.word(RingWord::LEFT_OUT));
     true
 }
 
@@ -300,7 +299,7 @@ fn save(own: &Own, phase: u64, frame: u64, begun: &mut Begun) {
 }
 
 /// Writes the record of an operation that has come back.
-#[inline(always)]
+#[inline(never)]
 pub fn end(begun: Begun, outcome: i32, flags: u16) {
     if !begun.recorded {
         return;
@@ -324,7 +323,7 @@ fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {
     if took_ns <= MOST_COST_NS {
         let sum = own.word(RingWord::COST_NS);
         sum.store(sum.load(Ordering::Relaxed).wrapping_add(took_ns), Ordering::Relaxed);
-        add_one(own.word(RingWord::COSTS));
+        count(own.word(RingWord::COSTS));
     }
 }
 

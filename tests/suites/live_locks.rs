@@ -177,7 +177,7 @@ fn a_recording_without_lock_operations_says_so() {
 }
 
 /// sqlite3, which has one thread, took ten million mutexes a second; it ran a tenth longer for it, and most of them were
-/// lost. Nobody can have waited for them.
+/// lost. Nobody can have waited for them. A child process that goes on where its parent was is counted by itself.
 #[test]
 fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
     skip_unless_live!();

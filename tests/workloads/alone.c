@@ -3,9 +3,12 @@
  *
  *   alone PAIRS LATER [shared]
  *
- * PAIRS pairs of operations on `early` alone, then LATER pairs on `late` in each of two threads. With "shared", `early` may
- * be shared with other processes. It prints how many operations on mutexes it has made. */
+ * PAIRS pairs of operations on `early` alone, as many in a child process, which are not this process's; then LATER pairs on
+ * `late` in each of two threads. With "shared", `early` may be shared with other processes. It prints how many operations
+ * on mutexes it has made. */
 #include "common.h"
+
+#include <sys/wait.h>
 
 pthread_mutex_t early;
 pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
@@ -38,6 +41,16 @@ int main(int count, char **arguments)
         pthread_mutex_lock(&early);
         pthread_mutex_unlock(&early);
     }
+    /* It has its parent's memory, and what its parent's thread knows of itself. */
+    pid_t child = fork();
+    if (child == 0) {
+        for (long i = 0; i < pairs; i++) {
+            pthread_mutex_lock(&early);
+            pthread_mutex_unlock(&early);
+        }
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
     pthread_mutex_unlock(&held);
     pthread_t other;
     pthread_create(&other, NULL, together, NULL);
