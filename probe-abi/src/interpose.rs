@@ -36,7 +36,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 6;
+pub const SHARED_VERSION: u64 = 7;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
 /// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
@@ -97,6 +97,9 @@ impl SharedWord {
 /// counted as measured ([`RingWord::COSTS`]).
 pub const MOST_COST_NS: u64 = 20_000;
 
+/// What leaving one operation out takes at most, picoseconds.
+pub const MOST_LEFT_OUT_PS: u64 = 100_000;
+
 /// Words of a control block, as their number.
 pub struct RingWord;
 impl RingWord {
@@ -131,6 +134,8 @@ impl RingWord {
     pub const COSTS: usize = 13;
     /// What they took together, nanoseconds.
     pub const COST_NS: usize = 14;
+    /// What an operation that is left out takes of the thread's time, picoseconds; 0: not measured.
+    pub const LEFT_OUT_PS: usize = 15;
     /// Places read. Only the reader writes here.
     pub const TAIL: usize = 16;
     /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left

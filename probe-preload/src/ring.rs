@@ -6,8 +6,11 @@ use crate::tls::{Tls, tls};
 use crate::word::{add_one, count, will_write};
 use crate::{clock, mutex, system};
 use core::arch::asm;
+use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-use probe_abi::interpose::{MOST_COST_NS, Phase, RECORD_WORDS, RING_MARGIN, RingWord, SharedWord};
+use probe_abi::interpose::{
+    MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RING_MARGIN, RingWord, SharedWord,
+};
 use probe_abi::{Context, Header, Kind, SyncOperation};
 
 /// Operations that a thread without a ring lets pass before it looks for one again.
@@ -194,13 +197,22 @@ fn called_ns() -> u64 {
 /// no more than it must, and [`begin`] decides about the first one of each stretch.
 #[inline(always)]
 pub fn passes(mutex: usize) -> bool {
-    let tls = tls();
+    let left_out = is_passed_over(tls(), mutex);
+    if let Some(word) = left_out {
+        count(word);
+    }
+    left_out.is_some()
+}
+
+/// [`passes`] without counting: gives where to.
+#[inline(always)]
+fn is_passed_over(tls: &Tls, mutex: usize) -> Option<&'static AtomicU64> {
     let control = tls.control.get() as *const AtomicU64;
     // A forked child has its parent's words, but another epoch.
     if control.is_null() || tls.epoch.get() != process::epoch() {
-        return false;
+        return None;
     }
-    let word = |index: usize| {
+    let word = |index: usize| -> &'static AtomicU64 {
         // SAFETY: a control block of the mapping, which is never taken away; indices are those of `RingWord`.
         let word = unsafe { control.add(index) };
         // SAFETY: aligned, as the mapping is.
@@ -212,10 +224,9 @@ pub fn passes(mutex: usize) -> bool {
         || !process::has_one_thread()
         || !mutex::is_private(mutex)
     {
-        return false;
+        return None;
     }
-    count(word(RingWord::LEFT_OUT));
-    true
+    Some(word(RingWord::LEFT_OUT))
 }
 
 /// Says what this thread begins to do. There is one of it for all operations, and one of [`end`]: a program that uses the
@@ -282,7 +293,28 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
         count(own.word(RingWord::ATTEMPTS));
     }
     count(own.word(RingWord::LEFT_OUT));
+    if own.word(RingWord::LEFT_OUT_PS).load(Ordering::Relaxed) == 0 {
+        measure_left_out(own, mutex);
+    }
     true
+}
+
+/// Measures what [`passes`] asks for, by asking many times: less than it takes once, which nobody could measure. In a loop,
+/// with everything in the caches, as it is in a program that makes millions a second.
+#[cold]
+#[inline(never)]
+fn measure_left_out(own: &Own, mutex: usize) {
+    const TIMES: u64 = 512;
+    let counted = AtomicU64::new(0);
+    let before_ns = clock::now_ns();
+    for _ in 0..TIMES {
+        if is_passed_over(black_box(own.tls), black_box(mutex)).is_some() {
+            count(black_box(&counted));
+        }
+    }
+    let took_ns = clock::now_ns().saturating_sub(before_ns);
+    let each_ps = (took_ns.saturating_mul(1_000) / TIMES).clamp(1, MOST_LEFT_OUT_PS);
+    own.word(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
 }
 
 /// Keeps the operation that this one came into, unless that has been left without an end: its frame is gone.

@@ -212,6 +212,10 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
     if lost == 0 {
         assert!(report.findings("loss").is_empty(), "{}", report.0);
     }
+    // What it pays for each is told. A slow machine may take a hundred nanoseconds, and no machine nothing.
+    let (_, cost) = said.split_once(" left out/s × ").unwrap_or_else(|| panic!("{said}"));
+    let each_ns = cost.split_once(" ns").and_then(|(each, _)| each.parse::<u64>().ok());
+    assert!(each_ns.is_some_and(|each_ns| (1..=100).contains(&each_ns)), "{said}");
 
     // All are there where cost does not matter, and where another process may have waited.
     for (options, arguments) in [

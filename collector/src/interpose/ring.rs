@@ -3,7 +3,7 @@
 use super::cost::Sums;
 use super::shared::Shared;
 use engine::event::PendingOperation;
-use probe_abi::interpose::{MOST_COST_NS, Phase, RECORD_WORDS, RingWord};
+use probe_abi::interpose::{MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord};
 use probe_abi::{Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
@@ -234,6 +234,13 @@ impl Ring {
         let left_out = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT);
         // The target may have written anything.
         Some(left_out.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
+    }
+
+    /// What that took of its thread's time, nanoseconds.
+    pub fn left_out_ns(shared: &Shared, number: usize) -> u64 {
+        let each_ps = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT_PS);
+        let each_ps = each_ps.load(Ordering::Relaxed).min(MOST_LEFT_OUT_PS);
+        Ring::left_out(shared, number).saturating_mul(each_ps) / 1_000
     }
 
     /// Lets another thread have the ring. Its thread must be gone and everything have been read.

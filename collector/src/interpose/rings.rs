@@ -9,6 +9,7 @@
 use super::cost::{OperationCosts, Sums};
 use super::ring::{Emptied, Ring, Turn};
 use super::shared::Shared;
+use crate::probe::OperationsInside;
 use engine::event::PendingOperation;
 use probe_abi::interpose::SharedWord;
 use rustc_hash::FxHashMap;
@@ -18,6 +19,8 @@ use std::sync::atomic::Ordering;
 pub(super) const PATIENCE_NS: u64 = 1_000_000_000;
 /// A place that is being written for longer is looked at: its thread may be gone.
 const DOUBT_NS: u64 = 20_000_000;
+/// How often it is looked what more rings than a few say of operations that are left out.
+const LEFT_OUT_EVERY_NS: u64 = 500_000_000;
 /// Records of one ring in one turn.
 const MOST_PER_RING: u64 = 32_768;
 /// A thread that does nothing is looked for so often: the kernel's word that it has ended got lost at most.
@@ -52,6 +55,8 @@ pub(super) struct Rings {
     pending: Vec<PendingOperation>,
     /// What recording has cost the threads.
     costs: OperationCosts,
+    left_out_inside: OperationsInside,
+    left_out_seen_ns: u64,
 }
 
 /// What a turn did.
@@ -76,6 +81,8 @@ impl Rings {
             next_look: 0,
             pending: Vec::new(),
             costs: OperationCosts::new(),
+            left_out_inside: OperationsInside::default(),
+            left_out_seen_ns: 0,
         }
     }
 
@@ -142,6 +149,7 @@ impl Rings {
             };
         }
         self.costs.add(costs);
+        self.see_left_out(before_ns);
         self.free_ended(lives);
         self.free_some(before_ns, lives);
         Turned { records: usize::try_from(total).unwrap_or(usize::MAX), complete_to_ns }
@@ -245,9 +253,25 @@ impl Rings {
         (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
     }
 
-    /// Operations recorded so far, and what that took of their threads' time, nanoseconds.
-    pub fn cost(&self) -> (u64, u64) {
-        self.costs.total()
+    /// Operations recorded so far, and those left out as of a moment ago, with what that took of their threads' time.
+    pub fn cost(&self) -> OperationsInside {
+        let (recorded, recorded_ns) = self.costs.total();
+        OperationsInside { recorded, recorded_ns, ..self.left_out_inside }
+    }
+
+    /// Looks at all rings, so only now and then where there are many.
+    fn see_left_out(&mut self, now_ns: u64) {
+        let soon = now_ns.saturating_sub(self.left_out_seen_ns) < LEFT_OUT_EVERY_NS;
+        if soon && self.rings.len() > GENEROUS {
+            return;
+        }
+        self.left_out_seen_ns = now_ns;
+        let took_ns = |number| Ring::left_out_ns(&self.shared, number);
+        self.left_out_inside = OperationsInside {
+            left_out: self.left_out(),
+            left_out_ns: (0..self.rings.len()).map(took_ns).fold(0, u64::saturating_add),
+            ..OperationsInside::default()
+        };
     }
 
     /// Bytes that were no records.
@@ -358,7 +382,7 @@ mod tests {
         let after = |rings: &mut Rings, now: u64| {
             (0..10).for_each(|number| writer.writes(now + number));
             turn(rings, now + 100, &[7]);
-            rings.cost()
+            (rings.cost().recorded, rings.cost().recorded_ns)
         };
         says(2, 300);
         assert_eq!(after(&mut rings, 1_000), (10, 1_500));
@@ -371,6 +395,17 @@ mod tests {
         assert_eq!(after(&mut rings, 4_000), (20, 2_000));
         says(4, 450);
         assert_eq!(after(&mut rings, 5_000), (50, 5_000));
+        // What is left out counts as well, and nonsense is cut off.
+        let left_out = |rings: &mut Rings, now: u64, count: u64, each_ps: u64| {
+            writer.control(RingWord::LEFT_OUT).store(count, Ordering::Relaxed);
+            writer.control(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);
+            turn(rings, now, &[7]);
+            (rings.cost().left_out, rings.cost().left_out_ns)
+        };
+        assert_eq!(left_out(&mut rings, 6_000, 1_000, 2_500), (1_000, 2_500));
+        assert_eq!(left_out(&mut rings, 7_000, 1_000, u64::MAX), (1_000, 100_000));
+        assert_eq!(left_out(&mut rings, 8_000, u64::MAX, 2_500), (0, 0));
+        assert_eq!(rings.cost().recorded_ns, 5_000);
     }
 
     /// A thread that makes nothing but operations may leave them out; its successor in the ring is asked anew.

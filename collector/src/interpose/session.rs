@@ -4,7 +4,7 @@ use super::bell::Bell;
 use super::place::{Place, mapped};
 use super::rings::{Rings, Turned};
 use super::shared::Shared;
-use crate::probe::now_ns;
+use crate::probe::{OperationsInside, now_ns};
 use engine::event::PendingOperation;
 use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout, SharedWord};
 use std::ffi::{OsStr, OsString};
@@ -154,8 +154,8 @@ impl Interposed {
         (self.rings.dropped(), self.rings.undecodable())
     }
 
-    /// Operations recorded so far, and what that took of their threads' time, nanoseconds.
-    pub fn cost(&self) -> (u64, u64) {
+    /// See [`Rings::cost`].
+    pub fn cost(&self) -> OperationsInside {
         self.rings.cost()
     }
 

@@ -125,8 +125,7 @@ impl EventSource for Kernel {
         if let Some(interposed) = &mut self.interposed {
             let first = self.capture.ring_count();
             let (more, to_ns) = interposed.drain(&mut |ring, bytes| sink(first + ring, bytes));
-            let (operations, took_ns) = interposed.cost();
-            self.capture.see_operations(operations, took_ns);
+            self.capture.see_operations(&interposed.cost());
             records += more;
             complete_to_ns = complete_to_ns.zip(to_ns).map(|(a, b)| a.min(b));
         }

@@ -28,6 +28,7 @@ pub fn overhead(cost: &Overhead) -> String {
     counted(cost.hits, cost.hit_ns, "hits");
     counted(cost.events, cost.event_ns, "events");
     counted(cost.operations, cost.operation_ns, "operations");
+    counted(cost.left_out, cost.left_out_ns, "left out");
     counted(cost.samples, cost.sample_ns, "samples");
     parts.push(format!("collector {}/s", duration(cost.collector_ns as f64 / seconds)));
     text.push_str(&format!(": {}", parts.join(" + ")));
@@ -74,6 +75,8 @@ mod tests {
         event_ns: 42_000_000,
         operations: 0,
         operation_ns: 0,
+        left_out: 0,
+        left_out_ns: 0,
         samples: 0,
         sample_ns: 0,
         collector_ns: 87_200_000,
@@ -96,6 +99,8 @@ mod tests {
         let text = overhead(&locking);
         assert!(text.starts_with("overhead 1.9 %"), "{text}");
         assert!(text.contains(" + 140,000 operations/s × 170 ns + collector"), "{text}");
+        let alone = Overhead { left_out: 10_000_000, left_out_ns: 31_000_000, ..locking };
+        assert!(overhead(&alone).contains(" + 1,000,000 left out/s × 3 ns + "), "{}", overhead(&alone));
         let dear = Overhead { operation_ns: 300_000_000, ..locking };
         assert!(overhead(&dear).ends_with("; the events alone take more than the budget, and they stay"));
     }

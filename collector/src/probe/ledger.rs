@@ -11,7 +11,7 @@ use probe_abi::CpuCounters;
 
 use super::{
     capture::now_ns, clocks::CpuTime, counters, functions::Functions, load::Shared, operations::Operations,
-    spent::Spent,
+    operations_inside::OperationsInside, spent::Spent,
 };
 
 /// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
@@ -43,8 +43,7 @@ pub(crate) struct Ledger {
     /// The recorded processes' time, with what hits added to it.
     target_ns: u64,
     /// Recorded in the processes themselves, and what that took of their time.
-    operations: u64,
-    operation_ns: u64,
+    inside: OperationsInside,
     event_ns: f64,
     /// Of the collector's time, what it spent on scheduler events.
     fixed_collector_ns: f64,
@@ -142,8 +141,7 @@ impl Ledger {
             hit_ns: 0,
             last: Counted::default(),
             target_ns: 0,
-            operations: 0,
-            operation_ns: 0,
+            inside: OperationsInside::default(),
             event_ns: 0.0,
             fixed_collector_ns: 0.0,
             each_event_ns: ASSUMED_EVENT_NS,
@@ -183,8 +181,7 @@ impl Ledger {
         let unwinding_ns = shared.unwinding_ns.load(Ordering::Relaxed);
         let counted =
             Counted::of(&shared.cpu_totals(), self.costs.tick_ns, self.own.total_ns(), unwinding_ns);
-        self.operations = shared.operations.load(Ordering::Relaxed);
-        self.operation_ns = shared.operation_ns.load(Ordering::Relaxed);
+        self.inside = shared.operations.load();
         let last = std::mem::replace(&mut self.last, counted);
         let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
         let collector = since(counted.collector_ns, last.collector_ns);
@@ -214,7 +211,7 @@ impl Ledger {
             line.cost_ns += of_functions * more as f64 / since(counted.hits, last.hits).max(1.0) * 2.0;
         }
         self.sample(ebpf, now_ns, &counted);
-        let added_ns = counted.sampling_ns().saturating_add(self.operation_ns);
+        let added_ns = counted.sampling_ns().saturating_add(self.inside.took_ns());
         // The two were not read at the same time.
         self.target_ns = self.target_ns.max(self.target.total_ns().saturating_sub(added_ns));
         Spent {
@@ -223,7 +220,8 @@ impl Ledger {
             hits_ns: self.hit_ns,
             probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
             samples_ns: counted.sampling_ns().saturating_add(counted.unwinding_ns),
-            fixed_ns: ((self.event_ns + self.fixed_collector_ns) as u64).saturating_add(self.operation_ns),
+            fixed_ns: ((self.event_ns + self.fixed_collector_ns) as u64)
+                .saturating_add(self.inside.took_ns()),
             probes: self.functions.iter().map(|line| (line.number, line.cost_ns as u64)).collect(),
         }
     }
@@ -232,7 +230,7 @@ impl Ledger {
     pub(crate) fn overhead(&self) -> Overhead {
         let event_ns = self.event_ns as u64;
         let added_ns = self.hit_ns.saturating_add(event_ns).saturating_add(self.last.sampling_ns());
-        let added_ns = added_ns.saturating_add(self.operation_ns);
+        let added_ns = added_ns.saturating_add(self.inside.took_ns());
         Overhead {
             budget_ppm: self.budget_ppm,
             wall_ns: now_ns().saturating_sub(self.start_ns),
@@ -241,8 +239,10 @@ impl Ledger {
             hit_ns: self.hit_ns,
             events: self.last.events,
             event_ns,
-            operations: self.operations,
-            operation_ns: self.operation_ns,
+            operations: self.inside.recorded,
+            operation_ns: self.inside.recorded_ns,
+            left_out: self.inside.left_out,
+            left_out_ns: self.inside.left_out_ns,
             samples: self.last.samples,
             sample_ns: self.last.sampling_ns(),
             collector_ns: self.last.collector_ns,

@@ -18,7 +18,9 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
     layout::kernel_layout,
     object::object,
-    operations, samples,
+    operations,
+    operations_inside::SharedOperationsInside,
+    samples,
     shared::SharedWords,
 };
 
@@ -71,10 +73,8 @@ pub(crate) struct Shared {
     pub(crate) libc_sites: SharedWords,
     /// What making samples of stacks has taken so far, nanoseconds.
     pub(crate) unwinding_ns: AtomicU64,
-    /// Operations recorded in the target itself so far.
-    pub(crate) operations: AtomicU64,
-    /// What they have taken of its time, nanoseconds.
-    pub(crate) operation_ns: AtomicU64,
+    /// Operations that the target itself has seen so far.
+    pub(crate) operations: SharedOperationsInside,
 }
 
 /// Loads everything but the programs themselves, which are loaded as they are attached.
@@ -127,8 +127,7 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         generations: share(&ebpf, "GENERATIONS", MAX_GROUPS)?,
         libc_sites: share(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
         unwinding_ns: AtomicU64::new(0),
-        operations: AtomicU64::new(0),
-        operation_ns: AtomicU64::new(0),
+        operations: SharedOperationsInside::default(),
     };
     let mut take = |names: &[&'static str]| {
         let ring = |name: &&'static str| {

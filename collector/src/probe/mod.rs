@@ -45,6 +45,7 @@ pub use layout::check_kernel;
 pub use mappings::NewMapping;
 pub use object::{check_programs, has_programs};
 pub use operations::{LibcFile, LibcProbes};
+pub use operations_inside::OperationsInside;
 pub use options::{CaptureOptions, ProbeFunction};
 pub use rights::check_capabilities;
 pub use trial::{AT_ONCE, Calls, count_calls};

@@ -1,14 +1,56 @@
 //! What the target records by itself: its part of what recording costs.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::capture::Capture;
 
+/// Synchronization operations that the library in the target has seen, and what that took of its threads' time. Sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OperationsInside {
+    /// Operations recorded.
+    pub recorded: u64,
+    /// What recording them took, nanoseconds.
+    pub recorded_ns: u64,
+    /// Operations left out, to keep to the budget.
+    pub left_out: u64,
+    /// What leaving them out took, nanoseconds.
+    pub left_out_ns: u64,
+}
+
+/// The same, for several threads.
+#[derive(Debug, Default)]
+pub(crate) struct SharedOperationsInside {
+    recorded: AtomicU64,
+    recorded_ns: AtomicU64,
+    left_out: AtomicU64,
+    left_out_ns: AtomicU64,
+}
+
+impl SharedOperationsInside {
+    pub(crate) fn load(&self) -> OperationsInside {
+        OperationsInside {
+            recorded: self.recorded.load(Ordering::Relaxed),
+            recorded_ns: self.recorded_ns.load(Ordering::Relaxed),
+            left_out: self.left_out.load(Ordering::Relaxed),
+            left_out_ns: self.left_out_ns.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl OperationsInside {
+    /// What all of it took, nanoseconds.
+    pub(crate) fn took_ns(&self) -> u64 {
+        self.recorded_ns.saturating_add(self.left_out_ns)
+    }
+}
+
 impl Capture {
-    /// So many synchronization operations have been recorded in the target itself, and so much of its threads' time that has
-    /// taken, nanoseconds: the budget counts it, though it takes nothing of it off.
-    pub fn see_operations(&self, operations: u64, took_ns: u64) {
-        self.common.shared.operations.store(operations, Ordering::Relaxed);
-        self.common.shared.operation_ns.store(took_ns, Ordering::Relaxed);
+    /// The budget counts what happens in the target itself, though it takes nothing of it off.
+    pub fn see_operations(&self, seen: &OperationsInside) {
+        let shared = &self.common.shared.operations;
+        shared.recorded.store(seen.recorded, Ordering::Relaxed);
+        shared.recorded_ns.store(seen.recorded_ns, Ordering::Relaxed);
+        shared.left_out.store(seen.left_out, Ordering::Relaxed);
+        shared.left_out_ns.store(seen.left_out_ns, Ordering::Relaxed);
     }
 }

@@ -115,6 +115,8 @@ pub(crate) fn state() -> State {
             event_ns: 42_000_000,
             operations: 0,
             operation_ns: 0,
+            left_out: 0,
+            left_out_ns: 0,
             samples: 0,
             sample_ns: 0,
             collector_ns: 87_200_000,

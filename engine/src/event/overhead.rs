@@ -59,6 +59,10 @@ pub struct Overhead {
     pub operations: u64,
     /// What that took of their threads' CPU time, as measured of some of them where they were called, nanoseconds.
     pub operation_ns: u64,
+    /// Mutex operations that were left out in the processes themselves; not among the others.
+    pub left_out: u64,
+    /// What asking whether they are to be recorded took of their threads' CPU time, as measured there, nanoseconds.
+    pub left_out_ns: u64,
     /// Stacks taken as samples; not among the events.
     pub samples: u64,
     /// CPU time of taking them, nanoseconds of the recorded threads.
@@ -72,15 +76,20 @@ pub struct Overhead {
 impl Overhead {
     /// All of it, nanoseconds of CPU time.
     pub fn spent_ns(&self) -> u64 {
-        let threads_ns = self.hit_ns.saturating_add(self.operation_ns);
         let programs_ns = self.event_ns.saturating_add(self.sample_ns);
+        let threads_ns = self.hit_ns.saturating_add(self.inside_ns());
         threads_ns.saturating_add(programs_ns).saturating_add(self.collector_ns)
     }
 
     /// What is there even without a single function probe or sample, nanoseconds: the budget cannot change it.
     pub fn fixed_ns(&self) -> u64 {
         let collector_ns = self.collector_ns.saturating_sub(self.unwinding_ns);
-        self.event_ns.saturating_add(self.operation_ns).saturating_add(collector_ns)
+        self.event_ns.saturating_add(self.inside_ns()).saturating_add(collector_ns)
+    }
+
+    /// What the library in the processes took of their threads' CPU time, nanoseconds.
+    fn inside_ns(&self) -> u64 {
+        self.operation_ns.saturating_add(self.left_out_ns)
     }
 
     /// Cost ÷ the recorded processes' own CPU time; `None` if they used none.
@@ -105,6 +114,8 @@ impl Overhead {
             event_ns: self.event_ns.saturating_sub(earlier.event_ns),
             operations: self.operations.saturating_sub(earlier.operations),
             operation_ns: self.operation_ns.saturating_sub(earlier.operation_ns),
+            left_out: self.left_out.saturating_sub(earlier.left_out),
+            left_out_ns: self.left_out_ns.saturating_sub(earlier.left_out_ns),
             samples: self.samples.saturating_sub(earlier.samples),
             sample_ns: self.sample_ns.saturating_sub(earlier.sample_ns),
             collector_ns: self.collector_ns.saturating_sub(earlier.collector_ns),
@@ -127,6 +138,9 @@ mod tests {
         let operations = Overhead { operations: 4, operation_ns: 40, ..cost };
         assert_eq!((operations.share(), operations.fixed_ns()), (Some(0.06), 50));
         assert_eq!(operations.since(&cost).spent_ns(), 40);
+        let left_out = Overhead { left_out: 5, left_out_ns: 10, ..operations };
+        assert_eq!((left_out.share(), left_out.fixed_ns()), (Some(0.07), 60));
+        assert_eq!(left_out.since(&operations).spent_ns(), 10);
         let most = Overhead { hit_ns: u64::MAX, event_ns: 1, ..Overhead::default() };
         assert_eq!(most.spent_ns(), u64::MAX);
     }
