@@ -165,7 +165,7 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
     false
 }
 
-/// Where this function's frame is, or that of whoever it is part of.
+/// Where the frame of the function is that this becomes a part of.
 #[inline(always)]
 fn frame() -> u64 {
     let frame: u64;
@@ -299,8 +299,8 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
     true
 }
 
-/// Measures what [`passes`] asks for, by asking many times: less than it takes once, which nobody could measure. In a loop,
-/// with everything in the caches, as it is in a program that makes millions a second.
+/// Measures what [`passes`] takes: many times, since once is shorter than a reading of the clock; and so with everything in
+/// the caches, as it is in a program that makes millions a second.
 #[cold]
 #[inline(never)]
 fn measure_left_out(own: &Own, mutex: usize) {

@@ -42,7 +42,7 @@ pub(crate) struct Ledger {
     last: Counted,
     /// The recorded processes' time, with what hits added to it.
     target_ns: u64,
-    /// Recorded in the processes themselves, and what that took of their time.
+    /// What the library in the processes has recorded or left out, and what that took of their time.
     inside: OperationsInside,
     event_ns: f64,
     /// Of the collector's time, what it spent on scheduler events.
