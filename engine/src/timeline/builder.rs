@@ -344,6 +344,9 @@ impl Builder {
         {
             return Some(caller);
         }
+        if self.replaced_leader(pid, tid) {
+            return None;
+        }
         // Alive at the start and gone before /proc was read, unless that was before now.
         let missed = if self.now_ns <= self.listed_ns {
             Unseen::Listed { state: ThreadState::Unknown, seen_ns: u64::MAX }

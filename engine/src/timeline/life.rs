@@ -124,12 +124,24 @@ impl Builder {
         Some(caller)
     }
 
+    /// Whether this is the number under which a leader that was replaced may still be on its way out, after the exec
+    /// has ended it: it is switched from and to until its last switch, and no thread begins with that.
+    pub(super) fn replaced_leader(&self, pid: u32, tid: u32) -> bool {
+        let named = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
+        named.is_some_and(|thread| {
+            thread.out.pid == pid && thread.now == Now::Dead && thread.exiting && thread.out.tid != tid
+        })
+    }
+
     /// Whoever is switched away from for good, unless its end is known: the leader, where it ended under the number
     /// of the thread that replaces the program.
     pub(super) fn dying(&mut self, header: &Header, tracked: bool) -> Option<u32> {
         let named = self.live.get(&header.tid).and_then(|&index| self.threads.get(index as usize));
         let named = named.filter(|thread| thread.out.pid == header.pid);
         if named.is_some_and(|thread| thread.now == Now::Dead) {
+            if self.replaced_leader(header.pid, header.tid) {
+                self.live.remove(&header.tid);
+            }
             return None;
         }
         let leader =

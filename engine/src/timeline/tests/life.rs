@@ -154,6 +154,14 @@ fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
     check(&script("", &dies(55), ""), &drawing("_====="));
     // Its last switch came after the exec had ended it: how long it ran on is not told any more.
     check(&script("", "", &dies(70)), &drawing("_="));
+    // Pre-empted once more on its way: it seemed to be one more thread, born after the exec.
+    let preempted = "70 0 B preempted to idle\n75 0 idle to B";
+    check(&script("", "", &format!("{preempted}\n{}", dies(80))), &drawing("_="));
+    // Its number is free then, and belongs to whoever is born with it.
+    let reborn = "82 1 G forks B\n82 1 G begins B\n85 0 idle to B";
+    let born = "        B          =\n";
+    let drawing = drawing("_=").replace("        censored", &format!("{born}        censored"));
+    check(&script("", "", &format!("{preempted}\n{}\n{reborn}", dies(80))), &drawing);
 }
 
 #[test]
