@@ -1,5 +1,6 @@
 //! The kernel as a source, and beside it what the target writes about itself.
 
+use super::quiet::Quiet;
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::{Bell, Interposed};
 use crate::probe::{Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, now_ns};
@@ -26,6 +27,7 @@ pub struct Kernel {
     sampler: Option<Sampler>,
     /// Somebody waits for the command's bell.
     has_bell: bool,
+    quiet: Quiet,
 }
 
 fn unprobed(error: ProbeError) -> Unprobed {
@@ -38,7 +40,16 @@ fn unprobed(error: ProbeError) -> Unprobed {
 impl Kernel {
     /// Takes over a capture.
     pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
-        Kernel { capture, interposed, launched: None, pending: Vec::new(), sampler: None, has_bell: false }
+        let quiet = Quiet::beginning(Instant::now(), capture.ring_bytes());
+        Kernel {
+            capture,
+            interposed,
+            launched: None,
+            pending: Vec::new(),
+            sampler: None,
+            has_bell: false,
+            quiet,
+        }
     }
 
     /// Stacks are sampled.
@@ -109,9 +120,12 @@ impl EventSource for Kernel {
         // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
         let before_ns = now_ns();
         let Kernel { capture, interposed, sampler, .. } = self;
+        let mut stirred = false;
         let mut records = capture.drain(&mut |ring, bytes| {
+            let kind = bytes.get(offset_of!(Header, kind)).copied().and_then(Kind::from_byte);
+            stirred |= kind.is_some_and(Quiet::stirs);
             if let Some(interposed) = interposed.as_mut()
-                && bytes.get(offset_of!(Header, kind)) == Some(&(Kind::Exit as u8))
+                && kind == Some(Kind::Exit)
                 && let Ok(record) = Record::decode(bytes)
             {
                 interposed.thread_ended(record.header().pid, record.header().tid);
@@ -129,8 +143,13 @@ impl EventSource for Kernel {
             records += more;
             complete_to_ns = complete_to_ns.zip(to_ns).map(|(a, b)| a.min(b));
         }
+        let without_samples = records;
         if !self.drain_samples(&mut records, sink) {
             complete_to_ns = None;
+        }
+        self.quiet.turn(records, records.saturating_sub(without_samples));
+        if stirred {
+            self.quiet.stir(Instant::now());
         }
         Drained { records, complete_to_ns, more: complete_to_ns.is_none(), ended: false }
     }
@@ -196,6 +215,9 @@ impl EventSource for Kernel {
 
     fn take_loaded(&mut self) -> Vec<NewMapping> {
         let loaded = self.capture.take_loaded();
+        if !loaded.is_empty() {
+            self.quiet.stir(Instant::now());
+        }
         if let Some(sampler) = &mut self.sampler {
             loaded.iter().for_each(|mapping| sampler.mapped(mapping.pid));
         }
@@ -232,7 +254,7 @@ impl EventSource for Kernel {
         // be looked at before.
         let unheard =
             self.interposed.as_ref().is_some_and(|interposed| !self.has_bell || interposed.is_silent());
-        Duration::from_millis(if unheard { 5 } else { 50 })
+        if unheard { Duration::from_millis(5) } else { self.quiet.longest_pause(Instant::now()) }
     }
 
     fn take_pending(&mut self) -> Vec<PendingOperation> {

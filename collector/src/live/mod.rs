@@ -33,6 +33,7 @@ mod orders;
 mod parts;
 mod promising;
 mod pump;
+mod quiet;
 mod record;
 mod replay;
 mod run;

@@ -63,7 +63,7 @@ const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
 /// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking the one who
 /// writes the file.
-const HAND_ON_EVERY: Duration = Duration::from_millis(100);
+const HAND_ON_EVERY: Duration = Duration::from_millis(250);
 /// What recording costs is told for the last so many seconds.
 const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.

@@ -47,6 +47,7 @@ pub struct Capture {
     pub(super) own_notes: Vec<Note>,
     hit_costs: Option<HitCosts>,
     idle_asks_by_chance: bool,
+    ring_bytes: usize,
     pub(super) mappings: Option<Mappings>,
     /// Runs that the kernel left out, as of the last look.
     missed: AtomicU64,
@@ -136,6 +137,7 @@ impl Capture {
             own_notes: Vec::new(),
             hit_costs,
             idle_asks_by_chance: loaded.idle_asks_by_chance,
+            ring_bytes: options.ring_bytes,
             mappings: None,
             missed: AtomicU64::new(0),
             looked_ns: AtomicU64::new(0),
@@ -189,6 +191,11 @@ impl Capture {
     /// Number of rings: [`Capture::drain`] numbers them from 0.
     pub fn ring_count(&self) -> usize {
         self.rings.count()
+    }
+
+    /// Bytes of each of them, as asked for.
+    pub fn ring_bytes(&self) -> usize {
+        self.ring_bytes
     }
 
     /// Descriptors that become readable when a ring is a quarter full. Draining every few milliseconds without

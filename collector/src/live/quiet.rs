@@ -1,0 +1,82 @@
+//! How long the rings of a running capture may be left alone. A turn costs the target more than its own time: it finds
+//! nothing in the caches, and leaves nothing of the target's there. So there are half as many where little happens.
+
+use probe_abi::Kind;
+use std::time::{Duration, Instant};
+
+/// The pause where threads or programs come and go, or much is recorded.
+const USUAL: Duration = Duration::from_millis(50);
+/// The pause where neither is the case.
+const QUIET: Duration = Duration::from_millis(100);
+/// How long after threads or programs have begun or ended, or code was mapped, more of that is expected: probes are to come
+/// soon to what is new, and rings are to be free for the next threads.
+const STIRRED: Duration = Duration::from_secs(1);
+/// A turn with more records than this is no quiet one,
+const RECORDS: usize = 1_024;
+/// nor is one with more than a ring of this many bytes for each has room for: small rings are somebody's wish.
+const ROOM_BYTES: usize = 100 * 64;
+/// The same for samples: each may be a stack of 16 KiB, a ring holds four times as many, and all of them may lie in one.
+const SAMPLES: usize = 128;
+
+/// What the last turns of a capture were like.
+#[derive(Debug)]
+pub struct Quiet {
+    /// Most records of a quiet turn.
+    records: usize,
+    stirred: Instant,
+    little: bool,
+}
+
+impl Quiet {
+    /// Of a capture that begins now, with rings of this size.
+    pub fn beginning(now: Instant, ring_bytes: usize) -> Quiet {
+        Quiet { records: RECORDS.min(ring_bytes / ROOM_BYTES), stirred: now, little: false }
+    }
+
+    /// Whether a record tells of a thread or a program that begins or ends.
+    pub fn stirs(kind: Kind) -> bool {
+        matches!(kind, Kind::Fork | Kind::Exec | Kind::Exit)
+    }
+
+    /// Threads or programs have begun or ended, or code was mapped.
+    pub fn stir(&mut self, now: Instant) {
+        self.stirred = now;
+    }
+
+    /// A turn brought so much.
+    pub fn turn(&mut self, records: usize, samples: usize) {
+        self.little = records <= self.records && samples <= SAMPLES;
+    }
+
+    /// How long the pause before the next turn may be.
+    pub fn longest_pause(&self, now: Instant) -> Duration {
+        let settled = now.saturating_duration_since(self.stirred) >= STIRRED;
+        if settled && self.little { QUIET } else { USUAL }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_is_longer_only_where_little_was_recorded_and_nobody_came_or_went_for_a_second() {
+        let began = Instant::now();
+        let mut quiet = Quiet::beginning(began, 16 << 20);
+        let after = |seconds: u64| began + Duration::from_secs(seconds);
+        assert_eq!(quiet.longest_pause(after(9)), USUAL, "nothing is known yet");
+        quiet.turn(600, 8);
+        assert_eq!([0, 1].map(|at| quiet.longest_pause(after(at))), [USUAL, QUIET]);
+        quiet.turn(60_000, 0);
+        assert_eq!(quiet.longest_pause(after(2)), USUAL);
+        quiet.turn(600, 300);
+        assert_eq!(quiet.longest_pause(after(2)), USUAL);
+        quiet.turn(0, 0);
+        quiet.stir(after(3));
+        assert_eq!([3, 4].map(|at| quiet.longest_pause(after(at))), [USUAL, QUIET]);
+        let mut small = Quiet::beginning(began, 64 << 10);
+        small.turn(600, 8);
+        assert_eq!(small.longest_pause(after(2)), USUAL, "the next turn's might not fit any more");
+        assert!(Quiet::stirs(Kind::Exec) && !Quiet::stirs(Kind::Switch));
+    }
+}
