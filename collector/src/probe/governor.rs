@@ -133,6 +133,7 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
         let before = std::mem::replace(&mut version, probes.version());
         let probed = probes.functions.functions().next().is_some();
         let most = if probed { LOOK_EVERY } else { LOOK_WITHOUT_PROBES };
+        let most = probes.ledger.waits().map_or(most, |wait| wait.min(most));
         tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(most) };
     }
 }
