@@ -146,15 +146,19 @@ mod tests {
         let (stop, wait) = std::sync::mpsc::channel::<()>();
         let named = std::thread::Builder::new().name("a\u{1b}b".into());
         let worker = named.spawn(move || wait.recv().is_err()).unwrap();
-        let threads = loop {
-            let threads = threads_of(std::process::id()).unwrap();
-            if threads.iter().any(|thread| thread.comm == "a\u{fffd}b") {
-                break threads;
-            }
-            std::thread::yield_now();
+        // The kernel counts a thread's CPU time as it is switched from, or at a tick: this one may not have been yet.
+        let counted = |thread: &ThreadFact| {
+            thread.state == ThreadState::Running && thread.cpu_time_ns.is_some_and(|ns| ns > 0)
         };
-        let own = threads.iter().find(|thread| thread.state == ThreadState::Running);
-        assert!(own.is_some_and(|own| own.cpu_time_ns.is_some_and(|ns| ns > 0)), "{threads:?}");
+        let began = std::time::Instant::now();
+        loop {
+            let threads = threads_of(std::process::id()).unwrap();
+            if threads.iter().any(|thread| thread.comm == "a\u{fffd}b") && threads.iter().any(counted) {
+                break;
+            }
+            assert!(began.elapsed() < std::time::Duration::from_secs(20), "{threads:?}");
+            std::thread::yield_now();
+        }
         drop(stop);
         worker.join().unwrap();
     }
