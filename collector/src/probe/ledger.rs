@@ -25,6 +25,8 @@ const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
 /// If it took longer until somebody looked, longpole was held up, and maybe its target with it: then the programs have run
 /// for others, and nothing follows for the target's events.
 const LONGEST_SAMPLE_NS: u64 = 250_000_000;
+/// After such a one: not at once, or the statistics would be on all the time where somebody always looks late.
+const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
 /// So many events at least: of a few the cost is mostly that of events of others, which leave no record.
 const ENOUGH_EVENTS: u64 = 50;
 
@@ -317,7 +319,7 @@ impl Ledger {
                 let lasted_ns = now_ns.saturating_sub(sample.from_ns);
                 match each_event_ns(programs_ns, events, lasted_ns) {
                     Ok(each) => self.each_event_ns = each.unwrap_or(self.each_event_ns),
-                    Err(HeldUp) => self.next_sample_ns = now_ns,
+                    Err(HeldUp) => self.next_sample_ns = now_ns.saturating_add(SAMPLE_AGAIN_NS),
                 }
             }
             None if self.sample.is_none() && now_ns >= self.next_sample_ns => {
