@@ -4,6 +4,7 @@
 use super::message::{ChangeKind, ProcessChange};
 use super::naming::{Ask, Seen};
 use super::{Drained, EventSource};
+use crate::session::{Contradiction, EventChunk, EventChunks};
 use engine::event::{LossCounts, Merger, Note, Overhead};
 use probe_abi::Record;
 
@@ -12,6 +13,9 @@ use probe_abi::Record;
 pub struct Batch {
     /// Records; later batches hold later ones.
     pub records: Vec<Record>,
+    /// The same for the file, if nobody but it wants them ([`Intake::for_the_file`]). Some of what has left may still wait
+    /// for its chunk to be full.
+    pub chunks: Vec<EventChunk>,
     /// Probe changes and gaps, in order of time. One may lie before records that have left already.
     pub notes: Vec<Note>,
     /// Records are complete up to here (nanoseconds of the source's clock).
@@ -23,9 +27,9 @@ pub struct Batch {
 }
 
 /// Decodes and merges.
-#[derive(Debug)]
 pub struct Intake {
     merger: Merger,
+    chunks: Option<EventChunks>,
     undecodable: u64,
     events: u64,
     /// Records of the last batch: the next one is about as long.
@@ -43,6 +47,7 @@ impl Intake {
     pub fn new(source: &dyn EventSource) -> Intake {
         Intake {
             merger: Merger::new(source.rings()).numbered_from(source.first_number()),
+            chunks: None,
             undecodable: 0,
             events: 0,
             usual: 0,
@@ -51,6 +56,13 @@ impl Intake {
             changes: Vec::new(),
             seen: source.is_live().then(Seen::default),
         }
+    }
+
+    /// The same where nobody but the session file wants the records: they become its bytes as they leave, while they are
+    /// at hand. As records by themselves they would be written to memory and read again by another CPU.
+    #[must_use]
+    pub fn for_the_file(self) -> Intake {
+        Intake { chunks: Some(EventChunks::default()), ..self }
     }
 
     /// One turn of the source: whatever it hands over is decoded and waits for its place in time.
@@ -88,11 +100,17 @@ impl Intake {
 
     /// What may leave now.
     pub fn release(&mut self, source: &mut dyn EventSource) -> Batch {
-        let mut records = Vec::with_capacity(self.usual);
-        self.merger.release_to(&mut records);
-        self.usual = records.len();
+        let mut leaving = Leaving::with(self.chunks.as_mut(), self.usual);
+        self.merger.release_to(&mut |record| leaving.take(record));
+        let batch = leaving.end(&mut self.undecodable, &mut self.events);
+        self.usual = batch.records.len();
         let complete_to_ns = self.merger.watermark_ns();
-        self.batch(source, records, complete_to_ns)
+        self.with_notes(source, Batch { complete_to_ns, ..batch })
+    }
+
+    /// Adds the chunk that is not yet full: what came last is to reach the file.
+    pub fn flush(&mut self, batch: &mut Batch) {
+        batch.chunks.extend(self.chunks.as_mut().and_then(EventChunks::take));
     }
 
     /// Asks how much there should have been, once everything is drained: what a full ring lost at the end leaves no hole
@@ -105,17 +123,22 @@ impl Intake {
 
     /// The rest, up to `end_ns`: what was recorded later lies outside the window.
     pub fn finish(&mut self, source: &mut dyn EventSource, end_ns: u64) -> Batch {
-        let mut records = self.merger.finish();
-        records.retain(|record| record.header().time_ns <= end_ns);
-        self.batch(source, records, end_ns)
+        let mut leaving = Leaving::with(self.chunks.as_mut(), self.usual);
+        self.merger.finish_to(&mut |record| {
+            if record.header().time_ns <= end_ns {
+                leaving.take(record);
+            }
+        });
+        let mut batch = leaving.end(&mut self.undecodable, &mut self.events);
+        self.flush(&mut batch);
+        self.with_notes(source, Batch { complete_to_ns: end_ns, ..batch })
     }
 
-    fn batch(&mut self, source: &mut dyn EventSource, records: Vec<Record>, complete_to_ns: u64) -> Batch {
-        self.events = self.events.saturating_add(records.len() as u64);
+    fn with_notes(&mut self, source: &mut dyn EventSource, batch: Batch) -> Batch {
         let mut notes = self.merger.take_notes();
         notes.extend(source.take_notes());
         notes.sort_by_key(|note| note.time_ns);
-        Batch { records, notes, complete_to_ns, loss: self.loss, overhead: self.overhead }
+        Batch { notes, loss: self.loss, overhead: self.overhead, ..batch }
     }
 
     /// Records are complete up to here.
@@ -138,6 +161,40 @@ impl Intake {
     }
 }
 
+/// Records on their way into a batch.
+struct Leaving<'a> {
+    chunks: Option<&'a mut EventChunks>,
+    batch: Batch,
+    left: u64,
+    contradictions: u64,
+}
+
+impl<'a> Leaving<'a> {
+    fn with(chunks: Option<&'a mut EventChunks>, usual: usize) -> Leaving<'a> {
+        let records = Vec::with_capacity(if chunks.is_some() { 0 } else { usual });
+        Leaving { chunks, batch: Batch { records, ..Batch::default() }, left: 0, contradictions: 0 }
+    }
+
+    #[inline]
+    fn take(&mut self, record: &Record) {
+        self.left += 1;
+        match &mut self.chunks {
+            None => self.batch.records.push(*record),
+            Some(chunks) => match chunks.push(record) {
+                Ok(full) => self.batch.chunks.extend(full),
+                // Nothing that was decoded does that.
+                Err(Contradiction) => self.contradictions += 1,
+            },
+        }
+    }
+
+    fn end(self, undecodable: &mut u64, events: &mut u64) -> Batch {
+        *undecodable = undecodable.saturating_add(self.contradictions);
+        *events = events.saturating_add(self.left - self.contradictions);
+        self.batch
+    }
+}
+
 /// What a record says about its process as a whole.
 fn process_change(record: &Record) -> Option<ProcessChange> {
     let header = record.header();
@@ -156,8 +213,10 @@ fn process_change(record: &Record) -> Option<ProcessChange> {
 mod tests {
     use super::*;
     use crate::live::{Pace, Replay};
-    use engine::event::{Facts, Recording};
-    use probe_abi::{Exec, Header, Kind};
+    use crate::session::{ClockAnchor, Meta, Writer, read_from};
+    use engine::event::{Facts, Recording, WindowEnd};
+    use probe_abi::{Exec, Exit, Header, Kind};
+    use std::io::Cursor;
 
     /// The probes of a new program came some 100 ms later than they could: its record waited for its place in time.
     #[test]
@@ -178,5 +237,55 @@ mod tests {
             |time_ns, by_leader| ProcessChange { pid: 7, time_ns, kind: ChangeKind::Executed { by_leader } };
         assert_eq!(intake.take_process_changes(), [change(1_999_999, true), change(2_000_000, false)]);
         assert_eq!(intake.take_process_changes(), []);
+    }
+
+    /// What the file gets is the same whether records become its bytes here or by the one who writes it.
+    #[test]
+    fn chunks_hold_the_records_that_would_have_left() {
+        let exit = |number: u32| {
+            let (cpu, kind) = ((number % 2) as u16, Kind::Exit as u8);
+            let time_ns = 1_000_000_000 + u64::from(number) * 20_000_000;
+            let header =
+                Header { time_ns, sequence: number / 2, cpu, kind, context: 0, tid: 1 + number % 5, pid: 1 };
+            Record::Exit(Exit { header, last_of_process: 0, placement: number })
+        };
+        let events: Vec<Record> = (0..300).map(exit).collect();
+        let written = |for_the_file: bool| {
+            let recording = Recording { facts: Facts::default(), events: events.clone(), notes: Vec::new() };
+            let mut source = Replay::new(recording, Pace::Batches(7));
+            let intake = Intake::new(&source);
+            let mut intake = if for_the_file { intake.for_the_file() } else { intake };
+            let mut bytes = Cursor::new(Vec::new());
+            let meta = Meta::of_this_machine(ClockAnchor::now(0));
+            let mut writer = Writer::new(&mut bytes, &meta).expect("started");
+            let (mut chunks, mut records, mut last) = (0, 0, false);
+            while !last {
+                last = intake.drain(&mut source).ended;
+                let mut batch = intake.release(&mut source);
+                if chunks == 2 {
+                    intake.flush(&mut batch);
+                }
+                if last {
+                    // The last five lie outside the window.
+                    let rest = intake.finish(&mut source, 1_000_000_000 + 294 * 20_000_000);
+                    batch.records.extend(rest.records);
+                    batch.chunks.extend(rest.chunks);
+                }
+                chunks += batch.chunks.len();
+                records += batch.records.len();
+                batch.records.iter().for_each(|record| writer.push(record).expect("written"));
+                batch.chunks.into_iter().for_each(|chunk| writer.events(chunk).expect("written"));
+            }
+            let summary = writer.finish(WindowEnd::default()).expect("finished");
+            let (recording, info) = read_from(bytes).expect("a session");
+            assert_eq!(info.damage, None);
+            (recording.events, summary.events, summary.raw_bytes, intake.events(), chunks > 5, records)
+        };
+        let (as_records, as_chunks) = (written(false), written(true));
+        assert_eq!((as_records.1, as_records.2, as_records.3), (295, 295 * 32, 295));
+        assert_eq!((as_records.4, as_records.5), (false, 295));
+        assert_eq!((as_chunks.4, as_chunks.5), (true, 0));
+        assert!(as_records.0 == events[..295] && as_chunks.0 == events[..295]);
+        assert_eq!((as_chunks.1, as_chunks.2, as_chunks.3), (as_records.1, as_records.2, as_records.3));
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Wall time after which what came last reaches the file, however little it is.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
+pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the pump's feed goes.
 pub struct Keeper {
@@ -34,7 +34,7 @@ impl Keeper {
                 sliding.take(&item, &self.skip_last_report);
             }
             if let Some(mut writer) = self.writer.take() {
-                match keep(&mut writer, &item, &mut flushed) {
+                match keep(&mut writer, item, &mut flushed) {
                     Ok(None) => self.writer = Some(writer),
                     Ok(Some(end)) => match writer.finish(end) {
                         Ok(done) => summary = Some(done),
@@ -58,7 +58,7 @@ impl Keeper {
 }
 
 /// Writes one item; gives back the end, if that is what it was.
-fn keep(writer: &mut Writer, item: &Feed, flushed: &mut Instant) -> std::io::Result<Option<WindowEnd>> {
+fn keep(writer: &mut Writer, item: Feed, flushed: &mut Instant) -> std::io::Result<Option<WindowEnd>> {
     match item {
         Feed::Batch(batch) => {
             // Stacks come before the samples that name them.
@@ -68,29 +68,22 @@ fn keep(writer: &mut Writer, item: &Feed, flushed: &mut Instant) -> std::io::Res
             for record in &batch.records {
                 writer.push(record)?;
             }
+            for chunk in batch.chunks {
+                writer.events(chunk)?;
+            }
             if flushed.elapsed() >= FLUSH_EVERY {
                 *flushed = Instant::now();
                 writer.flush()?;
             }
         }
-        Feed::Functions(functions) => {
-            writer.facts(&Facts { functions: functions.clone(), ..Facts::default() })?;
-        }
-        Feed::Modules(modules) => {
-            writer.facts(&Facts { modules: modules.clone(), ..Facts::default() })?;
-        }
-        Feed::Mappings(mappings) => {
-            writer.facts(&Facts { mappings: mappings.clone(), ..Facts::default() })?;
-        }
+        Feed::Functions(functions) => writer.facts(&Facts { functions, ..Facts::default() })?,
+        Feed::Modules(modules) => writer.facts(&Facts { modules, ..Facts::default() })?,
+        Feed::Mappings(mappings) => writer.facts(&Facts { mappings, ..Facts::default() })?,
         Feed::Code(code) if code.is_empty() => {}
-        Feed::Code(code) => {
-            writer.facts(&Facts { code: code.clone(), ..Facts::default() })?;
-        }
+        Feed::Code(code) => writer.facts(&Facts { code, ..Facts::default() })?,
         Feed::Addresses(addresses) if addresses.is_empty() => {}
-        Feed::Addresses(addresses) => {
-            writer.facts(&Facts { addresses: addresses.clone(), ..Facts::default() })?;
-        }
-        Feed::End(end) => return Ok(Some(end.clone())),
+        Feed::Addresses(addresses) => writer.facts(&Facts { addresses, ..Facts::default() })?,
+        Feed::End(end) => return Ok(Some(end)),
     }
     Ok(None)
 }

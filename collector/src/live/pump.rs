@@ -2,6 +2,7 @@
 //! fifty times as much as the record itself).
 
 use super::intake::{Batch, Intake};
+use super::keeper::FLUSH_EVERY;
 use super::message::{
     ChangeKind, Chosen, LibcChosen, Message, NewFunctions, Placing, ProcessChange, Unprobed,
 };
@@ -69,17 +70,28 @@ const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
+/// What becomes of the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Somebody looks at them while they come.
+    Records,
+    /// They go to the session file and nowhere else.
+    Chunks,
+}
+
 /// The thread's whole life: until [`Command::Stop`], the source's own end, or nobody listens any more.
 pub fn run(
     mut source: Box<dyn EventSource>,
-    pace: Pace,
+    (pace, wanted): (Pace, Wanted),
     orders: &Waiter,
     feed: &SyncSender<Feed>,
     news: &UnboundedSender<Message>,
     end_threads: EndThreads,
 ) {
+    let intake = Intake::new(&*source);
     let mut pump = Pump {
-        intake: Intake::new(&*source),
+        intake: if wanted == Wanted::Chunks { intake.for_the_file() } else { intake },
+        flushed: Instant::now(),
         namer: namer(&*source, pace, news),
         code: code_namer(&*source, pace, news),
         costs: VecDeque::from([Overhead::default()]),
@@ -136,6 +148,8 @@ struct Pump {
     /// When records were handed on last, and how many have come since.
     handed_on: Instant,
     waiting: usize,
+    /// When the file last got all there was.
+    flushed: Instant,
     interval: Duration,
 }
 
@@ -183,7 +197,11 @@ impl Pump {
         self.waiting = self.waiting.saturating_add(drained.records);
         if drained.ended || self.waiting >= TARGET_PER_TURN || self.handed_on.elapsed() >= HAND_ON_EVERY {
             (self.waiting, self.handed_on) = (0, Instant::now());
-            let batch = self.intake.release(source);
+            let mut batch = self.intake.release(source);
+            if self.flushed.elapsed() >= FLUSH_EVERY {
+                self.flushed = Instant::now();
+                self.intake.flush(&mut batch);
+            }
             self.see_stacks(&batch);
             hand_on(batch, feed, news)?;
         }

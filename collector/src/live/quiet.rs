@@ -12,9 +12,9 @@ const QUIET: Duration = Duration::from_millis(100);
 /// soon to what is new, and rings are to be free for the next threads.
 const STIRRED: Duration = Duration::from_secs(1);
 /// A turn with more records than this is no quiet one,
-const RECORDS: usize = 1_024;
+const RECORDS: usize = 4_096;
 /// nor is one with more than a ring of this many bytes for each has room for: small rings are somebody's wish.
-const ROOM_BYTES: usize = 100 * 64;
+const ROOM_BYTES: usize = 32 * 64;
 /// The same for samples: each may be a stack of 16 KiB, a ring holds four times as many, and all of them may lie in one.
 const SAMPLES: usize = 128;
 

@@ -10,7 +10,7 @@ use super::keyboard::Keyboard;
 use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
 use super::naming::Pace;
 use super::orders::orders;
-use super::pump::{self, EndThreads};
+use super::pump::{self, EndThreads, Wanted};
 use super::sliding::{Due, Sliding};
 use super::{EventSource, parts};
 use crate::session::{Summary, Writer};
@@ -131,6 +131,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
 
     let sliding =
         setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, news.clone())).transpose()?;
+    let wanted = if sliding.is_some() { Wanted::Records } else { Wanted::Chunks };
     let keeper = Keeper { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
     let (feed, fed) = sync_channel(BATCHES);
     let keeper_news = news.clone();
@@ -144,7 +145,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let (commands, waiter) = orders(source.bell());
     let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
         parts::before_others();
-        pump::run(source, pace, &waiter, &feed, &pump_news, end_threads);
+        pump::run(source, (pace, wanted), &waiter, &feed, &pump_news, end_threads);
     })?;
 
     let keyboard = match setup.screen {

@@ -20,7 +20,6 @@
 use super::sequence::Sequence;
 use super::{GapReason, Note, NoteKind};
 use probe_abi::{Header, Record};
-use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -59,72 +58,118 @@ type Key = (u64, u16, i64);
 #[derive(Clone, Debug, Default)]
 struct Ring {
     /// Records in order; what came a little late has been put in its place.
-    ordered: VecDeque<(Key, Record)>,
+    ordered: VecDeque<Waiting>,
     /// Records whose place in `ordered` is too far from its end.
-    swapped: BinaryHeap<Reverse<Swapped>>,
+    swapped: BinaryHeap<Reverse<Waiting>>,
     bound_ns: u64,
-    cpus: FxHashMap<u16, Sequence>,
+    cpus: Cpus,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Swapped(Key, Record);
+/// The numbers seen of each CPU of a ring. Mostly it is one, or the same as before.
+#[derive(Clone, Debug, Default)]
+struct Cpus {
+    /// By CPU, ascending.
+    sequences: Vec<(u16, Sequence)>,
+    /// Where the last one was found.
+    last: usize,
+}
 
-impl PartialEq for Swapped {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
+impl Cpus {
+    #[inline]
+    fn of(&mut self, cpu: u16, first: Option<u32>) -> &mut Sequence {
+        if self.sequences.get(self.last).is_none_or(|(last, _)| *last != cpu) {
+            self.last = self.sequences.binary_search_by_key(&cpu, |(cpu, _)| *cpu).unwrap_or_else(|place| {
+                self.sequences.insert(place, (cpu, Sequence::starting_at(first)));
+                place
+            });
+        }
+        &mut self.sequences[self.last].1
     }
 }
-impl Eq for Swapped {}
-impl PartialOrd for Swapped {
+
+/// A record and its number, unwrapped. The rest of its key is in the record: by the ten thousand these lie in the caches
+/// that the program could use.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    number: i64,
+    record: Record,
+}
+
+impl Waiting {
+    #[inline]
+    fn key(&self) -> Key {
+        let header = self.record.header();
+        (header.time_ns, header.cpu, self.number)
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Waiting {}
+impl PartialOrd for Waiting {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Swapped {
+impl Ord for Waiting {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
+        self.key().cmp(&other.key())
     }
 }
 
 impl Ring {
     #[inline]
     fn head(&self) -> Option<Key> {
+        let ordered = self.ordered.front().map(Waiting::key);
         if self.swapped.is_empty() {
-            return self.ordered.front().map(|(key, _)| *key);
+            return ordered;
         }
-        let ordered = self.ordered.front().map(|(key, _)| *key);
-        let swapped = self.swapped.peek().map(|Reverse(Swapped(key, _))| *key);
+        let swapped = self.swapped.peek().map(|Reverse(waiting)| waiting.key());
         match (ordered, swapped) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
 
-    fn insert(&mut self, key: Key, record: Record) {
+    fn insert(&mut self, number: i64, record: Record) {
         const NEAR: usize = 16;
-        if self.ordered.back().is_none_or(|(last, _)| *last <= key) {
-            return self.ordered.push_back((key, record));
+        let waiting = Waiting { number, record };
+        let key = waiting.key();
+        if self.ordered.back().is_none_or(|last| last.key() <= key) {
+            return self.ordered.push_back(waiting);
         }
-        let after = self.ordered.iter().rev().take(NEAR + 1).take_while(|(last, _)| *last > key).count();
+        let after = self.ordered.iter().rev().take(NEAR + 1).take_while(|last| last.key() > key).count();
         if after <= NEAR {
-            self.ordered.insert(self.ordered.len() - after, (key, record));
+            self.ordered.insert(self.ordered.len() - after, waiting);
         } else {
-            self.swapped.push(Reverse(Swapped(key, record)));
+            self.swapped.push(Reverse(waiting));
         }
     }
 
-    /// Appends its records that come before `until`.
-    fn run(&mut self, index: usize, until: Option<(Key, usize)>, records: &mut Vec<Record>) {
+    /// Hands out its records that come before `until`; how many.
+    fn run(&mut self, index: usize, until: Option<(Key, usize)>, sink: &mut impl FnMut(&Record)) -> u64 {
         let leaves = |key: Key| until.is_none_or(|until| (key, index) < until);
+        let mut left = 0;
         while self.swapped.is_empty() {
-            let Some((_, record)) = self.ordered.pop_front_if(|(key, _)| leaves(*key)) else { return };
-            records.push(record);
+            let Some(waiting) = self.ordered.front().filter(|waiting| leaves(waiting.key())) else {
+                return left;
+            };
+            sink(&waiting.record);
+            self.ordered.pop_front();
+            left += 1;
         }
         while let Some(head) = self.head().filter(|head| leaves(*head)) {
-            let of_ordered = self.ordered.pop_front_if(|(key, _)| *key == head).map(|(_, record)| record);
-            let of_swapped = || self.swapped.pop().map(|Reverse(Swapped(_, record))| record);
-            records.extend(of_ordered.or_else(of_swapped));
+            let of_ordered = self.ordered.pop_front_if(|waiting| waiting.key() == head);
+            let of_swapped = || self.swapped.pop().map(|Reverse(waiting)| waiting);
+            if let Some(waiting) = of_ordered.or_else(of_swapped) {
+                sink(&waiting.record);
+                left += 1;
+            }
         }
+        left
     }
 }
 
@@ -169,18 +214,17 @@ impl Merger {
             // Samples are numbered apart, and a lost one leaves no gap: nothing else is missing for it. Of records with
             // the same time they come first: what the thread was doing when it did that.
             const FIRST: i64 = i64::MIN;
-            ring.insert((header.time_ns, header.cpu, FIRST + i64::from(header.sequence)), record);
+            ring.insert(FIRST + i64::from(header.sequence), record);
             return;
         }
         let first = self.first_number.filter(|_| header.cpu != Header::NO_CPU);
-        let sequence = ring.cpus.entry(header.cpu).or_insert_with(|| Sequence::starting_at(first));
+        let sequence = ring.cpus.of(header.cpu, first);
         let Some(number) = sequence.see(header.sequence, header.time_ns, ring.bound_ns) else {
             self.counts.duplicates += 1;
             return;
         };
         ring.bound_ns = ring.bound_ns.max(header.time_ns.saturating_sub(self.disorder_ns));
-        let key = (header.time_ns, header.cpu, number);
-        ring.insert(key, record);
+        ring.insert(number, record);
     }
 
     /// Declares that everything this ring will still show was recorded after `up_to_ns`: the caller read the
@@ -195,7 +239,7 @@ impl Merger {
     /// drained for the last time: records lost after the CPU's last one leave no hole before anything.
     pub fn written(&mut self, ring: usize, cpu: u16, count: u64, time_ns: u64) {
         let Some(ring) = self.rings.get_mut(ring) else { return };
-        let sequence = ring.cpus.entry(cpu).or_insert_with(|| Sequence::starting_at(self.first_number));
+        let sequence = ring.cpus.of(cpu, self.first_number);
         if let Some(missing) = sequence.missing_after_last(count as u32) {
             let from_ns = sequence.last_ns();
             self.counts.missing = self.counts.missing.saturating_add(missing);
@@ -206,24 +250,29 @@ impl Merger {
     /// The records that may leave now, in order.
     pub fn release(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
-        self.release_to(&mut records);
+        self.release_to(&mut |record| records.push(*record));
         records
     }
 
-    /// Appends the records that may leave now, in order.
-    pub fn release_to(&mut self, records: &mut Vec<Record>) {
+    /// Hands out the records that may leave now, in order.
+    pub fn release_to(&mut self, sink: &mut impl FnMut(&Record)) {
         let watermark = self.watermark_ns();
-        self.leave(Some(watermark), records);
+        self.leave(Some(watermark), sink);
     }
 
     /// All records still held, in order. Nothing may be pushed afterwards (it would be counted late).
     pub fn finish(&mut self) -> Vec<Record> {
+        let mut records = Vec::new();
+        self.finish_to(&mut |record| records.push(*record));
+        records
+    }
+
+    /// The same as [`Merger::finish`], record by record.
+    pub fn finish_to(&mut self, sink: &mut impl FnMut(&Record)) {
         for ring in &mut self.rings {
             ring.bound_ns = u64::MAX;
         }
-        let mut records = Vec::new();
-        self.leave(None, &mut records);
-        records
+        self.leave(None, sink);
     }
 
     /// Everything older than this has left or will leave with the next [`Merger::release`]: events are complete
@@ -249,10 +298,11 @@ impl Merger {
         self.counts
     }
 
-    fn leave(&mut self, watermark_ns: Option<u64>, records: &mut Vec<Record>) {
-        let before = records.len();
+    fn leave(&mut self, watermark_ns: Option<u64>, sink: &mut impl FnMut(&Record)) {
+        let mut left = 0_u64;
         for ring in &mut self.rings {
-            for (&cpu, sequence) in &mut ring.cpus {
+            for (cpu, sequence) in &mut ring.cpus.sequences {
+                let cpu = *cpu;
                 sequence.settle(ring.bound_ns, |hole| {
                     self.counts.missing = self.counts.missing.saturating_add(hole.missing());
                     self.notes.push(gap(cpu, hole.from_ns, hole.until_ns, hole.missing()));
@@ -276,12 +326,12 @@ impl Merger {
             let next = heads.peek().map(|Reverse(next)| *next);
             let until = [next, end].into_iter().flatten().min();
             let Some(ring) = self.rings.get_mut(index) else { break };
-            ring.run(index, until, records);
+            left += ring.run(index, until, sink);
             if let Some(head) = ring.head() {
                 heads.push(Reverse((head, index)));
             }
         }
-        self.counts.released = self.counts.released.saturating_add((records.len() - before) as u64);
+        self.counts.released = self.counts.released.saturating_add(left);
     }
 }
 

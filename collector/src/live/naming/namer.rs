@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 const GATHER: Duration = Duration::from_millis(200);
 /// Code that nothing is known of is new: a library. Data is mostly on the heap.
 const CODE_AGAIN: Duration = Duration::from_millis(20);
-const DATA_AGAIN: Duration = Duration::from_secs(1);
+const DATA_AGAIN: Duration = Duration::from_secs(10);
 /// How long the end may wait for the last names.
 const LAST_WAIT: Duration = Duration::from_secs(60);
 

@@ -27,6 +27,7 @@
 mod add;
 mod chunk;
 mod columns;
+mod event_chunk;
 mod header;
 mod index;
 mod merge;
@@ -38,6 +39,7 @@ mod varint;
 mod writer;
 
 pub use add::add_facts;
+pub use event_chunk::{Contradiction, EventChunk, EventChunks};
 pub use header::{FileHeader, MAGIC};
 pub use reader::{Limits, read};
 pub use writer::{Summary, Writer};

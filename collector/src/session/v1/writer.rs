@@ -1,7 +1,7 @@
 //! Writing a session while it is recorded.
 
 use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
-use super::columns::Encoder;
+use super::event_chunk::{EventChunk, EventChunks};
 use super::header::FileHeader;
 use super::index::{self, Entry};
 use super::{merge, stacks};
@@ -11,12 +11,6 @@ use probe_abi::Record;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-
-/// Records per chunk: enough to pack well, few enough to lose little.
-const RECORDS_PER_CHUNK: u32 = 1 << 14;
-
-/// Recorded time per chunk. A quiet target writes rarely: whoever records also calls [`Writer::flush`] by a timer.
-const NS_PER_CHUNK: u64 = 1_000_000_000;
 
 /// Notes per chunk.
 const NOTES_PER_CHUNK: usize = 64;
@@ -49,9 +43,8 @@ pub struct Summary {
 pub struct Writer<W: Write = File> {
     out: W,
     packer: Packer,
-    events: Encoder,
-    /// Times of the first and the earliest and latest record of the open chunk.
-    open: Option<Times>,
+    /// The open chunk.
+    events: EventChunks,
     notes: Vec<Note>,
     stacks: stacks::Encoder,
     /// Chunks that no part of the index lists yet.
@@ -59,13 +52,6 @@ pub struct Writer<W: Write = File> {
     most_entries: usize,
     summary: Summary,
     broken: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Times {
-    opened_ns: u64,
-    first_ns: u64,
-    last_ns: u64,
 }
 
 impl Writer<File> {
@@ -84,8 +70,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Writer {
             out,
             packer: Packer::new()?,
-            events: Encoder::new(),
-            open: None,
+            events: EventChunks::default(),
             notes: Vec::new(),
             stacks: stacks::Encoder::default(),
             entries: Vec::new(),
@@ -111,19 +96,20 @@ impl<W: Write> Writer<W> {
     /// [`io::ErrorKind::InvalidInput`]: the record's kind byte contradicts its type; nothing was added.
     pub fn push(&mut self, record: &Record) -> io::Result<()> {
         self.check()?;
-        let time = record.header().time_ns;
-        if !self.events.push(record) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record whose kind byte is wrong"));
+        match self.events.push(record) {
+            Ok(None) => Ok(()),
+            Ok(Some(full)) => self.whole(full),
+            Err(contradiction) => Err(io::Error::new(io::ErrorKind::InvalidInput, contradiction)),
         }
-        let times = self.open.get_or_insert(Times { opened_ns: time, first_ns: time, last_ns: time });
-        times.first_ns = times.first_ns.min(time);
-        times.last_ns = times.last_ns.max(time);
-        let long = times.last_ns.saturating_sub(times.opened_ns) >= NS_PER_CHUNK;
-        self.summary.first_ns = if self.summary.events == 0 { time } else { self.summary.first_ns.min(time) };
-        self.summary.last_ns = self.summary.last_ns.max(time);
-        self.summary.events += 1;
-        self.summary.raw_bytes += record.as_bytes().len() as u64;
-        if long || self.events.records() >= RECORDS_PER_CHUNK { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds records that somebody else has put together, after all that were added before.
+    pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
+        self.check()?;
+        if let Some(open) = self.events.take() {
+            self.whole(open)?;
+        }
+        self.whole(chunk)
     }
 
     /// Adds a note; it reaches the file with the next chunk of events, or at a flush.
@@ -140,15 +126,27 @@ impl<W: Write> Writer<W> {
     /// Writes what is held back.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
+        match self.events.take() {
+            Some(open) => self.whole(open)?,
+            None => {
+                self.flush_stacks()?;
+                self.flush_notes()?;
+            }
+        }
+        self.out.flush()
+    }
+
+    fn whole(&mut self, chunk: EventChunk) -> io::Result<()> {
+        let EventChunk { records, raw_bytes, first_ns, last_ns, payload } = chunk;
         // Before the samples that name them.
         self.flush_stacks()?;
-        if let Some(times) = self.open.take() {
-            let records = self.events.records();
-            let payload = self.events.finish();
-            self.chunk(ChunkKind::Events, records, (times.first_ns, times.last_ns), payload)?;
-        }
-        self.flush_notes()?;
-        self.out.flush()
+        self.chunk(ChunkKind::Events, records, (first_ns, last_ns), payload)?;
+        let summary = &mut self.summary;
+        summary.first_ns = if summary.events == 0 { first_ns } else { summary.first_ns.min(first_ns) };
+        summary.last_ns = summary.last_ns.max(last_ns);
+        summary.events += u64::from(records);
+        summary.raw_bytes += raw_bytes;
+        self.flush_notes()
     }
 
     fn flush_stacks(&mut self) -> io::Result<()> {
@@ -169,7 +167,7 @@ impl<W: Write> Writer<W> {
         self.json(ChunkKind::Notes, items, (first, last), &notes)
     }
 
-    /// What has been written so far; records not yet flushed are counted, their bytes are not.
+    /// What has been written so far.
     pub fn summary(&self) -> Summary {
         self.summary
     }

@@ -14,6 +14,12 @@ pub struct Encoder {
     records: u32,
 }
 
+impl Default for Encoder {
+    fn default() -> Encoder {
+        Encoder::new()
+    }
+}
+
 impl Encoder {
     /// An empty chunk.
     pub fn new() -> Encoder {
@@ -51,16 +57,20 @@ impl Encoder {
         walked.is_ok()
     }
 
-    /// The payload; the encoder is empty again.
+    /// The payload; the encoder is empty again, and keeps its memory.
     pub fn finish(&mut self) -> Vec<u8> {
-        let full = std::mem::replace(self, Encoder::new());
-        let mut payload = Vec::with_capacity(full.columns.bytes.iter().map(|column| column.len() + 8).sum());
-        varint::put(&mut payload, u64::from(full.records));
-        for (column, bytes) in full.columns.bytes.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+        let columns = &mut self.columns;
+        let mut payload = Vec::with_capacity(columns.bytes.iter().map(|column| column.len() + 8).sum());
+        varint::put(&mut payload, u64::from(self.records));
+        for (column, bytes) in columns.bytes.iter_mut().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
             varint::put(&mut payload, column as u64);
             varint::put(&mut payload, bytes.len() as u64);
             payload.extend_from_slice(bytes);
+            bytes.clear();
         }
+        columns.threads.clear();
+        self.model.forget();
+        self.records = 0;
         payload
     }
 }

@@ -77,6 +77,13 @@ impl Model {
         }
     }
 
+    /// As new.
+    pub fn forget(&mut self) {
+        self.last.fill(0);
+        self.tables.iter_mut().flatten().for_each(|table| table.fill(0));
+        self.running.fill(0);
+    }
+
     #[inline(always)]
     fn remembered(&mut self, column: usize, key: u64) -> &mut u64 {
         let table = self.tables[column].get_or_insert_with(|| Box::new([0; ENTRIES]));

@@ -1,0 +1,79 @@
+//! Records → chunks of events, wherever that is done: whoever puts records in order has them at hand, and who writes the
+//! file gets a twentieth of the bytes.
+
+use super::columns::Encoder;
+use probe_abi::Record;
+
+/// Records per chunk: enough to pack well, few enough to lose little.
+const RECORDS_PER_CHUNK: u32 = 1 << 14;
+
+/// Recorded time per chunk. A quiet target fills none: whoever records also takes the open one by a timer.
+const NS_PER_CHUNK: u64 = 1_000_000_000;
+
+/// A record names another kind in its header than it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a record whose kind byte is wrong")]
+pub struct Contradiction;
+
+/// Some records as the file holds them, not yet packed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EventChunk {
+    /// How many.
+    pub records: u32,
+    /// Their size as the kernel wrote them.
+    pub raw_bytes: u64,
+    /// Time of the earliest (`CLOCK_MONOTONIC` nanoseconds).
+    pub first_ns: u64,
+    /// Time of the latest.
+    pub last_ns: u64,
+    /// The columns: see [`super::columns`].
+    pub(super) payload: Vec<u8>,
+}
+
+impl std::fmt::Debug for EventChunk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} records, {} to {} ns", self.records, self.first_ns, self.last_ns)
+    }
+}
+
+/// The chunk that records are added to.
+#[derive(Default)]
+pub struct EventChunks {
+    events: Encoder,
+    open: Option<Open>,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    opened_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+    raw_bytes: u64,
+}
+
+impl EventChunks {
+    /// Adds a record; the chunk, if it is full or a second long now.
+    ///
+    /// # Errors
+    /// [`Contradiction`]; nothing was added.
+    pub fn push(&mut self, record: &Record) -> Result<Option<EventChunk>, Contradiction> {
+        if !self.events.push(record) {
+            return Err(Contradiction);
+        }
+        let time = record.header().time_ns;
+        let open =
+            self.open.get_or_insert(Open { opened_ns: time, first_ns: time, last_ns: time, raw_bytes: 0 });
+        open.first_ns = open.first_ns.min(time);
+        open.last_ns = open.last_ns.max(time);
+        open.raw_bytes += record.as_bytes().len() as u64;
+        let long = open.last_ns.saturating_sub(open.opened_ns) >= NS_PER_CHUNK;
+        Ok(if long || self.events.records() >= RECORDS_PER_CHUNK { self.take() } else { None })
+    }
+
+    /// The open chunk, if it holds anything.
+    pub fn take(&mut self) -> Option<EventChunk> {
+        let Open { first_ns, last_ns, raw_bytes, .. } = self.open.take()?;
+        let records = self.events.records();
+        Some(EventChunk { records, raw_bytes, first_ns, last_ns, payload: self.events.finish() })
+    }
+}
