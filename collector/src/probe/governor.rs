@@ -24,7 +24,7 @@ use super::{
     capture::now_ns,
     clocks,
     functions::Functions,
-    ledger::Ledger,
+    ledger::{Haste, Ledger},
     load::Shared,
     operations::Operations,
     samples::Clock,
@@ -43,8 +43,8 @@ const NICE: i32 = -10;
 
 /// Looks at the books at least this often: reading the counters of thousands of functions takes a while, too.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Where no function has probes only samples can become too dear.
-const LOOK_WITHOUT_PROBES: Duration = Duration::from_millis(400);
+/// The same while probes are hardly hit: only samples can become too dear.
+const LOOK_WHEN_IDLE: Duration = Duration::from_millis(400);
 
 /// What the capture and its governor both work on.
 pub(crate) struct Probes {
@@ -123,8 +123,10 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
         if let Some(logger) = &mut probes.logger {
             logger.flush();
         }
-        let urgent = probes.ledger.is_urgent(&common.shared);
-        if looked.elapsed() >= LOOK_EVERY || urgent {
+        let haste = probes.ledger.haste(&common.shared);
+        let urgent = haste == Haste::Urgent;
+        let idle = haste == Haste::Idle && probes.ledger.waits().is_none();
+        if urgent || looked.elapsed() >= if idle { LOOK_WHEN_IDLE } else { LOOK_EVERY } {
             looked = Instant::now();
             forget_the_dead(common, &mut probes);
             keep_to_the_rate(common, &mut probes, &mut budget);
@@ -132,7 +134,7 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
         }
         let before = std::mem::replace(&mut version, probes.version());
         let probed = probes.functions.functions().next().is_some();
-        let most = if probed { LOOK_EVERY } else { LOOK_WITHOUT_PROBES };
+        let most = if probed { LOOK_EVERY } else { LOOK_WHEN_IDLE };
         let most = probes.ledger.waits().map_or(most, |wait| wait.min(most));
         tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(most) };
     }

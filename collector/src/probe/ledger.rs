@@ -30,6 +30,28 @@ const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
 /// So many events at least: of a few the cost is mostly that of events of others, which leave no record.
 const ENOUGH_EVENTS: u64 = 50;
 
+/// How soon the books should be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// There is next to nothing to take off anybody.
+    Idle,
+    Usual,
+    Urgent,
+}
+
+impl Haste {
+    /// Probes may have cost so much since the last look.
+    fn of(hits_ns: u64) -> Haste {
+        const FEW_NS: u64 = 500_000;
+        const MANY_NS: u64 = 2_000_000;
+        match hits_ns {
+            0..FEW_NS => Haste::Idle,
+            FEW_NS..=MANY_NS => Haste::Usual,
+            _ => Haste::Urgent,
+        }
+    }
+}
+
 /// Books kept from the start of a recording.
 pub(crate) struct Ledger {
     budget_ppm: Option<u32>,
@@ -162,14 +184,13 @@ impl Ledger {
         ledger
     }
 
-    /// Whether function probes were hit since the last look so often that the next one should not wait.
-    pub(crate) fn is_urgent(&self, shared: &Shared) -> bool {
-        const MANY_NS: u64 = 2_000_000;
+    /// How soon the next look is due, by how often probes were hit since the last one.
+    pub(crate) fn haste(&self, shared: &Shared) -> Haste {
         let total = shared.cpu_totals();
         let hits = total.entries.saturating_add(total.exits).saturating_add(total.libc_hits);
         let hits = hits.saturating_sub(self.last.hits);
         let each = self.costs.hits.map_or(1_000, |costs| costs.entry_stepped.total_ns());
-        hits.saturating_mul(each) > MANY_NS
+        Haste::of(hits.saturating_mul(each))
     }
 
     /// Within this the next look is due: what the programs take is being measured.
@@ -384,7 +405,13 @@ fn statistics_on() -> Option<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeldUp, each_event_ns, reading_ns};
+    use super::{Haste, HeldUp, each_event_ns, reading_ns};
+
+    #[test]
+    fn books_wait_while_probes_cost_next_to_nothing() {
+        let haste = [0, 499_999, 500_000, 2_000_000, 2_000_001].map(Haste::of);
+        assert_eq!(haste, [Haste::Idle, Haste::Idle, Haste::Usual, Haste::Usual, Haste::Urgent]);
+    }
 
     /// Of a server that ran in turns with another one, held with longpole for half a second each time, an overhead of 77 %
     /// was told once, instead of 5: that it was given the other's events is concluded, not seen.
