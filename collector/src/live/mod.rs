@@ -7,6 +7,8 @@
 //!                                                   keys, signals, time, /proc ─► Control ─► Effects
 //! ```
 //!
+//! Where nobody but the session file wants them, records leave Intake as the file's chunks.
+//!
 //! Bulk data flows through bounded channels between plain threads; one loop on the main thread reads
 //! [`message::Message`]s and decides. If a stage falls behind, the one before waits, at last the kernel's rings
 //! fill, and what does not fit is counted there.
