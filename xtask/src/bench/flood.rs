@@ -13,7 +13,7 @@ use crate::sample::digits;
 use crate::workspace::Workspace;
 
 /// Hand-overs a second; each makes somewhat less than two events. `LONGPOLE_FLOOD_RATE` changes it.
-const RATE: u64 = 300_000;
+const RATE: u64 = 330_000;
 /// `LONGPOLE_FLOOD_SECONDS` changes it.
 const SECONDS: u64 = 60;
 const EVENTS: f64 = 500_000.0;
