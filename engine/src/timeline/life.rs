@@ -70,6 +70,7 @@ impl Builder {
 
     pub(super) fn exec(&mut self, exec: &Exec) {
         let Header { time_ns, tid, pid, cpu, .. } = exec.header;
+        self.operations_off.exec(pid);
         // Where the record of an earlier exec is missing, whoever was to run it may have ended since.
         let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != Now::Dead);
         let caller = exchanged.or_else(|| self.find(pid, exec.old_tid, true));

@@ -122,7 +122,7 @@ impl Builder {
             after_hole,
         });
         self.step(thread, header.time_ns, StepKind::Operated(number));
-        if self.operations_off.is_cut(header.pid, began_ns) {
+        if self.operations_off.is_cut(header.pid, operation.family(), began_ns) {
             // It came back with a lock, say, when the probes were off that would tell of its giving back.
             self.forgets_what_it_holds(thread, header.time_ns);
         }

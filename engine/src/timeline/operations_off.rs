@@ -6,7 +6,7 @@ use super::model::{NO_OBJECT, StepKind, Timeline, Use};
 use crate::event::{GapReason, Note, NoteKind};
 use crate::time::Timestamp;
 use probe_abi::{SyncFamily, SyncOperation};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Instants of one process that are heeded: each concerns all of its threads. There is one for each family and program
 /// that the process runs.
@@ -15,9 +15,11 @@ const MOST_OF_A_PROCESS: usize = 256;
 /// Instants from which on operations of a process are missing, the next one last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OperationsOff {
-    coming: Vec<(u64, u32)>,
+    coming: Vec<(u64, u32, SyncFamily)>,
     /// By process: since when some are missing, the latest of several instants.
     since: BTreeMap<u32, u64>,
+    /// Families of which operations are missing in a process until it runs another program.
+    missing: BTreeSet<(u32, SyncFamily)>,
 }
 
 impl OperationsOff {
@@ -29,24 +31,30 @@ impl OperationsOff {
             *count += 1;
             *count <= MOST_OF_A_PROCESS
         };
-        let mut coming: Vec<(u64, u32)> = off(notes)
-            .filter(|&(_, pid, _)| is_one_of_few(pid))
-            .map(|(time_ns, pid, _)| (time_ns, pid))
-            .collect();
-        coming.sort_unstable_by_key(|&(time_ns, pid)| std::cmp::Reverse((time_ns, pid)));
-        OperationsOff { coming, since: BTreeMap::new() }
+        let mut coming: Vec<(u64, u32, SyncFamily)> =
+            off(notes).filter(|&(_, pid, _)| is_one_of_few(pid)).collect();
+        coming.sort_unstable_by_key(|&instant| std::cmp::Reverse(instant));
+        OperationsOff { coming, ..OperationsOff::default() }
     }
 
     /// The process whose operations are missing from an instant up to `time_ns` on.
     fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
-        let (from_ns, pid) = self.coming.pop_if(|&mut (from_ns, _)| from_ns <= time_ns)?;
+        let (from_ns, pid, family) = self.coming.pop_if(|&mut (from_ns, ..)| from_ns <= time_ns)?;
         self.since.insert(pid, from_ns);
+        self.missing.insert((pid, family));
         Some((from_ns, pid))
     }
 
-    /// Whether what began then in a process may have come back when its counterpart was no longer recorded.
-    pub(super) fn is_cut(&self, pid: u32, began_ns: u64) -> bool {
+    /// A process runs another program: what is told of that one is whole.
+    pub(super) fn exec(&mut self, pid: u32) {
+        self.missing.retain(|&(missing, _)| missing != pid);
+    }
+
+    /// Whether what began then in a process may have come back when its counterpart was no longer recorded: before some
+    /// went missing, or while the probes of its family were being taken off, one after the other.
+    pub(super) fn is_cut(&self, pid: u32, family: SyncFamily, began_ns: u64) -> bool {
         self.since.get(&pid).is_some_and(|&since_ns| began_ns <= since_ns)
+            || self.missing.contains(&(pid, family))
     }
 }
 

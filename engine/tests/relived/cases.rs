@@ -147,6 +147,20 @@ fn a_lock_that_comes_after_its_probes_are_off_goes_back() {
     assert_ends(&script);
 }
 
+/// Probes are taken off one after the other: a lock taken in between, whose giving back nobody told, was held to the end of a
+/// recording of pigz, and was said to limit it ("held 96 % of the time").
+#[test]
+fn a_lock_that_is_taken_while_its_probes_are_taken_off_goes_back() {
+    let mut script = Script::default();
+    script.lock(1, 1).unlock(1).loses_probes();
+    script.lock(2, 1).unlock(2).op(1, S::MutexLock, MUTEX, 1);
+    script.op(1, S::SemaphorePost, SEMAPHORE, 1);
+    let program = script.program();
+    assert_eq!(does(&program, 1), "lock m, unlock m, lock m, unlock m, give s");
+    assert_eq!(does(&program, 2), "lock m, unlock m");
+    assert_ends(&script);
+}
+
 #[test]
 fn a_semaphore_holds_what_the_recording_needs() {
     // Posted before it is taken: empty at first.
