@@ -18,8 +18,8 @@ pub(super) struct OperationsOff {
     coming: Vec<(u64, u32, SyncFamily)>,
     /// By process: since when some are missing, the latest of several instants.
     since: BTreeMap<u32, u64>,
-    /// Families of which operations are missing in a process until it runs another program.
-    missing: BTreeSet<(u32, SyncFamily)>,
+    /// By process: families of which operations are missing until it runs another program.
+    missing: BTreeMap<u32, BTreeSet<SyncFamily>>,
 }
 
 impl OperationsOff {
@@ -41,20 +41,20 @@ impl OperationsOff {
     fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
         let (from_ns, pid, family) = self.coming.pop_if(|&mut (from_ns, ..)| from_ns <= time_ns)?;
         self.since.insert(pid, from_ns);
-        self.missing.insert((pid, family));
+        self.missing.entry(pid).or_default().insert(family);
         Some((from_ns, pid))
     }
 
     /// A process runs another program: what is told of that one is whole.
     pub(super) fn exec(&mut self, pid: u32) {
-        self.missing.retain(|&(missing, _)| missing != pid);
+        self.missing.remove(&pid);
     }
 
     /// Whether what began then in a process may have come back when its counterpart was no longer recorded: before some
     /// went missing, or while the probes of its family were being taken off, one after the other.
     pub(super) fn is_cut(&self, pid: u32, family: SyncFamily, began_ns: u64) -> bool {
         self.since.get(&pid).is_some_and(|&since_ns| began_ns <= since_ns)
-            || self.missing.contains(&(pid, family))
+            || self.missing.get(&pid).is_some_and(|missing| missing.contains(&family))
     }
 }
 
