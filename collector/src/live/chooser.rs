@@ -2,16 +2,24 @@
 
 use super::message::{Chosen, Granted, LibcChosen, Message, ProcessChange, Wish};
 use super::promising::Sighting;
+use super::settling::{Settles, Settling};
+use crate::probe::now_ns;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Knows which functions of a process to probe.
 pub trait Choose: Send {
     /// The functions of a process as it is now. `None`: it has ended as it should, or its probes are in place already.
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen>;
+
+    /// A process has ended that was not looked at: what its calls are missing for, if anybody misses them.
+    fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
+        let _ = change;
+        None
+    }
 
     /// The C library of a process as it is now, if its operations are to be recorded there. `Err`: why they cannot be.
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
@@ -46,44 +54,18 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// Starts the thread; answers go to `news`.
-    pub fn start(mut choose: Box<dyn Choose>, news: UnboundedSender<Message>) -> io::Result<Chooser> {
+    /// Starts the thread; answers go to `news`. `held`: a command that waits, whose program has been looked at.
+    pub fn start(
+        choose: Box<dyn Choose>,
+        held: Option<u32>,
+        news: UnboundedSender<Message>,
+    ) -> io::Result<Chooser> {
         let (wanted, inbox) = channel();
         let looking = Arc::new(AtomicBool::new(false));
         let is_looking = Arc::clone(&looking);
         super::parts::spawn("symbols", news.clone(), (), move || {
-            while let Ok(order) = inbox.recv() {
-                let change = match order {
-                    Order::Changed(change) => change,
-                    Order::Wished(wish, pids) => {
-                        if news.send(Message::Granted(choose.grant(&wish, &pids))).is_err() {
-                            break;
-                        }
-                        continue;
-                    }
-                    Order::Sighted(sighting, pids) => {
-                        let granted = choose.sighted(&sighting, &pids);
-                        is_looking.store(false, Ordering::Release);
-                        if granted.is_some_and(|granted| news.send(Message::Granted(granted)).is_err()) {
-                            break;
-                        }
-                        continue;
-                    }
-                };
-                // What runs first in a new program are locks: no symbols have to be read for these again.
-                let libc = choose.choose_libc(change).map(|libc| match libc {
-                    Ok(chosen) => Message::Libc(chosen),
-                    Err(why) => Message::NoLibc(why),
-                });
-                if libc.is_some_and(|message| news.send(message).is_err()) {
-                    break;
-                }
-                if let Some(chosen) = choose.choose(change)
-                    && news.send(Message::Chosen(chosen)).is_err()
-                {
-                    break;
-                }
-            }
+            // Nobody listens any more, or nobody asks.
+            let _ = Work { choose, settling: Settling::new(held), is_looking, news }.run(&inbox);
         })?;
         Ok(Chooser { wanted, looking })
     }
@@ -105,5 +87,72 @@ impl Chooser {
         if !self.looking.swap(true, Ordering::AcqRel) {
             let _ = self.wanted.send(Order::Sighted(sighting, pids));
         }
+    }
+}
+
+/// The thread.
+struct Work {
+    choose: Box<dyn Choose>,
+    settling: Settling,
+    is_looking: Arc<AtomicBool>,
+    news: UnboundedSender<Message>,
+}
+
+impl Work {
+    /// `None`: nobody listens, or asks, any more.
+    fn run(mut self, inbox: &Receiver<Order>) -> Option<()> {
+        loop {
+            let order = match self.settling.next(now_ns()) {
+                None => Some(inbox.recv().ok()?),
+                Some(pause) => match inbox.recv_timeout(pause) {
+                    Ok(order) => Some(order),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                },
+            };
+            match order {
+                Some(Order::Changed(change)) => match self.settling.changed(change) {
+                    Settles::Now => self.look(change)?,
+                    Settles::Later => {}
+                    Settles::TooShort(since) => {
+                        // What was known of its former program.
+                        self.look(change)?;
+                        if let Some(chosen) = self.choose.too_short(since) {
+                            self.news.send(Message::Chosen(chosen)).ok()?;
+                        }
+                    }
+                },
+                Some(Order::Wished(wish, pids)) => {
+                    let granted = self.choose.grant(&wish, &pids);
+                    self.news.send(Message::Granted(granted)).ok()?;
+                }
+                Some(Order::Sighted(sighting, pids)) => {
+                    let granted = self.choose.sighted(&sighting, &pids);
+                    self.is_looking.store(false, Ordering::Release);
+                    if let Some(granted) = granted {
+                        self.news.send(Message::Granted(granted)).ok()?;
+                    }
+                }
+                None => {}
+            }
+            for change in self.settling.due(now_ns()) {
+                self.look(change)?;
+            }
+        }
+    }
+
+    fn look(&mut self, change: ProcessChange) -> Option<()> {
+        // What runs first in a new program are locks: no symbols have to be read for these again.
+        let libc = self.choose.choose_libc(change).map(|libc| match libc {
+            Ok(chosen) => Message::Libc(chosen),
+            Err(why) => Message::NoLibc(why),
+        });
+        if let Some(message) = libc {
+            self.news.send(message).ok()?;
+        }
+        if let Some(chosen) = self.choose.choose(change) {
+            self.news.send(Message::Chosen(chosen)).ok()?;
+        }
+        Some(())
     }
 }

@@ -237,6 +237,16 @@ impl Choose for Functions {
         }
     }
 
+    fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
+        // Where nothing has probes before samples have shown it, nobody misses any.
+        (self.max_functions > 0 && !self.from_samples).then_some(Chosen {
+            pid: change.pid,
+            missing_since_ns: change.time_ns,
+            functions: Err(Unprobed::Ended),
+            placing: Placing::Instead,
+        })
+    }
+
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen> {
         let ProcessChange { pid, time_ns, kind } = change;
         if kind == ChangeKind::Ended {

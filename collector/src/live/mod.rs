@@ -39,6 +39,7 @@ mod quiet;
 mod record;
 mod replay;
 mod run;
+mod settling;
 mod sliding;
 mod source;
 mod stretch;

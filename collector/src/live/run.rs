@@ -152,9 +152,10 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         Some(_) => Some(Keyboard::start(news.clone())?),
         None => None,
     };
+    let held = setup.child.as_ref().map(GatedChild::pid);
     let mut hands = Hands {
         commands,
-        chooser: setup.choose.map(|choose| Chooser::start(choose, news.clone())).transpose()?,
+        chooser: setup.choose.map(|choose| Chooser::start(choose, held, news.clone())).transpose()?,
         skip_last_report,
         keyboard,
         screen: setup.screen,

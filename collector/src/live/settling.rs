@@ -1,0 +1,154 @@
+//! Which new programs are worth a look: what lives for less than [`SETTLED`], as most of what `make`, `configure` and
+//! shells start, would be gone before its symbols are read, and pays for probes without being worth them.
+//! Pure: changes and the time come in, those that are due go out.
+
+use super::message::{ChangeKind, ProcessChange};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long a program has to have run before its functions and its C library are looked at.
+pub const SETTLED: Duration = Duration::from_millis(200);
+
+/// What is to be done about a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settles {
+    /// Look at it at once.
+    Now,
+    /// Nothing yet, or nothing at all.
+    Later,
+    /// It has ended without having been looked at; since when it was there.
+    TooShort(ProcessChange),
+}
+
+/// The programs that have begun a moment ago.
+#[derive(Debug, Default)]
+pub struct Settling {
+    /// By process: what is to be looked at, and when that is due.
+    waiting: BTreeMap<u32, Waiting>,
+    /// A command that is held: its program is known, and its probes are in place before it runs.
+    held: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    change: ProcessChange,
+    due_ns: u64,
+}
+
+impl Settling {
+    /// `held`: a command whose first program has been looked at already.
+    pub fn new(held: Option<u32>) -> Settling {
+        Settling { waiting: BTreeMap::new(), held }
+    }
+
+    /// Takes note of a change. A program that takes the place of one that still waits waits anew.
+    pub fn changed(&mut self, change: ProcessChange) -> Settles {
+        let ProcessChange { pid, time_ns, kind } = change;
+        let due_ns = time_ns.saturating_add(u64::try_from(SETTLED.as_nanos()).unwrap_or(u64::MAX));
+        match kind {
+            ChangeKind::Forked { .. } => {
+                // A number that is used again: the end of the one before got lost.
+                self.waiting.insert(pid, Waiting { change, due_ns });
+                Settles::Later
+            }
+            ChangeKind::Executed { .. } if self.held.take_if(|held| *held == pid).is_some() => Settles::Now,
+            ChangeKind::Executed { by_leader } => {
+                let before = self.waiting.get(&pid).map(|waiting| waiting.change);
+                let all_by_leader = before
+                    .is_none_or(|before| !matches!(before.kind, ChangeKind::Executed { by_leader: false }));
+                let change = ProcessChange {
+                    time_ns: before.map_or(time_ns, |before| before.time_ns.min(time_ns)),
+                    kind: ChangeKind::Executed { by_leader: by_leader && all_by_leader },
+                    ..change
+                };
+                self.waiting.insert(pid, Waiting { change, due_ns });
+                Settles::Later
+            }
+            // All that it has mapped is looked at when it is due.
+            ChangeKind::Mapped { .. } if self.waiting.contains_key(&pid) => Settles::Later,
+            ChangeKind::Mapped { .. } => Settles::Now,
+            ChangeKind::Ended => match self.waiting.remove(&pid) {
+                Some(waiting) => Settles::TooShort(waiting.change),
+                None => Settles::Now,
+            },
+        }
+    }
+
+    /// Those that are due, in order of time.
+    pub fn due(&mut self, now_ns: u64) -> Vec<ProcessChange> {
+        let due = self.waiting.extract_if(.., |_, waiting| waiting.due_ns <= now_ns);
+        let mut due: Vec<Waiting> = due.map(|(_, waiting)| waiting).collect();
+        due.sort_by_key(|waiting| waiting.due_ns);
+        due.into_iter().map(|waiting| waiting.change).collect()
+    }
+
+    /// How long until the next one is due; `None`: nobody waits.
+    pub fn next(&self, now_ns: u64) -> Option<Duration> {
+        let due_ns = self.waiting.values().map(|waiting| waiting.due_ns).min()?;
+        Some(Duration::from_nanos(due_ns.saturating_sub(now_ns)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn change(pid: u32, at_ms: u64, kind: ChangeKind) -> ProcessChange {
+        ProcessChange { pid, time_ns: at_ms * MS, kind }
+    }
+
+    fn forked(pid: u32, at_ms: u64) -> ProcessChange {
+        change(pid, at_ms, ChangeKind::Forked { parent: 1 })
+    }
+
+    fn executed(pid: u32, at_ms: u64) -> ProcessChange {
+        change(pid, at_ms, ChangeKind::Executed { by_leader: true })
+    }
+
+    /// `make -j2` of a small project took ten times as long: each of its compilers got probes.
+    #[test]
+    fn a_process_is_looked_at_once_its_program_has_run_for_a_while() {
+        let mut settling = Settling::new(None);
+        assert_eq!(settling.next(0), None);
+        assert_eq!(settling.changed(forked(7, 100)), Settles::Later);
+        assert_eq!(settling.changed(executed(7, 250)), Settles::Later);
+        assert_eq!(settling.changed(change(7, 251, ChangeKind::Mapped { libc: true })), Settles::Later);
+        assert_eq!(settling.changed(forked(8, 260)), Settles::Later);
+        assert_eq!(settling.due(300 * MS), [], "another program runs since");
+        assert_eq!(settling.next(300 * MS), Some(Duration::from_millis(150)));
+        // Its calls have been missing since it was forked.
+        let whole = ProcessChange { time_ns: 100 * MS, ..executed(7, 250) };
+        assert_eq!(settling.due(460 * MS), [whole, forked(8, 260)]);
+        assert_eq!((settling.due(900 * MS), settling.next(900 * MS)), (vec![], None));
+        assert_eq!(settling.changed(change(7, 901, ChangeKind::Mapped { libc: false })), Settles::Now);
+        assert_eq!(settling.changed(change(7, 902, ChangeKind::Ended)), Settles::Now);
+    }
+
+    #[test]
+    fn a_process_that_ends_before_costs_nothing_and_is_told() {
+        let mut settling = Settling::new(None);
+        settling.changed(forked(7, 100));
+        settling.changed(executed(7, 101));
+        let whole = ProcessChange { time_ns: 100 * MS, ..executed(7, 101) };
+        assert_eq!(settling.changed(change(7, 150, ChangeKind::Ended)), Settles::TooShort(whole));
+        assert_eq!(settling.due(900 * MS), []);
+    }
+
+    #[test]
+    fn the_program_of_a_held_command_is_known_and_the_next_one_is_not() {
+        let mut settling = Settling::new(Some(7));
+        assert_eq!(settling.changed(executed(8, 1)), Settles::Later);
+        assert_eq!(settling.changed(executed(7, 1)), Settles::Now);
+        assert_eq!(settling.changed(executed(7, 2)), Settles::Later);
+    }
+
+    #[test]
+    fn an_exec_by_another_thread_is_not_forgotten_by_the_next_one() {
+        let mut settling = Settling::new(None);
+        settling.changed(change(7, 1, ChangeKind::Executed { by_leader: false }));
+        settling.changed(executed(7, 2));
+        assert_eq!(settling.due(900 * MS), [change(7, 1, ChangeKind::Executed { by_leader: false })]);
+    }
+}
