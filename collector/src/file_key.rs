@@ -33,6 +33,11 @@ impl FileKey {
         FileKey { device: u64::MAX, inode, bytes: 0, changed: (0, 0) }
     }
 
+    /// Its number on its device.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
     /// Whether the files are equally long.
     pub fn is_as_long_as(&self, other: &FileKey) -> bool {
         self.bytes == other.bytes

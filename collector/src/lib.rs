@@ -3,6 +3,7 @@
 // They panic when nobody listens any more; see cli::say.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+pub mod binary;
 pub mod cli;
 pub mod doctor;
 pub mod file_key;

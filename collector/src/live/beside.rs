@@ -3,7 +3,7 @@
 
 use super::functions::{Functions, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
-use crate::file_key::FileKey;
+use crate::binary::Binary;
 use crate::symbols::{self, ChosenFunction, SymbolError, glob_matches};
 use crate::target::{Module, Process, is_c_library, mapped};
 use crate::tui::Asking;
@@ -30,14 +30,14 @@ impl Functions {
             return new;
         }
         for module in libraries(process) {
-            let Ok(metadata) = std::fs::metadata(&module.open_path) else { continue };
-            let key = FileKey::of(&metadata);
+            let Some(binary) = self.opened(&module.open_path, &module.path) else { continue };
+            let key = binary.key();
             if !self.beside.entry(process.pid).or_default().insert(key) {
                 continue;
             }
             let found = match self.files.get(&key) {
                 Some(chosen) => Found { matching: chosen.to_vec(), ..Found::default() },
-                None => match self.find(key, &module.path, &module.open_path, &patterns) {
+                None => match self.find(&binary, &module.path, &patterns) {
                     Ok(found) => found,
                     Err(error) => {
                         tracing::warn!("{}: no function is probed: {error}", module.path);
@@ -45,7 +45,7 @@ impl Functions {
                     }
                 },
             };
-            take(&mut new, process.pid, &module.open_path, found);
+            take(&mut new, process.pid, &binary, found);
         }
         new
     }
@@ -88,11 +88,11 @@ impl Functions {
             let main = (process.program_name().to_owned(), process.open_path());
             let others = libraries(&process).into_iter().map(|module| (module.path, module.open_path));
             for (name, path) in std::iter::once(main).chain(others) {
-                let Ok(metadata) = std::fs::metadata(&path) else { continue };
-                let key = FileKey::of(&metadata);
+                let Some(binary) = self.opened(&path, &name) else { continue };
+                let key = binary.key();
                 let here = match found.get(&key) {
                     Some(matching) => Found { matching: Vec::clone(matching), ..Found::default() },
-                    None => match self.find(key, &name, &path, &patterns) {
+                    None => match self.find(&binary, &name, &patterns) {
                         Ok(here) => {
                             found.insert(key, here.matching.clone());
                             here
@@ -104,7 +104,7 @@ impl Functions {
                     },
                 };
                 numbers.extend(here.matching.iter().map(|chosen| chosen.fact.id));
-                take(&mut functions, pid, &path, here);
+                take(&mut functions, pid, &binary, here);
             }
             if !functions.probes.is_empty() {
                 let (missing_since_ns, placing) = (0, Placing::Wanted);
@@ -123,16 +123,17 @@ impl Functions {
         granted
     }
 
+    /// The file at a path as of now, if there is one.
+    pub(super) fn opened(&mut self, path: &Path, name: &str) -> Option<Arc<Binary>> {
+        let opened = self.binaries.open(path, name.rsplit('/').next().unwrap_or(name));
+        opened.inspect_err(|error| tracing::debug!("{name}: {error}")).ok()
+    }
+
     /// What matches in a file; new ones get numbers, and belong to the file from now on.
-    fn find(
-        &mut self,
-        key: FileKey,
-        name: &str,
-        path: &Path,
-        patterns: &[String],
-    ) -> Result<Found, SymbolError> {
+    fn find(&mut self, binary: &Binary, name: &str, patterns: &[String]) -> Result<Found, SymbolError> {
         let short = name.rsplit('/').next().unwrap_or(name);
-        let mut parser = self.parsers.open(path, short)?;
+        let key = binary.key();
+        let mut parser = self.parsers.open_binary(binary, short)?;
         let selection = symbols::Selection { include: patterns.to_vec(), ..self.selection.clone() };
         let choice = parser.choose(&selection)?;
         let known = self.files.get(&key).cloned().unwrap_or_default();
@@ -159,8 +160,8 @@ impl Functions {
     }
 }
 
-fn take(new: &mut NewFunctions, pid: u32, path: &Path, found: Found) {
-    new.probes.extend(found.matching.iter().map(|chosen| probe_of(chosen, pid, path)));
+fn take(new: &mut NewFunctions, pid: u32, binary: &Arc<Binary>, found: Found) {
+    new.probes.extend(found.matching.iter().map(|chosen| probe_of(chosen, pid, binary)));
     new.facts.extend(found.facts);
     new.modules.extend(found.module);
 }

@@ -8,6 +8,7 @@ use super::message::{
 };
 use super::promising::Sighting;
 use super::worth::Trials;
+use crate::binary::{Binaries, Binary};
 use crate::cli::plan;
 use crate::file_key::FileKey;
 use crate::probe::ProbeFunction;
@@ -31,6 +32,7 @@ pub struct Functions {
     /// As many as one program may have if it is the only one.
     max_functions: usize,
     pub(super) files: HashMap<FileKey, Arc<[ChosenFunction]>>,
+    pub(super) binaries: Binaries,
     /// Which program's probes a process has.
     probed: HashMap<u32, FileKey>,
     /// Which libraries of a process have been looked through.
@@ -74,6 +76,7 @@ impl Functions {
             },
             max_functions: plan.max_functions,
             files: HashMap::new(),
+            binaries: Binaries::default(),
             probed: HashMap::new(),
             beside: HashMap::new(),
             wanted: Vec::new(),
@@ -98,15 +101,15 @@ impl Functions {
     /// process runs or will run.
     pub fn of_process(&mut self, pid: u32, name: &str, binary: &Path) -> Result<First, SymbolError> {
         let open_error = |source| SymbolError::Open { path: binary.to_owned(), source };
-        let metadata = std::fs::metadata(binary).map_err(open_error)?;
-        let key = FileKey::of(&metadata);
+        let binary = &self.binaries.open(binary, name).map_err(open_error)?;
+        let key = binary.key();
         let mut first = First::default();
         let chosen = match self.files.get(&key) {
             Some(chosen) => Arc::clone(chosen),
             None => {
-                let mut parser = self.parsers.open(binary, name)?;
+                let mut parser = self.parsers.open_binary(binary, name)?;
                 if self.from_samples {
-                    first.module = Some(parser.summary()?.fact(&path_of(pid, binary)));
+                    first.module = Some(parser.summary()?.fact(&path_of(pid, binary.opened_by())));
                     first.sentence = Some(SEEN_FIRST.to_owned());
                     let none: Arc<[ChosenFunction]> = Arc::from([]);
                     self.files.insert(key, Arc::clone(&none));
@@ -126,7 +129,7 @@ impl Functions {
                     0 => "no function symbols: scheduler and futex events only".to_owned(),
                     _ => choice.sentence(),
                 });
-                first.module = Some(summary.fact(&path_of(pid, binary)));
+                first.module = Some(summary.fact(&path_of(pid, binary.opened_by())));
                 first.hint = hint(summary.is_go, choice.total);
                 first.facts = choice.chosen.iter().map(|chosen| chosen.fact.clone()).collect();
                 let chosen: Arc<[ChosenFunction]> = choice.chosen.into();
@@ -175,9 +178,14 @@ impl Functions {
         pid: u32,
         key: FileKey,
         chosen: &[ChosenFunction],
-        binary: &Path,
+        binary: &Arc<Binary>,
         mut first: First,
     ) -> First {
+        let places = chosen.iter().flat_map(|chosen| {
+            std::iter::once(chosen.entry_offset).chain(chosen.exit_offsets.iter().copied())
+        });
+        // What stands there is remembered, or known to be something else by now: then it gets no probes, and that is said.
+        let _ = binary.vouch(places);
         first.probes = chosen.iter().map(|chosen| probe_of(chosen, pid, binary)).collect();
         self.probed.insert(pid, key);
         first
@@ -185,11 +193,11 @@ impl Functions {
 }
 
 /// For the capture.
-pub(super) fn probe_of(chosen: &ChosenFunction, pid: u32, binary: &Path) -> ProbeFunction {
+pub(super) fn probe_of(chosen: &ChosenFunction, pid: u32, binary: &Arc<Binary>) -> ProbeFunction {
     ProbeFunction {
         id: chosen.fact.id,
         pid: Some(pid),
-        binary: binary.to_owned(),
+        binary: Arc::clone(binary),
         entry_offset: chosen.entry_offset,
         exit_offsets: chosen.exit_offsets.clone(),
         entry_stepped: chosen.fact.entry_stepped,
@@ -353,7 +361,7 @@ mod tests {
         let after = functions.of_process(8, "program", &copy).expect("functions");
         let ids = |first: &First| first.probes.iter().map(|probe| probe.id).collect::<Vec<_>>();
         assert_eq!((after.facts.len(), ids(&after)), (0, ids(&before)));
-        assert!(after.probes.iter().all(|probe| probe.binary == copy));
+        assert!(after.probes.iter().all(|probe| probe.binary.opened_by() == copy));
         let other = functions.of_process(9, "another", &copy).expect("functions");
         assert_eq!(ids(&other), ids(&before), "it is known by now");
     }

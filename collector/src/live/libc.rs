@@ -1,6 +1,7 @@
 //! Which files are the C library of a process, and whether its operations are recorded by probes there at all: a process
 //! that a library was put into records them itself.
 
+use crate::binary::{Binaries, Binary};
 use crate::file_key::FileKey;
 use crate::probe::{LibcFile, LibcProbes};
 use crate::symbols::{LibcFunctions, Parsers};
@@ -25,6 +26,7 @@ const NEW_PROGRAM_PAUSE: Duration = Duration::from_millis(1);
 pub struct Libc {
     parsers: Parsers,
     files: HashMap<FileKey, (u32, Arc<LibcFunctions>)>,
+    binaries: Binaries,
     /// The library that programs were started with, if some were.
     inside: Option<PathBuf>,
 }
@@ -43,7 +45,7 @@ pub enum LibcChoice {
 impl Libc {
     /// `inside`: the library that the command is started with, which records operations in processes that have it.
     pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> Libc {
-        Libc { parsers, files: HashMap::new(), inside }
+        Libc { parsers, files: HashMap::new(), binaries: Binaries::default(), inside }
     }
 
     /// For a process as it is now, and as it will be when its loader is done.
@@ -114,15 +116,16 @@ impl Libc {
 
     fn file(&mut self, library: CLibrary) -> Result<LibcFile, String> {
         let CLibrary { file, name, kind, .. } = library;
-        let key =
-            file.metadata().map(|metadata| FileKey::of(&metadata)).map_err(|error| error.to_string())?;
+        let binary = Binary::of(file, Path::new(&name), &name).and_then(|binary| self.binaries.share(binary));
+        let file = binary.map_err(|error| format!("{name}: {error}"))?;
+        let key = file.key();
         let (id, functions) = match self.files.get(&key) {
             Some((id, functions)) => (*id, Arc::clone(functions)),
             None if self.files.len() >= MOST_FILES => {
                 return Err(format!("{MOST_FILES} different C libraries have probes already"));
             }
             None => {
-                let functions = self.parsers.libc_functions(&file, Path::new(&name));
+                let functions = self.parsers.libc_functions(file.file(), Path::new(&name));
                 let functions = Arc::new(functions.map_err(|error| format!("{name}: {error}"))?);
                 for (function, reason) in &functions.unsure {
                     tracing::warn!("{function} of {name} cannot be probed: {reason}");
@@ -142,7 +145,7 @@ impl Libc {
                 _ => format!("{name} names no synchronization function"),
             });
         }
-        Ok(LibcFile { id, name, file: Arc::new(file), functions, is_loader: kind == CLibraryKind::Loader })
+        Ok(LibcFile { id, name, file, functions, is_loader: kind == CLibraryKind::Loader })
     }
 
     /// Whether the library that programs were started with is in this process, or will be when its loader is done.

@@ -5,12 +5,14 @@
 use super::functions::{Functions, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing};
 use super::promising::{Promising, Sighting};
+use crate::binary::Binary;
 use crate::file_key::FileKey;
 use crate::probe::{AT_ONCE, Calls, count_calls};
 use crate::symbols::{ChosenFunction, SymbolError};
 use crate::target::{Module, Process, is_c_library, mapped};
 use engine::event::{FunctionFact, HitCosts};
 use std::collections::{BTreeMap, HashMap};
+use std::fs::Metadata;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -134,19 +136,25 @@ impl Functions {
         let mut found: Vec<(usize, Candidate<'a>)> = Vec::new();
         let mut looked: Vec<FileKey> = Vec::new();
         for &pid in pids {
-            for Binary { module, path, key } in binaries(pid) {
+            for Loaded { module, path } in loaded(pid) {
                 let here: Vec<(usize, &Promising)> = open
                     .iter()
                     .copied()
                     .enumerate()
                     .filter(|(_, seen)| seen.module == module.name())
                     .collect();
-                if here.is_empty() || looked.contains(&key) {
+                if here.is_empty() {
+                    continue;
+                }
+                let Some(binary) = self.opened(&path, &module.path) else { continue };
+                let key = binary.key();
+                // Another program by now: its addresses are others.
+                if looked.contains(&key) || key.inode() != module.inode {
                     continue;
                 }
                 looked.push(key);
                 let names: Vec<&str> = here.iter().map(|(_, seen)| seen.name.as_str()).collect();
-                let all = match self.named(&module.path, &path, &names) {
+                let all = match self.named(&module.path, &binary, &names) {
                     Ok(all) => all,
                     Err(error) => {
                         tracing::debug!("{}: no function is tried: {error}", module.path);
@@ -174,13 +182,13 @@ impl Functions {
     fn named(
         &mut self,
         name: &str,
-        path: &std::path::Path,
+        binary: &Binary,
         names: &[&str],
     ) -> Result<Vec<ChosenFunction>, SymbolError> {
         let short = name.rsplit('/').next().unwrap_or(name);
         let include = names.iter().map(|name| name.replace('*', "?")).collect();
         let selection = crate::symbols::Selection { include, ..self.selection.clone() };
-        let mut choice = self.parsers.open(path, short)?.choose(&selection)?;
+        let mut choice = self.parsers.open_binary(binary, short)?.choose(&selection)?;
         choice.chosen.retain(|chosen| names.contains(&chosen.fact.name.as_str()));
         Ok(choice.chosen)
     }
@@ -207,9 +215,14 @@ impl Functions {
         let mut granted = Granted::default();
         for &pid in pids {
             let mut functions = NewFunctions::default();
-            for Binary { path, key, .. } in binaries(pid) {
-                let of_file = chosen.get(&key).into_iter().flatten();
-                functions.probes.extend(of_file.map(|chosen| probe_of(chosen, pid, &path)));
+            for Loaded { module, path } in loaded(pid) {
+                let is_one = |found: Metadata| chosen.contains_key(&FileKey::of(&found));
+                if !std::fs::metadata(&path).is_ok_and(is_one) {
+                    continue;
+                }
+                let Some(binary) = self.opened(&path, &module.path) else { continue };
+                let of_file = chosen.get(&binary.key()).into_iter().flatten();
+                functions.probes.extend(of_file.map(|chosen| probe_of(chosen, pid, &binary)));
             }
             if !functions.probes.is_empty() {
                 functions.facts = std::mem::take(&mut facts);
@@ -234,23 +247,21 @@ fn points(candidate: &Candidate<'_>) -> Vec<(u32, u64)> {
 }
 
 /// A file that a process runs, and a path that opens it.
-struct Binary {
+struct Loaded {
     module: Module,
     path: PathBuf,
-    key: FileKey,
 }
 
 /// Its program and libraries. The C library is left out: everything calls it, and it has probes of its own.
-fn binaries(pid: u32) -> Vec<Binary> {
+fn loaded(pid: u32) -> Vec<Loaded> {
     let Ok(process) = Process::open(pid) else { return Vec::new() };
     let modules = mapped(&process).unwrap_or_default();
+    let is_wanted = |module: &Module| module.is_main || !is_c_library(module.name());
+    let modules = modules.into_iter().filter(is_wanted);
     modules
-        .into_iter()
-        .filter(|module| module.is_main || !is_c_library(module.name()))
-        .filter_map(|module| {
+        .map(|module| {
             let path = if module.is_main { process.open_path() } else { module.open_path.clone() };
-            let key = FileKey::of(&std::fs::metadata(&path).ok()?);
-            Some(Binary { module, path, key })
+            Loaded { module, path }
         })
         .collect()
 }

@@ -3,10 +3,13 @@
 
 use std::arch::naked_asm;
 use std::path::Path;
+use std::sync::Arc;
 
 use aya::Ebpf;
 use engine::event::{HitCost, HitCosts};
 use probe_abi::Record;
+
+use crate::binary::Binary;
 
 use super::{
     capture::now_ns,
@@ -52,14 +55,23 @@ pub(crate) fn measure(
 ) -> Result<HitCosts, ProbeError> {
     let kinds: [extern "C" fn(); 3] = [emulated, stepped, returning];
     let failed = |what: &str| ProbeError::new(ProbeErrorKind::Failed, what, "run `longpole doctor`");
-    let mut probes = Vec::new();
+    let own = Binary::open(Path::new("/proc/self/exe"), "longpole")
+        .map_err(|error| failed(&format!("longpole cannot open its own program: {error}")))?;
+    let (own, mut probes) = (Arc::new(own), Vec::new());
     for (kind, id) in kinds.into_iter().zip(FIRST_NUMBER..) {
         let offset = own_offset(kind as *const () as usize)
             .ok_or_else(|| failed("longpole cannot find its own code in memory"))?;
         // The third has an entry probe on its `ret`: to the kernel they are alike, and to the programs nearly so.
         let entry_offset = if id == FIRST_NUMBER + 2 { offset + 1 } else { offset };
-        let binary = "/proc/self/exe".into();
-        probes.push(ProbeFunction { id, binary, entry_offset, ..ProbeFunction::default() });
+        probes.push(ProbeFunction {
+            id,
+            pid: None,
+            binary: Arc::clone(&own),
+            entry_offset,
+            exit_offsets: Vec::new(),
+            entry_stepped: false,
+            exits_stepped: false,
+        });
     }
     let plain = kinds.map(|kind| {
         let calls = (0..BATCHES).flat_map(|_| time_calls(kind));

@@ -8,7 +8,6 @@
 use std::{
     collections::BTreeSet,
     num::NonZeroU32,
-    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
 };
@@ -21,6 +20,8 @@ use aya::{
     },
 };
 use probe_abi::{Cookie, MAX_GROUPS};
+
+use crate::binary::Binary;
 
 use super::{
     attach::{Link, close_together, program},
@@ -59,13 +60,25 @@ struct Slot {
 /// Functions of one file in one process that share their links.
 pub(crate) struct Group {
     pid: NonZeroU32,
-    binary: PathBuf,
+    binary: Arc<Binary>,
     slot: u8,
     generation: u16,
     functions: Vec<ProbeFunction>,
     /// Without probes for now.
     resting: Vec<ProbeFunction>,
     links: Vec<UProbeLink>,
+}
+
+impl Group {
+    /// Whether its file is what was read.
+    fn vouch(&self) -> Result<(), ProbeError> {
+        let places = self.functions.iter().flat_map(|function| {
+            std::iter::once(function.entry_offset).chain(function.exit_offsets.iter().copied())
+        });
+        self.binary.vouch(places).map_err(|why| {
+            ProbeError::new(ProbeErrorKind::Failed, why, "record it again when nobody writes to it")
+        })
+    }
 }
 
 impl Functions {
@@ -166,7 +179,13 @@ impl Functions {
         let generation = group.generation.checked_add(1).unwrap_or(1);
         let mut links = Vec::new();
         let mut refused = Vec::new();
+        group.vouch()?;
         attach_some(probe, group, generation, &group.functions, &mut links, &mut refused)?;
+        // Whoever has written to it meanwhile did so to what has breakpoints now.
+        if let Err(error) = group.vouch() {
+            self.close(links);
+            return Err(error);
+        }
         if let Some(valid) = self.shared.generations.word(usize::from(group.slot)) {
             valid.store(u64::from(generation), Ordering::SeqCst);
         }
@@ -337,16 +356,15 @@ fn attach_some(
                 log::debug!(
                     "the kernel does not probe function {} of {}",
                     functions[0].id,
-                    group.binary.display()
+                    group.binary.name()
                 );
                 refused.extend(functions.iter().map(|function| function.id));
             }
             _ => {
-                let what = format!("cannot probe {} in process {}", group.binary.display(), group.pid);
+                let what = format!("cannot probe {} in process {}", group.binary.name(), group.pid);
                 let failed = ProbeError::from_cause(what, &error);
-                // The program of a process that has ended is no file any more.
                 return Err(match super::error::io_code(&error) {
-                    Some(libc::ENOENT) => {
+                    Some(libc::ENOENT | libc::ESRCH) => {
                         ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
                     }
                     _ => failed,
@@ -371,7 +389,7 @@ fn attach_one(
         std::iter::once(point(function.entry_offset, false))
             .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
     });
-    let id = probe.attach(points, &group.binary, UProbeScope::OneProcess(group.pid))?;
+    let id = probe.attach(points, group.binary.path(), UProbeScope::OneProcess(group.pid))?;
     probe.take_link(id)
 }
 
@@ -383,16 +401,17 @@ fn links_for_one(free: usize) -> usize {
 
 /// Sorts functions by file and cuts each file's into as many groups as are worth while, `links` at most if there are
 /// not more files.
-fn split(mut functions: Vec<ProbeFunction>, links: usize) -> Vec<(PathBuf, Vec<ProbeFunction>)> {
-    functions.sort_by(|a, b| (&a.binary, a.entry_offset).cmp(&(&b.binary, b.entry_offset)));
-    let files = functions.chunk_by(|a, b| a.binary == b.binary).count().max(1);
+fn split(mut functions: Vec<ProbeFunction>, links: usize) -> Vec<(Arc<Binary>, Vec<ProbeFunction>)> {
+    functions.sort_by_key(|function| (Arc::as_ptr(&function.binary), function.entry_offset));
+    let same_file = |a: &ProbeFunction, b: &ProbeFunction| Arc::ptr_eq(&a.binary, &b.binary);
+    let files = functions.chunk_by(same_file).count().max(1);
     let most = (links / files).max(1);
     let mut groups = Vec::new();
-    for file in functions.chunk_by(|a, b| a.binary == b.binary) {
+    for file in functions.chunk_by(same_file) {
         let count = file.len().div_ceil(FUNCTIONS_PER_LINK).clamp(1, most);
         for chunk in file.chunks(file.len().div_ceil(count).max(1)) {
-            let binary = chunk.first().map_or(Path::new(""), |function| &function.binary);
-            groups.push((binary.to_owned(), chunk.to_vec()));
+            let binary = chunk.first().map(|function| Arc::clone(&function.binary));
+            groups.extend(binary.map(|binary| (binary, chunk.to_vec())));
         }
     }
     groups
@@ -402,37 +421,45 @@ fn split(mut functions: Vec<ProbeFunction>, links: usize) -> Vec<(PathBuf, Vec<P
 mod tests {
     use super::*;
 
-    fn function(id: u32, binary: &str) -> ProbeFunction {
+    fn binary(name: &str) -> Arc<Binary> {
+        Arc::new(Binary::open(std::path::Path::new("/proc/self/exe"), name).expect("own program"))
+    }
+
+    fn function(id: u32, binary: &Arc<Binary>) -> ProbeFunction {
         ProbeFunction {
             id,
             pid: None,
-            binary: binary.into(),
+            binary: Arc::clone(binary),
             entry_offset: u64::from(id) * 16,
-            ..ProbeFunction::default()
+            exit_offsets: Vec::new(),
+            entry_stepped: false,
+            exits_stepped: false,
         }
     }
 
     #[test]
     fn functions_share_few_links() {
+        let (a, b) = (binary("a"), binary("b"));
         for (count, links) in [(0, 0), (1, 1), (64, 1), (65, 2), (512, 8), (5_000, 8)] {
-            let groups = split((0..count).map(|id| function(id, "/a")).collect(), LINKS_PER_PROCESS);
+            let groups = split((0..count).map(|id| function(id, &a)).collect(), LINKS_PER_PROCESS);
             assert_eq!(groups.len(), links, "{count} functions");
             assert_eq!(groups.iter().map(|(_, functions)| functions.len()).sum::<usize>(), count as usize);
         }
-        let mut two = (0..600).map(|id| function(id, "/a")).collect::<Vec<_>>();
-        two.extend((600..603).map(|id| function(id, "/b")));
+        let mut two = (0..600).map(|id| function(id, &a)).collect::<Vec<_>>();
+        two.extend((600..603).map(|id| function(id, &b)));
         let groups = split(two.clone(), LINKS_PER_PROCESS);
         assert_eq!(groups.len(), 5);
-        assert_eq!(groups.iter().filter(|(binary, _)| binary == Path::new("/b")).count(), 1);
+        assert_eq!(groups.iter().filter(|(binary, _)| binary.name() == "b").count(), 1);
         assert_eq!(split(two, 1).len(), 2);
     }
 
     /// After 32 processes with many functions there was no room for another one.
     #[test]
     fn many_processes_with_many_functions_have_room() {
+        let a = binary("a");
         let (mut free, mut processes) = (MAX_GROUPS, 0);
         loop {
-            let groups = split((0..4_096).map(|id| function(id, "/a")).collect(), links_for_one(free));
+            let groups = split((0..4_096).map(|id| function(id, &a)).collect(), links_for_one(free));
             if groups.len() > free {
                 break;
             }

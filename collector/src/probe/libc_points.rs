@@ -99,7 +99,8 @@ pub(crate) fn off_note(time_ns: u64, pid: u32, family: SyncFamily) -> Note {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs::File, sync::Arc};
+    use crate::binary::Binary;
+    use std::{path::Path, sync::Arc};
 
     fn call(operation: SyncOperation, entry: u64, leaves: &[u64], entry_is_closed: bool) -> LibcCall {
         let place = |offset: u64| CodePlace { address: offset + 0x1000, offset };
@@ -131,7 +132,7 @@ mod tests {
         LibcFile {
             id: 3,
             name: "libc.so.6".into(),
-            file: Arc::new(File::open("/dev/null").expect("open")),
+            file: Arc::new(Binary::open(Path::new("/dev/null"), "libc.so.6").expect("open")),
             functions: Arc::new(LibcFunctions { functions, ..LibcFunctions::default() }),
             is_loader: false,
         }

@@ -6,10 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
     num::NonZeroU32,
-    os::fd::AsRawFd as _,
-    path::PathBuf,
     sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
 };
@@ -25,7 +22,7 @@ use aya::{
 use engine::event::Note;
 use probe_abi::{FunctionCounters, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OWN_RANGES, SyncFamily};
 
-use crate::symbols::LibcFunctions;
+use crate::{binary::Binary, symbols::LibcFunctions};
 
 use super::{
     attach::{Link, close_together, program},
@@ -64,7 +61,7 @@ pub struct LibcFile {
     /// Its name, for people.
     pub name: String,
     /// The file itself.
-    pub file: Arc<File>,
+    pub file: Arc<Binary>,
     /// What it has.
     pub functions: Arc<LibcFunctions>,
     /// It is the loader only.
@@ -436,6 +433,13 @@ fn attach(
     }
     let on: Vec<SyncFamily> =
         SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains_key(family)).collect();
+    let vouched = || {
+        let points = points(watched.slot, file, first_site, &on, true);
+        file.file.vouch(points.iter().map(|(offset, _)| *offset)).map_err(|why| {
+            ProbeError::new(ProbeErrorKind::Failed, why, "record it again when nobody writes to it")
+        })
+    };
+    vouched()?;
     let mut links = Vec::new();
     match attach_families(probe, watched, file, first_site, &on, true) {
         Ok(link) => links.extend(link),
@@ -460,6 +464,8 @@ fn attach(
             });
         }
     }
+    // Whoever has written to it meanwhile did so to what has breakpoints now.
+    vouched()?;
     Ok(links)
 }
 
@@ -475,11 +481,10 @@ fn attach_families(
     if points.is_empty() {
         return Ok(None);
     }
-    let path = PathBuf::from(format!("/proc/self/fd/{}", file.file.as_raw_fd()));
     let points = points.into_iter().map(|(offset, cookie)| UProbeAttachPoint {
         location: UProbeAttachLocation::AbsoluteOffset(offset),
         cookie: Some(cookie.to_bits()),
     });
-    let id = probe.attach(points, &path, UProbeScope::OneProcess(watched.pid))?;
+    let id = probe.attach(points, file.file.path(), UProbeScope::OneProcess(watched.pid))?;
     probe.take_link(id).map(Some)
 }

@@ -1,8 +1,9 @@
 //! What to capture.
 
 use super::operations::LibcProbes;
+use crate::binary::Binary;
 use engine::event::SamplingFact;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What to capture.
 #[derive(Clone, Debug, Default)]
@@ -37,14 +38,14 @@ pub struct CaptureOptions {
 }
 
 /// Where one function's probes go.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeFunction {
     /// The number in the records.
     pub id: u32,
     /// The process it is in, or `None` for all of [`CaptureOptions::pids`].
     pub pid: Option<u32>,
-    /// A path that opens the file as mapped by the process, for example `/proc/PID/exe`.
-    pub binary: PathBuf,
+    /// The file in which it was found.
+    pub binary: Arc<Binary>,
     /// Offset in the file of its first instruction.
     pub entry_offset: u64,
     /// Offsets in the file of each `ret` and each jump out of it; empty if its exits are not probed.

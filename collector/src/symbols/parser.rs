@@ -15,6 +15,7 @@ use super::serve::{self, SUBCOMMAND};
 use super::service::{Look, MOST_ANSWERED, Question, Said, Summary, Told};
 use super::unwind_rows::UnwindRows;
 use super::variables::Named;
+use crate::binary::Binary;
 use crate::outline::Outline;
 use crate::sandbox::{Limits, wire};
 use std::fs::File;
@@ -95,6 +96,14 @@ impl Parsers {
     /// Opens a binary. `name` is what people call it.
     pub fn open(&self, path: &Path, name: &str) -> Result<Parser, SymbolError> {
         self.open_file(super::elf_file::open_plain(path)?, path, name, HostFiles::of(path))
+    }
+
+    /// As [`Parsers::open`] for a file that stays open: what is read is what may get probes.
+    pub fn open_binary(&self, binary: &Binary, name: &str) -> Result<Parser, SymbolError> {
+        let path = binary.opened_by();
+        let file = binary.file().try_clone();
+        let file = file.map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
+        self.open_file(file, path, name, HostFiles::of(path))
     }
 
     /// As [`Parsers::open`] for a file that is open already, with the places of its debug files.

@@ -4,10 +4,12 @@ use std::{
     io::{Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use collector::binary::Binary;
 use collector::probe::{Capture, CaptureOptions, ProbeErrorKind, ProbeFunction, ProgramCost};
 use engine::event::{LossCounts, Note};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
@@ -285,6 +287,7 @@ pub fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
     use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
     let data = std::fs::read(binary).expect("target");
     let file = object::File::parse(&*data).expect("ELF");
+    let opened = Arc::new(Binary::open(binary, "target").expect("target"));
     let mut found = Vec::new();
     for (id, name) in names.iter().enumerate() {
         let symbol = file
@@ -317,10 +320,11 @@ pub fn functions(binary: &Path, names: &[&str]) -> Vec<ProbeFunction> {
         found.push(ProbeFunction {
             id: id as u32,
             pid: None,
-            binary: binary.to_owned(),
+            binary: Arc::clone(&opened),
             entry_offset: offset_of(symbol.address()),
             exit_offsets,
-            ..ProbeFunction::default()
+            entry_stepped: false,
+            exits_stepped: false,
         });
     }
     found

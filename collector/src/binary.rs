@@ -1,0 +1,280 @@
+//! A file with code that may get probes. What was read stays open, and probes go onto what is open: by its path, or by
+//! `/proc/PID/exe`, another file may be found a moment later, into which breakpoints at the places of the first one would be
+//! written.
+
+use crate::file_key::FileKey;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Files open for probes at the same time: each is a descriptor for as long as something has probes there.
+const MOST_OPEN: usize = 512;
+/// Bytes of code that are remembered of each place: the longest instruction has 15.
+const CODE: usize = 16;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Binary {
+    file: File,
+    key: FileKey,
+    name: String,
+    opened_by: PathBuf,
+    /// What stood at the places that have got probes, by offset in the file.
+    code: Mutex<BTreeMap<u64, [u8; CODE]>>,
+}
+
+impl PartialEq for Binary {
+    fn eq(&self, other: &Binary) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Binary {}
+
+impl Binary {
+    /// Opens what lies at `path` now; `name` is what people call it. A pipe or device is not waited for.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened.
+    pub fn open(path: &Path, name: &str) -> io::Result<Binary> {
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        Binary::of(file, path, name)
+    }
+
+    /// Of a file that is open already.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say which one it is.
+    pub fn of(file: File, opened_by: &Path, name: &str) -> io::Result<Binary> {
+        let key = FileKey::of(&file.metadata()?);
+        Ok(Binary {
+            file,
+            key,
+            name: name.to_owned(),
+            opened_by: opened_by.to_owned(),
+            code: Mutex::default(),
+        })
+    }
+
+    /// Which file it is, as of its opening.
+    pub fn key(&self) -> FileKey {
+        self.key
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The path that it was opened by, which may lead elsewhere by now: for messages, and for what lies beside it.
+    pub fn opened_by(&self) -> &Path {
+        &self.opened_by
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// A path that opens it in this process as long as it is open, whatever has become of its name.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    /// Which file it is as of now: it changes with whatever is done to it, also with being renamed or deleted.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not say.
+    pub fn key_now(&self) -> io::Result<FileKey> {
+        Ok(FileKey::of(&self.file.metadata()?))
+    }
+
+    /// Whether these places hold what they held when the file was read: to be asked before each attaching. What has been
+    /// renamed or deleted since is the same program; what has been written to is not, and no place in it is known.
+    ///
+    /// # Errors
+    ///
+    /// Why not, for people.
+    pub fn vouch(&self, offsets: impl Iterator<Item = u64>) -> Result<(), String> {
+        let unreadable = |error: io::Error| format!("{} cannot be read: {error}", self.name);
+        let changed = || format!("{} has been changed since it was read", self.name);
+        let before = self.key_now().map_err(unreadable)?;
+        let untouched = before == self.key;
+        if !before.is_as_long_as(&self.key) {
+            return Err(changed());
+        }
+        let mut known = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        for offset in offsets {
+            match known.get(&offset) {
+                Some(_) if untouched => {}
+                None if untouched => {
+                    let code = self.code_at(offset).map_err(unreadable)?;
+                    known.insert(offset, code);
+                }
+                Some(code) if self.code_at(offset).is_ok_and(|now| now == *code) => {}
+                _ => return Err(changed()),
+            }
+        }
+        // Somebody may have been at it just now.
+        if self.key_now().is_ok_and(|now| now == before) { Ok(()) } else { Err(changed()) }
+    }
+
+    /// Whether all places that have got probes hold what they held then.
+    ///
+    /// # Errors
+    ///
+    /// Why not, for people.
+    pub fn vouch_for_all(&self) -> Result<(), String> {
+        let known: Vec<u64> = {
+            let known = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+            known.keys().copied().collect()
+        };
+        self.vouch(known.into_iter())
+    }
+
+    /// Zeros behind the end.
+    fn code_at(&self, offset: u64) -> io::Result<[u8; CODE]> {
+        let (mut code, mut have) = ([0; CODE], 0);
+        while let Some(rest) = code.get_mut(have..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, offset.saturating_add(have as u64)) {
+                Ok(0) => break,
+                Ok(more) => have = have.saturating_add(more),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(code)
+    }
+}
+
+/// The files that are open: one descriptor for each, however many processes run it.
+#[derive(Debug, Default)]
+pub struct Binaries {
+    open: HashMap<FileKey, Weak<Binary>>,
+}
+
+impl Binaries {
+    /// Opens what lies at `path` now, or gives what is open of it already.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened, or too many others are open.
+    pub fn open(&mut self, path: &Path, name: &str) -> io::Result<Arc<Binary>> {
+        self.share(Binary::open(path, name)?)
+    }
+
+    /// What is open of this file already, or else this.
+    ///
+    /// # Errors
+    ///
+    /// If too many others are open.
+    pub fn share(&mut self, binary: Binary) -> io::Result<Arc<Binary>> {
+        if let Some(open) = self.open.get(&binary.key).and_then(Weak::upgrade) {
+            return Ok(open);
+        }
+        self.open.retain(|_, binary| binary.strong_count() > 0);
+        if self.open.len() >= MOST_OPEN {
+            return Err(io::Error::other(format!("{MOST_OPEN} different files have probes already")));
+        }
+        let binary = Arc::new(binary);
+        self.open.insert(binary.key, Arc::downgrade(&binary));
+        Ok(binary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait_for_the_clock_of_files(binary: &Binary) {
+        // It goes in steps of some milliseconds.
+        let beside = tempfile::NamedTempFile::new().expect("file");
+        let key = || FileKey::of(&std::fs::metadata(beside.path()).expect("metadata"));
+        let first = key();
+        while first == key() {
+            std::fs::set_permissions(beside.path(), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .expect("touched");
+            std::thread::yield_now();
+        }
+        assert!(binary.key_now().is_ok());
+    }
+
+    fn copy(folder: &Path) -> (PathBuf, Binary) {
+        let path = folder.join("program");
+        std::fs::write(&path, (0..=255).collect::<Vec<u8>>()).expect("written");
+        let binary = Binary::open(&path, "program").expect("open");
+        (path, binary)
+    }
+
+    #[test]
+    fn what_was_renamed_replaced_and_deleted_is_the_same_program() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (path, binary) = copy(folder.path());
+        assert_eq!(binary.vouch([16, 240, 250].into_iter()), Ok(()));
+        wait_for_the_clock_of_files(&binary);
+        let other = folder.path().join("other");
+        std::fs::write(&other, [0; 256]).expect("written");
+        std::fs::rename(&other, &path).expect("replaced");
+        assert_ne!(binary.key_now().expect("key"), binary.key(), "its last name is gone");
+        assert_eq!(binary.vouch([16, 240, 250].into_iter()), Ok(()));
+        assert_eq!(binary.vouch_for_all(), Ok(()));
+        assert_eq!(std::fs::read(binary.path()).expect("read")[3], 3, "and it is what was opened");
+        // What stood there when it was read is not known.
+        assert!(binary.vouch([32].into_iter()).is_err());
+    }
+
+    #[test]
+    fn what_was_written_over_gets_no_probes() {
+        let folder = tempfile::tempdir().expect("folder");
+        for (number, spoil) in [
+            |file: &File| file.write_all_at(&[0xcc; 8], 20),
+            |file: &File| file.set_len(100),
+            |file: &File| file.write_all_at(&[1; 2000], 100),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (path, binary) = copy(folder.path());
+            assert_eq!(binary.vouch([16, 240].into_iter()), Ok(()));
+            let file = File::options().write(true).open(&path).expect("open");
+            wait_for_the_clock_of_files(&binary);
+            spoil(&file).expect("spoiled");
+            // Its time of modification can be set back, that of its change cannot.
+            let time = std::fs::metadata(folder.path()).and_then(|folder| folder.modified()).expect("time");
+            file.set_modified(time).expect("set back");
+            let why = binary.vouch([16].into_iter()).expect_err("changed");
+            assert_eq!(why, "program has been changed since it was read", "{number}");
+            assert!(binary.vouch_for_all().is_err());
+        }
+    }
+
+    #[test]
+    fn a_file_is_open_once() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut binaries = Binaries::default();
+        let (path, _) = copy(folder.path());
+        let first = binaries.open(&path, "program").expect("open");
+        let second = binaries.open(&path, "program").expect("open");
+        assert!(Arc::ptr_eq(&first, &second));
+        let files: Vec<_> = (0..MOST_OPEN)
+            .map(|number| {
+                let path = folder.path().join(number.to_string());
+                std::fs::write(&path, "x").expect("written");
+                binaries.open(&path, "x")
+            })
+            .collect();
+        assert_eq!(files.iter().filter(|file| file.is_err()).count(), 1, "one too many");
+        drop(files);
+        let third = folder.path().join("0");
+        assert!(binaries.open(&third, "x").is_ok(), "they are closed with their last use");
+        assert_eq!(binaries.open.len(), 2);
+    }
+}
