@@ -159,6 +159,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     let known: BTreeSet<u32> = subjects.iter().map(|subject| subject.pid).collect();
     let late: Vec<u32> =
         facts.processes.iter().map(|process| process.pid).filter(|pid| !known.contains(pid)).collect();
+    let attacher = capture.attacher();
     for &pid in &late {
         let first = functions.as_mut().and_then(|functions| {
             let process = Process::open(pid).ok()?;
@@ -168,13 +169,13 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         facts.functions.extend(more);
         facts.modules.extend(module);
         capture.record_process(pid);
-        if let Err(error) = capture.add_process(pid, start_ns, &probes) {
+        if let Err(error) = attacher.add_process(pid, start_ns, &probes) {
             capture.leave_unprobed(pid, start_ns);
             unprobed.push(error.message);
         }
     }
     for libc in late.iter().filter_map(|&pid| functions.as_mut()?.libc.probes_of(pid)) {
-        if let Err(error) = capture.add_libc(&libc, start_ns, None) {
+        if let Err(error) = attacher.add_libc(&libc, start_ns, None) {
             tracing::warn!("{}", error.message);
         }
     }

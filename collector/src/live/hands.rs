@@ -1,6 +1,7 @@
 //! Does what [`super::Control`] says.
 
 use super::Probed;
+use super::attaching::{Attaching, Job};
 use super::chooser::Chooser;
 use super::control::{Control, Effect, StopReason};
 use super::keyboard::Keyboard;
@@ -25,6 +26,8 @@ const LAST_MOMENT: Duration = Duration::from_secs(5);
 pub struct Hands {
     /// To the pump.
     pub commands: Orders,
+    /// To the thread that puts probes on.
+    pub attaching: Attaching,
     /// To the thread that finds functions.
     pub chooser: Option<Chooser>,
     /// To the keeper.
@@ -99,7 +102,7 @@ impl Hands {
         match effect {
             Effect::StopCapture => {
                 self.captured = Some(self.started.elapsed());
-                self.command(Command::Stop { pids: control.alive().collect() });
+                self.commands.give(Command::Stop { pids: control.alive().collect() });
             }
             Effect::SkipLastReport => self.skip_last_report.store(true, Ordering::Relaxed),
             Effect::CloseScreen => {
@@ -115,9 +118,9 @@ impl Hands {
                 if let Ok(functions) = &chosen.functions {
                     self.more_functions.extend(functions.facts.iter().cloned());
                 }
-                self.command(Command::AddProcess(chosen));
+                self.attaching.give(Job::Process(chosen));
             }
-            Effect::TakeOff(functions) => self.command(Command::TakeOff(functions)),
+            Effect::TakeOff(functions) => self.attaching.give(Job::TakeOff(functions)),
             Effect::FindFunctions(wish, pids) => match &self.chooser {
                 Some(chooser) => chooser.wish(wish, pids),
                 None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
@@ -133,7 +136,7 @@ impl Hands {
                 }
             }
             Effect::ShowAnswer(sentence) => self.answer(sentence),
-            Effect::AddLibc(chosen) => self.command(Command::AddLibc(chosen)),
+            Effect::AddLibc(chosen) => self.attaching.give(Job::Libc(chosen)),
             Effect::NoteNoLibc(why) => {
                 self.libc.without += 1;
                 self.libc.why.get_or_insert(why);
@@ -213,10 +216,6 @@ impl Hands {
                 _ => return None,
             }
         }
-    }
-
-    fn command(&self, command: Command) {
-        self.commands.give(command);
     }
 
     /// Paints, if anything has changed.

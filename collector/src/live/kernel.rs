@@ -1,9 +1,12 @@
 //! The kernel as a source, and beside it what the target writes about itself.
 
+use super::attaching::Attach;
 use super::quiet::Quiet;
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::{Bell, Interposed};
-use crate::probe::{Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, now_ns};
+use crate::probe::{
+    Attacher, Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, now_ns,
+};
 use crate::unwind::Sampler;
 use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use probe_abi::{Header, Kind, Record};
@@ -196,21 +199,8 @@ impl EventSource for Kernel {
         }
     }
 
-    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed> {
-        self.capture.add_process(pid, since_ns, functions).map_err(unprobed)
-    }
-
-    fn add_functions(
-        &mut self,
-        pid: u32,
-        since_ns: Option<u64>,
-        functions: &[ProbeFunction],
-    ) -> Result<(), Unprobed> {
-        self.capture.add_functions(pid, since_ns, functions).map_err(unprobed)
-    }
-
-    fn rest_functions(&mut self, functions: &[u32]) -> Result<(), Unprobed> {
-        self.capture.rest_functions(functions).map_err(unprobed)
+    fn attacher(&mut self) -> Option<Box<dyn Attach>> {
+        Some(Box::new(self.capture.attacher()))
     }
 
     fn take_loaded(&mut self) -> Vec<NewMapping> {
@@ -222,15 +212,6 @@ impl EventSource for Kernel {
             loaded.iter().for_each(|mapping| sampler.mapped(mapping.pid));
         }
         loaded
-    }
-
-    fn add_libc(
-        &mut self,
-        probes: &LibcProbes,
-        since_ns: u64,
-        executed: Option<bool>,
-    ) -> Result<(), Unprobed> {
-        self.capture.add_libc(probes, since_ns, executed).map_err(unprobed)
     }
 
     fn end(&mut self) -> u64 {
@@ -269,5 +250,37 @@ impl EventSource for Kernel {
         }
         // Notes and losses were taken after the end.
         let _ = self.capture.stop();
+    }
+}
+
+impl Attach for Attacher {
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed> {
+        Attacher::add_process(self, pid, since_ns, functions).map_err(unprobed)
+    }
+
+    fn add_functions(
+        &mut self,
+        pid: u32,
+        since_ns: Option<u64>,
+        functions: &[ProbeFunction],
+    ) -> Result<(), Unprobed> {
+        Attacher::add_functions(self, pid, since_ns, functions).map_err(unprobed)
+    }
+
+    fn rest_functions(&mut self, functions: &[u32]) -> Result<(), Unprobed> {
+        Attacher::rest_functions(self, functions).map_err(unprobed)
+    }
+
+    fn add_libc(
+        &mut self,
+        probes: &LibcProbes,
+        since_ns: u64,
+        executed: Option<bool>,
+    ) -> Result<(), Unprobed> {
+        Attacher::add_libc(self, probes, since_ns, executed).map_err(unprobed)
     }
 }

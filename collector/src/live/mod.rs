@@ -17,6 +17,7 @@ mod alive;
 mod analysis;
 mod analyst;
 mod attach;
+mod attaching;
 mod beside;
 mod chooser;
 mod control;
@@ -50,6 +51,7 @@ mod top;
 mod worth;
 
 pub use analysis::snapshot;
+pub use attaching::Attach;
 pub use chooser::Choose;
 pub use control::{Control, Effect, Mode, StopReason};
 pub use intake::{Batch, Intake};

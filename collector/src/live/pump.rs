@@ -1,11 +1,10 @@
 //! The thread that empties the rings: by the clock, never by a wake-up for each event (a wake-up costs the target
 //! fifty times as much as the record itself).
 
+use super::attaching::Attached;
 use super::intake::{Batch, Intake};
 use super::keeper::FLUSH_EVERY;
-use super::message::{
-    ChangeKind, Chosen, LibcChosen, Message, NewFunctions, Placing, ProcessChange, Unprobed,
-};
+use super::message::{ChangeKind, Message, ProcessChange};
 use super::naming::{Ask, CodeNamer, Namer, Pace};
 use super::orders::Waiter;
 use super::{EventSource, Probed};
@@ -13,8 +12,8 @@ use crate::probe::NewMapping;
 use crate::target::is_c_library;
 use crate::tui::LiveCounts;
 use engine::event::{
-    AddressFact, CodeFact, FunctionFact, FunctionId, GapReason, LossCounts, MappingFact, ModuleFact, Note,
-    NoteKind, Overhead, ThreadFact, WindowEnd,
+    AddressFact, CodeFact, FunctionFact, GapReason, LossCounts, MappingFact, ModuleFact, NoteKind, Overhead,
+    ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,12 +23,6 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// What the loop asks of this thread.
 pub enum Command {
-    /// Put probes into a process that came later.
-    AddProcess(Chosen),
-    /// Put probes on a process's C library.
-    AddLibc(LibcChosen),
-    /// Take the probes off functions.
-    TakeOff(Vec<FunctionId>),
     /// Take what is left, and detach.
     Stop {
         /// Processes that are still alive.
@@ -84,8 +77,8 @@ pub fn run(
     mut source: Box<dyn EventSource>,
     (pace, wanted): (Pace, Wanted),
     orders: &Waiter,
-    feed: &SyncSender<Feed>,
-    news: &UnboundedSender<Message>,
+    attached: Attached,
+    (feed, news): (&SyncSender<Feed>, &UnboundedSender<Message>),
     end_threads: EndThreads,
 ) {
     let intake = Intake::new(&*source);
@@ -104,28 +97,13 @@ pub fn run(
     let mut alive = Vec::new();
     loop {
         orders.begin_turn();
-        let Some(turn) = pump.turn(&mut *source, feed, news).filter(|turn| *turn != Turn::Ended) else {
+        let Some(turn) = pump.turn(&mut *source, &attached, feed, news).filter(|turn| *turn != Turn::Ended)
+        else {
             break;
         };
         // With more to take, only look whether there is a command.
         let pause = if turn == Turn::More { Duration::ZERO } else { pump.interval };
         match orders.next(pause) {
-            Ok(Command::AddProcess(chosen)) => {
-                if add_process(&mut *source, chosen, feed, news).is_none() {
-                    break;
-                }
-            }
-            Ok(Command::AddLibc(chosen)) => {
-                if add_libc(&mut *source, &chosen, news).is_none() {
-                    break;
-                }
-            }
-            Ok(Command::TakeOff(functions)) => {
-                // What it comes to is seen: they stay in the table, or go.
-                if let Err(why) = source.rest_functions(&functions) {
-                    tracing::warn!("functions keep their probes: {why}");
-                }
-            }
             Ok(Command::Stop { pids }) => {
                 alive = pids;
                 break;
@@ -134,7 +112,7 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    pump.end(source, feed, news, move || end_threads(&alive));
+    pump.end(source, attached, feed, news, move || end_threads(&alive));
 }
 
 struct Pump {
@@ -168,11 +146,15 @@ impl Pump {
     fn turn(
         &mut self,
         source: &mut dyn EventSource,
+        attached: &Attached,
         feed: &SyncSender<Feed>,
         news: &UnboundedSender<Message>,
     ) -> Option<Turn> {
         let drained = self.intake.drain(source);
         self.hand_on_mappings(source, feed)?;
+        for done in attached.take() {
+            feed.send(done).ok()?;
+        }
         for change in self.intake.take_process_changes() {
             news.send(Message::Process(change)).ok()?;
         }
@@ -268,12 +250,17 @@ impl Pump {
     fn end(
         mut self,
         mut source: Box<dyn EventSource>,
+        attached: Attached,
         feed: &SyncSender<Feed>,
         news: &UnboundedSender<Message>,
         end_threads: impl FnOnce() -> Vec<ThreadFact>,
     ) {
+        attached.stop();
         let mut end_ns = source.end();
         let threads = end_threads();
+        for done in attached.finish() {
+            let _ = feed.send(done);
+        }
         let started = Instant::now();
         loop {
             let drained = self.intake.drain(&mut *source);
@@ -378,69 +365,9 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
     feed.send(Feed::Batch(batch)).ok()
 }
 
-fn add_process(
-    source: &mut dyn EventSource,
-    chosen: Chosen,
-    feed: &SyncSender<Feed>,
-    news: &UnboundedSender<Message>,
-) -> Option<()> {
-    let Chosen { pid, missing_since_ns, functions, placing } = chosen;
-    let added = match functions {
-        Ok(NewFunctions { probes, facts, modules }) => {
-            if !modules.is_empty() {
-                feed.send(Feed::Modules(modules)).ok()?;
-            }
-            // Whatever becomes of this process: the next one of the same program comes without them.
-            if !facts.is_empty() {
-                feed.send(Feed::Functions(facts)).ok()?;
-            }
-            match placing {
-                Placing::Instead => source.add_process(pid, missing_since_ns, &probes),
-                Placing::Beside => source.add_functions(pid, Some(missing_since_ns), &probes),
-                Placing::Wanted => source.add_functions(pid, None, &probes),
-            }
-        }
-        Err(reason) => Err(reason),
-    };
-    match added {
-        Ok(()) => Some(()),
-        // What it had, it has.
-        Err(why) if placing == Placing::Wanted => {
-            tracing::warn!(pid, "these functions get no probes: {why}");
-            Some(())
-        }
-        Err(why) => {
-            tracing::debug!(pid, "no function probes: {why}");
-            // Its calls stay missing until its end.
-            let until_ns = if why == Unprobed::Ended { source.now_ns() } else { u64::MAX };
-            news.send(Message::Unprobed(why)).ok()?;
-            let kind = NoteKind::Gap { pid, cpu: None, until_ns, lost: 0, reason: GapReason::NotProbed };
-            let notes = vec![Note { time_ns: missing_since_ns, kind }];
-            feed.send(Feed::Batch(Batch { notes, ..Batch::default() })).ok()
-        }
-    }
-}
-
-fn add_libc(
-    source: &mut dyn EventSource,
-    chosen: &LibcChosen,
-    news: &UnboundedSender<Message>,
-) -> Option<()> {
-    let LibcChosen { missing_since_ns, probes, executed } = chosen;
-    match source.add_libc(probes, *missing_since_ns, *executed) {
-        // One that has ended needs none.
-        Ok(()) | Err(Unprobed::Ended) => Some(()),
-        Err(Unprobed::Refused(why)) => {
-            tracing::debug!(pid = probes.pid, "no probes on its C library: {why}");
-            news.send(Message::NoLibc(why)).ok()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::event::Recording;
 
     const LONGEST: Duration = Duration::from_millis(50);
 
@@ -476,31 +403,5 @@ mod tests {
         let change = |pid, time_ns, libc| ProcessChange { pid, time_ns, kind: ChangeKind::Mapped { libc } };
         assert_eq!(changes, [change(7, 20, true), change(8, 40, false)]);
         assert_eq!(mapped(vec![new(0, 5, "")]), [change(0, 5, true)], "something was missed");
-    }
-
-    /// The functions of a program that a short-lived child was the first to run had no names in the recording, though
-    /// later children of the same program were probed.
-    #[test]
-    fn functions_are_handed_on_although_their_first_process_is_gone() {
-        let (feed, fed) = std::sync::mpsc::sync_channel(4);
-        let mut source = super::super::Replay::new(Recording::default(), super::super::Pace::Batches(1));
-        let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
-        let functions = NewFunctions { facts: vec![fact.clone()], ..NewFunctions::default() };
-        let chosen =
-            Chosen { pid: 5, missing_since_ns: 9, functions: Ok(functions), placing: Placing::Instead };
-        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        assert!(add_process(&mut source, chosen, &feed, &news).is_some());
-        assert!(matches!(told.try_recv(), Ok(Message::Unprobed(_))));
-        match fed.try_recv() {
-            Ok(Feed::Functions(facts)) => assert_eq!(facts, [fact]),
-            other => panic!("{other:?}"),
-        }
-        // A recording takes no probes: its calls are missing, as when the process is gone.
-        match fed.try_recv() {
-            Ok(Feed::Batch(batch)) => {
-                assert!(matches!(batch.notes[0].kind, NoteKind::Gap { pid: 5, .. }), "{:?}", batch.notes);
-            }
-            other => panic!("{other:?}"),
-        }
     }
 }

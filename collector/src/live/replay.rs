@@ -1,7 +1,6 @@
 //! A recording as a source: what a session file or a generator holds, played through the live pipeline.
 
-use super::{Drained, EventSource, Probed, Unprobed};
-use crate::probe::ProbeFunction;
+use super::{Drained, EventSource, Probed};
 use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording};
 use engine::synth::Generated;
 use probe_abi::{Header, Record};
@@ -148,10 +147,6 @@ impl EventSource for Replay {
 
     fn take_probed(&mut self) -> Probed {
         Probed::default()
-    }
-
-    fn add_process(&mut self, _: u32, _: u64, _: &[ProbeFunction]) -> Result<(), Unprobed> {
-        Err(Unprobed::Refused("a recording cannot get new probes".to_owned()))
     }
 
     fn end(&mut self) -> u64 {

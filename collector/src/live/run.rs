@@ -12,7 +12,7 @@ use super::naming::Pace;
 use super::orders::orders;
 use super::pump::{self, EndThreads, Wanted};
 use super::sliding::{Due, Sliding};
-use super::{EventSource, parts};
+use super::{EventSource, attaching, parts};
 use crate::session::{Summary, Writer};
 use crate::target::signals::{Relation, has_terminal};
 use crate::target::{GatedChild, LaunchError};
@@ -143,9 +143,10 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let pump_news = news.clone();
     let (mut source, end_threads) = (setup.source, setup.end_threads);
     let (commands, waiter) = orders(source.bell());
+    let (attaching, attached) = attaching::start(source.attacher(), news.clone())?;
     let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
         parts::before_others();
-        pump::run(source, (pace, wanted), &waiter, &feed, &pump_news, end_threads);
+        pump::run(source, (pace, wanted), &waiter, attached, (&feed, &pump_news), end_threads);
     })?;
 
     let keyboard = match setup.screen {
@@ -155,6 +156,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let held = setup.child.as_ref().map(GatedChild::pid);
     let mut hands = Hands {
         commands,
+        attaching,
         chooser: setup.choose.map(|choose| Chooser::start(choose, held, news.clone())).transpose()?,
         skip_last_report,
         keyboard,

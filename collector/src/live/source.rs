@@ -1,8 +1,8 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
-use super::message::Unprobed;
+use super::attaching::Attach;
 use crate::interpose::Bell;
-use crate::probe::{LibcProbes, NewMapping, ProbeFunction};
+use crate::probe::NewMapping;
 use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,44 +54,14 @@ pub trait EventSource: Send {
     /// Functions that got probes in some process since the last call, and those that were to and did not.
     fn take_probed(&mut self) -> Probed;
 
-    /// Puts function probes into a process that came up, or runs a new program, at `since_ns`, and notes that its
-    /// calls are missing until now. `Err`: why not.
-    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
-
-    /// Puts function probes into a process beside those that it has. `since_ns`: their calls have been missing since then;
-    /// `None`: somebody wants them from now on. `Err`: why not.
-    fn add_functions(
-        &mut self,
-        pid: u32,
-        since_ns: Option<u64>,
-        functions: &[ProbeFunction],
-    ) -> Result<(), Unprobed> {
-        let _ = (pid, since_ns, functions);
-        Err(Unprobed::Refused("a recording cannot get new probes".to_owned()))
-    }
-
-    /// Takes the probes off functions until somebody wants them again. `Err`: why not.
-    fn rest_functions(&mut self, functions: &[u32]) -> Result<(), Unprobed> {
-        let _ = functions;
-        Err(Unprobed::Refused("a recording has no probes".to_owned()))
+    /// What puts more probes on, if that can be done. Asked for once, at the start.
+    fn attacher(&mut self) -> Option<Box<dyn Attach>> {
+        None
     }
 
     /// Files that its processes have mapped to execute since the last call.
     fn take_loaded(&mut self) -> Vec<NewMapping> {
         Vec::new()
-    }
-
-    /// Puts probes on the C library of a process that is recorded, as far as they are not there already, and notes since when its
-    /// operations were missing. `executed`: it runs another program than before, and whether its leading thread has
-    /// started it. `Err`: why not.
-    fn add_libc(
-        &mut self,
-        probes: &LibcProbes,
-        since_ns: u64,
-        executed: Option<bool>,
-    ) -> Result<(), Unprobed> {
-        let _ = (probes, since_ns, executed);
-        Err(Unprobed::Refused("a recording cannot get new probes".to_owned()))
     }
 
     /// Records nothing more, and says from when on. What was recorded before can still be drained.

@@ -264,9 +264,6 @@ impl EventSource for Broken {
     fn take_probed(&mut self) -> Probed {
         Probed::default()
     }
-    fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), Unprobed> {
-        Ok(())
-    }
     fn end(&mut self) -> u64 {
         0
     }
@@ -320,9 +317,6 @@ impl EventSource for Picky {
     }
     fn take_probed(&mut self) -> Probed {
         Probed { on: vec![1, 2, 1], refused: vec![2, 3], libc: Vec::new() }
-    }
-    fn add_process(&mut self, _: u32, _: u64, _: &[crate::probe::ProbeFunction]) -> Result<(), Unprobed> {
-        Ok(())
     }
     fn end(&mut self) -> u64 {
         self.0.end()

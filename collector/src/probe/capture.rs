@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     os::{fd::BorrowedFd, unix::fs::MetadataExt as _},
     sync::{
-        Arc,
+        Arc, MutexGuard,
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
@@ -15,6 +15,7 @@ use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, P
 
 use super::{
     attach::{Link, attach_kernel, close_together},
+    attacher::Attacher,
     budget::Budget,
     calibrate, counters,
     error::{ProbeError, ProbeErrorKind},
@@ -24,8 +25,8 @@ use super::{
     load::{LoadOptions, load},
     mappings::Mappings,
     open_calls,
-    operations::{self, LibcProbes, Operations},
-    options::{CaptureOptions, ProbeFunction},
+    operations::Operations,
+    options::CaptureOptions,
     ring::Rings,
     samples,
 };
@@ -56,6 +57,8 @@ pub struct Capture {
     unprobed: Vec<(u32, ProbeError)>,
     without_libc: Vec<(u32, ProbeError)>,
     start_ns: u64,
+    /// Nothing is recorded any more.
+    ended: bool,
 }
 
 /// What is known when a capture has ended.
@@ -144,6 +147,7 @@ impl Capture {
             unprobed: Vec::new(),
             without_libc: Vec::new(),
             start_ns: 0,
+            ended: false,
         };
         if options.uprobes {
             // Before anything is looked for in the processes: what comes later is told.
@@ -152,13 +156,13 @@ impl Capture {
                 .ok();
             let strict = options.pids.len().saturating_sub(options.optional_pids);
             for (number, pid) in options.pids.iter().enumerate() {
-                match capture.attach_functions(*pid, &options.functions) {
+                match capture.attacher().attach_functions(*pid, &options.functions) {
                     Err(error) if number >= strict => capture.unprobed.push((*pid, error)),
                     result => result?,
                 }
             }
             for libc in &options.libc {
-                if let Err(error) = capture.attach_libc(libc, None) {
+                if let Err(error) = capture.attacher().attach_libc(libc, None) {
                     capture.without_libc.push((libc.pid, error));
                 }
             }
@@ -211,11 +215,23 @@ impl Capture {
         self.rings.drain(sink)
     }
 
+    /// Puts probes on and takes them off, for a thread that has nothing else to do.
+    pub fn attacher(&self) -> Attacher {
+        Attacher::new(self.common.clone())
+    }
+
+    /// Whoever empties the rings waits for nobody: somebody who changes probes may need some hundred milliseconds. After
+    /// [`Capture::end`] nothing is left to be emptied.
+    fn probes_now(&self) -> Option<MutexGuard<'_, Probes>> {
+        if self.ended { Some(self.common.lock()) } else { self.common.try_lock() }
+    }
+
     /// What was done and noticed since the last call, in time order; what is being done right now comes later. A note's time can lie before records that were
     /// drained before it: a function's records stop some ten milliseconds before its probes are gone.
     pub fn take_notes(&mut self) -> Vec<Note> {
         let mut notes = std::mem::take(&mut self.own_notes);
-        if let Some(mut probes) = self.common.try_lock() {
+        notes.append(&mut self.common.take_notes());
+        if let Some(mut probes) = self.probes_now() {
             notes.append(&mut probes.notes);
         }
         notes.sort_by_key(|note| note.time_ns);
@@ -265,12 +281,12 @@ impl Capture {
 
     /// Functions that got probes in some process, since the last call; once for every process.
     pub fn take_probed(&mut self) -> Vec<u32> {
-        self.common.lock().functions.take_probed()
+        self.probes_now().map(|mut probes| probes.functions.take_probed()).unwrap_or_default()
     }
 
     /// Functions that the kernel refuses to probe, since the last call: they were given but have no probes.
     pub fn take_refused(&mut self) -> Vec<u32> {
-        self.common.try_lock().map(|mut probes| probes.functions.take_refused()).unwrap_or_default()
+        self.probes_now().map(|mut probes| probes.functions.take_refused()).unwrap_or_default()
     }
 
     /// Processes of [`CaptureOptions::optional_pids`] that got no function probes, and why.
@@ -283,34 +299,9 @@ impl Capture {
         &self.without_libc
     }
 
-    /// Probes the C library of a process that is recorded, as far as it is not probed already, and notes that its operations
-    /// are missing since `since_ns`, if so. `executed`: it runs another program than before, and whether its leading
-    /// thread has started it.
-    ///
-    /// # Errors
-    ///
-    /// If the process is gone, or cannot be probed; its synchronization operations are then not recorded.
-    pub fn add_libc(
-        &mut self,
-        libc: &LibcProbes,
-        since_ns: u64,
-        executed: Option<bool>,
-    ) -> Result<(), ProbeError> {
-        let executed = executed.map(|by_leader| operations::Executed { by_leader, at_ns: since_ns });
-        if !self.attach_libc(libc, executed)? {
-            return Ok(());
-        }
-        let (pid, reason) = (libc.pid, GapReason::LibcNotYetProbed);
-        self.own_notes.push(Note {
-            time_ns: since_ns,
-            kind: NoteKind::Gap { pid, cpu: None, until_ns: now_ns(), lost: 0, reason },
-        });
-        Ok(())
-    }
-
     /// Processes whose C library got probes, since the last call.
     pub fn take_libc_probed(&mut self) -> Vec<u32> {
-        self.common.try_lock().map(|mut probes| probes.operations.take_probed()).unwrap_or_default()
+        self.probes_now().map(|mut probes| probes.operations.take_probed()).unwrap_or_default()
     }
 
     /// Synchronization operations that threads are in the middle of, as far as probes on C libraries have seen them
@@ -353,50 +344,12 @@ impl Capture {
         self.track(pid);
     }
 
-    /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).
-    /// `since_ns` is the time of its `Fork` or `Exec` record: from then until now its function calls are missing,
-    /// which becomes a gap among the notes. Probes of an earlier program in the same process are taken off.
-    ///
-    /// # Errors
-    ///
-    /// If the process is gone, whoever may have its number now, or cannot be probed; it is then recorded without function
-    /// calls.
-    pub fn add_process(
-        &mut self,
-        pid: u32,
-        since_ns: u64,
-        functions: &[ProbeFunction],
-    ) -> Result<(), ProbeError> {
-        if !self.common.shared.is_tracked(pid) {
-            let message = format!("process {pid} is not recorded any more");
-            return Err(ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"));
-        }
-        // The new probes first: closing the old ones keeps the kernel busy for long.
-        let old = self.common.lock().functions.silence(&|other| other == pid);
-        let attached = self.attach_functions(pid, functions);
-        self.common.lock().functions.close_groups(old);
-        attached?;
-        if functions.is_empty() {
-            return Ok(());
-        }
-        self.own_notes.push(Note {
-            time_ns: since_ns,
-            kind: NoteKind::Gap {
-                pid,
-                cpu: None,
-                until_ns: now_ns(),
-                lost: 0,
-                reason: GapReason::ProbesNotYetAttached,
-            },
-        });
-        Ok(())
-    }
-
     /// Records nothing more, and says from when on (`CLOCK_MONOTONIC` nanoseconds). Records written before are still
     /// there to be drained.
     pub fn end(&mut self) -> u64 {
         self.common.shared.untrack_all();
         let end_ns = now_ns();
+        self.ended = true;
         // What the governor is doing now belongs to the recording: this once its notes are waited for.
         let mut probes = self.common.lock();
         self.own_notes.append(&mut probes.notes);
@@ -425,29 +378,6 @@ impl Capture {
             calls_cut: total.cut,
             records: total.sequence,
         }
-    }
-
-    fn attach_functions(&mut self, pid: u32, functions: &[ProbeFunction]) -> Result<(), ProbeError> {
-        let functions: Vec<_> = functions
-            .iter()
-            .filter(|function| function.pid.is_none_or(|only| only == pid))
-            .cloned()
-            .collect();
-        if functions.is_empty() {
-            return Ok(());
-        }
-        let probes = &mut *self.common.lock();
-        probes.functions.add(&mut probes.ebpf, pid, functions)
-    }
-
-    /// Whether something is probed that was not.
-    fn attach_libc(
-        &self,
-        libc: &LibcProbes,
-        executed: Option<operations::Executed>,
-    ) -> Result<bool, ProbeError> {
-        let probes = &mut *self.common.lock();
-        probes.operations.add(&mut probes.ebpf, libc, executed)
     }
 
     fn track(&self, pid: u32) {

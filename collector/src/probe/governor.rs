@@ -73,12 +73,24 @@ pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     /// As of the governor's last look.
     overhead: Mutex<Overhead>,
+    /// What whoever attaches has done. A lock of its own: whoever empties the rings takes it.
+    notes: Mutex<Vec<Note>>,
 }
 
 impl Common {
     pub(crate) fn new(probes: Probes, shared: Arc<Shared>) -> Common {
         let overhead = Mutex::new(probes.ledger.overhead());
-        Common { probes: Mutex::new(probes), shared, overhead }
+        Common { probes: Mutex::new(probes), shared, overhead, notes: Mutex::default() }
+    }
+
+    /// Tells what was done.
+    pub(crate) fn note(&self, note: Note) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
+    /// What was told since the last call.
+    pub(crate) fn take_notes(&self) -> Vec<Note> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What recording has cost, as of the last look.

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use super::shared::SharedWords;
+use super::{capture::Capture, shared::SharedWords};
 
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;
@@ -49,6 +49,22 @@ struct Buffer {
     words: SharedWords,
     /// Keeps the counter alive.
     _counter: File,
+}
+
+impl Capture {
+    /// Files that recorded processes have mapped to execute since the last call.
+    pub fn take_loaded(&mut self) -> Vec<NewMapping> {
+        let shared = &self.common.shared;
+        self.mappings
+            .as_ref()
+            .map(|mappings| mappings.take(&|pid| shared.is_tracked(pid)))
+            .unwrap_or_default()
+    }
+
+    /// Whether [`Capture::take_loaded`] tells anything.
+    pub fn tells_of_mappings(&self) -> bool {
+        self.mappings.is_some()
+    }
 }
 
 impl Mappings {

@@ -1,18 +1,19 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
 //! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
-//! `attach` puts them on tracepoints, `functions` on functions, `operations` on C libraries'; `filter` says which processes count; `calibrate` measures what a hit costs,
+//! `attach` puts them on tracepoints, `functions` on functions, `operations` on C libraries'; `attacher` does so while
+//! a capture runs; `filter` says which processes count; `calibrate` measures what a hit costs,
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
 //! off functions that are too hot or too dear; `ring` drains records; `mappings` notices libraries that
 //! are loaded later; `trial` counts calls of functions that may be worth probes; `counters` knows what was lost;
 //! [`Capture`] is all of it together.
 
 mod attach;
+mod attacher;
 mod btf;
 mod budget;
 mod calibrate;
 mod capture;
-mod chosen_later;
 mod clocks;
 mod counters;
 mod error;
@@ -37,6 +38,7 @@ mod spent;
 mod thinning;
 mod trial;
 
+pub use attacher::Attacher;
 pub use capture::{Capture, StopSummary, now_ns};
 pub use clocks::count_this_thread;
 pub use counters::ProgramCost;

@@ -173,7 +173,7 @@ fn a_child_gets_its_own_probes() {
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     };
-    capture.add_process(fork.child_pid, fork.header.time_ns, &functions).expect("the child waits");
+    capture.attacher().add_process(fork.child_pid, fork.header.time_ns, &functions).expect("the child waits");
     target.open_gate();
     while !target.has_ended() {
         drain(&mut capture, &mut records, &mut bad);

@@ -1,0 +1,301 @@
+//! The thread that puts probes on while a capture runs: the kernel may need some hundred milliseconds for it, in which the
+//! rings have to be emptied.
+
+use super::intake::Batch;
+use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed};
+use super::parts;
+use super::pump::Feed;
+use crate::probe::{LibcProbes, ProbeFunction};
+use engine::event::{FunctionId, GapReason, Note, NoteKind};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Puts probes on and takes them off while somebody else empties the rings. What it does is among the notes of the source
+/// that it comes from.
+pub trait Attach: Send {
+    /// The source's clock, as [`super::EventSource::now_ns`].
+    fn now_ns(&self) -> u64;
+
+    /// Puts function probes into a process that came up, or runs a new program, at `since_ns`, and notes that its
+    /// calls are missing until now. `Err`: why not.
+    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
+
+    /// Puts function probes into a process beside those that it has. `since_ns`: their calls have been missing since then;
+    /// `None`: somebody wants them from now on. `Err`: why not.
+    fn add_functions(
+        &mut self,
+        pid: u32,
+        since_ns: Option<u64>,
+        functions: &[ProbeFunction],
+    ) -> Result<(), Unprobed>;
+
+    /// Takes the probes off functions until somebody wants them again. `Err`: why not.
+    fn rest_functions(&mut self, functions: &[FunctionId]) -> Result<(), Unprobed>;
+
+    /// Puts probes on the C library of a process that is recorded, as far as they are not there already, and notes since
+    /// when its operations were missing. `executed`: it runs another program than before, and whether its leading thread
+    /// has started it. `Err`: why not.
+    fn add_libc(
+        &mut self,
+        probes: &LibcProbes,
+        since_ns: u64,
+        executed: Option<bool>,
+    ) -> Result<(), Unprobed>;
+}
+
+/// What the thread is to do.
+#[derive(Debug)]
+pub enum Job {
+    /// Put probes into a process that came later.
+    Process(Chosen),
+    /// Put probes on a process's C library.
+    Libc(LibcChosen),
+    /// Take the probes off functions.
+    TakeOff(Vec<FunctionId>),
+    /// Do nothing more.
+    End,
+}
+
+/// Where its jobs go.
+#[derive(Clone)]
+pub struct Attaching(Sender<Job>);
+
+impl Attaching {
+    /// One that has ended needs no jobs.
+    pub fn give(&self, job: Job) {
+        let _ = self.0.send(job);
+    }
+}
+
+/// What comes of them, for the thread that empties the rings.
+pub struct Attached {
+    jobs: Attaching,
+    done: Receiver<Feed>,
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Attached {
+    /// What is to be handed on since the last call. Functions and binaries are told before the first record that names
+    /// them: hand them on behind looking at the rings, and before what was in them.
+    pub fn take(&self) -> impl Iterator<Item = Feed> + '_ {
+        self.done.try_iter()
+    }
+
+    /// From now on nothing is attached any more: who still waits for probes gets none.
+    pub fn stop(&self) {
+        self.over.store(true, Ordering::Release);
+        self.jobs.give(Job::End);
+    }
+
+    /// The rest. Waits for what is being attached right now.
+    pub fn finish(self) -> Vec<Feed> {
+        // A panic in there has been reported by it.
+        let _ = self.thread.join();
+        self.done.try_iter().collect()
+    }
+}
+
+/// Starts the thread. `attach`: `None` where nothing can get probes.
+pub fn start(
+    attach: Option<Box<dyn Attach>>,
+    news: UnboundedSender<Message>,
+) -> io::Result<(Attaching, Attached)> {
+    let (jobs, inbox) = channel();
+    let (done, results) = channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let worker = Worker { attach, done, news: news.clone(), over: Arc::clone(&over) };
+    let thread = parts::spawn("attach", news, (), move || {
+        parts::before_others();
+        worker.run(&inbox);
+    })?;
+    let jobs = Attaching(jobs);
+    Ok((jobs.clone(), Attached { jobs, done: results, over, thread }))
+}
+
+struct Worker {
+    attach: Option<Box<dyn Attach>>,
+    done: Sender<Feed>,
+    news: UnboundedSender<Message>,
+    over: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(mut self, inbox: &Receiver<Job>) {
+        while let Ok(job) = inbox.recv() {
+            let over = self.over.load(Ordering::Acquire);
+            let goes_on = match job {
+                Job::Process(chosen) => self.process(chosen, over),
+                Job::Libc(_) | Job::TakeOff(_) if over => Some(()),
+                Job::Libc(chosen) => self.libc(&chosen),
+                Job::TakeOff(functions) => {
+                    // What it comes to is seen: they stay in the table, or go.
+                    if let Some(Err(why)) = self.attach.as_mut().map(|on| on.rest_functions(&functions)) {
+                        tracing::warn!("functions keep their probes: {why}");
+                    }
+                    Some(())
+                }
+                Job::End => None,
+            };
+            if goes_on.is_none() {
+                break;
+            }
+        }
+    }
+
+    /// `None`: nobody listens.
+    fn process(&mut self, chosen: Chosen, over: bool) -> Option<()> {
+        let Chosen { pid, missing_since_ns, functions, placing } = chosen;
+        let added = match (functions, &mut self.attach) {
+            (Ok(_), _) if over => Err(Unprobed::Refused("the recording ended before".to_owned())),
+            (Ok(NewFunctions { probes, facts, modules }), attach) => {
+                if !modules.is_empty() {
+                    self.done.send(Feed::Modules(modules)).ok()?;
+                }
+                // Whatever becomes of this process: the next one of the same program comes without them.
+                if !facts.is_empty() {
+                    self.done.send(Feed::Functions(facts)).ok()?;
+                }
+                match (attach, placing) {
+                    (None, _) => Err(no_probes()),
+                    (Some(on), Placing::Instead) => on.add_process(pid, missing_since_ns, &probes),
+                    (Some(on), Placing::Beside) => on.add_functions(pid, Some(missing_since_ns), &probes),
+                    (Some(on), Placing::Wanted) => on.add_functions(pid, None, &probes),
+                }
+            }
+            (Err(reason), _) => Err(reason),
+        };
+        match added {
+            Ok(()) => Some(()),
+            // What it had, it has.
+            Err(why) if placing == Placing::Wanted => {
+                tracing::warn!(pid, "these functions get no probes: {why}");
+                Some(())
+            }
+            Err(why) => {
+                tracing::debug!(pid, "no function probes: {why}");
+                // Its calls stay missing until its end.
+                let ended_ns = self.attach.as_ref().filter(|_| why == Unprobed::Ended).map(|on| on.now_ns());
+                if !over {
+                    self.news.send(Message::Unprobed(why)).ok()?;
+                }
+                let kind = NoteKind::Gap {
+                    pid,
+                    cpu: None,
+                    until_ns: ended_ns.unwrap_or(u64::MAX),
+                    lost: 0,
+                    reason: GapReason::NotProbed,
+                };
+                let notes = vec![Note { time_ns: missing_since_ns, kind }];
+                self.done.send(Feed::Batch(Batch { notes, ..Batch::default() })).ok()
+            }
+        }
+    }
+
+    fn libc(&mut self, chosen: &LibcChosen) -> Option<()> {
+        let LibcChosen { missing_since_ns, probes, executed } = chosen;
+        let added = match &mut self.attach {
+            Some(on) => on.add_libc(probes, *missing_since_ns, *executed),
+            None => Err(no_probes()),
+        };
+        match added {
+            // One that has ended needs none.
+            Ok(()) | Err(Unprobed::Ended) => Some(()),
+            Err(Unprobed::Refused(why)) => {
+                tracing::debug!(pid = probes.pid, "no probes on its C library: {why}");
+                self.news.send(Message::NoLibc(why)).ok()
+            }
+        }
+    }
+}
+
+fn no_probes() -> Unprobed {
+    Unprobed::Refused("a recording cannot get new probes".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::event::FunctionFact;
+    use std::sync::mpsc::SyncSender;
+    use std::time::Duration;
+
+    fn chosen(pid: u32, facts: Vec<FunctionFact>) -> Job {
+        let functions = NewFunctions { facts, ..NewFunctions::default() };
+        Job::Process(Chosen { pid, missing_since_ns: 9, functions: Ok(functions), placing: Placing::Instead })
+    }
+
+    /// The functions of a program that a short-lived child was the first to run had no names in the recording, though
+    /// later children of the same program were probed.
+    #[test]
+    fn functions_are_handed_on_although_their_first_process_is_gone() {
+        let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
+        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attached) = start(None, news).expect("a thread");
+        jobs.give(chosen(5, vec![fact.clone()]));
+        jobs.give(Job::End);
+        let done = attached.finish();
+        assert!(matches!(told.try_recv(), Ok(Message::Unprobed(_))));
+        let [Feed::Functions(facts), Feed::Batch(batch)] = &done[..] else { panic!("{done:?}") };
+        assert_eq!(*facts, [fact]);
+        // A recording takes no probes: its calls are missing, as when the process is gone.
+        assert!(matches!(batch.notes[0].kind, NoteKind::Gap { pid: 5, .. }), "{:?}", batch.notes);
+    }
+
+    /// Takes until it is told to go on for each process, and says that it has begun.
+    struct Slow(SyncSender<u32>, Receiver<()>);
+
+    impl Attach for Slow {
+        fn now_ns(&self) -> u64 {
+            0
+        }
+        fn add_process(&mut self, pid: u32, _: u64, _: &[ProbeFunction]) -> Result<(), Unprobed> {
+            self.0.send(pid).expect("somebody listens");
+            self.1.recv_timeout(Duration::from_secs(20)).expect("told to go on");
+            Ok(())
+        }
+        fn add_functions(&mut self, _: u32, _: Option<u64>, _: &[ProbeFunction]) -> Result<(), Unprobed> {
+            Ok(())
+        }
+        fn rest_functions(&mut self, _: &[FunctionId]) -> Result<(), Unprobed> {
+            Ok(())
+        }
+        fn add_libc(&mut self, _: &LibcProbes, _: u64, _: Option<bool>) -> Result<(), Unprobed> {
+            Ok(())
+        }
+    }
+
+    /// The thread that empties the rings waited while probes were put on.
+    #[test]
+    fn whoever_waits_for_probes_at_the_end_gets_none_and_that_is_noted() {
+        let (begun, beginning) = std::sync::mpsc::sync_channel(8);
+        let (go, going) = channel();
+        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attached) = start(Some(Box::new(Slow(begun, going))), news).expect("a thread");
+        for pid in [5, 6, 7] {
+            jobs.give(chosen(pid, Vec::new()));
+        }
+        assert_eq!(beginning.recv_timeout(Duration::from_secs(20)), Ok(5));
+        assert_eq!(attached.take().count(), 0, "nobody waits for it");
+        attached.stop();
+        go.send(()).expect("it waits");
+        let done = attached.finish();
+        let gaps: Vec<u32> = done
+            .iter()
+            .filter_map(|done| match done {
+                Feed::Batch(batch) => batch.notes.first(),
+                _ => None,
+            })
+            .filter_map(|note| match note.kind {
+                NoteKind::Gap { pid, until_ns: u64::MAX, reason: GapReason::NotProbed, .. } => Some(pid),
+                _ => None,
+            })
+            .collect();
+        assert_eq!((gaps, beginning.try_iter().count()), (vec![6, 7], 0));
+        assert!(told.try_recv().is_err(), "they are no failures");
+    }
+}

@@ -1,0 +1,154 @@
+//! Probes for processes that come while a capture runs, and for functions and C libraries that come to those that it has.
+//!
+//! Attaching keeps the kernel busy for some hundred milliseconds, and waits for whoever else is at it. So it has a handle of
+//! its own, for a thread that may wait: whoever empties the rings must not.
+
+use std::sync::Arc;
+
+use engine::event::{GapReason, Note, NoteKind};
+
+use super::{
+    capture::now_ns,
+    error::{ProbeError, ProbeErrorKind},
+    governor::{Common, Probes},
+    operations::{Executed, LibcProbes},
+    options::ProbeFunction,
+};
+
+/// See the module. What it does is among [`super::Capture::take_notes`].
+pub struct Attacher {
+    common: Arc<Common>,
+}
+
+impl Attacher {
+    pub(super) fn new(common: Arc<Common>) -> Attacher {
+        Attacher { common }
+    }
+
+    /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).
+    /// `since_ns` is the time of its `Fork` or `Exec` record: from then until now its function calls are missing,
+    /// which becomes a gap among the notes. Probes of an earlier program in the same process are taken off.
+    ///
+    /// # Errors
+    ///
+    /// If the process is gone, whoever may have its number now, or cannot be probed; it is then recorded without function
+    /// calls.
+    pub fn add_process(
+        &self,
+        pid: u32,
+        since_ns: u64,
+        functions: &[ProbeFunction],
+    ) -> Result<(), ProbeError> {
+        if !self.common.shared.is_tracked(pid) {
+            let message = format!("process {pid} is not recorded any more");
+            return Err(ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"));
+        }
+        // The new probes first: closing the old ones keeps the kernel busy for long.
+        let old = self.common.lock().functions.silence(&|other| other == pid);
+        let attached = self.attach_functions(pid, functions);
+        self.common.lock().functions.close_groups(old);
+        attached?;
+        if !functions.is_empty() {
+            self.missing(pid, since_ns, GapReason::ProbesNotYetAttached);
+        }
+        Ok(())
+    }
+
+    /// Puts probes on functions of a process that has some, or none yet, beside those that are there: those that have
+    /// probes already keep them, those that rest or were called too often get them back. `since_ns`: they have been in
+    /// the process since then, so their calls until now are missing; `None`: somebody wants them from now on.
+    ///
+    /// # Errors
+    ///
+    /// If the process is gone or cannot be probed; what it had stays.
+    pub fn add_functions(
+        &self,
+        pid: u32,
+        since_ns: Option<u64>,
+        functions: &[ProbeFunction],
+    ) -> Result<(), ProbeError> {
+        let numbers: Vec<u32> = functions.iter().map(|function| function.id).collect();
+        {
+            let probes = &mut *self.common.lock();
+            let Probes { ebpf, functions: probed, unwanted, .. } = probes;
+            if since_ns.is_none() {
+                unwanted.retain(|number| !numbers.contains(number));
+                probed.wake(ebpf, &numbers.iter().copied().collect())?;
+            }
+            probed.add_more(ebpf, pid, functions.to_vec(), since_ns.is_none())?;
+        }
+        match since_ns {
+            Some(since_ns) => self.missing(pid, since_ns, GapReason::ProbesNotYetAttached),
+            None => {
+                let kind = NoteKind::ProbesOn { functions: numbers };
+                self.common.note(Note { time_ns: now_ns(), kind });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the probes off some functions, in all processes, until somebody wants them again.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses; the probes then stay.
+    pub fn rest_functions(&self, functions: &[u32]) -> Result<(), ProbeError> {
+        let time_ns = now_ns();
+        {
+            let probes = &mut *self.common.lock();
+            let tired = functions.iter().copied().collect();
+            probes.functions.rest(&mut probes.ebpf, &tired)?;
+            probes.unwanted.extend(tired);
+        }
+        // Without rates: somebody has asked for it.
+        let kind = NoteKind::ProbesOff { functions: functions.to_vec(), rates: Vec::new() };
+        self.common.note(Note { time_ns, kind });
+        Ok(())
+    }
+
+    /// Probes the C library of a process that is recorded, as far as it is not probed already, and notes that its operations
+    /// are missing since `since_ns`, if so. `executed`: it runs another program than before, and whether its leading
+    /// thread has started it.
+    ///
+    /// # Errors
+    ///
+    /// If the process is gone, or cannot be probed; its synchronization operations are then not recorded.
+    pub fn add_libc(
+        &self,
+        libc: &LibcProbes,
+        since_ns: u64,
+        executed: Option<bool>,
+    ) -> Result<(), ProbeError> {
+        let executed = executed.map(|by_leader| Executed { by_leader, at_ns: since_ns });
+        if self.attach_libc(libc, executed)? {
+            self.missing(libc.pid, since_ns, GapReason::LibcNotYetProbed);
+        }
+        Ok(())
+    }
+
+    /// Notes what was missing from then until now.
+    fn missing(&self, pid: u32, since_ns: u64, reason: GapReason) {
+        let kind = NoteKind::Gap { pid, cpu: None, until_ns: now_ns(), lost: 0, reason };
+        self.common.note(Note { time_ns: since_ns, kind });
+    }
+
+    pub(super) fn attach_functions(&self, pid: u32, functions: &[ProbeFunction]) -> Result<(), ProbeError> {
+        let of_process = |function: &&ProbeFunction| function.pid.is_none_or(|only| only == pid);
+        let functions: Vec<_> = functions.iter().filter(of_process).cloned().collect();
+        if functions.is_empty() {
+            return Ok(());
+        }
+        let probes = &mut *self.common.lock();
+        probes.functions.add(&mut probes.ebpf, pid, functions)
+    }
+
+    /// Whether something is probed that was not.
+    pub(super) fn attach_libc(
+        &self,
+        libc: &LibcProbes,
+        executed: Option<Executed>,
+    ) -> Result<bool, ProbeError> {
+        let probes = &mut *self.common.lock();
+        probes.operations.add(&mut probes.ebpf, libc, executed)
+    }
+}
