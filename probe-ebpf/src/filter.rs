@@ -54,6 +54,13 @@ pub fn born(pid: u32, start_ns: u64, wanted: bool) {
     }
 }
 
+/// Whether a process was born during the recording and has lived for less than `settled_ns`.
+#[inline(always)]
+pub fn is_young(pid: u32, time_ns: u64, settled_ns: u64) -> bool {
+    // SAFETY: the value is read at once; should it be changed meanwhile, it is one of the two.
+    unsafe { BORN.get(&pid) }.is_some_and(|&born_ns| time_ns.wrapping_sub(born_ns) < settled_ns)
+}
+
 /// The last trace of a process is removed.
 #[inline(always)]
 pub fn gone(pid: u32, start_ns: u64) {

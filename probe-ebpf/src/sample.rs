@@ -1,7 +1,9 @@
 //! What threads are doing: their user stacks, at ticks of the CPU's clock, when they go to sleep, and when they wake
 //! others. The last two at most once in a while for each thread: a stack costs ten times as much as a record.
 //!
-//! A stack is taken by frame pointers, which is cheap, or as bytes, which unwind tables make frames of in user space.
+//! A stack is taken by frame pointers, which is cheap, or as bytes, which unwind tables make frames of in user space. Of a
+//! process that has hardly been born only the instruction is taken, and at ticks only: what `make` and shells start is gone
+//! before its tables could be read, and would have a stack taken for its first sleep and its first wake-up.
 
 use core::{ffi::c_void, hint::black_box, mem::offset_of};
 
@@ -35,6 +37,9 @@ const MOST_THINNING: u64 = 8;
 #[map]
 static LAST_TAKEN: Array<u64> = Array::with_max_entries(PLACES, 0);
 const PLACES: u32 = 1 << 16;
+
+/// A process is young for so long: as for probes (`live::settling`).
+const YOUNG_NS: u64 = 200_000_000;
 
 /// The kernel runs in ring 0, programs in ring 3.
 const RING: u64 = 3;
@@ -115,6 +120,9 @@ pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u
     }
     // SAFETY: as above.
     unsafe { memory::store(last, time_ns) };
+    if filter::is_young(pid, time_ns, YOUNG_NS) {
+        return;
+    }
     take(Taken { context, task, time_ns, tid, pid, reason, flags: SampleFlags::IN_KERNEL });
 }
 
@@ -138,14 +146,42 @@ fn take(taken: Taken) {
     let sampling = setting!(sampling);
     // The kernel finds no frames of a thread that ends, which is right: a copy would be of somebody else's memory.
     let may_follow = sampling != Sampling::Copies as u32 || taken.task.has_no_memory();
-    let done = may_follow && follow(cpu, taken, header(RAW_STACK_KIND), sampling);
-    if !done && (sampling == Sampling::FramePointers as u32 || !copy(cpu, taken, header(RAW_COPY_KIND))) {
+    let only_innermost =
+        sampling != Sampling::FramePointers as u32 && filter::is_young(taken.pid, taken.time_ns, YOUNG_NS);
+    let done = if only_innermost {
+        innermost(cpu, taken, header(RAW_STACK_KIND))
+    } else {
+        may_follow && follow(cpu, taken, header(RAW_STACK_KIND), sampling)
+    };
+    let done = done
+        || (!only_innermost
+            && sampling != Sampling::FramePointers as u32
+            && copy(cpu, taken, header(RAW_COPY_KIND)));
+    if !done {
         // SAFETY: a counter in a map value.
         unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_lost)), 1) };
     }
     let took_ns = ring::now_ns().wrapping_sub(taken.time_ns);
     // SAFETY: as above.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_ns)), took_ns) };
+}
+
+/// Takes only where the thread is; `false` if there is no room.
+#[inline(always)]
+fn innermost(cpu: u32, taken: Taken, header: Header) -> bool {
+    let Some(mut room) = sample_ring::reserve::<RawStack>(cpu) else { return false };
+    let stack = room.as_mut_ptr();
+    let frame = memory::word(stack, offset_of!(RawStack, frames));
+    // SAFETY: the first of the frames, in the room that was reserved.
+    unsafe { memory::store(frame, taken.task.registers().instruction_pointer()) };
+    put!(stack, header, header);
+    put!(stack, reason, taken.reason as u8);
+    put!(stack, flags, taken.flags | SampleFlags::TRUNCATED);
+    // One that ends has no place any more.
+    put!(stack, count, u16::from(!taken.task.has_no_memory()));
+    put!(stack, at_root, 0);
+    room.submit(u64::from(BPF_RB_NO_WAKEUP));
+    true
 }
 
 /// Takes a stack by its frame pointers; `false` if there is no room, or they lead nowhere.
