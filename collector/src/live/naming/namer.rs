@@ -6,8 +6,10 @@ use super::seen::{Ask, Place};
 use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
 use crate::live::parts;
+use crate::live::settling::SETTLED;
 use crate::symbols::Parsers;
 use engine::event::AddressFact;
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -95,19 +97,33 @@ fn run(
     let mut spaces = Spaces::expecting(launched, Parsers::of_longpole());
     let mut open: Vec<Open> = Vec::new();
     let mut not_before = pace.first(Instant::now());
+    // Processes that run another program or have mapped something, and when they have done so for a while.
+    let mut young: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
-        let received = if open.is_empty() {
-            inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            inbox.recv_timeout(not_before.saturating_duration_since(Instant::now()))
+        let settles = young.front().map(|(at, _)| *at);
+        let due = (!open.is_empty()).then_some(not_before);
+        let received = match settles.into_iter().chain(due).min() {
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
+        while let Some((_, pid)) = young.pop_front_if(|(at, _)| *at <= Instant::now()) {
+            spaces.settle(pid);
+        }
         match received {
             Ok(asks) => {
                 if open.is_empty() {
                     not_before = not_before.max(Instant::now() + GATHER);
                 }
-                open.extend(asks.into_iter().filter_map(|ask| place(&mut spaces, ask)));
+                for ask in asks {
+                    if let Ask::Program { pid, .. } | Ask::Mapped { pid } = ask
+                        && young.back().is_none_or(|(_, last)| *last != pid)
+                    {
+                        young.push_back((Instant::now() + SETTLED, pid));
+                    }
+                    open.extend(place(&mut spaces, ask));
+                }
             }
+            Err(RecvTimeoutError::Timeout) if due.is_none_or(|due| due > Instant::now()) => {}
             Err(over) => {
                 let began = Instant::now();
                 let facts = name(std::mem::take(&mut open));
@@ -128,7 +144,7 @@ fn place(spaces: &mut Spaces, ask: Ask) -> Option<Open> {
             None
         }
         Ask::Mapped { pid } => {
-            spaces.again(pid);
+            spaces.mapped(pid);
             None
         }
         Ask::Address { pid, since_ns, address, place } => {

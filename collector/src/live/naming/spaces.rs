@@ -49,6 +49,8 @@ struct Space {
     /// Binaries by the modules' order, once they were needed.
     opened: HashMap<usize, Option<Binary>>,
     read: Option<Instant>,
+    /// It runs another program, or has mapped something, since that was read.
+    stale: bool,
     /// Its main binary, if that was known beforehand, its name and where its instructions begin.
     expected: Option<(Binary, String, u32)>,
 }
@@ -71,26 +73,45 @@ impl Spaces {
     }
 
     /// A process runs a program from now on; `like` another one, if it was forked. `first_page` is where its
-    /// instructions begin, as far as the kernel's record tells.
+    /// instructions begin, as far as the kernel's record tells. What it has mapped is read when somebody asks for an address
+    /// or it has [settled](Spaces::settle): most programs that others start are gone before.
     pub fn begin(&mut self, pid: u32, since_ns: u64, like: Option<u32>, first_page: u32) {
         if self.processes.len() >= MOST_PROCESSES {
             self.processes.clear();
         }
         let space = match like.and_then(|parent| self.processes.get(&parent)) {
             Some(parent) => Space { since_ns, ..parent.clone() },
-            None => Space {
-                since_ns,
-                modules: modules(pid),
-                opened: HashMap::new(),
-                read: Some(Instant::now()),
+            None => {
                 // Only its first program is known.
-                expected: self
-                    .expected
-                    .take_if(|(expected, ..)| *expected == pid && first_page != 0)
-                    .map(|(_, binary, name)| (binary, name, first_page)),
-            },
+                let expected = self.expected.take_if(|(expected, ..)| *expected == pid && first_page != 0);
+                let is_first = expected.is_some();
+                Space {
+                    since_ns,
+                    modules: if is_first { modules(pid) } else { Rc::default() },
+                    opened: HashMap::new(),
+                    read: is_first.then(Instant::now),
+                    stale: !is_first,
+                    expected: expected.map(|(_, binary, name)| (binary, name, first_page)),
+                }
+            }
         };
         self.processes.insert(pid, space);
+    }
+
+    /// A process has mapped something.
+    pub fn mapped(&mut self, pid: u32) {
+        match self.processes.get_mut(&pid) {
+            Some(space) => space.stale = true,
+            // Whoever came during the recording is known.
+            None => self.begin(pid, 0, None, 0),
+        }
+    }
+
+    /// A process has run for a while with what it has mapped: when somebody asks for an address of it, it may be gone.
+    pub fn settle(&mut self, pid: u32) {
+        if self.processes.get(&pid).is_some_and(|space| space.stale) {
+            self.again(pid);
+        }
     }
 
     /// Where an address lies. If nothing that is known lies there, the process is looked at again, at most every so
@@ -99,6 +120,7 @@ impl Spaces {
         if self.processes.get(&pid).is_none_or(|space| space.since_ns != since_ns) {
             self.begin(pid, since_ns, None, 0);
         }
+        self.settle(pid);
         if let Some(spot) = self.look(pid, address) {
             return Some(spot);
         }
@@ -110,17 +132,11 @@ impl Spaces {
         self.look(pid, address)
     }
 
-    /// Looks at a process again, or for the first time: when somebody asks for an address of it, it may be gone. `None`:
-    /// nothing has come of it.
-    pub fn again(&mut self, pid: u32) -> Option<()> {
-        if !self.processes.contains_key(&pid) {
-            // Whoever came during the recording is known.
-            self.begin(pid, 0, None, 0);
-            return Some(());
-        }
+    /// Looks at a process again. `None`: nothing has come of it.
+    fn again(&mut self, pid: u32) -> Option<()> {
         let space = self.processes.get_mut(&pid)?;
         let now = modules(pid);
-        space.read = Some(Instant::now());
+        (space.read, space.stale) = (Some(Instant::now()), false);
         // One that is gone has nothing mapped: what was known stays. The same program still has its main binary.
         let main = |modules: &[Module]| {
             modules.iter().find(|module| module.is_main).map(|main| (main.device, main.inode))
@@ -237,7 +253,8 @@ mod tests {
         };
         // Nobody had asked for an address of it before it was gone.
         let mut told = Spaces::new(Parsers::here());
-        told.again(pid);
+        told.mapped(pid);
+        told.settle(pid);
         child.kill().expect("killed");
         child.wait().expect("ended");
         let gone = spaces.find(pid, 0, code, Duration::ZERO);
