@@ -286,7 +286,7 @@ fn start(
                 Parsers::of_longpole(),
             )
         })
-        .map(|functions| functions.only_worth_it(plan.from_samples));
+        .map(|functions| functions.only_worth_it(plan.from_samples).few_at_once(plan.sampling.is_some()));
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
     let mut unread = Vec::new();
     if let Some(functions) = &mut functions {

@@ -11,6 +11,7 @@ use super::worth::Trials;
 use crate::binary::{Binaries, Binary};
 use crate::cli::plan;
 use crate::file_key::FileKey;
+use crate::present::cell::grouped;
 use crate::probe::ProbeFunction;
 use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
@@ -24,6 +25,11 @@ const MOST_PROCESSES: usize = 256;
 
 /// What is said of a program whose functions have no probes yet.
 const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
+
+/// From so many functions of one program on none has probes before samples have shown which of them matter: a browser or a
+/// language's runtime calls so many of them while it starts that it stands still until they are off again (node with four
+/// workers did 21 rounds in its first second instead of 12,000).
+const MOST_AT_ONCE: usize = 1_024;
 
 /// The table of functions while it grows.
 pub struct Functions {
@@ -43,6 +49,8 @@ pub struct Functions {
     pub libc: Libc,
     /// No function has probes until samples show that it is worth them.
     from_samples: bool,
+    /// The same holds for programs with more functions than [`MOST_AT_ONCE`].
+    few_at_once: bool,
     /// See there.
     pub(super) trials: Trials,
 }
@@ -82,6 +90,7 @@ impl Functions {
             wanted: Vec::new(),
             libc,
             from_samples: false,
+            few_at_once: false,
             trials: Trials::default(),
         }
     }
@@ -90,6 +99,14 @@ impl Functions {
     #[must_use]
     pub fn only_worth_it(self, from_samples: bool) -> Functions {
         Functions { from_samples, ..self }
+    }
+
+    /// Programs with very many functions begin without probes, unless somebody has said which functions or how many. `sampled`:
+    /// samples tell of them instead.
+    #[must_use]
+    pub fn few_at_once(self, sampled: bool) -> Functions {
+        let asked = !self.selection.include.is_empty() || self.max_functions != plan::MOST_FUNCTIONS;
+        Functions { few_at_once: sampled && !asked, ..self }
     }
 
     /// What probes may cost, and what a hit does.
@@ -121,6 +138,13 @@ impl Functions {
                 }
                 let choice = parser.choose(&self.selection)?;
                 let summary = parser.summary()?;
+                if self.few_at_once && choice.chosen.len() > MOST_AT_ONCE {
+                    first.module = Some(summary.fact(&path_of(pid, binary.opened_by())));
+                    first.sentence = Some(too_many(choice.total));
+                    let none: Arc<[ChosenFunction]> = Arc::from([]);
+                    self.files.insert(key, Arc::clone(&none));
+                    return Ok(self.first(pid, key, &none, binary, first));
+                }
                 let count = u32::try_from(choice.chosen.len()).unwrap_or(u32::MAX);
                 self.selection.first_id = self.selection.first_id.saturating_add(count);
                 self.selection.max_functions =
@@ -211,6 +235,15 @@ fn path_of(pid: u32, binary: &Path) -> String {
         Ok(process) if binary == process.open_path() => process.executable,
         _ => symbols::safe_path(binary),
     }
+}
+
+/// What is said of a program with more functions than [`MOST_AT_ONCE`].
+fn too_many(functions: usize) -> String {
+    format!(
+        "{} functions, too many to have probes at once: known from samples (±); --functions or --max-functions says which get \
+         some",
+        grouped(functions as u64)
+    )
 }
 
 fn hint(is_go: bool, total: usize) -> Option<&'static str> {
@@ -310,7 +343,7 @@ impl Choose for Functions {
     }
 
     fn sighted(&mut self, sighting: &Sighting, pids: &[u32]) -> Option<Granted> {
-        self.from_samples.then(|| self.worth(sighting, pids))?
+        (self.from_samples || self.few_at_once).then(|| self.worth(sighting, pids))?
     }
 }
 
