@@ -4,19 +4,29 @@
 use super::cell::{duration, grouped};
 use engine::event::Overhead;
 
+/// A program that has used less of one CPU than this, or less in all, hardly runs: what longpole does once and what it does
+/// by the clock is many times that, and a percentage of it says nothing about what anybody feels.
+const HARDLY_OF_CPU: f64 = 0.05;
+const HARDLY_NS: u64 = 100_000_000;
+
 /// The sentence, without a full stop.
 pub fn overhead(cost: &Overhead) -> String {
-    let mut text = match cost.share() {
-        Some(share) => format!("overhead {}", percent(share)),
-        None => "overhead not known".to_owned(),
+    let budget = match cost.budget() {
+        Some(budget) => format!("budget {}", percent(budget)),
+        None => "no budget".to_owned(),
     };
-    match cost.budget() {
-        Some(budget) => text.push_str(&format!(" (budget {})", percent(budget))),
-        None => text.push_str(" (no budget)"),
-    }
     if cost.wall_ns == 0 {
-        return text;
+        return format!("overhead not known ({budget})");
     }
+    let share = cost.share().filter(|_| !hardly_runs(cost));
+    let mut text = match share {
+        Some(share) => format!("overhead {} ({budget})", percent(share)),
+        None => format!(
+            "overhead {} of one CPU ({budget}; the program itself used {})",
+            percent(cost.spent_ns() as f64 / cost.wall_ns as f64),
+            percent(cost.target_ns as f64 / cost.wall_ns as f64)
+        ),
+    };
     let seconds = cost.wall_ns as f64 / 1e9;
     let mut parts = Vec::new();
     let mut counted = |count: u64, ns: u64, what: &str| {
@@ -32,14 +42,18 @@ pub fn overhead(cost: &Overhead) -> String {
     counted(cost.samples, cost.sample_ns, "samples");
     parts.push(format!("collector {}/s", duration(cost.collector_ns as f64 / seconds)));
     text.push_str(&format!(": {}", parts.join(" + ")));
-    // Of a program that used no CPU time nothing is more than a share.
+    // Of a program that hardly used any CPU time nothing is more than a share.
     if let Some(budget) = cost.budget()
-        && cost.share().is_some()
+        && share.is_some()
         && cost.fixed_ns() as f64 > budget * cost.target_ns as f64
     {
         text.push_str("; the events alone take more than the budget, and they stay");
     }
     text
+}
+
+fn hardly_runs(cost: &Overhead) -> bool {
+    cost.target_ns < HARDLY_NS || (cost.target_ns as f64) < HARDLY_OF_CPU * cost.wall_ns as f64
 }
 
 fn per_second(count: u64, seconds: f64) -> String {
@@ -122,8 +136,31 @@ mod tests {
         );
         assert_eq!(overhead(&Overhead::default()), "overhead not known (no budget)");
         // A program that slept all the time was said to be recorded at more than the budget.
-        let asleep = Overhead { target_ns: 0, hits: 0, events: 0, ..COST };
-        assert_eq!(overhead(&asleep), "overhead not known (budget 2 %): collector 8.72 ms/s");
+        let asleep = Overhead { target_ns: 0, hits: 0, events: 0, event_ns: 0, hit_ns: 0, ..COST };
+        assert_eq!(
+            overhead(&asleep),
+            "overhead 0.87 % of one CPU (budget 2 %; the program itself used 0 %): collector 8.72 ms/s"
+        );
+    }
+
+    /// A server that waited for work was said to be recorded at 341 %.
+    #[test]
+    fn of_a_program_that_hardly_runs_the_cost_is_told_in_time_of_a_cpu() {
+        let idle = Overhead { target_ns: 40_000_000, ..COST };
+        let text = overhead(&idle);
+        assert!(
+            text.starts_with(
+                "overhead 1.4 % of one CPU (budget 2 %; the program itself used 0.4 %): 1,200 hits/s"
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("the events alone"), "{text}");
+        let short = Overhead { wall_ns: 50_000_000, target_ns: 45_000_000, ..COST };
+        assert!(overhead(&short).contains(" of one CPU"), "{}", overhead(&short));
+        let lazy = Overhead { target_ns: 499_000_000, ..COST };
+        assert!(overhead(&lazy).contains(" of one CPU"), "{}", overhead(&lazy));
+        let busy = Overhead { target_ns: 501_000_000, ..COST };
+        assert!(overhead(&busy).starts_with("overhead 28 % (budget 2 %)"), "{}", overhead(&busy));
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl CpuTime {
         }
     }
 
+    /// Forgets the processes that `gone` names: what they had is counted elsewhere.
+    pub(crate) fn forget_processes(&mut self, gone: impl Fn(u32) -> bool) {
+        self.clocks.retain(|clock, _| !gone(process_of(*clock)));
+    }
+
     /// Since the first reading of each, nanoseconds.
     pub(crate) fn total_ns(&self) -> u64 {
         self.clocks.values().fold(0, |sum, (last, first)| sum.saturating_add(last.saturating_sub(*first)))
@@ -85,12 +90,35 @@ impl CpuTime {
     }
 }
 
+/// What of a process's children has been waited for has used, with what these have waited for, nanoseconds; 0 if the process
+/// is gone. In steps of the kernel's ticks.
+pub(crate) fn waited_for_ns(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    waited_for_ticks(&text).saturating_mul(NS_PER_TICK)
+}
+
+/// User space sees ticks of a hundredth of a second on every architecture that we know (`USER_HZ`).
+const NS_PER_TICK: u64 = 10_000_000;
+
+/// `cutime` and `cstime` of a line of /proc/PID/stat. The name in it may contain anything.
+fn waited_for_ticks(stat: &str) -> u64 {
+    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+    // The state is the third field.
+    let ticks = behind.split_ascii_whitespace().skip(16 - 3).take(2);
+    ticks.fold(0, |sum, field| sum.saturating_add(field.parse().unwrap_or(0)))
+}
+
 /// The kernel's number of a process's CPU-time clock: the complement of the PID and `CPUCLOCK_SCHED`
 /// (include/linux/posix-timers.h), as `clock_getcpuclockid` makes it.
 fn process_clock(pid: u32) -> Option<libc::clockid_t> {
     const SCHED: libc::clockid_t = 2;
     let pid = libc::clockid_t::try_from(pid).ok().filter(|pid| *pid < 1 << 28)?;
     Some((!pid << 3) | SCHED)
+}
+
+/// Whose clock that is.
+fn process_of(clock: libc::clockid_t) -> u32 {
+    u32::try_from(!(clock >> 3)).unwrap_or(0)
 }
 
 fn read(clock: libc::clockid_t) -> Option<u64> {
@@ -123,6 +151,16 @@ mod tests {
         // No such process: nothing changes.
         time.read_processes([u32::MAX, 0x0FFF_FFFF].into_iter(), true);
         assert!(time.total_ns() < 5_000_000_000);
+    }
+
+    #[test]
+    fn children_that_were_waited_for_are_told_by_their_parent() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 11 12 130 140 20 0 1 0 55 66 77";
+        assert_eq!(waited_for_ticks(stat), 270);
+        assert_eq!(waited_for_ticks("nonsense"), 0);
+        assert_eq!(waited_for_ns(0x0FFF_FFFF), 0);
+        let clock = process_clock(4242).expect("a clock");
+        assert_eq!(process_of(clock), 4242);
     }
 
     #[test]

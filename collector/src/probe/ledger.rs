@@ -11,8 +11,14 @@ use engine::event::{HitCosts, Overhead};
 use probe_abi::CpuCounters;
 
 use super::{
-    capture::now_ns, clocks::CpuTime, counters, functions::Functions, load::Shared, operations::Operations,
-    operations_inside::OperationsInside, spent::Spent,
+    capture::now_ns,
+    clocks::{CpuTime, waited_for_ns},
+    counters,
+    functions::Functions,
+    load::Shared,
+    operations::Operations,
+    operations_inside::OperationsInside,
+    spent::Spent,
 };
 
 /// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
@@ -61,6 +67,7 @@ pub(crate) struct Ledger {
     first_pids: BTreeSet<u32>,
     children: bool,
     target: CpuTime,
+    waited_for: WaitedFor,
     own: CpuTime,
     functions: Vec<Line>,
     /// Calls, as far as they are in the books, of functions that have no probes any more.
@@ -91,6 +98,40 @@ pub(crate) struct Costs {
     pub(crate) hits: Option<HitCosts>,
     /// A tick of the clock, nanoseconds, without taking a stack.
     pub(crate) tick_ns: u64,
+}
+
+/// Children that are gone, as their parents tell it: most live for less than the time between two looks.
+#[derive(Default)]
+struct WaitedFor {
+    /// What those of the start had waited for before.
+    before_ns: u64,
+    looked_ns: u64,
+    /// All that was used as of the best look so far: between a process's end and its parent's waiting for it its time is
+    /// nowhere.
+    used_ns: u64,
+}
+
+impl WaitedFor {
+    /// Of many processes each is a file to be read.
+    fn look(&mut self, now_ns: u64, first: &BTreeSet<u32>, later: &[u32], clocks: &mut CpuTime) {
+        const EVERY_NS: u64 = 100_000_000;
+        const FEW: usize = 64;
+        let often = 1 + ((first.len() + later.len()) / FEW) as u64;
+        if now_ns.saturating_sub(self.looked_ns) < EVERY_NS * often {
+            return;
+        }
+        self.looked_ns = now_ns;
+        let by_first = sum(first.iter().copied());
+        // Who is gone is told by its parent.
+        clocks.forget_processes(|pid| !first.contains(&pid) && !later.contains(&pid));
+        let waited_for = by_first.saturating_sub(self.before_ns).saturating_add(sum(later.iter().copied()));
+        self.used_ns = self.used_ns.max(clocks.total_ns().saturating_add(waited_for));
+    }
+}
+
+/// What these processes have waited for, nanoseconds.
+fn sum(pids: impl Iterator<Item = u32>) -> u64 {
+    pids.map(waited_for_ns).fold(0, u64::saturating_add)
 }
 
 /// One function that has probes.
@@ -164,6 +205,7 @@ impl Ledger {
             first_pids,
             children,
             target: CpuTime::default(),
+            waited_for: WaitedFor::default(),
             own: CpuTime::default(),
             functions: Vec::new(),
             gone: BTreeMap::new(),
@@ -181,6 +223,9 @@ impl Ledger {
             next_sample_ns: 0,
         };
         ledger.target.read_processes(ledger.first_pids.iter().copied(), false);
+        if children {
+            ledger.waited_for.before_ns = sum(ledger.first_pids.iter().copied());
+        }
         ledger
     }
 
@@ -210,7 +255,9 @@ impl Ledger {
         self.target.read_processes(self.first_pids.iter().copied(), false);
         if self.children {
             let first = &self.first_pids;
-            self.target.read_processes(shared.tracked_pids().filter(|pid| !first.contains(pid)), true);
+            let later: Vec<u32> = shared.tracked_pids().filter(|pid| !first.contains(pid)).collect();
+            self.target.read_processes(later.iter().copied(), true);
+            self.waited_for.look(now_ns, first, &later, &mut self.target);
         }
         self.own.read_own_threads();
         let unwinding_ns = shared.unwinding_ns.load(Ordering::Relaxed);
@@ -248,7 +295,7 @@ impl Ledger {
         self.sample(ebpf, now_ns, &counted);
         let added_ns = counted.sampling_ns().saturating_add(self.inside.took_ns());
         // The two were not read at the same time.
-        self.target_ns = self.target_ns.max(self.target.total_ns().saturating_sub(added_ns));
+        self.target_ns = self.target_ns.max(self.used_ns().saturating_sub(added_ns));
         Spent {
             now_ns,
             target_ns: self.target_ns,
@@ -261,6 +308,11 @@ impl Ledger {
         }
     }
 
+    /// By the recorded processes, with what recording does in them.
+    fn used_ns(&self) -> u64 {
+        self.waited_for.used_ns.max(self.target.total_ns())
+    }
+
     /// As of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
         let event_ns = self.event_ns as u64;
@@ -269,7 +321,7 @@ impl Ledger {
         Overhead {
             budget_ppm: self.budget_ppm,
             wall_ns: now_ns().saturating_sub(self.start_ns),
-            target_ns: self.target.total_ns().saturating_sub(added_ns),
+            target_ns: self.used_ns().saturating_sub(added_ns),
             hits: self.hits,
             hit_ns: self.hit_ns,
             events: self.last.events,
