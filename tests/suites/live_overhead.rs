@@ -114,3 +114,52 @@ fn what_probes_cost_is_not_the_programs() {
         }
     }
 }
+
+/// Each compiler of a `make` got probes, and its symbols were read: it took eight times as long. Programs that are gone
+/// within 200 ms get none, which is counted.
+#[test]
+fn a_storm_of_short_programs_is_hardly_slower() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("storm.c"));
+    const PROCESSES: usize = 150;
+    let number = PROCESSES.to_string();
+    let took = |text: &str| text.trim().parse::<f64>().expect("microseconds");
+    let (mut alone, mut recorded) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        alone.push(took(&must_run(Command::new(&program).arg(&number), LIMIT).stdout));
+        let storm = Recorded::good(&["--children"], &program, &[&number]);
+        recorded.push(took(&storm.ended.stdout));
+        let program = storm.program();
+        assert_eq!((program.entries("main"), program.entries("ChildTask")), (1, 0), "{}", storm.ended.stderr);
+        let counted = format!("{PROCESSES} processes ended before getting any");
+        assert!(storm.ended.stderr.contains(&counted), "{}", storm.ended.stderr);
+    }
+    let middle = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let (alone, recorded) = (middle(&mut alone), middle(&mut recorded));
+    assert!(recorded < 3.0 * alone, "{alone} µs alone, {recorded} µs recorded");
+}
+
+/// node with four workers did 21 rounds in its first second instead of 12,000: four thousand of its functions had probes.
+#[test]
+fn a_program_with_thousands_of_functions_begins_without_probes() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build_many_functions(1_500));
+    let on = |recorded: &Recorded| {
+        let probes =
+            recorded.ended.stderr.lines().find_map(|line| line.strip_prefix("probes")).expect("a line");
+        let count = probes.split_whitespace().next().expect("a number").replace(',', "");
+        count.parse::<usize>().unwrap_or_else(|_| panic!("{}", recorded.ended.stderr))
+    };
+    let launch = |options: &[&str]| Recorded::launch(options, &program, &["1"]);
+    let usual = launch(&["--overhead", "none"]);
+    assert_eq!(on(&usual), 0, "{}", usual.ended.stderr);
+    assert!(usual.ended.stderr.contains("too many to have probes at once"), "{}", usual.ended.stderr);
+    // Somebody says how many, or takes no samples that could tell of them instead.
+    for options in [["--max-functions", "4000"], ["-F", "0"]] {
+        let asked = launch(&[&["--overhead", "none"], &options[..]].concat());
+        assert!(on(&asked) > 1_000, "{options:?}: {}", asked.ended.stderr);
+    }
+}

@@ -55,8 +55,9 @@ static void until_probed(const void *function)
     const volatile unsigned char *code = (const volatile unsigned char *)function;
     for (int i = 0; i < 4000 && *code != 0xcc; i++)
         usleep(5000);
-    /* A probe counts from a moment after it is there. */
-    usleep(300000);
+    /* A probe counts from a moment after it is there; a child may have inherited the byte, and gets its own
+       probes when it has lived for 200 ms. */
+    usleep(700000);
 }
 
 static pid_t first_tid;
