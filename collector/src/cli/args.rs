@@ -53,8 +53,11 @@ pub enum Command {
 
 /// What scripts have to know about `record`.
 const RECORD_EXIT_CODES: &str = "\
+^C goes to COMMAND, too, as to every program of a terminal: mostly it dies of it, and so do its children; the recording \
+ends when COMMAND does. A second ^C ends the recording of a COMMAND that goes on. To end only the recording by ^C, start \
+the program yourself and attach with -p.
 Exit code: that of COMMAND, or its signal, if it ended while it was recorded; otherwise 0. A COMMAND that has not \
-ended when the recording does (-d, ^C) runs on without longpole, and the summary names its PID.
+ended when the recording does (-d, a second ^C) runs on without longpole, and the summary names its PID.
 1 something failed, 2 the command line makes no sense, 77 a permission or kernel feature is missing (see \
 `longpole doctor`), 125 to 127 COMMAND could not be started.";
 
@@ -117,10 +120,10 @@ pub struct CaptureArguments {
 #[derive(Debug, Args)]
 #[command(after_help = RECORD_EXIT_CODES)]
 pub struct RecordArguments {
-    /// Where to write [default: longpole-NAME-PID-TIME.lp]
+    /// Where to write [default: longpole-NAME-PID-TIME.lp, counted up until the name is free]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Overwrite FILE even if it is not a longpole session
+    /// Replace FILE if it exists
     #[arg(long)]
     pub force: bool,
     /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
@@ -131,7 +134,13 @@ pub struct RecordArguments {
     pub capture: CaptureArguments,
 }
 
+/// What has to be known about `top`.
+const TOP_HELP: &str = "\
+^C on the screen, as q, is for longpole alone: COMMAND, or what -p names, runs on. With --once there is no screen, and ^C \
+goes to COMMAND, too: mostly it dies of it.";
+
 #[derive(Debug, Args)]
+#[command(after_help = TOP_HELP)]
 pub struct TopArguments {
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
@@ -270,7 +279,7 @@ pub struct ExportArguments {
     /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
-    /// Overwrite the output file even if it is a recording
+    /// Replace the output file if it exists
     #[arg(long)]
     pub force: bool,
     /// Leave the cost of probe hits in the compute time, as it was measured
@@ -318,6 +327,9 @@ pub struct ValidateArguments {
     /// Keep the first recording here
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    pub force: bool,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,

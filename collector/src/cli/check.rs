@@ -152,6 +152,7 @@ fn validate(args: args::ValidateArguments) -> Result<ValidatePlan, UserError> {
         calibrate: args.calibrate,
         max_error: args.max_error.map(|text| value::share("--max-error", &text)).transpose()?,
         output: record_output(args.output)?,
+        force: args.force,
         json: args.json,
         capture,
     })

@@ -125,7 +125,7 @@ pub struct RecordPlan {
     pub capture: CapturePlan,
     /// Where to write; `None`: `longpole-NAME-PID-TIME.lp` in the current directory.
     pub output: Option<PathBuf>,
-    /// Overwrite even a file that is not a longpole session.
+    /// Replace a file that exists.
     pub force: bool,
     /// Stop after this long; `None`: when the target ends or on ^C.
     pub duration: Option<Duration>,
@@ -169,6 +169,8 @@ pub struct ValidatePlan {
     pub max_error: Option<f64>,
     /// Keep the recording here.
     pub output: Option<PathBuf>,
+    /// Replace a file that exists.
+    pub force: bool,
     /// JSON instead of a table.
     pub json: bool,
 }
@@ -263,7 +265,7 @@ pub struct ExportPlan {
     pub raw: bool,
     /// Where to.
     pub output: OutputPlan,
-    /// Overwrite even a recording.
+    /// Replace a file that exists.
     pub force: bool,
 }
 

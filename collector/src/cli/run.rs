@@ -3,6 +3,7 @@
 use super::args::Arguments;
 use super::plan::Plan;
 use super::{Outcome, UserError, check, command, logging, say};
+use crate::target::{limits, signals};
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 /// The whole program: parse, check, run, report.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     logging::init();
+    signals::survive_file_size_limit();
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
@@ -17,10 +19,32 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match check::check(arguments.command).and_then(run) {
         Ok(outcome) => finish(outcome),
         Err(error) => {
+            let error = about_limits(error);
             say(&error);
             ExitCode::from(error.code as u8)
         }
     }
+}
+
+/// What the system says no to because of a limit of this process, wherever it was, is helped by raising the limit.
+fn about_limits(mut error: UserError) -> UserError {
+    let says = |number: i32| error.message.contains(&format!("(os error {number})"));
+    let hint = if says(libc::EMFILE) {
+        let most = limits::descriptors().unwrap_or(u64::MAX);
+        Some(format!(
+            "longpole may open {most} files, too few for this target: raise the limit (`ulimit -Hn 65536`, as root), or \
+             probe less with --max-functions or --no-uprobes"
+        ))
+    } else if says(libc::EFBIG) {
+        Some(format!(
+            "`ulimit -f` limits the size of files here: raise it, or record for a shorter time; {}",
+            error.hint
+        ))
+    } else {
+        None
+    };
+    error.hint = hint.unwrap_or(error.hint);
+    error
 }
 
 fn run(plan: Plan) -> Result<Outcome, UserError> {

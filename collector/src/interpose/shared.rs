@@ -4,6 +4,7 @@
 //! used. It cannot make it smaller: the file is sealed, so that no access of ours can fail.
 
 use super::bell::Bell;
+use crate::target::limits::descriptors_of_commands;
 use probe_abi::interpose::{RECORD_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
 use std::fs::File;
 use std::io;
@@ -159,10 +160,9 @@ fn memory_file() -> io::Result<File> {
 
 /// The same file under a descriptor that programs seldom touch, if the limit allows it.
 fn high(file: File) -> io::Result<File> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills one `rlimit`, which is there.
-    succeeded(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-    let most = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX);
+    // A command that closes all descriptors that it may have closes this one, too.
+    let most =
+        descriptors_of_commands().map_or(RawFd::MAX, |most| RawFd::try_from(most).unwrap_or(RawFd::MAX));
     let from = HIGH_DESCRIPTOR.min(most / 2);
     // SAFETY: fcntl with F_DUPFD_CLOEXEC takes a number and makes a new descriptor.
     let descriptor = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, from) };

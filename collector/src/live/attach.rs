@@ -19,7 +19,7 @@ use crate::probe::{
 };
 use crate::symbols::Parsers;
 use crate::target::{
-    ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, monotonic_ns,
+    ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits, monotonic_ns,
 };
 use crate::unwind::Sampler;
 use engine::event::Facts;
@@ -88,6 +88,7 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
             format!("give --depth a number up to {deepest}, or leave it out"),
         ));
     }
+    limits::raise_descriptors();
     // Before a command is started that could not be recorded.
     check_programs().map_err(probe_error)?;
     // Before the target is touched: the answer names the missing capability, not the first file that is closed.

@@ -110,6 +110,8 @@ pub struct Control {
     answered: bool,
     relation: Relation,
     signals: u32,
+    /// ^C has reached the launched command, too.
+    interrupted: bool,
     child_status: Option<ExitStatus>,
     failure: Option<Failure>,
     /// What is being typed.
@@ -130,6 +132,7 @@ impl Control {
             answered: false,
             relation,
             signals: 0,
+            interrupted: false,
             child_status: None,
             failure: None,
             prompt: None,
@@ -144,6 +147,11 @@ impl Control {
     /// How the launched command ended, if it has.
     pub fn child_status(&self) -> Option<ExitStatus> {
         self.child_status
+    }
+
+    /// Whether ^C has reached the launched command, too.
+    pub fn command_was_interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// What failed, if something did.
@@ -237,8 +245,14 @@ impl Control {
         match react(signal, relation, earlier) {
             Reaction::Finish if signal == libc::SIGINT => self.leave(StopReason::User),
             Reaction::Finish => self.leave(StopReason::Terminated),
-            Reaction::WaitForCommand => vec![],
-            Reaction::Forward => vec![Effect::Forward(signal)],
+            Reaction::WaitForCommand => {
+                self.interrupted = true;
+                vec![]
+            }
+            Reaction::Forward => {
+                self.interrupted |= signal == libc::SIGINT;
+                vec![Effect::Forward(signal)]
+            }
             Reaction::Abort => vec![Effect::Abort],
         }
     }
@@ -403,8 +417,25 @@ mod tests {
             check(&mut control, message, &["StopCapture"]);
             check(&mut control, Message::TimeUp, &[]);
             assert_eq!(control.stop_reason(), Some(reason));
+            assert!(!control.command_was_interrupted(), "nobody else was");
             check(&mut control, Message::Finished, &["Leave"]);
         }
+    }
+
+    /// Who ended a recording by ^C did not know that the command would die of it.
+    #[test]
+    fn an_interrupt_that_reaches_the_command_is_known() {
+        for terminal in [true, false] {
+            let mut control = Control::new(Mode::Record, Relation::Launched { terminal }, &[7], false);
+            assert!(!control.command_was_interrupted());
+            control.handle(Message::Signal(libc::SIGINT));
+            assert!(control.command_was_interrupted(), "terminal: {terminal}");
+            check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
+        }
+        // Keys of the screen are longpole's.
+        let mut control = Control::new(Mode::Screen, Relation::Launched { terminal: true }, &[7], false);
+        control.handle(Message::Signal(libc::SIGINT));
+        assert!(!control.command_was_interrupted());
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Batch {
     /// The same for the file, if nobody but it wants them ([`Intake::for_the_file`]). Some of what has left may still wait
     /// for its chunk to be full.
     pub chunks: Vec<EventChunk>,
+    /// The chunk that is not yet full, as it is now.
+    pub open: Option<EventChunk>,
     /// Probe changes and gaps, in order of time. One may lie before records that have left already.
     pub notes: Vec<Note>,
     /// Records are complete up to here (nanoseconds of the source's clock).
@@ -105,11 +107,12 @@ impl Intake {
         let batch = leaving.end(&mut self.undecodable, &mut self.events);
         self.usual = batch.records.len();
         let complete_to_ns = self.merger.watermark_ns();
-        self.with_notes(source, Batch { complete_to_ns, ..batch })
+        let open = self.chunks.as_ref().and_then(EventChunks::draft);
+        self.with_notes(source, Batch { complete_to_ns, open, ..batch })
     }
 
-    /// Adds the chunk that is not yet full: what came last is to reach the file.
-    pub fn flush(&mut self, batch: &mut Batch) {
+    /// Adds the chunk that is not yet full.
+    fn flush(&mut self, batch: &mut Batch) {
         batch.chunks.extend(self.chunks.as_mut().and_then(EventChunks::take));
     }
 

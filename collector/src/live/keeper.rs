@@ -11,8 +11,8 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Wall time after which what came last reaches the file, however little it is.
-pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether the file is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the pump's feed goes.
 pub struct Keeper {
@@ -27,14 +27,14 @@ pub struct Keeper {
 impl Keeper {
     /// The thread's whole life. Gives back what the file holds, if there is one and it could be finished.
     pub fn run(mut self, feed: &Receiver<Feed>, news: &UnboundedSender<Message>) -> Option<Summary> {
-        let mut flushed = Instant::now();
+        let mut looked = Instant::now();
         let mut summary = None;
         while let Ok(item) = feed.recv() {
             if let Some(sliding) = &mut self.sliding {
                 sliding.take(&item, &self.skip_last_report);
             }
             if let Some(mut writer) = self.writer.take() {
-                match keep(&mut writer, item, &mut flushed) {
+                match keep(&mut writer, item, &mut looked) {
                     Ok(None) => self.writer = Some(writer),
                     Ok(Some(end)) => match writer.finish(end) {
                         Ok(done) => summary = Some(done),
@@ -58,7 +58,7 @@ impl Keeper {
 }
 
 /// Writes one item; gives back the end, if that is what it was.
-fn keep(writer: &mut Writer, item: Feed, flushed: &mut Instant) -> std::io::Result<Option<WindowEnd>> {
+fn keep(writer: &mut Writer, item: Feed, looked: &mut Instant) -> std::io::Result<Option<WindowEnd>> {
     match item {
         Feed::Batch(batch) => {
             // Stacks come before the samples that name them.
@@ -71,9 +71,15 @@ fn keep(writer: &mut Writer, item: Feed, flushed: &mut Instant) -> std::io::Resu
             for chunk in batch.chunks {
                 writer.events(chunk)?;
             }
-            if flushed.elapsed() >= FLUSH_EVERY {
-                *flushed = Instant::now();
-                writer.flush()?;
+            writer.draft(batch.open)?;
+            if looked.elapsed() >= LOOK_EVERY {
+                *looked = Instant::now();
+                if !writer.has_name()? {
+                    return Err(std::io::Error::new(
+                        std::io::ErrorKind::NotFound,
+                        "it was removed meanwhile",
+                    ));
+                }
             }
         }
         Feed::Functions(functions) => writer.facts(&Facts { functions, ..Facts::default() })?,

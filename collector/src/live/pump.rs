@@ -3,7 +3,6 @@
 
 use super::attaching::Attached;
 use super::intake::{Batch, Intake};
-use super::keeper::FLUSH_EVERY;
 use super::message::{ChangeKind, Message, ProcessChange};
 use super::naming::{Ask, CodeNamer, Namer, Pace};
 use super::orders::Waiter;
@@ -56,8 +55,9 @@ pub type EndThreads = Box<dyn FnOnce(&[u32]) -> Vec<ThreadFact> + Send>;
 const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
 /// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking the one who
-/// writes the file.
-const HAND_ON_EVERY: Duration = Duration::from_millis(250);
+/// writes the file. A record leaves its ring after at most 100 ms, and the order of records is known after as much again:
+/// what a killed longpole loses is less than 250 ms old.
+const HAND_ON_EVERY: Duration = Duration::from_millis(90);
 /// What recording costs is told for the last so many seconds.
 const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
@@ -84,7 +84,6 @@ pub fn run(
     let intake = Intake::new(&*source);
     let mut pump = Pump {
         intake: if wanted == Wanted::Chunks { intake.for_the_file() } else { intake },
-        flushed: Instant::now(),
         namer: namer(&*source, pace, news),
         code: code_namer(&*source, pace, news),
         costs: VecDeque::from([Overhead::default()]),
@@ -126,8 +125,6 @@ struct Pump {
     /// When records were handed on last, and how many have come since.
     handed_on: Instant,
     waiting: usize,
-    /// When the file last got all there was.
-    flushed: Instant,
     interval: Duration,
 }
 
@@ -179,11 +176,7 @@ impl Pump {
         self.waiting = self.waiting.saturating_add(drained.records);
         if drained.ended || self.waiting >= TARGET_PER_TURN || self.handed_on.elapsed() >= HAND_ON_EVERY {
             (self.waiting, self.handed_on) = (0, Instant::now());
-            let mut batch = self.intake.release(source);
-            if self.flushed.elapsed() >= FLUSH_EVERY {
-                self.flushed = Instant::now();
-                self.intake.flush(&mut batch);
-            }
+            let batch = self.intake.release(source);
             self.see_stacks(&batch);
             hand_on(batch, feed, news)?;
         }

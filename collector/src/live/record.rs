@@ -44,7 +44,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
             })?)
         }
     };
-    let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Sessions };
+    let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing };
     // Before anything is started or probed for nothing.
     if let Some(path) = &plan.output {
         check_file(path, overwrite)?;
@@ -52,13 +52,15 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
         attach(&plan.capture, output)?;
     let clock = ClockAnchor::now(crate::target::monotonic_ns());
-    let path = match &plan.output {
-        Some(path) => path.clone(),
-        None => default_name(&name, pids.first().copied().unwrap_or(0), clock.realtime_ns),
-    };
     let mut meta = meta(plan, &pids, clock);
     meta.options.insert("locks".to_owned(), locks.word().to_owned());
-    let mut writer = Writer::create(&path, overwrite, &meta)?;
+    let (mut writer, path) = match &plan.output {
+        Some(path) => (Writer::create(path, overwrite, &meta)?, path.clone()),
+        None => {
+            let pid = pids.first().copied().unwrap_or(0);
+            Writer::create_unused(&default_name(&name, pid, clock.realtime_ns), &meta)?
+        }
+    };
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
 
     let style = style::for_stderr();
@@ -109,7 +111,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         return Ok(Outcome::Signal(libc::SIGINT));
     }
     if let Some(failure) = &ended.failure {
-        return Err(write_error(&path, &format!("{} failed: {}", failure.part, failure.text)));
+        let runs_on = ended.child_status.is_none() && ended.alive.iter().any(|&pid| is_alive(pid));
+        let runs_on = if runs_on { format!("; {subject} runs on without longpole") } else { String::new() };
+        return Err(write_error(&path, &format!("{} failed: {}{runs_on}", failure.part, failure.text)));
     }
     if silent {
         return Ok(outcome(&ended));
@@ -192,6 +196,7 @@ pub(super) fn summary(
     let taken_off = functions.iter().filter(|function| ended.taken_off.contains(&function.id));
     RecordSummary {
         runs_on: ended.child_runs_on.then(|| subject.clone()),
+        interrupted: (ended.child_was_interrupted && ended.child_status.is_some()).then(|| subject.clone()),
         subject,
         elapsed: ended.elapsed,
         events: file.events,

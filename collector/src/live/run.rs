@@ -85,6 +85,10 @@ pub struct Ended {
     pub child_status: Option<ExitStatus>,
     /// There is a launched command, and it has not ended.
     pub child_runs_on: bool,
+    /// Processes of the target that have not ended, as far as is known.
+    pub alive: Vec<u32>,
+    /// ^C has reached the launched command, too.
+    pub child_was_interrupted: bool,
     /// Why the launched command could not be run after all.
     pub launch_error: Option<LaunchError>,
     /// What failed, if something did.
@@ -224,6 +228,8 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
         reason: control.stop_reason(),
         child_status,
         child_runs_on,
+        alive: control.alive().collect(),
+        child_was_interrupted: control.command_was_interrupted(),
         launch_error,
         failure: control.failure().cloned(),
         counts,

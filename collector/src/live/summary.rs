@@ -48,6 +48,8 @@ pub struct RecordSummary {
     pub children: bool,
     /// The command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
     pub runs_on: Option<String>,
+    /// The command that longpole started and that has ended after ^C reached it, too.
+    pub interrupted: Option<String>,
 }
 
 impl RecordSummary {
@@ -89,6 +91,9 @@ impl RecordSummary {
         };
         if let Some(command) = &self.runs_on {
             line("command", Paint::Plain, &runs_on_text(command))?;
+        }
+        if let Some(command) = &self.interrupted {
+            line("command", Paint::Plain, &interrupted_text(command))?;
         }
         if self.events > 0 {
             // The shell reads on behind a backslash.
@@ -229,6 +234,13 @@ fn folded(words: &[&str], room: Option<usize>, where_cut: &str) -> Vec<String> {
 /// What becomes of a command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
 pub fn runs_on_text(command: &str) -> String {
     format!("{command} has not ended: it runs on without longpole")
+}
+
+/// What ^C has done to a command that longpole started.
+fn interrupted_text(command: &str) -> String {
+    format!(
+        "{command} has ended: ^C goes to it, too; to end a recording only, start the program yourself and attach with -p"
+    )
 }
 
 fn plural(count: usize, what: &str) -> String {
@@ -420,6 +432,12 @@ mod tests {
     #[test]
     fn a_command_that_outlives_its_recording_is_named() {
         assert!(!text(&summary()).contains("command"));
+        let interrupted = RecordSummary { interrupted: Some("quicksort (pid 4242)".into()), ..summary() };
+        let said = text(&interrupted);
+        assert!(
+            said.contains("\ncommand   quicksort (pid 4242) has ended: ^C goes to it, too; to end"),
+            "{said}"
+        );
         let outlived = RecordSummary { runs_on: Some("quicksort (pid 4242)".into()), ..summary() };
         assert!(
             text(&outlived).contains(

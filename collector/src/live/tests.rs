@@ -74,7 +74,7 @@ fn setup(mode: Mode, generated: &Generated, pace: Pace) -> Setup {
 fn record_to(path: &Path, generated: &Generated, pace: Pace) -> Ended {
     let mut setup = setup(Mode::Record, generated, pace);
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
-    let mut writer = Writer::create(path, Overwrite::Sessions, &meta).expect("file");
+    let mut writer = Writer::create(path, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
     setup.writer = Some(writer);
     run(setup).expect("run")
@@ -190,7 +190,7 @@ fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     let mut setup = setup(Mode::Record, &generated, SLOW);
     setup.source = Box::new(Replay::new(read.clone(), Pace::Batches(7)));
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
-    let mut writer = Writer::create(&again, Overwrite::Sessions, &meta).expect("file");
+    let mut writer = Writer::create(&again, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
     setup.writer = Some(writer);
     run(setup).expect("run");
@@ -208,7 +208,7 @@ fn the_time_given_ends_a_recording_and_the_file_is_whole() {
     let mut setup = setup(Mode::Record, &generated, SLOW);
     setup.duration = Some(Duration::from_millis(200));
     let meta = Meta::of_this_machine(ClockAnchor::now(0));
-    setup.writer = Some(Writer::create(&path, Overwrite::Sessions, &meta).expect("file"));
+    setup.writer = Some(Writer::create(&path, Overwrite::Nothing, &meta).expect("file"));
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::TimeUp));
     let (read, info) = crate::session::read(&path).expect("session");
@@ -394,7 +394,7 @@ fn processes_without_probes_reach_summary_file_and_report() {
     setup.children = true;
     setup.choose = Some(Box::new(NoRoom));
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
-    let mut writer = Writer::create(&path, Overwrite::Sessions, &meta).expect("file");
+    let mut writer = Writer::create(&path, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
     setup.writer = Some(writer);
     let ended = run(setup).expect("run");

@@ -144,7 +144,7 @@ impl OutputFile {
     fn create(folder: &Path) -> Result<OutputFile, UserError> {
         let name = format!("longpole-top-{}-{}.log", std::process::id(), monotonic_ns());
         let path = folder.join(name);
-        match create_file(&path, Overwrite::Sessions) {
+        match create_file(&path, Overwrite::Nothing) {
             Ok(file) => Ok(OutputFile { path, file, in_use: false }),
             Err(error) => Err(UserError::runtime(
                 format!("cannot keep the command's output: {error}"),

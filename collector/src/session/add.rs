@@ -47,7 +47,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("a.lp");
         let meta = Meta::of_this_machine(ClockAnchor::now(1));
-        let mut writer = Writer::create(&path, Overwrite::Sessions, &meta).expect("created");
+        let mut writer = Writer::create(&path, Overwrite::Nothing, &meta).expect("created");
         let facts =
             Facts { start_ns: 5, functions: vec![function(1, "a"), function(2, "b")], ..Facts::default() };
         writer.facts(&facts).expect("facts");
@@ -72,7 +72,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("a.lp");
         let meta = Meta::of_this_machine(ClockAnchor::now(1));
-        Writer::create(&path, Overwrite::Sessions, &meta).expect("created").flush().expect("flushed");
+        Writer::create(&path, Overwrite::Nothing, &meta).expect("created").flush().expect("flushed");
         let before = std::fs::read(&path).expect("read");
         assert!(add_facts(&path, &Facts::default()).is_err());
         assert_eq!(std::fs::read(&path).expect("read"), before);

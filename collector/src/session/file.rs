@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 /// Which existing files may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
-    /// Older sessions and empty files: for recordings.
-    Sessions,
-    /// Any regular file but a session: for exports. Character devices and pipes are written to as they are.
-    Exports,
+    /// None.
+    Nothing,
+    /// None; character devices and pipes are written to as they are: for exports.
+    Devices,
+    /// Any regular file but a session: for what is made anew each time, and has no other way to say so.
+    Reports,
     /// Any regular file: the user said so.
     AnyFile,
 }
@@ -43,10 +45,10 @@ pub enum CreateProblem {
     /// A directory, a device, a socket.
     #[error("this is not a regular file")]
     NotAFile,
-    /// It holds something that must not be replaced unasked.
-    #[error("the file exists and is no longpole session")]
-    NoSession,
-    /// It holds a recording, which is not what is about to be written.
+    /// There is a file of this name.
+    #[error("the file exists")]
+    Exists,
+    /// There is one, and it holds a recording.
     #[error("the file exists and is a recording")]
     IsSession,
     /// The system says no.
@@ -65,9 +67,8 @@ impl CreateError {
         match &self.problem {
             CreateProblem::NoName | CreateProblem::NotAFile => "give the name of a file: -o FILE",
             CreateProblem::Link => "give the file that the link points to",
-            CreateProblem::NoSession | CreateProblem::IsSession => {
-                "give another name, or add --force to replace it"
-            }
+            CreateProblem::Exists => "give another name, or add --force to replace it",
+            CreateProblem::IsSession => "give another name",
             CreateProblem::Io(error) => match error.kind() {
                 io::ErrorKind::NotFound => "make the directory first",
                 io::ErrorKind::PermissionDenied => {
@@ -76,7 +77,6 @@ impl CreateError {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space, or give a file on another disk: -o FILE"
                 }
-                io::ErrorKind::AlreadyExists => "another program is writing there: give another name",
                 _ => "give a file on another disk: -o FILE",
             },
         }
@@ -118,7 +118,7 @@ fn place(path: &Path, overwrite: Overwrite) -> Result<(File, PathBuf, Option<Fil
         }
         Ok(found) => {
             let kind = found.file_type();
-            if overwrite != Overwrite::Exports || !(kind.is_char_device() || kind.is_fifo()) {
+            if overwrite != Overwrite::Devices || !(kind.is_char_device() || kind.is_fifo()) {
                 return Err(CreateProblem::NotAFile);
             }
             Some(kind)
@@ -147,7 +147,10 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(&place)
-        .map_err(CreateProblem::Io)?;
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => CreateProblem::Exists,
+            _ => CreateProblem::Io(error),
+        })?;
     if let Some(user) = SudoUser::from_environment() {
         user.give(&file).map_err(CreateProblem::Io)?;
     }
@@ -161,8 +164,10 @@ fn still(kind: FileType, file: File) -> Result<File, CreateProblem> {
 }
 
 fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> {
-    if overwrite == Overwrite::AnyFile {
-        return Ok(());
+    match overwrite {
+        Overwrite::AnyFile => return Ok(()),
+        Overwrite::Nothing | Overwrite::Devices => return Err(CreateProblem::Exists),
+        Overwrite::Reports => {}
     }
     let mut file = OpenOptions::new()
         .read(true)
@@ -172,11 +177,38 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
         .map_err(CreateProblem::Io)?;
     let mut start = Vec::new();
     file.by_ref().take(8).read_to_end(&mut start).map_err(CreateProblem::Io)?;
-    match overwrite {
-        Overwrite::Sessions if !start.is_empty() && !is_session(&start) => Err(CreateProblem::NoSession),
-        Overwrite::Exports if is_session(&start) => Err(CreateProblem::IsSession),
-        _ => Ok(()),
+    if is_session(&start) { Err(CreateProblem::IsSession) } else { Ok(()) }
+}
+
+/// Creates a file of this name, or of the next one that is free: `a.lp`, `a-2.lp`, `a-3.lp` and so on. Two that do this at
+/// the same time get two files.
+pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
+    const TRIES: u32 = 1_000;
+    let stem = path.file_stem().unwrap_or_default();
+    let mut taken = None;
+    for number in 1..=TRIES {
+        let name = if number == 1 {
+            path.to_path_buf()
+        } else {
+            let mut name = stem.to_os_string();
+            name.push(format!("-{number}"));
+            let mut name = path.with_file_name(name);
+            if let Some(extension) = path.extension() {
+                name.as_mut_os_string().push(".");
+                name.as_mut_os_string().push(extension);
+            }
+            name
+        };
+        match create_file(&name, Overwrite::Nothing) {
+            Ok(file) => return Ok((file, name)),
+            // Whatever lies there has the name: a link, too.
+            Err(error) if !matches!(error.problem, CreateProblem::Io(_) | CreateProblem::NoName) => {
+                taken = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
     }
+    Err(taken.unwrap_or(CreateError { path: path.to_path_buf(), problem: CreateProblem::NoName }))
 }
 
 /// `longpole-NAME-PID-TIME.lp`. `name` is the target's, so anything: what is not plain is replaced.
@@ -202,7 +234,7 @@ mod tests {
     fn a_new_file_is_private() {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("new.lp");
-        let file = create_file(&path, Overwrite::Sessions).expect("created");
+        let file = create_file(&path, Overwrite::Nothing).expect("created");
         assert_eq!(file.metadata().expect("metadata").permissions().mode() & 0o777, 0o600);
         assert!(path.exists());
     }
@@ -215,11 +247,11 @@ mod tests {
         std::fs::write(path("empty"), "").expect("written");
         std::os::unix::fs::symlink(path("text"), path("link")).expect("linked");
         for name in ["text", "link", "none/x", "..", "empty", "new"] {
-            let looked = check_file(&path(name), Overwrite::Sessions).map_err(|error| error.to_string());
-            assert_eq!(looked.is_ok(), ["empty", "new"].contains(&name), "{name}");
+            let looked = check_file(&path(name), Overwrite::Nothing).map_err(|error| error.to_string());
+            assert_eq!(looked.is_ok(), name == "new", "{name}");
             assert!(!path("new").exists() && path("empty").exists(), "only a look");
             if looked.is_err() {
-                let made = create_file(&path(name), Overwrite::Sessions).map(drop);
+                let made = create_file(&path(name), Overwrite::Nothing).map(drop);
                 assert_eq!(made.map_err(|error| error.to_string()), looked);
             }
         }
@@ -234,7 +266,7 @@ mod tests {
         std::os::unix::fs::symlink(&precious, &link).expect("linked");
         let dangling = dir.path().join("dangling.lp");
         std::os::unix::fs::symlink(dir.path().join("not-there"), &dangling).expect("linked");
-        for overwrite in [Overwrite::Sessions, Overwrite::Exports, Overwrite::AnyFile] {
+        for overwrite in [Overwrite::Nothing, Overwrite::Devices, Overwrite::Reports, Overwrite::AnyFile] {
             assert_eq!(problem(&link, overwrite), "this is a symbolic link");
             assert_eq!(problem(&dangling, overwrite), "this is a symbolic link");
         }
@@ -270,15 +302,49 @@ mod tests {
         std::fs::write(&text, "years of work").expect("written");
         let session = dir.path().join("old.lp");
         std::fs::write(&session, b"\x9fLPS\r\n\x1a\nrest").expect("written");
-        assert_eq!(problem(&text, Overwrite::Sessions), "the file exists and is no longpole session");
-        assert_eq!(problem(&session, Overwrite::Exports), "the file exists and is a recording");
+        for refused in [Overwrite::Nothing, Overwrite::Devices] {
+            assert_eq!(problem(&text, refused), "the file exists");
+            assert_eq!(problem(&session, refused), "the file exists");
+        }
+        assert_eq!(problem(&session, Overwrite::Reports), "the file exists and is a recording");
         assert_eq!(problem(dir.path(), Overwrite::AnyFile), "this is not a regular file");
-        assert_eq!(problem(Path::new("/dev/null"), Overwrite::Sessions), "this is not a regular file");
-        assert_eq!(problem(Path::new(".."), Overwrite::Sessions), "this names no file");
+        assert_eq!(problem(Path::new("/dev/null"), Overwrite::Nothing), "this is not a regular file");
+        assert_eq!(problem(Path::new(".."), Overwrite::Nothing), "this names no file");
         assert_eq!(std::fs::read_to_string(&text).expect("read"), "years of work");
-        create_file(&session, Overwrite::Sessions).expect("an old session may go");
-        create_file(&text, Overwrite::AnyFile).expect("the user said so");
-        create_file(Path::new("/dev/null"), Overwrite::Exports).expect("nothing to replace");
+        assert_eq!(std::fs::read(&session).expect("read"), b"\x9fLPS\r\n\x1a\nrest");
+        create_file(&session, Overwrite::AnyFile).expect("the user said so");
+        create_file(&text, Overwrite::Reports).expect("made anew");
+        create_file(Path::new("/dev/null"), Overwrite::Devices).expect("nothing to replace");
+    }
+
+    /// Recordings that begin in one second got one name, and the later one took the place of the earlier.
+    #[test]
+    fn names_that_are_taken_are_counted_up_even_at_the_same_time() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("longpole-sort-12-2023.lp");
+        std::os::unix::fs::symlink("/not-there", dir.path().join("longpole-sort-12-2023-3.lp"))
+            .expect("linked");
+        let makers: Vec<_> = (0..8)
+            .map(|number| {
+                let path = path.clone();
+                std::thread::spawn(move || {
+                    let (mut file, name) = create_unused(&path).expect("created");
+                    file.write_all(&[number]).expect("written");
+                    name
+                })
+            })
+            .collect();
+        let mut names: Vec<PathBuf> = makers.into_iter().map(|maker| maker.join().expect("made")).collect();
+        let mut held: Vec<u8> = names.iter().flat_map(|name| std::fs::read(name).expect("read")).collect();
+        held.sort_unstable();
+        assert_eq!(held, (0..8).collect::<Vec<u8>>(), "each has its own");
+        names.sort();
+        let expected: Vec<PathBuf> = ["-2", "-4", "-5", "-6", "-7", "-8", "-9", ""]
+            .map(|number| dir.path().join(format!("longpole-sort-12-2023{number}.lp")))
+            .to_vec();
+        assert_eq!(names, expected);
+        let none = dir.path().join("none").join("a.lp");
+        assert!(matches!(create_unused(&none).expect_err("no folder").problem, CreateProblem::Io(_)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod v1;
 pub use add::add_facts;
 pub use damage::{Damage, DamageKind};
 pub use error::SessionError;
-pub use file::{CreateError, CreateProblem, Overwrite, check_file, create_file, default_name};
+pub use file::{CreateError, CreateProblem, Overwrite, check_file, create_file, create_unused, default_name};
 pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use read::{is_session, read, read_from};

@@ -3,6 +3,7 @@
 use super::command;
 use super::cpus::{self, CpuList};
 use super::gate::{self, Failure, READY, Release};
+use super::limits;
 use super::owner::SudoUser;
 use crate::cli::{Code, UserError};
 use crate::symbols::safe;
@@ -184,6 +185,7 @@ impl Launch {
         let release = Release { program, user, environment: Vec::new() };
         let mut gated = GatedChild { child, socket: Some(ours), release, name, binary };
         gated.wait_until_ready()?;
+        limits::restore_descriptors(gated.pid()).map_err(gate_error)?;
         Ok(gated)
     }
 }

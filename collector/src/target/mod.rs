@@ -11,6 +11,7 @@ mod facts;
 pub mod gate;
 pub mod idle_wake;
 mod launch;
+pub mod limits;
 mod maps;
 mod namespace;
 mod owner;

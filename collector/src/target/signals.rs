@@ -50,6 +50,18 @@ pub fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
+/// From now on a file that grows past `ulimit -f` is a write that fails, and not the end of this process. A program that is
+/// executed later finds the signal as this one did.
+pub fn survive_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: the handler does nothing, which is allowed at any instant; exec puts the default action back.
+    let before = unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) };
+    if before == libc::SIG_IGN {
+        // SAFETY: no pointer is involved.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    }
+}
+
 /// Ends this process by the signal that ended the command, so that a shell sees what it would have seen without
 /// us; leaves no core file of our own. Returns if the signal does not kill; then 128 + signal is the exit code.
 pub fn end_by(signal: i32) {

@@ -5,12 +5,13 @@ use super::forecast::Inflated;
 use super::left::Left;
 use super::measure::{Measurement, run_once};
 use super::setup::{command_for, depends_on_cpus};
-use super::takes::{Recorder, Takes};
+use super::takes::{Recorder, Takes, overwrite};
 use crate::cli::plan::{CapturePlan, RecordPlan, TargetPlan, ValidatePlan};
 use crate::cli::{Code, Outcome, UserError, say};
 use crate::live::record_silently;
 use crate::present::style::{self, Paint, Style};
 use crate::present::validate as present;
+use crate::session::check_file;
 use crate::target::CpuList;
 use engine::report::Finding;
 use std::cell::RefCell;
@@ -78,6 +79,10 @@ impl<'a> Work<'a> {
                 "give its command: `longpole validate -- COMMAND`",
             ));
         };
+        // Before minutes pass.
+        if let Some(kept) = &plan.output {
+            check_file(kept, overwrite(plan))?;
+        }
         let pool = match cpus {
             Some(cpus) => cpus.clone(),
             None => CpuList::allowed().map_err(|error| {

@@ -7,8 +7,11 @@ use crate::cli::plan::{CapturePlan, InputPlan, TargetPlan, ValidatePlan};
 use crate::cli::{Input, UserError, say};
 use crate::interpose::Wish;
 use crate::present::style;
+use crate::session::{CreateError, Overwrite, create_file};
 use engine::program::Program;
 use engine::report::Finding;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Who records, and where to.
@@ -77,14 +80,23 @@ impl<'p> Takes<'p> {
         let is_whole = self.again.is_some() || !self.capture.uprobes || self.plan.calibrate;
         let lost = if is_whole { 0.0 } else { take.lost()? };
         if lost <= MOST_LOST {
-            self.all.push(take);
-            return Ok(());
+            return self.add(take);
         }
         let text = recorded_again(lost);
         say(style::for_stderr().text(&text));
         self.again = Some(Finding { kind: "recorded_again".to_owned(), text });
         self.capture = CapturePlan { uprobes: false, interpose: Wish::Never, ..self.plan.capture.clone() };
         let take = self.record(recorder)?;
+        self.add(take)
+    }
+
+    /// Copies the first one to where it is to be kept.
+    fn add(&mut self, take: Take) -> Result<(), UserError> {
+        if let (Some(kept), [], Some(first)) = (&self.plan.output, self.all.as_slice(), take.setups.first()) {
+            let failed = |error| CreateError::io(kept, error);
+            let mut from = File::open(first).map_err(failed)?;
+            io::copy(&mut from, &mut create_file(kept, overwrite(self.plan))?).map_err(failed)?;
+        }
         self.all.push(take);
         Ok(())
     }
@@ -92,10 +104,10 @@ impl<'p> Takes<'p> {
     fn record(&self, recorder: &impl Recorder) -> Result<Take, UserError> {
         let counts = self.plan.cpus.as_slice();
         let number = self.all.len();
-        let path = |setup: u32, on: u32| match &self.plan.output {
-            Some(kept) if number == 0 && Some(&setup) == counts.first() => kept.clone(),
-            _ => recorder.scratch().join(format!("{setup}-on-{on}-{number}.lp")),
-        };
+        // Lock operations may be left out at the second try.
+        let locks = if self.again.is_some() { "-without-locks" } else { "" };
+        let path =
+            |setup: u32, on: u32| recorder.scratch().join(format!("{setup}-on-{on}-{number}{locks}.lp"));
         let record = |setup: u32, on: u32| {
             let path = path(setup, on);
             recorder.record(&self.capture, setup, on, &path).map(|()| path)
@@ -155,6 +167,11 @@ impl Take {
 
 fn open(path: impl AsRef<Path>) -> Result<Program, UserError> {
     Ok(Input::open(&InputPlan::File(path.as_ref().to_owned()))?.into_program())
+}
+
+/// What the file that is to be kept may replace.
+pub fn overwrite(plan: &ValidatePlan) -> Overwrite {
+    if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing }
 }
 
 /// Of several recordings of the same command, the first that has something of a kind to say says it: the numbers in the

@@ -85,8 +85,13 @@ fn an_export_of_a_program_gives_the_same_report() {
     longpole(&["export", &first, "--format", "program", "-o", &second]).works();
     let report = |path: &str| longpole(&["report", path, "--json", "--segments"]).works().to_owned();
     assert_eq!(report(&first), report(&second));
-    // A second export replaces the first, and standard output gives the same bytes.
-    longpole(&["export", &first, "--format", "program", "-o", &second]).works();
+    // A second export replaces the first if that is asked for, and standard output gives the same bytes.
+    longpole(&["export", &first, "--format", "program", "-o", &second]).fails(
+        1,
+        "the file exists",
+        "--force",
+    );
+    longpole(&["export", &first, "--format", "program", "--force", "-o", &second]).works();
     let written = std::fs::read_to_string(&second).expect("read");
     assert_eq!(longpole(&["export", &first, "--format", "program"]).works(), written);
 }

@@ -19,7 +19,7 @@ fn write(path: &str, recording: &Recording) {
 }
 
 fn write_as(path: &str, recording: &Recording, meta: &Meta) {
-    let mut writer = Writer::create(Path::new(path), Overwrite::Sessions, meta).expect("created");
+    let mut writer = Writer::create(Path::new(path), Overwrite::AnyFile, meta).expect("created");
     writer.facts(&recording.facts).expect("facts");
     for (i, event) in recording.events.iter().enumerate() {
         writer.push(event).expect("pushed");
@@ -54,7 +54,7 @@ fn a_session_and_its_export_have_the_same_report() {
             Execution { cpus: 1 + (seed % 4) as u16, seed, noise: seed % 2 == 1, ..Execution::default() };
         let Some(session) = record(&folder, &program, &execution) else { continue };
         let exported = folder.path("exported.json");
-        longpole(&["export", &session, "--format", "program", "-o", &exported]).works();
+        longpole(&["export", &session, "--format", "program", "--force", "-o", &exported]).works();
         for options in [&["--json", "--segments"][..], &["--segments"], &[]] {
             let report = |path: &str| longpole(&[&["report", path], options].concat()).works().to_owned();
             assert_eq!(report(&session), report(&exported), "seed {seed}");
@@ -200,7 +200,7 @@ fn a_recording_is_never_replaced_by_an_export_unasked() {
     let before = std::fs::read(&session).expect("read");
     longpole(&["export", &session, "--format", "program", "-o", &session]).fails(
         1,
-        "the file exists and is a recording",
+        "the file exists",
         "--force",
     );
     assert_eq!(std::fs::read(&session).expect("read"), before);

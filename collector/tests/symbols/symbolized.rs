@@ -69,7 +69,7 @@ fn case(test: &str) -> Option<Case> {
     };
     let session = folder.join("a.lp");
     let meta = Meta::of_this_machine(ClockAnchor::now(1));
-    let mut writer = Writer::create(&session, Overwrite::Sessions, &meta).expect("created");
+    let mut writer = Writer::create(&session, Overwrite::AnyFile, &meta).expect("created");
     writer.facts(&facts).expect("facts");
     writer.finish(WindowEnd { end_ns: 9, ..WindowEnd::default() }).expect("finished");
     Some(Case { debug: folder.join("full.debug"), built, session, build_id })

@@ -31,7 +31,7 @@ pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
                 shown = true;
             }
             Some(OutputPlan::File(path)) => {
-                let mut file = create_file(path, Overwrite::AnyFile)?;
+                let mut file = create_file(path, Overwrite::Reports)?;
                 let written = write(&outcomes, &mut file).and_then(|()| file.flush());
                 written.map_err(|error| CreateError::io(path, error))?;
             }

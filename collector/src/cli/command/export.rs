@@ -16,7 +16,7 @@ pub fn run(plan: &ExportPlan) -> Result<Outcome, UserError> {
     match &plan.output {
         OutputPlan::Stdout => to_stdout(|out| write(&program, plan.format, out))?,
         OutputPlan::File(path) => {
-            let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Exports };
+            let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Devices };
             let file = create_file(path, overwrite)?;
             write(&program, plan.format, file).map_err(|error| CreateError::io(path, error))?;
         }

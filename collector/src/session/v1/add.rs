@@ -45,27 +45,20 @@ pub fn add_facts(mut from: impl Read, mut to: impl Write, facts: &Facts) -> io::
     for piece in merge::pieces(facts) {
         let packed = packer.pack(serde_json::to_vec(&piece)?)?;
         let items = u32::try_from(merge::entries(&piece)).unwrap_or(u32::MAX);
-        let header = header_of(ChunkKind::Facts, items, &packed)?;
+        let header = ChunkHeader::of(
+            ChunkKind::Facts,
+            items,
+            (0, 0),
+            (packed.flags, packed.raw_bytes),
+            &packed.bytes,
+        )?;
         put(&mut to, &header, &packed.bytes)?;
     }
     let packed = Packed::plain(index::encode(ChunkKind::Index, &entries, at));
     let items = u32::try_from(entries.len()).unwrap_or(u32::MAX);
-    let header = header_of(ChunkKind::Index, items, &packed)?;
+    let header =
+        ChunkHeader::of(ChunkKind::Index, items, (0, 0), (packed.flags, packed.raw_bytes), &packed.bytes)?;
     to.write_all(&header.encode())?;
     to.write_all(&packed.bytes)?;
     to.flush()
-}
-
-fn header_of(kind: ChunkKind, items: u32, packed: &Packed) -> io::Result<ChunkHeader> {
-    let size = |bytes: usize| u32::try_from(bytes).map_err(io::Error::other);
-    Ok(ChunkHeader {
-        kind: kind as u16,
-        flags: packed.flags,
-        stored_bytes: size(packed.bytes.len())?,
-        raw_bytes: size(packed.raw_bytes)?,
-        items,
-        first_ns: 0,
-        last_ns: 0,
-        payload_crc: crc32fast::hash(&packed.bytes),
-    })
 }

@@ -8,6 +8,9 @@ pub const CHUNK_MAGIC: [u8; 4] = *b"LPck";
 /// Most bytes of a payload, stored or raw.
 pub const MOST_BYTES: u32 = 16 << 20;
 
+/// The same for a draft: any chunk fits into one, with its header and what goes before it.
+pub const MOST_DRAFT_BYTES: u32 = 2 * MOST_BYTES;
+
 /// Most records in one chunk of events.
 pub const MOST_RECORDS: u32 = 1 << 16;
 
@@ -28,6 +31,7 @@ pub enum ChunkKind {
     Index = 6,
     Stacks = 7,
     IndexPart = 8,
+    Draft = 9,
 }
 
 impl ChunkKind {
@@ -42,6 +46,7 @@ impl ChunkKind {
             6 => ChunkKind::Index,
             7 => ChunkKind::Stacks,
             8 => ChunkKind::IndexPart,
+            9 => ChunkKind::Draft,
             _ => return None,
         })
     }
@@ -63,6 +68,34 @@ pub struct ChunkHeader {
 impl ChunkHeader {
     /// Size in the file.
     pub const BYTES: usize = 44;
+
+    /// Of a payload that is `stored` in the file.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`]: a reader would refuse it.
+    pub fn of(
+        kind: ChunkKind,
+        items: u32,
+        (first_ns, last_ns): (u64, u64),
+        (flags, raw_bytes): (u16, usize),
+        stored: &[u8],
+    ) -> io::Result<ChunkHeader> {
+        let refused = |why: &'static str| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let size = |bytes: usize| u32::try_from(bytes).map_err(|_| refused("a chunk grew too large"));
+        let header = ChunkHeader {
+            kind: kind as u16,
+            flags,
+            stored_bytes: size(stored.len())?,
+            raw_bytes: size(raw_bytes)?,
+            items,
+            first_ns,
+            last_ns,
+            payload_crc: crc32fast::hash(stored),
+        };
+        // What is written is what is read: both sides ask the same.
+        header.within_limits().map_err(refused)?;
+        Ok(header)
+    }
 
     /// The bytes in the file.
     pub fn encode(&self) -> [u8; Self::BYTES] {
@@ -108,7 +141,8 @@ impl ChunkHeader {
 
     /// Sizes that no writer makes are refused before anything is allocated.
     fn within_limits(&self) -> Result<(), &'static str> {
-        if self.stored_bytes > MOST_BYTES || self.raw_bytes > MOST_BYTES {
+        let most = if self.kind == ChunkKind::Draft as u16 { MOST_DRAFT_BYTES } else { MOST_BYTES };
+        if self.stored_bytes > most || self.raw_bytes > most {
             return Err("a chunk claims to be larger than any chunk may be");
         }
         if self.flags & ZSTD == 0 && self.stored_bytes != self.raw_bytes {

@@ -70,6 +70,13 @@ impl EventChunks {
         Ok(if long || self.events.records() >= RECORDS_PER_CHUNK { self.take() } else { None })
     }
 
+    /// The open chunk as it would be now, if it holds anything. It stays open.
+    pub fn draft(&self) -> Option<EventChunk> {
+        let Open { first_ns, last_ns, raw_bytes, .. } = self.open?;
+        let records = self.events.records();
+        Some(EventChunk { records, raw_bytes, first_ns, last_ns, payload: self.events.payload() })
+    }
+
     /// The open chunk, if it holds anything.
     pub fn take(&mut self) -> Option<EventChunk> {
         let Open { first_ns, last_ns, raw_bytes, .. } = self.open.take()?;

@@ -19,20 +19,24 @@
 //! | 6 index | one entry per chunk since the last part of an index, then its own offset and a mark; the last chunk: see [`index`] | chunks |
 //! | 7 stacks | stacks that samples name: see [`stacks`]; among the notes when read | stacks |
 //! | 8 index part | the same as an index in the middle of a very long recording, whose index would be larger than a chunk may be | chunks |
+//! | 9 draft | chunks that are not yet full, which would stand at the offset in `first_ns`: see [`tail`]; none in a recording that has ended | records |
 //!
 //! A reader skips chunks of a kind it does not know. Nothing in a file makes a reader take memory without bound:
-//! chunks are at most 16 MiB unpacked, a writer stores a chunk plain rather than packed more than 256 : 1, and a
+//! chunks are at most 16 MiB unpacked (a draft 32 MiB), a writer stores a chunk plain rather than packed more than 256 : 1, and a
 //! reader stops when events would fill half of the memory that is free.
 
 mod add;
 mod chunk;
 mod columns;
+mod disk;
+mod drafts;
 mod event_chunk;
 mod header;
 mod index;
 mod merge;
 mod reader;
 mod stacks;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod varint;

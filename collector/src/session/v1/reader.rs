@@ -1,13 +1,14 @@
 //! Reading a session up to its last whole chunk.
 
 use super::chunk::{CHUNK_MAGIC, ChunkHeader, ChunkKind, Unpacker};
+use super::drafts::{self, Behind};
 use super::header::FileHeader;
 use super::index::{Entry, Fold};
 use super::merge::{MOST_ENTRIES, Merger};
 use super::{columns, stacks};
 use crate::session::{Damage, DamageKind, SessionError, SessionInfo};
 use engine::event::{Note, Recording};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Most that is read; what lies behind is damage of the kind [`DamageKind::TooLarge`].
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ pub fn read<R: Read + Seek>(
     };
     let damage = match stopped {
         None => None,
-        Some(kind) => Some(reader.rest(kind)?),
+        Some(kind) => reader.behind(kind)?,
     };
     Ok(reader.contents.finish(damage))
 }
@@ -80,6 +81,51 @@ fn corrupt(reason: &'static str) -> Step {
 }
 
 impl<R: Read + Seek> Reader<R> {
+    /// After the last good chunk: what a killed writer had not yet put into a full one, and what is missing.
+    fn behind(&mut self, kind: DamageKind) -> io::Result<Option<Damage>> {
+        let unfinished = Damage {
+            kind: DamageKind::NoEnd,
+            at_byte: self.file_bytes,
+            unread_bytes: 0,
+            unread_chunks: 0,
+            unread_events: 0,
+        };
+        let is_broken =
+            matches!(kind, DamageKind::NoEnd | DamageKind::Cut { .. } | DamageKind::Corrupt { .. });
+        let behind = if is_broken && self.at < self.file_bytes {
+            drafts::find(&mut self.source, self.at)?
+        } else {
+            Behind::Nothing
+        };
+        let payload = match behind {
+            Behind::Nothing => return self.rest(kind).map(Some),
+            Behind::Remains => return Ok(Some(unfinished)),
+            Behind::Draft(payload) => payload,
+        };
+        let mut draft = Reader {
+            file_bytes: payload.len() as u64,
+            source: Cursor::new(payload),
+            at: 0,
+            limits: self.limits,
+            json_bytes: self.json_bytes,
+            unpacker: Unpacker::new()?,
+            contents: std::mem::take(&mut self.contents),
+        };
+        let stopped = loop {
+            match draft.chunk()? {
+                Step::Next => {}
+                Step::Stop(kind) => break kind,
+            }
+        };
+        self.contents = draft.contents;
+        Ok(match stopped {
+            // The end of the recording itself was in it.
+            None => None,
+            Some(DamageKind::TooLarge) => Some(Damage { kind: DamageKind::TooLarge, ..unfinished }),
+            Some(_) => Some(unfinished),
+        })
+    }
+
     /// Reads the next chunk. `at` moves on only if it was good.
     fn chunk(&mut self) -> io::Result<Step> {
         let left = self.file_bytes.saturating_sub(self.at);
@@ -124,6 +170,9 @@ impl<R: Read + Seek> Reader<R> {
             || self.json_bytes > self.limits.json_bytes
         {
             return Ok(Step::Stop(Some(DamageKind::TooLarge)));
+        }
+        if kind == Some(ChunkKind::Draft) {
+            return Ok(Step::Stop(Some(DamageKind::NoEnd)));
         }
         let entry = Entry::new(self.at, &header);
         let taken = match kind {
@@ -286,8 +335,8 @@ impl Contents {
                 }
                 self.recording.notes.extend(notes);
             }
-            // They are taken where the room for them is known.
-            ChunkKind::Stacks => {}
+            // They are taken where the room for them is known, and drafts where no other chunk follows.
+            ChunkKind::Stacks | ChunkKind::Draft => {}
             ChunkKind::End => {
                 self.recording.facts.end = Some(serde_json::from_slice(payload).map_err(|_| NO_JSON)?);
             }

@@ -72,6 +72,16 @@ impl Encoder {
         self.payload.len()
     }
 
+    /// Number of stacks so far.
+    pub fn stacks(&self) -> u32 {
+        self.stacks
+    }
+
+    /// Number of stacks, first and last time, and payload so far, if there are any. They stay.
+    pub fn draft(&self) -> Option<(u32, (u64, u64), Vec<u8>)> {
+        Some((self.stacks, self.times?, self.payload.clone()))
+    }
+
     /// Number of stacks, first and last time, and payload, if there are any. Empty from then on.
     pub fn finish(&mut self) -> Option<(u32, (u64, u64), Vec<u8>)> {
         let full = std::mem::take(self);

@@ -1,22 +1,27 @@
 //! Writing a session while it is recorded.
 
-use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
+use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer};
+use super::disk::Disk;
 use super::event_chunk::{EventChunk, EventChunks};
 use super::header::FileHeader;
 use super::index::{self, Entry};
+use super::tail::Tail;
 use super::{merge, stacks};
-use crate::session::{CreateError, Meta, Overwrite, create_file};
+use crate::session::{CreateError, Meta, Overwrite, create_file, create_unused};
 use engine::event::{Facts, Note, NoteKind, WindowEnd};
 use probe_abi::Record;
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Notes per chunk.
 const NOTES_PER_CHUNK: usize = 64;
 
 /// Bytes of stacks per chunk.
 const STACK_BYTES: usize = 256 << 10;
+
+/// Bytes of whole chunks that wait for a chunk of events.
+const MOST_HELD: usize = 1 << 20;
 
 /// Threads kept of `WindowEnd`: more than this and the chunk could grow too large. They are a second opinion only.
 const MOST_END_THREADS: usize = 1 << 16;
@@ -38,15 +43,19 @@ pub struct Summary {
     pub last_ns: u64,
 }
 
-/// Appends chunks to a file; a chunk is written at once or not at all, as far as the kernel allows. After an
+/// Appends chunks to a file, and behind them drafts of those that are not yet full: see [`super::tail`]. After an
 /// error every further call fails: what was written before it stays readable.
-pub struct Writer<W: Write = File> {
-    out: W,
+pub struct Writer<D: Disk = File> {
+    tail: Tail<D>,
     packer: Packer,
     /// The open chunk.
     events: EventChunks,
     notes: Vec<Note>,
     stacks: stacks::Encoder,
+    /// Whole chunks that go to the file with the next chunk of events.
+    held: Vec<u8>,
+    /// What the last draft held: bytes of whole chunks, records, stacks and notes.
+    drafted: (usize, u32, u32, usize),
     /// Chunks that no part of the index lists yet.
     entries: Vec<Entry>,
     most_entries: usize,
@@ -58,41 +67,57 @@ impl Writer<File> {
     /// Creates `path` (mode 0600; under sudo it belongs to the user behind it) and writes the header. See
     /// [`create_file`] for what is refused.
     pub fn create(path: &Path, overwrite: Overwrite, meta: &Meta) -> Result<Writer<File>, CreateError> {
-        let file = create_file(path, overwrite)?;
-        Writer::new(file, meta).map_err(|error| CreateError::io(path, error))
+        Writer::begin(create_file(path, overwrite)?, path, meta)
+    }
+
+    /// The same under the first name that is free: see [`create_unused`]. With the name.
+    pub fn create_unused(path: &Path, meta: &Meta) -> Result<(Writer<File>, PathBuf), CreateError> {
+        let (file, path) = create_unused(path)?;
+        Ok((Writer::begin(file, &path, meta)?, path))
+    }
+
+    fn begin(file: File, path: &Path, meta: &Meta) -> Result<Writer<File>, CreateError> {
+        Writer::new(file, meta).map_err(|error| {
+            // It is new and holds nothing, and would be in the way of the next try.
+            let _ = std::fs::remove_file(path);
+            CreateError::io(path, error)
+        })
     }
 }
 
-impl<W: Write> Writer<W> {
-    /// Writes the header and the description to `out`, which is empty.
-    pub fn new(mut out: W, meta: &Meta) -> io::Result<Writer<W>> {
-        out.write_all(&FileHeader::CURRENT.encode())?;
+impl<D: Disk> Writer<D> {
+    /// Writes the header and the description to `disk`, which is empty.
+    pub fn new(disk: D, meta: &Meta) -> io::Result<Writer<D>> {
         let mut writer = Writer {
-            out,
+            tail: Tail::new(disk),
             packer: Packer::new()?,
             events: EventChunks::default(),
             notes: Vec::new(),
             stacks: stacks::Encoder::default(),
+            held: FileHeader::CURRENT.encode().to_vec(),
+            drafted: (0, 0, 0, 0),
             entries: Vec::new(),
             most_entries: index::MOST_ENTRIES,
             summary: Summary { bytes: FileHeader::BYTES as u64, ..Summary::default() },
             broken: false,
         };
         writer.json(ChunkKind::Meta, 1, (meta.clock.monotonic_ns, meta.clock.monotonic_ns), meta)?;
+        writer.keep()?;
         Ok(writer)
     }
 
-    /// Writes facts at once. May be called again with more of them: see the table in the module's documentation.
+    /// Writes facts at once, or with the next draft. May be called again with more of them: see the table in the module's documentation.
     /// `Facts::end` is not written: [`Writer::finish`] does that.
     pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
         for piece in merge::pieces(facts) {
             let items = u32::try_from(merge::entries(&piece)).unwrap_or(u32::MAX);
             self.json(ChunkKind::Facts, items, (facts.start_ns, facts.start_ns), &piece)?;
         }
-        Ok(())
+        self.keep_or_hold()
     }
 
-    /// Adds a record. It reaches the file with its chunk: when that is full, a second long, or flushed.
+    /// Adds a record. It reaches the file with its chunk: when that is full, a second long, or flushed; until then with
+    /// drafts.
     /// [`io::ErrorKind::InvalidInput`]: the record's kind byte contradicts its type; nothing was added.
     pub fn push(&mut self, record: &Record) -> io::Result<()> {
         self.check()?;
@@ -117,23 +142,62 @@ impl<W: Write> Writer<W> {
         self.check()?;
         if let NoteKind::Stack { id, pid, frames } = &note.kind {
             self.stacks.push(note.time_ns, *id, *pid, frames);
-            return if self.stacks.bytes() >= STACK_BYTES { self.flush_stacks() } else { Ok(()) };
+            if self.stacks.bytes() >= STACK_BYTES {
+                self.flush_stacks()?;
+                self.keep_or_hold()?;
+            }
+            return Ok(());
         }
         self.notes.push(note.clone());
-        if self.notes.len() >= NOTES_PER_CHUNK { self.flush_notes() } else { Ok(()) }
+        if self.notes.len() >= NOTES_PER_CHUNK {
+            self.flush_notes()?;
+            self.keep_or_hold()?;
+        }
+        Ok(())
     }
 
-    /// Writes what is held back.
+    /// Writes what is held back in chunks that stay, however few records they have.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
-        match self.events.take() {
-            Some(open) => self.whole(open)?,
-            None => {
-                self.flush_stacks()?;
-                self.flush_notes()?;
-            }
+        if let Some(open) = self.events.take() {
+            return self.whole(open);
         }
-        self.out.flush()
+        self.flush_stacks()?;
+        self.flush_notes()?;
+        self.keep()
+    }
+
+    /// Writes what is held back as a draft: it is in the file whatever becomes of this process. `open` is the chunk that
+    /// whoever calls [`Writer::events`] has begun.
+    pub fn draft(&mut self, open: Option<EventChunk>) -> io::Result<()> {
+        self.check()?;
+        let open = open.or_else(|| self.events.draft());
+        let records = open.as_ref().map_or(0, |open| open.records);
+        let held = (self.held.len(), records, self.stacks.stacks(), self.notes.len());
+        if held == self.drafted || held == (0, 0, 0, 0) {
+            return Ok(());
+        }
+        let mut chunks = self.held.clone();
+        let mut add = |kind, items, times, raw: Vec<u8>| -> io::Result<()> {
+            let header = ChunkHeader::of(kind, items, times, (0, raw.len()), &raw)?;
+            chunks.extend_from_slice(&header.encode());
+            chunks.extend_from_slice(&raw);
+            Ok(())
+        };
+        // In the order in which they will stay.
+        if let Some((stacks, times, payload)) = self.stacks.draft() {
+            add(ChunkKind::Stacks, stacks, times, payload)?;
+        }
+        if let Some(EventChunk { records, first_ns, last_ns, payload, .. }) = open {
+            add(ChunkKind::Events, records, (first_ns, last_ns), payload)?;
+        }
+        if let Some((items, times)) = about(&self.notes) {
+            add(ChunkKind::Notes, items, times, serde_json::to_vec(&self.notes)?)?;
+        }
+        let written = self.tail.draft(records, &chunks);
+        self.broken |= written.is_err();
+        self.drafted = held;
+        written
     }
 
     fn whole(&mut self, chunk: EventChunk) -> io::Result<()> {
@@ -146,7 +210,8 @@ impl<W: Write> Writer<W> {
         summary.last_ns = summary.last_ns.max(last_ns);
         summary.events += u64::from(records);
         summary.raw_bytes += raw_bytes;
-        self.flush_notes()
+        self.flush_notes()?;
+        self.keep()
     }
 
     fn flush_stacks(&mut self) -> io::Result<()> {
@@ -157,14 +222,30 @@ impl<W: Write> Writer<W> {
     }
 
     fn flush_notes(&mut self) -> io::Result<()> {
-        if self.notes.is_empty() {
-            return Ok(());
-        }
         let notes = std::mem::take(&mut self.notes);
-        let first = notes.iter().map(|note| note.time_ns).min().unwrap_or_default();
-        let last = notes.iter().map(|note| note.time_ns).max().unwrap_or_default();
-        let items = u32::try_from(notes.len()).unwrap_or(u32::MAX);
-        self.json(ChunkKind::Notes, items, (first, last), &notes)
+        match about(&notes) {
+            Some((items, times)) => self.json(ChunkKind::Notes, items, times, &notes),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the whole chunks that are held back, in place of all drafts.
+    fn keep(&mut self) -> io::Result<()> {
+        let written = if self.held.is_empty() { Ok(()) } else { self.tail.keep(&self.held) };
+        self.broken |= written.is_err();
+        self.held.clear();
+        self.drafted = (0, 0, 0, 0);
+        written
+    }
+
+    /// The same, unless that would replace a draft for little.
+    fn keep_or_hold(&mut self) -> io::Result<()> {
+        if self.tail.has_draft() && self.held.len() < MOST_HELD { Ok(()) } else { self.keep() }
+    }
+
+    /// Whether the file still has a name: nobody would find one without.
+    pub fn has_name(&self) -> io::Result<bool> {
+        self.tail.disk().has_name()
     }
 
     /// What has been written so far.
@@ -179,7 +260,8 @@ impl<W: Write> Writer<W> {
         end.threads.iter_mut().for_each(merge::shorten_thread);
         self.json(ChunkKind::End, 1, (end.end_ns, end.end_ns), &end)?;
         self.index(ChunkKind::Index)?;
-        self.out.flush()?;
+        self.keep()?;
+        self.tail.end()?;
         Ok(self.summary)
     }
 
@@ -193,7 +275,7 @@ impl<W: Write> Writer<W> {
 
     /// Parts of the index after so many chunks.
     #[cfg(test)]
-    pub fn with_parts_of(mut self, most_entries: usize) -> Writer<W> {
+    pub fn with_parts_of(mut self, most_entries: usize) -> Writer<D> {
         self.most_entries = most_entries;
         self
     }
@@ -215,38 +297,14 @@ impl<W: Write> Writer<W> {
         if self.entries.len() >= self.most_entries { self.index(ChunkKind::IndexPart) } else { Ok(()) }
     }
 
-    fn stored(
-        &mut self,
-        kind: ChunkKind,
-        items: u32,
-        (first_ns, last_ns): (u64, u64),
-        packed: Packed,
-    ) -> io::Result<()> {
+    fn stored(&mut self, kind: ChunkKind, items: u32, times: (u64, u64), packed: Packed) -> io::Result<()> {
         self.check()?;
-        let size = |bytes: usize| u32::try_from(bytes).ok().filter(|size| *size <= MOST_BYTES);
-        let (Some(stored_bytes), Some(raw_bytes)) = (size(packed.bytes.len()), size(packed.raw_bytes)) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a chunk grew too large"));
-        };
-        let header = ChunkHeader {
-            kind: kind as u16,
-            flags: packed.flags,
-            stored_bytes,
-            raw_bytes,
-            items,
-            first_ns,
-            last_ns,
-            payload_crc: crc32fast::hash(&packed.bytes),
-        };
-        let mut bytes = Vec::with_capacity(ChunkHeader::BYTES + packed.bytes.len());
-        bytes.extend_from_slice(&header.encode());
-        bytes.extend_from_slice(&packed.bytes);
-        // One write: a killed writer leaves the chunk whole or cut, never mixed with another.
-        if let Err(error) = self.out.write_all(&bytes) {
-            self.broken = true;
-            return Err(error);
-        }
+        let Packed { flags, raw_bytes, bytes } = packed;
+        let header = ChunkHeader::of(kind, items, times, (flags, raw_bytes), &bytes)?;
+        self.held.extend_from_slice(&header.encode());
+        self.held.extend_from_slice(&bytes);
         self.entries.push(Entry::new(self.summary.bytes, &header));
-        self.summary.bytes += bytes.len() as u64;
+        self.summary.bytes += (ChunkHeader::BYTES + bytes.len()) as u64;
         self.summary.chunks += 1;
         Ok(())
     }
@@ -256,7 +314,13 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Drop for Writer<W> {
+/// How many notes, and the time of the earliest and the latest.
+fn about(notes: &[Note]) -> Option<(u32, (u64, u64))> {
+    let times = || notes.iter().map(|note| note.time_ns);
+    Some((u32::try_from(notes.len()).unwrap_or(u32::MAX), (times().min()?, times().max()?)))
+}
+
+impl<D: Disk> Drop for Writer<D> {
     /// A recording that ends by an error or a panic keeps what was held back; it has no end, so readers call it
     /// unfinished.
     fn drop(&mut self) {

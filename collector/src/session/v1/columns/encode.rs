@@ -57,18 +57,24 @@ impl Encoder {
         walked.is_ok()
     }
 
-    /// The payload; the encoder is empty again, and keeps its memory.
-    pub fn finish(&mut self) -> Vec<u8> {
-        let columns = &mut self.columns;
+    /// The payload as it is now.
+    pub fn payload(&self) -> Vec<u8> {
+        let columns = &self.columns;
         let mut payload = Vec::with_capacity(columns.bytes.iter().map(|column| column.len() + 8).sum());
         varint::put(&mut payload, u64::from(self.records));
-        for (column, bytes) in columns.bytes.iter_mut().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+        for (column, bytes) in columns.bytes.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
             varint::put(&mut payload, column as u64);
             varint::put(&mut payload, bytes.len() as u64);
             payload.extend_from_slice(bytes);
-            bytes.clear();
         }
-        columns.threads.clear();
+        payload
+    }
+
+    /// The payload; the encoder is empty again, and keeps its memory.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let payload = self.payload();
+        self.columns.bytes.iter_mut().for_each(Vec::clear);
+        self.columns.threads.clear();
         self.model.forget();
         self.records = 0;
         payload

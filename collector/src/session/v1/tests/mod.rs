@@ -2,6 +2,7 @@
 
 mod damage;
 mod hostile;
+mod killed;
 mod writing;
 
 use super::Writer;

@@ -6,7 +6,7 @@ use crate::session::v1::{Writer, add_facts};
 use engine::event::Facts;
 use probe_abi::{Kind, Record};
 use proptest::prelude::*;
-use std::io::{self, Write};
+use std::io;
 
 /// Any record: random bytes of the right length with the right kind byte.
 fn record() -> impl Strategy<Value = Record> {
@@ -35,50 +35,6 @@ proptest! {
         prop_assert_eq!(recording.facts, Facts { end: Some(end()), ..facts() });
         prop_assert_eq!(recording.notes, notes());
     }
-}
-
-/// A disk that is full after some bytes.
-struct SmallDisk {
-    bytes: Vec<u8>,
-    room: usize,
-}
-
-impl Write for &mut SmallDisk {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let fits = bytes.len().min(self.room);
-        if fits == 0 && !bytes.is_empty() {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.bytes.extend_from_slice(&bytes[..fits]);
-        self.room -= fits;
-        Ok(fits)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_full_disk_leaves_a_readable_prefix() {
-    let records: Vec<Record> = (0..200).map(likely_record).collect();
-    let mut disk = SmallDisk { bytes: Vec::new(), room: 1_500 };
-    let mut writer = Writer::new(&mut disk, &meta()).expect("started");
-    let mut failed = None;
-    for record in &records {
-        if let Err(error) = writer.push(record).and_then(|()| writer.flush()) {
-            failed = Some(error.kind());
-            break;
-        }
-    }
-    assert_eq!(failed, Some(io::ErrorKind::StorageFull));
-    assert!(writer.push(&records[0]).is_err(), "a broken writer stays broken");
-    drop(writer);
-    assert_eq!(disk.bytes.len(), 1_500, "nothing was written after the failure");
-    let (recording, info) = opened(&disk.bytes).expect("read");
-    assert!(!recording.events.is_empty());
-    assert_eq!(recording.events, &records[..recording.events.len()]);
-    assert!(matches!(info.damage.expect("damage").kind, DamageKind::Cut { .. }));
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! Limits of this process: descriptors for many rings and programs, and a limit of file sizes that ends nothing.
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use std::io;
+use std::sync::OnceLock;
+
+/// More descriptors than this are never needed: the kernel's own limit, unless somebody has raised it.
+const MOST_DESCRIPTORS: u64 = 1 << 20;
+
+/// The limit of open files as it was when longpole started.
+static AT_START: OnceLock<Rlimit> = OnceLock::new();
+
+/// From now on this process may open as many files as it may allow itself: a ring for each CPU, and a link and a binary for
+/// each program take hundreds. Commands get the limit back that there was: [`restore_descriptors`].
+pub fn raise_descriptors() {
+    let before = *AT_START.get_or_init(|| getrlimit(Resource::Nofile));
+    let most = before.maximum.map_or(MOST_DESCRIPTORS, |most| most.min(MOST_DESCRIPTORS));
+    if before.current.is_some_and(|now| now < most) {
+        let raised = Rlimit { current: Some(most), maximum: before.maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, raised) {
+            tracing::debug!("no more descriptors: {error}");
+        }
+    }
+}
+
+/// Gives a process that this one has started the limit of open files that it would have without longpole.
+///
+/// # Errors
+/// There is no such process any more, or it is somebody else's.
+pub fn restore_descriptors(pid: u32) -> io::Result<()> {
+    let Some(before) = AT_START.get() else { return Ok(()) };
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    prlimit(Some(pid), Resource::Nofile, *before)?;
+    Ok(())
+}
+
+/// How many files a command that this process starts may open; `None`: any number.
+pub fn descriptors_of_commands() -> Option<u64> {
+    AT_START.get().copied().unwrap_or_else(|| getrlimit(Resource::Nofile)).current
+}
+
+/// How many files this process may open; `None`: any number.
+pub fn descriptors() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}

@@ -1,0 +1,207 @@
+//! What is left when longpole is killed, when its disk is full and when its limits are small: a file that can be read, a
+//! program that runs on, and nothing else.
+
+use longpole_tests::{
+    Background, Longpole, binary, run, shell, skip_unless_built, skip_unless_live, workload,
+};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// `CLOCK_MONOTONIC`, in nanoseconds.
+fn now_ns() -> u64 {
+    let uptime = std::fs::read_to_string("/proc/timer_list").unwrap_or_default();
+    let now = uptime.lines().find_map(|line| line.strip_prefix("now at "));
+    now.and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Processes other than `pid` that have this variable.
+fn marked(mark: &str, pid: u32) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let marked = processes.filter(|process| {
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
+            && process.file_name() != pid.to_string().as_str()
+    });
+    marked
+        .map(|process| std::fs::read_to_string(process.path().join("cmdline")).unwrap_or_default())
+        .collect()
+}
+
+/// Waits for this.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < LIMIT, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Everything of the first 1.3 s was lost, and the last 1.1 s later on.
+#[test]
+fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("ticks.c"));
+    if now_ns() == 0 {
+        println!("SKIP a_killed_longpole_loses_the_last_moment_only: no /proc/timer_list");
+        return;
+    }
+    for (number, milliseconds) in [250, 600, 1_300].into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, ticks) = (folder.path().join("killed.lp"), folder.path().join("ticks"));
+        let mark = format!("LONGPOLE_TEST={}-{milliseconds}", std::process::id());
+        let (name, value) = mark.split_once('=').unwrap();
+        let attached = number == 1;
+        let mut workload = Command::new(&program);
+        workload.arg(&ticks).arg("3000");
+        let mut target = attached.then(|| Background::must_start(&mut workload));
+        let mut call = Longpole::with(["record", "-o"]).and(&file);
+        match &target {
+            Some(target) => call.command().args(["-p", &target.pid().to_string()]),
+            None => call.command().arg("--").arg(&program).arg(&ticks).arg("3000"),
+        };
+        call.command().env(name, value);
+        let mut longpole = call.start();
+        longpole.wait_for_stderr("recording ", LIMIT).unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let (pid, killed_ns) = (longpole.pid(), now_ns());
+        longpole.signal("KILL").unwrap();
+        longpole.wait(LIMIT).unwrap();
+        match target.take() {
+            Some(target) => assert_eq!(target.wait(LIMIT).unwrap().code, Some(0)),
+            // It writes the last of its lines when it ends.
+            None => until("the command runs on to its end", || {
+                let lines = std::fs::read_to_string(&ticks).unwrap_or_default();
+                lines.ends_with('\n') && lines.lines().count() == 3000
+            }),
+        }
+        until("nothing of longpole's is left", || marked(&mark, pid).is_empty());
+        let made: Vec<u64> =
+            std::fs::read_to_string(&ticks).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(made.len(), 3000);
+        let info = Longpole::with(["info"]).and(&file).ok().stdout;
+        assert!(info.contains("the recording was not finished"), "{info}");
+        assert!(!info.contains("damaged"), "{info}");
+        let recorded = Longpole::export(&file).entries("Tick");
+        // The first of an attached program were called before its probes were there.
+        let last_ns = if attached { None } else { recorded.checked_sub(1).map(|last| made[last]) };
+        if let Some(last_ns) = last_ns {
+            let lost = Duration::from_nanos(killed_ns.saturating_sub(last_ns));
+            // 110 to 190 ms on a machine that is not too busy.
+            assert!(lost < Duration::from_millis(700), "{lost:?} lost after {milliseconds} ms");
+        }
+        assert!(recorded > 0, "nothing recorded in {milliseconds} ms");
+    }
+}
+
+/// With a small limit of its files longpole was ended by SIGXFSZ, and left nothing to read.
+#[test]
+fn a_limit_of_file_sizes_is_like_a_full_disk() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("flood.c"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("limited.lp");
+    let mut target = Background::must_start(Command::new(&program).args(["20000", "3000"]));
+    let script = format!(
+        "ulimit -f 128; exec {} record -d 60s -o {} -p {}",
+        binary().display(),
+        file.display(),
+        target.pid()
+    );
+    let ended = run(&mut shell(&script), LIMIT).unwrap();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("File too large") && ended.stderr.contains("hint: `ulimit -f`"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains(&format!("(pid {}) runs on", target.pid())), "{}", ended.stderr);
+    assert!(events(&file) > 1_000, "what fitted can be read");
+    target.close_stdin();
+    assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
+}
+
+fn events(file: &Path) -> u64 {
+    let info = Longpole::with(["info", "--json"]).and(file).ok().stdout;
+    let at = info.find("\"events\":").unwrap_or_else(|| panic!("no events in {info}")) + 9;
+    let digits: String = info[at..].chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+/// longpole takes the descriptors that it may have; a command is not to see that. Nor that SIGXFSZ ends nothing.
+#[test]
+fn a_command_has_the_limits_and_signals_that_it_would_have() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    let longpole = binary().display().to_string();
+    let record = |name: &str| format!("{longpole} record -o {}", folder.path().join(name).display());
+    let script = format!("ulimit -Sn 256; exec {} -- sh -c 'ulimit -Sn; ulimit -Hn'", record("a.lp"));
+    let with = run(&mut shell(&script), LIMIT).unwrap();
+    let without = run(&mut shell("ulimit -Sn 256; ulimit -Sn; ulimit -Hn"), LIMIT).unwrap();
+    assert_eq!((with.code, with.stdout), (Some(0), without.stdout), "{}", with.stderr);
+    // The script ends as the command does.
+    let script = format!("{} -- sh -c 'kill -XFSZ $$; echo survived'", record("b.lp"));
+    let ended = run(&mut shell(&script), LIMIT).unwrap();
+    assert!(!ended.stdout.contains("survived"), "{}", ended.stdout);
+    // Whoever ignores it is obeyed.
+    let script = format!("trap '' XFSZ; {} -- sh -c 'kill -XFSZ $$; echo survived'", record("c.lp"));
+    let ended = run(&mut shell(&script), LIMIT).unwrap();
+    assert_eq!(ended.stdout, "survived\n", "{}", ended.stderr);
+}
+
+/// It was some file that could not be opened.
+#[test]
+fn too_few_descriptors_are_called_that() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "ulimit -n 16; exec {} record -o {} -- true",
+        binary().display(),
+        folder.path().join("few.lp").display()
+    );
+    let ended = run(&mut shell(&script), LIMIT).unwrap();
+    assert!(matches!(ended.code, Some(1 | 77 | 125)), "{:?}: {}", ended.code, ended.stderr);
+    assert!(
+        ended.stderr.contains("Too many open files") && ended.stderr.contains("ulimit -Hn"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// A recording was replaced by the next one of the same name.
+#[test]
+fn a_recording_is_not_replaced_unasked() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.lp");
+    Longpole::with(["record", "-o"]).and(&file).and("--").and("true").ok();
+    let before = std::fs::read(&file).unwrap();
+    let ended = Longpole::with(["record", "-o"]).and(&file).and("--").and("true").code(1);
+    assert!(ended.stderr.contains("the file exists") && ended.stderr.contains("--force"), "{}", ended.stderr);
+    assert!(std::fs::read(&file).unwrap() == before);
+    Longpole::with(["record", "--force", "-o"]).and(&file).and("--").and("true").ok();
+    assert!(std::fs::read(&file).unwrap() != before);
+}
+
+/// It went on for hours, into a file that nobody would find.
+#[test]
+fn a_file_that_is_removed_meanwhile_ends_the_recording() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    let mut call = Longpole::with(["record", "-d", "50s", "-o"]).and(inner.join("a.lp"));
+    call.command().args(["--", "sleep", "3"]);
+    let mut call = call.start();
+    call.wait_for_stderr("recording ", LIMIT).unwrap();
+    std::fs::remove_dir_all(&inner).unwrap();
+    let ended = call.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("removed meanwhile") && ended.stderr.contains("runs on"),
+        "{}",
+        ended.stderr
+    );
+}
