@@ -36,11 +36,12 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 7;
+pub const SHARED_VERSION: u64 = 8;
 
-/// Environment variable for the library: `FD:DEVICE:INODE:PID:PID` in decimal numbers, the inherited descriptor of the
-/// shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program whose
-/// parent has closed it: the command and longpole.
+/// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers, the inherited descriptor
+/// of the shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program
+/// whose parent has closed it: the command and longpole; and how many filters of system calls (seccomp) longpole has
+/// itself, which the command inherits: a program with more of them is not recorded from inside.
 pub const SHARED_VARIABLE: &str = "LONGPOLE_INTERPOSE";
 
 /// Places that stay free for signal handlers.
@@ -79,18 +80,26 @@ impl SharedWord {
     pub const NEXT_RING: usize = 8;
     /// Operations of threads that found no free ring.
     pub const WITHOUT_RING: usize = 9;
-    /// Programs in which the library has come up, and processes forked from them.
+    /// Programs in which the library has come up, and processes forked from them: those that have done a
+    /// synchronization operation.
     pub const PROCESSES: usize = 10;
     /// Processes that were wanted but are in a PID namespace of their own.
     pub const FOREIGN: usize = 11;
-    /// Filters of system calls (seccomp) that longpole has itself. They let its futex calls through, and the command has
-    /// inherited them.
-    pub const FILTERS: usize = 12;
+    /// 1 if the clock can be read without asking the kernel on this machine: with its filters a process may be killed for
+    /// asking.
+    pub const CLOCK: usize = 12;
     /// 1 if a process no longer rings [`SharedWord::BELL`], since it has further filters.
     pub const SILENT: usize = 13;
     /// Not 0: a ring should be emptied soon. Only its first four bytes, as one number, are ever looked at or changed: a
     /// futex. In a cache line of its own.
     pub const BELL: usize = 16;
+    /// Operations of threads without a ring that may touch neither the clock nor the kernel, see
+    /// [`RingWord::FORBIDDEN`].
+    pub const FORBIDDEN: usize = 24;
+    /// Programs that had no room for the memory.
+    pub const NOT_UP: usize = 25;
+    /// Processes that were wanted but have a clock of their own (time namespaces).
+    pub const FOREIGN_CLOCK: usize = 26;
 }
 
 /// What recording one operation takes at most, nanoseconds: what takes longer was held up by something else, and is not
@@ -141,6 +150,9 @@ impl RingWord {
     /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left
     /// out. Written by the reader, and by the thread itself ([`SharedWord::RATHER_LEAVE_OUT`]).
     pub const LEAVE_OUT: usize = 17;
+    /// Operations that the thread has made since it may touch neither the clock nor the kernel (strict seccomp,
+    /// `PR_SET_TSC`). The writer's, and seldom, so that it does not matter that the reader has the cache line.
+    pub const FORBIDDEN: usize = 23;
 }
 
 /// What [`RingWord::PHASE`] says about the words behind it.

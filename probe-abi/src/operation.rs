@@ -190,6 +190,9 @@ operations! {
     ThreadDetach = 91 "thread detach",
     /// `pthread_exit`, written when it begins. A thread that returns from its first function shows none.
     ThreadExit = 92 "thread exit",
+    /// No function: nothing further that this thread does is recorded, since it, or somebody else, has forbidden it what
+    /// recording takes. What it holds is not known from here on.
+    ThreadSilent = 93 "thread silent",
 }
 
 /// Operations that make sense together only: whoever records some of them records all.

@@ -1,7 +1,8 @@
 //! `CLOCK_MONOTONIC` through the vDSO, found without libc: no lock is taken, nothing is allocated, and a program that
 //! has put its own `clock_gettime` in the way does not change our time.
 
-use crate::process::{Text, clock_function};
+use crate::descriptor::Text;
+use crate::process::clock_function;
 use crate::{real, system};
 use core::mem::transmute;
 use core::sync::atomic::Ordering;

@@ -89,7 +89,7 @@ pub(crate) use operation;
 /// Looks up what is behind every function that each C library has, so that none of it is left to a first call from a
 /// signal handler. The others are looked up when they are called: asking for a function that is not there allocates.
 pub fn find_all() {
-    let all: [&[&Real]; 9] = [
+    let all: [&[&Real]; 10] = [
         crate::mutex::ALL,
         crate::condition::ALL,
         crate::rwlock::ALL,
@@ -99,6 +99,7 @@ pub fn find_all() {
         crate::once::ALL,
         crate::thread::ALL,
         crate::c11::ALL,
+        crate::exec::ALL,
     ];
     for real in all.into_iter().flatten() {
         real.find();

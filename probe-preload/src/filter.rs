@@ -1,13 +1,18 @@
-//! A program that lets the kernel filter its system calls (seccomp) may be killed for one of ours: from then on no bell
-//! is rung in it, and longpole comes by more often instead.
+//! What takes system calls, or the clock, away from a thread: seen on its way through libc's `prctl` and `syscall`, so that
+//! the library does before what it may not do after.
 //!
-//! Filters come from an ancestor, which the kernel tells when the program starts (longpole's own do not count: it makes
-//! that call itself), or from the program, through libc's `prctl` and `syscall`: both are looked at on their way. A
-//! program that makes the system call by instructions of its own is not noticed; only Go's runtime is known to do so,
-//! and it takes no lock of libc's.
+//! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): from then on the process
+//!   makes no system call of ours. No bell is rung, and longpole comes by more often instead; threads that come later learn
+//!   their numbers from libc. Where the clock is a system call, operations are only counted.
+//! - **Strict seccomp** and **`PR_SET_TSC`**: of this thread, see [`crate::quiet`].
+//!
+//! Filters that a program has when it starts come from an ancestor: then it is not recorded from inside at all
+//! ([`crate::process`]). A program that makes these system calls by instructions of its own is not noticed: Go's runtime
+//! does so, and takes no lock of libc's, and so do a few libraries of Rust's.
 
 use crate::real::{self, Real};
-use crate::{process, ring, system};
+use crate::watch::watch;
+use crate::{process, quiet, ring};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static FILTERED: AtomicBool = AtomicBool::new(false);
@@ -18,150 +23,182 @@ pub fn is_filtered() -> bool {
     FILTERED.load(Ordering::Relaxed)
 }
 
-/// When the program starts: `known` filters are longpole's own. One who cannot tell is taken for filtered.
-pub fn look_at_start(known: u64) {
-    if system::filters().is_none_or(|filters| filters > known) {
-        FILTERED.store(true, Ordering::Relaxed);
-    }
-}
-
 /// A filter is about to come: what has to be asked of the kernel is asked before.
 fn comes() {
+    // This thread gets its ring, for which it has to know its number.
+    ring::prepare();
     if FILTERED.swap(true, Ordering::Relaxed) {
         return;
     }
-    // This thread gets its ring, for which it has to know its number.
-    ring::prepare();
-    if let Some(shared) = process::shared() {
+    let Some(shared) = process::shared() else { return };
+    if !process::is_recorded(process::epoch()) {
+        return;
+    }
+    if process::is_clock_free(&shared) {
         shared.falls_silent();
+    } else {
+        process::forbid();
+    }
+}
+
+const PR_SET_SECCOMP: u32 = 22;
+const PR_SET_TSC: u32 = 26;
+const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
+const SECCOMP_SET_MODE_STRICT: usize = 0;
+const SECCOMP_SET_MODE_FILTER: usize = 1;
+const SECCOMP_MODE_STRICT: usize = 1;
+const PR_TSC_ENABLE: usize = 1;
+#[cfg(target_arch = "x86_64")]
+const SYS_SECCOMP: u32 = 317;
+#[cfg(target_arch = "x86_64")]
+const SYS_PRCTL: u32 = 157;
+#[cfg(target_arch = "aarch64")]
+const SYS_SECCOMP: u32 = 277;
+#[cfg(target_arch = "aarch64")]
+const SYS_PRCTL: u32 = 167;
+
+/// What a call is about to do to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Threat {
+    None,
+    /// System calls of this process may end it.
+    Filter,
+    /// So may system calls and the clock of this thread.
+    Strict,
+    /// So may the clock of this thread, and of threads that it starts.
+    NoClock,
+    /// The clock of this thread comes back.
+    Clock,
+}
+
+fn of_prctl(option: u32, value: usize) -> Threat {
+    match (option, value) {
+        (PR_SET_SECCOMP, SECCOMP_MODE_STRICT) => Threat::Strict,
+        (PR_SET_SECCOMP | PR_SET_SYSCALL_USER_DISPATCH, _) => Threat::Filter,
+        (PR_SET_TSC, PR_TSC_ENABLE) => Threat::Clock,
+        (PR_SET_TSC, _) => Threat::NoClock,
+        _ => Threat::None,
+    }
+}
+
+fn of_syscall(number: u32, [first, second]: [usize; 2]) -> Threat {
+    match (number, first) {
+        (SYS_SECCOMP, SECCOMP_SET_MODE_STRICT) => Threat::Strict,
+        (SYS_SECCOMP, SECCOMP_SET_MODE_FILTER) => Threat::Filter,
+        (SYS_PRCTL, option) => of_prctl(option as u32, second),
+        _ => Threat::None,
     }
 }
 
 static PRCTL: Real = Real::new(c"prctl");
 static SYSCALL: Real = Real::new(c"syscall");
-/// Where to go on, as soon as that is known.
-static BEHIND_PRCTL: AtomicUsize = AtomicUsize::new(0);
+/// Where `syscall` goes on, as soon as that is known: there are programs that call it often.
 static BEHIND_SYSCALL: AtomicUsize = AtomicUsize::new(0);
 
-const PR_SET_SECCOMP: u32 = 22;
-#[cfg(target_arch = "x86_64")]
-const SYS_SECCOMP: u32 = 317;
-#[cfg(target_arch = "aarch64")]
-const SYS_SECCOMP: u32 = 277;
-
-extern "C" fn before_prctl(option: u32) -> usize {
-    before(option == PR_SET_SECCOMP, &PRCTL, &BEHIND_PRCTL)
+extern "C" fn before_prctl(option: u32, value: usize) -> usize {
+    let go_on = prctl as extern "C" fn(usize, usize, usize, usize, usize) -> i32;
+    before(of_prctl(option, value), &PRCTL, go_on as usize)
 }
 
-extern "C" fn before_syscall(number: u32) -> usize {
-    before(number == SYS_SECCOMP, &SYSCALL, &BEHIND_SYSCALL)
+extern "C" fn before_syscall(number: u32, first: usize, second: usize) -> usize {
+    let go_on = syscall as extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
+    BEHIND_SYSCALL.store(SYSCALL.get(), Ordering::Relaxed);
+    before(of_syscall(number, [first, second]), &SYSCALL, go_on as usize)
 }
 
-fn before(is_filter: bool, real: &Real, behind: &AtomicUsize) -> usize {
+/// Gives where to go on: in libc, or in a function that sees what became of it.
+fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     let errno = real::errno();
     let address = real.get();
-    behind.store(address, Ordering::Relaxed);
-    if is_filter {
-        comes();
-    }
+    let to = match threat {
+        Threat::None => address,
+        Threat::Filter => {
+            comes();
+            address
+        }
+        Threat::Strict | Threat::NoClock | Threat::Clock => go_on,
+    };
     real::set_errno(errno);
-    address
+    to
+}
+
+/// Calls what changes this thread's clock. Between the last thing that recording does and the change there is nothing of
+/// ours.
+fn change(threat: Threat, real: impl FnOnce() -> isize) -> isize {
+    let errno = real::errno();
+    let begun = threat != Threat::Clock && quiet::begin();
+    real::set_errno(errno);
+    let result = real();
+    match (result, threat) {
+        (0, Threat::NoClock) => quiet::clock_is_lost(),
+        (0, Threat::Clock) => quiet::end(),
+        (0, _) => {}
+        (_, _) if begun => quiet::end(),
+        (_, _) => {}
+    }
+    result
+}
+
+extern "C" fn prctl(option: usize, value: usize, third: usize, fourth: usize, fifth: usize) -> i32 {
+    type Prctl = extern "C" fn(usize, usize, usize, usize, usize) -> i32;
+    // SAFETY: libc's prctl takes up to five arguments, none larger than a register.
+    let real: Prctl = unsafe { core::mem::transmute(PRCTL.get()) };
+    change(of_prctl(option as u32, value), || real(option, value, third, fourth, fifth) as isize) as i32
+}
+
+extern "C" fn syscall(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
+    type Syscall = extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
+    // SAFETY: libc's syscall takes a number and that call's arguments; these calls have at most five.
+    let real: Syscall = unsafe { core::mem::transmute(SYSCALL.get()) };
+    change(of_syscall(number as u32, [a, b]), || real(number, a, b, c, d, e))
 }
 
 /// Finds what is behind both, before a first call from a signal handler, or between vfork and exec.
 pub fn find() {
-    for (real, behind) in [(&PRCTL, &BEHIND_PRCTL), (&SYSCALL, &BEHIND_SYSCALL)] {
-        behind.store(real.get(), Ordering::Relaxed);
+    PRCTL.find();
+    BEHIND_SYSCALL.store(SYSCALL.get(), Ordering::Relaxed);
+}
+
+watch!("prctl", before_prctl);
+watch!("syscall", before_syscall, if SYS_SECCOMP or SYS_PRCTL, BEHIND_SYSCALL);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_is_known_by_its_numbers() {
+        for (option, value, threat) in [
+            (22, 1, Threat::Strict),
+            (22, 2, Threat::Filter),
+            (26, 2, Threat::NoClock),
+            (26, 1, Threat::Clock),
+            (59, 1, Threat::Filter),
+            (15, 1, Threat::None),
+        ] {
+            assert_eq!(of_prctl(option, value), threat, "{option} {value}");
+            assert_eq!(of_syscall(SYS_PRCTL, [option as usize, value]), threat, "{option} {value}");
+        }
+        for (first, threat) in [(0, Threat::Strict), (1, Threat::Filter), (2, Threat::None)] {
+            assert_eq!(of_syscall(SYS_SECCOMP, [first, 0]), threat);
+        }
+        assert_eq!(of_syscall(0, [0, 0]), Threat::None);
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_a_thread_as_it_was() {
+        std::thread::spawn(|| {
+            let own = crate::tls::tls();
+            assert_eq!(change(Threat::Strict, || -1), -1);
+            assert!(!quiet::is_silent(own));
+            assert_eq!(change(Threat::Strict, || 0), 0);
+            assert!(quiet::is_silent(own));
+            assert_eq!(change(Threat::Strict, || -1), -1);
+            assert!(quiet::is_silent(own), "it was before");
+            assert_eq!(change(Threat::Clock, || 0), 0);
+            assert!(!quiet::is_silent(own));
+        })
+        .join()
+        .expect("thread");
     }
 }
-
-/// `watch!(NAME, NUMBER, BEHIND, BEFORE)`: a function of libc with any number of arguments, which is jumped to with all
-/// of them where they were. `BEFORE` is asked first if the first argument is that number.
-macro_rules! watch {
-    ($name:literal, $number:path, $behind:path, $before:path) => {
-        #[cfg(all(not(test), target_arch = "x86_64"))]
-        core::arch::global_asm!(
-            concat!(".pushsection .text.longpole.", $name, ",\"ax\",@progbits"),
-            concat!(".globl ", $name),
-            concat!(".type ", $name, ",@function"),
-            concat!($name, ":"),
-            ".cfi_startproc",
-            "endbr64",
-            "mov r11, qword ptr [rip + {behind}]",
-            "cmp edi, {number}",
-            "je 2f",
-            "test r11, r11",
-            "je 2f",
-            "jmp r11",
-            "2:",
-            // With the return address that makes eight words: the stack is aligned for the call.
-            "push rdi", ".cfi_adjust_cfa_offset 8",
-            "push rsi", ".cfi_adjust_cfa_offset 8",
-            "push rdx", ".cfi_adjust_cfa_offset 8",
-            "push rcx", ".cfi_adjust_cfa_offset 8",
-            "push r8", ".cfi_adjust_cfa_offset 8",
-            "push r9", ".cfi_adjust_cfa_offset 8",
-            "push rax", ".cfi_adjust_cfa_offset 8",
-            "call {before}",
-            "mov r11, rax",
-            "pop rax", ".cfi_adjust_cfa_offset -8",
-            "pop r9", ".cfi_adjust_cfa_offset -8",
-            "pop r8", ".cfi_adjust_cfa_offset -8",
-            "pop rcx", ".cfi_adjust_cfa_offset -8",
-            "pop rdx", ".cfi_adjust_cfa_offset -8",
-            "pop rsi", ".cfi_adjust_cfa_offset -8",
-            "pop rdi", ".cfi_adjust_cfa_offset -8",
-            "jmp r11",
-            ".cfi_endproc",
-            concat!(".size ", $name, ", . - ", $name),
-            ".popsection",
-            number = const $number,
-            behind = sym $behind,
-            before = sym $before,
-        );
-        #[cfg(all(not(test), target_arch = "aarch64"))]
-        core::arch::global_asm!(
-            concat!(".pushsection .text.longpole.", $name, ",\"ax\",@progbits"),
-            concat!(".globl ", $name),
-            concat!(".type ", $name, ",@function"),
-            concat!($name, ":"),
-            ".cfi_startproc",
-            "hint #34",
-            "adrp x16, {behind}",
-            "ldr x16, [x16, :lo12:{behind}]",
-            "cmp w0, #{number}",
-            "b.eq 2f",
-            "cbz x16, 2f",
-            "br x16",
-            "2:",
-            "stp x29, x30, [sp, #-80]!",
-            ".cfi_def_cfa_offset 80",
-            ".cfi_offset x29, -80",
-            ".cfi_offset x30, -72",
-            "stp x0, x1, [sp, #16]",
-            "stp x2, x3, [sp, #32]",
-            "stp x4, x5, [sp, #48]",
-            "stp x6, x7, [sp, #64]",
-            "bl {before}",
-            "mov x16, x0",
-            "ldp x0, x1, [sp, #16]",
-            "ldp x2, x3, [sp, #32]",
-            "ldp x4, x5, [sp, #48]",
-            "ldp x6, x7, [sp, #64]",
-            "ldp x29, x30, [sp], #80",
-            ".cfi_def_cfa_offset 0",
-            ".cfi_restore x29",
-            ".cfi_restore x30",
-            "br x16",
-            ".cfi_endproc",
-            concat!(".size ", $name, ", . - ", $name),
-            ".popsection",
-            number = const $number,
-            behind = sym $behind,
-            before = sym $before,
-        );
-    };
-}
-
-watch!("prctl", PR_SET_SECCOMP, BEHIND_PRCTL, before_prctl);
-watch!("syscall", SYS_SECCOMP, BEHIND_SYSCALL, before_syscall);

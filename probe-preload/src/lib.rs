@@ -21,11 +21,16 @@ mod barrier;
 mod c11;
 mod clock;
 mod condition;
+mod descriptor;
+mod exec;
 mod export;
 mod filter;
+mod last_moment;
+mod memory;
 mod mutex;
 mod once;
 mod process;
+mod quiet;
 mod real;
 mod ring;
 mod rwlock;
@@ -34,6 +39,7 @@ mod spin;
 mod system;
 mod thread;
 mod tls;
+mod watch;
 mod word;
 
 // The prebuilt parts of Rust's core library name this function: unwinding goes on (8 is `_URC_CONTINUE_UNWIND`).

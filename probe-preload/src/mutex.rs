@@ -152,6 +152,27 @@ pub fn is_private(mutex: usize) -> bool {
     process::is_glibc() && mutex != 0 && word(mutex, KIND) & SPECIAL == 0
 }
 
+/// This thread's number without asking the kernel, as far as the C library's layout is known: a recursive mutex has its
+/// owner's number in it, and one that nobody else knows is free.
+pub fn thread_number() -> Option<u32> {
+    if !process::is_glibc() {
+        return None;
+    }
+    const RECURSIVE: u32 = 1;
+    let words = [const { AtomicU32::new(0) }; 16];
+    #[repr(align(16))]
+    struct Mutex([AtomicU32; 16]);
+    let mutex = Mutex(words);
+    mutex.0[KIND / 4].store(RECURSIVE, Ordering::Relaxed);
+    let address = core::ptr::from_ref(&mutex) as usize;
+    if trylock::REAL.call([address]) != 0 {
+        return None;
+    }
+    let owner = mutex.0[OWNER / 4].load(Ordering::Relaxed);
+    unlock::REAL.call([address]);
+    (owner != 0).then_some(owner)
+}
+
 /// [`OperationFlags::CONTENDED`] if another thread has the mutex, as far as the C library's layout is known.
 #[inline(always)]
 pub fn held_by_another(mutex: usize) -> u16 {
@@ -198,6 +219,17 @@ fn special(kind: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn a_thread_knows_its_number_without_the_kernel() {
+        process::look();
+        let numbers = || (thread_number(), Some(crate::system::tid()));
+        let (known, asked) = numbers();
+        assert_eq!(known, asked);
+        let (known, asked) = std::thread::spawn(numbers).join().expect("thread");
+        assert_eq!(known, asked);
+    }
 
     #[test]
     fn kinds_are_glibcs() {

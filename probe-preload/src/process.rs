@@ -4,15 +4,22 @@
 //! way it was forked: it lies in a page that the kernel wipes in the child. A thread's ring counts only as long as
 //! the thread's copy of the epoch is the page's. A child that shares its parent's memory (`vfork`) shares the epoch,
 //! too: what it does on its parent's stack counts as its parent's.
+//!
+//! **When the library is loaded it only reads one variable**, so that a program without any synchronization operation pays
+//! for the mapping and little else. It comes up with the first operation, or just before the program does what would keep
+//! it from coming up later ([`crate::last_moment`]).
 
-use crate::{clock, filter, real, system};
+use crate::descriptor::Descriptor;
+use crate::{clock, filter, mutex, quiet, real, system};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use probe_abi::interpose::{SHARED_MAGIC, SHARED_VARIABLE, SHARED_VERSION, SharedLayout, SharedWord};
+use probe_abi::interpose::{CONTROL_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
 
-/// Epochs below this are no process: 0 is a page just wiped, 1 a process that is not recorded.
-const FIRST_EPOCH: u64 = 2;
+/// Epochs below this are no process: 0 is a page just wiped, 1 a process that is not recorded, 2 one that may not be:
+/// its operations are counted.
+const FIRST_EPOCH: u64 = 3;
 const NOT_RECORDED: u64 = 1;
+const FORBIDDEN: u64 = 2;
 
 /// How far coming up has got.
 const NEW: u32 = 0;
@@ -50,9 +57,12 @@ pub fn clock_function() -> &'static AtomicUsize {
     &ASKED.clock
 }
 
-/// Whether the process, or the one it was forked from, is in the machine's first PID namespace; whether that was asked.
+/// The process, or the one it was forked from, as far as the kernel was asked; 0: it was not.
+static PID: AtomicU32 = AtomicU32::new(0);
+/// Whether that one's numbers and clock are those of the kernel's records.
 static KNOWN: AtomicBool = AtomicBool::new(false);
-static SEEN: AtomicBool = AtomicBool::new(false);
+/// Whether the program was started without the time stamp counter.
+static NO_CLOCK: AtomicBool = AtomicBool::new(false);
 
 /// The process's epoch now; 0 or 1 if it is not recorded, or has not yet asked.
 #[inline(always)]
@@ -67,10 +77,29 @@ pub fn epoch_of(pid: u32) -> u64 {
     FIRST_EPOCH + u64::from(pid)
 }
 
+/// The process of a recorded process's epoch.
+pub fn process_of(epoch: u64) -> u32 {
+    epoch.wrapping_sub(FIRST_EPOCH) as u32
+}
+
 /// Whether this epoch is that of a recorded process.
 #[inline(always)]
 pub fn is_recorded(epoch: u64) -> bool {
     epoch >= FIRST_EPOCH
+}
+
+/// Whether this epoch is that of a process whose operations are only counted.
+pub fn is_forbidden(epoch: u64) -> bool {
+    epoch == FORBIDDEN
+}
+
+/// From here on this process's operations are only counted.
+pub fn forbid() {
+    let page = ASKED.epoch.load(Ordering::Relaxed);
+    if page.cast_const() != &raw const NO_EPOCH {
+        // SAFETY: `ASKED.epoch` always points to an atomic number that lives as long as the process.
+        unsafe { &*page }.store(FORBIDDEN, Ordering::Relaxed);
+    }
 }
 
 /// The memory shared with longpole.
@@ -122,6 +151,20 @@ impl Shared {
         }
     }
 
+    /// The address of the ring whose control block is at this one.
+    pub fn ring_of(&self, control: usize) -> Option<usize> {
+        let words = control.checked_sub(self.words as usize)? / size_of::<u64>();
+        let ring = words.checked_sub(self.layout.control(0))? / CONTROL_WORDS;
+        (ring < self.layout.rings).then(|| core::ptr::from_ref(self.word(self.layout.ring(ring))) as usize)
+    }
+
+    /// Where the rings are mapped from, and how large each is, in bytes.
+    pub fn rings_at(&self) -> (usize, usize) {
+        let first = self.layout.ring(0);
+        let bytes = (self.layout.ring(1) - first) * size_of::<u64>();
+        (self.words as usize + first * size_of::<u64>(), bytes)
+    }
+
     /// Whether longpole still listens.
     #[inline(always)]
     pub fn is_recording(&self) -> bool {
@@ -161,10 +204,18 @@ pub fn has_one_thread() -> bool {
 #[cold]
 #[inline(never)]
 pub fn look() {
+    let environment = real::environment();
+    if environment.is_none() && Descriptor::remembered().is_none() {
+        // Before libc itself has come up: sanitizers do things then. It will be asked again.
+        return;
+    }
     if STATE.load(Ordering::Acquire) == NEW
         && STATE.compare_exchange(NEW, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     {
-        let up = start(real::environment());
+        // Before a first call from a signal handler, or from a child that was forked while another thread had the
+        // loader's locks.
+        crate::export::find_all();
+        let up = start(environment);
         STATE.store(if up { READY } else { OFF }, Ordering::Release);
     }
     // Others come by while one starts: a signal handler, or threads of a library's constructor. They are let through.
@@ -173,10 +224,12 @@ pub fn look() {
     }
 }
 
-/// When the library is loaded, before the program's own constructors; calls from other libraries' may come earlier.
-pub extern "C" fn on_load() {
-    look();
-    crate::export::find_all();
+/// When the library is loaded: programs change their environment, or write over it. Operations may come before.
+#[cfg(not(test))]
+extern "C" fn on_load() {
+    if let Some(descriptor) = Descriptor::in_environment(real::environment()) {
+        descriptor.remember();
+    }
 }
 
 #[cfg(not(test))]
@@ -187,23 +240,26 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// A process that has not been seen: the program itself, or a child just forked.
 fn enter() {
     let Some(shared) = shared() else { return };
-    let pid = system::pid();
+    let first = PID.load(Ordering::Relaxed) == 0;
+    let Some(pid) = own_number(first) else {
+        if !first {
+            forbid();
+        }
+        return;
+    };
     let is_root = shared.word(SharedWord::ROOT_PID).load(Ordering::Relaxed) == u64::from(pid);
     let wanted = is_root || shared.word(SharedWord::CHILDREN).load(Ordering::Relaxed) == 1;
-    // In a PID namespace of its own it does not know the numbers that the kernel's records have. A child under a filter,
-    // which may forbid to ask, is taken to be where its parent was.
-    let known = if filter::is_filtered() && SEEN.load(Ordering::Relaxed) {
-        KNOWN.load(Ordering::Relaxed)
-    } else {
-        system::in_first_pid_namespace().unwrap_or(is_root)
-    };
-    KNOWN.store(known, Ordering::Relaxed);
-    SEEN.store(true, Ordering::Relaxed);
-    if wanted && !known {
-        shared.word(SharedWord::FOREIGN).fetch_add(1, Ordering::Relaxed);
+    // A child under a filter, which may forbid to ask, is taken to be where its parent was.
+    if first || !filter::is_filtered() {
+        KNOWN.store(is_known(&shared, wanted, is_root), Ordering::Relaxed);
     }
-    let wanted = wanted && known;
-    let epoch = if wanted { epoch_of(pid) } else { NOT_RECORDED };
+    PID.store(pid, Ordering::Relaxed);
+    let wanted = wanted && KNOWN.load(Ordering::Relaxed);
+    let epoch = match wanted {
+        false => NOT_RECORDED,
+        true if may_not_read_the_clock(&shared) => FORBIDDEN,
+        true => epoch_of(pid),
+    };
     let page = ASKED.epoch.load(Ordering::Relaxed);
     // SAFETY: `ASKED.epoch` always points to an atomic number that lives as long as the process.
     let entered = unsafe { &*page }.compare_exchange(0, epoch, Ordering::Relaxed, Ordering::Relaxed);
@@ -214,21 +270,71 @@ fn enter() {
     }
 }
 
+/// The number of this process; `None` if it cannot be told: the next operation may.
+fn own_number(first: bool) -> Option<u32> {
+    if filter::is_filtered() {
+        // Asking may be forbidden. The C library's fork has noted the only thread's number, another one has left the
+        // parent's there.
+        let before = [PID.load(Ordering::Relaxed), crate::tls::tls().ids.get() as u32];
+        return mutex::thread_number().filter(|number| !before.contains(number));
+    }
+    if first && mutex::thread_number().is_some_and(|number| number != system::tid()) {
+        // A child that shares its parent's memory (`vfork`): the parent is to come up as itself.
+        return None;
+    }
+    Some(system::pid())
+}
+
+/// Whether a process's numbers and its clock are those of the kernel's records; says so if not.
+fn is_known(shared: &Shared, wanted: bool, is_root: bool) -> bool {
+    let count = |word: usize| {
+        if wanted {
+            shared.word(word).fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let [numbers, clock] = system::in_first_namespaces();
+    // Kernels without time namespaces have one clock.
+    let [numbers, clock] = [numbers.unwrap_or(is_root), clock.unwrap_or(true)];
+    if !numbers {
+        count(SharedWord::FOREIGN);
+    } else if !clock {
+        count(SharedWord::FOREIGN_CLOCK);
+    }
+    numbers && clock
+}
+
+/// Whether reading the clock may end this process.
+fn may_not_read_the_clock(shared: &Shared) -> bool {
+    NO_CLOCK.load(Ordering::Relaxed) || filter::is_filtered() && !is_clock_free(shared)
+}
+
+/// Whether the clock is read without a system call.
+pub fn is_clock_free(shared: &Shared) -> bool {
+    clock_function().load(Ordering::Relaxed) != 0
+        && shared.word(SharedWord::CLOCK).load(Ordering::Relaxed) == 1
+}
+
 /// Maps what is needed. `false`: this process is not recorded.
 fn start(environment: Option<*const *const c_char>) -> bool {
-    clock::find();
     ASKED.glibc.store(real::is_glibc(), Ordering::Relaxed);
-    let Some(descriptor) = environment.and_then(variable).and_then(Descriptor::parse) else { return false };
+    let Some(descriptor) = Descriptor::remembered().or_else(|| Descriptor::in_environment(environment))
+    else {
+        return false;
+    };
+    // A filter that came with the program may forbid what follows: it is asked for with calls that the loader has made
+    // as well. longpole's own filters let everything through.
+    if system::filters().is_none_or(|filters| filters > descriptor.filters) {
+        return false;
+    }
+    clock::find();
+    NO_CLOCK.store(system::has_lost_the_clock(), Ordering::Relaxed);
+    if NO_CLOCK.load(Ordering::Relaxed) {
+        quiet::clock_is_lost();
+    }
     let Some(page) = system::map_wiped_on_fork() else { return false };
-    let Some(layout) = descriptor.map() else { return false };
+    let Some(layout) = descriptor.map(map) else { return false };
     ASKED.rings.store(layout.rings, Ordering::Relaxed);
     ASKED.ring_records.store(layout.ring_records, Ordering::Relaxed);
-    if let Some(shared) = shared() {
-        filter::look_at_start(shared.word(SharedWord::FILTERS).load(Ordering::Relaxed));
-        if filter::is_filtered() {
-            shared.word(SharedWord::SILENT).store(1, Ordering::Relaxed);
-        }
-    }
     ASKED.epoch.store(page.cast(), Ordering::Release);
     true
 }
@@ -237,7 +343,11 @@ fn map(fd: i32, bytes: usize) -> Option<SharedLayout> {
     if bytes < system::PAGE {
         return None;
     }
-    let words: *mut AtomicU64 = system::map_shared(fd, bytes)?.cast();
+    let Some(words) = system::map_shared(fd, bytes) else {
+        says_not_up(fd);
+        return None;
+    };
+    let words: *mut AtomicU64 = words.cast();
     let word = |index: usize| {
         // SAFETY: the header is one page, and that much is mapped.
         let word = unsafe { words.add(index) };
@@ -253,151 +363,13 @@ fn map(fd: i32, bytes: usize) -> Option<SharedLayout> {
     Some(layout)
 }
 
-/// Where the shared memory is, as longpole has put it into the environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Descriptor {
-    fd: i32,
-    device: u64,
-    inode: u64,
-    /// Processes that have it under this number.
-    others: [u32; 2],
-}
-
-impl Descriptor {
-    fn parse(mut text: Text) -> Option<Descriptor> {
-        let fd = i32::try_from(text.number(b':')?).ok()?;
-        let (device, inode) = (text.number(b':')?, text.number(b':')?);
-        let others = [text.number(b':')?, text.number(0)?];
-        let [Ok(a), Ok(b)] = others.map(u32::try_from) else { return None };
-        Some(Descriptor { fd, device, inode, others: [a, b] })
-    }
-
-    /// Maps the shared memory. The inherited descriptor may have been closed, or be another file's by now: there are
-    /// programs that close what they do not know before they start others.
-    fn map(self) -> Option<SharedLayout> {
-        if let Some(bytes) = self.bytes(self.fd) {
-            return map(self.fd, bytes);
-        }
-        self.others.into_iter().find_map(|pid| {
-            let fd = system::open_of(pid, u32::try_from(self.fd).ok()?)?;
-            let layout = self.bytes(fd).and_then(|bytes| map(fd, bytes));
-            system::close(fd);
-            layout
-        })
-    }
-
-    /// Size of the file, if the descriptor is that file's.
-    fn bytes(self, fd: i32) -> Option<usize> {
-        let (device, inode, bytes) = system::status(fd)?;
-        if (device, inode) != (self.device, self.inode) {
-            return None;
-        }
-        usize::try_from(bytes).ok()
-    }
-}
-
-/// A NUL-ended text, read byte by byte: what compares and measures texts elsewhere is libc, or allocates.
-#[derive(Clone, Copy)]
-pub struct Text(*const c_char);
-
-impl Text {
-    /// # Safety
-    /// The text is NUL-ended and stays as it is.
-    pub unsafe fn new(text: *const c_char) -> Text {
-        Text(text)
-    }
-
-    /// The next byte; 0 at the end, however often it is asked for.
-    fn next(&mut self) -> u8 {
-        // SAFETY: this is inside the text or its NUL, behind which nobody steps.
-        let byte = unsafe { self.0.read() } as u8;
-        if byte != 0 {
-            self.0 = self.0.wrapping_add(1);
-        }
-        byte
-    }
-
-    /// What is behind these bytes, if the text begins with them.
-    fn behind(mut self, beginning: &[u8]) -> Option<Text> {
-        beginning.iter().all(|&byte| self.next() == byte).then_some(self)
-    }
-
-    /// Whether it is this text.
-    pub fn is(self, text: &[u8]) -> bool {
-        self.behind(text).is_some_and(|mut rest| rest.next() == 0)
-    }
-
-    /// The decimal number up to this byte.
-    fn number(&mut self, end: u8) -> Option<u64> {
-        let mut number = None;
-        loop {
-            let byte = self.next();
-            if byte == end {
-                return number;
-            }
-            let digit = byte.checked_sub(b'0').filter(|&digit| digit < 10)?;
-            number = Some(number.unwrap_or(0u64).checked_mul(10)?.checked_add(u64::from(digit))?);
-        }
-    }
-}
-
-/// The value of [`SHARED_VARIABLE`].
-fn variable(mut list: *const *const c_char) -> Option<Text> {
-    loop {
-        // SAFETY: an entry of the environment; the last one is null and ends the loop.
-        let entry = unsafe { list.read() };
-        if entry.is_null() {
-            return None;
-        }
-        // SAFETY: entries of the environment are NUL-ended.
-        let entry = unsafe { Text::new(entry) };
-        let value = entry.behind(SHARED_VARIABLE.as_bytes()).and_then(|rest| rest.behind(b"="));
-        if value.is_some() {
-            return value;
-        }
-        // SAFETY: this was not the last entry.
-        list = unsafe { list.add(1) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use core::ffi::CStr;
-
-    fn text(text: &'static CStr) -> Text {
-        // SAFETY: it is NUL-ended and static.
-        unsafe { Text::new(text.as_ptr()) }
-    }
-
-    #[test]
-    fn a_descriptor_is_three_numbers_and_nothing_else() {
-        let good = Descriptor { fd: 700, device: 1, inode: u64::MAX, others: [5, 6] };
-        assert_eq!(Descriptor::parse(text(c"700:1:18446744073709551615:5:6")), Some(good));
-        for bad in [
-            c"",
-            c"7:1:2:3:4:5",
-            c"7:1:2:3:4294967296",
-            c"7",
-            c"7:1",
-            c"7:1:",
-            c"7:1:2:",
-            c"7:1:2:3",
-            c"-7:1:2",
-            c"x:1:2",
-            c"7:1:18446744073709551616",
-        ] {
-            assert_eq!(Descriptor::parse(text(bad)), None, "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn the_variable_is_found_by_its_whole_name() {
-        let list = [c"A=1", c"LONGPOLE_INTERPOSER=9", c"LONGPOLE_INTERPOSE=7:1:2", c"Z="].map(CStr::as_ptr);
-        let mut ended = std::vec::Vec::from(list);
-        ended.push(core::ptr::null());
-        assert!(variable(ended.as_ptr()).is_some_and(|value| value.is(b"7:1:2")));
-        let none = [c"A=1".as_ptr(), core::ptr::null()];
-        assert!(variable(none.as_ptr()).is_none());
-    }
+/// There is no room for all of it: a page will do to say so.
+fn says_not_up(fd: i32) {
+    let Some(words) = system::map_shared(fd, system::PAGE) else { return };
+    // SAFETY: the header is one page, and that much is mapped.
+    let word = unsafe { words.cast::<AtomicU64>().add(SharedWord::NOT_UP) };
+    // SAFETY: aligned, as the mapping is.
+    unsafe { &*word }.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: nothing refers to the page any more.
+    unsafe { system::unmap(words as usize, system::PAGE) };
 }

@@ -173,6 +173,12 @@ pub fn single_threaded() -> usize {
     weak!("__libc_single_threaded")
 }
 
+/// Where the program's environment is noted.
+pub fn environment_place() -> Option<*mut *mut c_char> {
+    let place = weak!("environ") as *mut *mut c_char;
+    (!place.is_null()).then_some(place)
+}
+
 /// The program's environment: NUL-ended strings, ended by a null pointer. `None` before libc knows it.
 pub fn environment() -> Option<*const *const c_char> {
     let place = weak!("environ") as *const *const *const c_char;

@@ -4,7 +4,7 @@
 use crate::process::{self, Shared};
 use crate::tls::{Tls, tls};
 use crate::word::{add_one, count, will_write};
-use crate::{clock, mutex, system};
+use crate::{clock, filter, memory, mutex, quiet, system};
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
@@ -111,13 +111,25 @@ pub fn prepare() {
 #[cold]
 #[inline(never)]
 fn own_slowly() -> Option<Own> {
-    process::look();
     let tls = tls();
+    if quiet::is_silent(tls) {
+        quiet::count_one(tls);
+        return None;
+    }
+    process::look();
     let epoch = process::epoch();
+    if process::is_forbidden(epoch) {
+        quiet::count_without_ring();
+    }
     if !process::is_recorded(epoch) {
         return None;
     }
     let shared = process::shared().filter(Shared::is_recording)?;
+    if quiet::is_born_silent(tls) {
+        quiet::falls_silent(tls);
+        quiet::count_one(tls);
+        return None;
+    }
     if tls.epoch.get() != epoch && !claim(tls, epoch, shared) {
         shared.word(SharedWord::WITHOUT_RING).fetch_add(1, Ordering::Relaxed);
         return None;
@@ -136,16 +148,16 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
         tls.patience.set(tls.patience.get() - 1);
         return false;
     }
-    let pid = system::pid();
-    if process::epoch_of(pid) != epoch {
-        // A child between vfork and exec: what it left in its parent's thread would name the child.
-        return false;
-    }
+    let Some(ids) = numbers(epoch) else { return false };
     tls.claiming.set(epoch);
-    let ids = u64::from(pid) << 32 | u64::from(system::tid());
     let next = shared.word(SharedWord::NEXT_RING);
-    for _ in 0..shared.layout.rings {
-        let ring = next.fetch_add(1, Ordering::Relaxed) as usize % shared.layout.rings;
+    let few = memory::few();
+    for turn in 0..shared.layout.rings {
+        let ring = match few {
+            None => next.fetch_add(1, Ordering::Relaxed) as usize % shared.layout.rings,
+            Some(few) if few.is_left(turn) => turn,
+            Some(_) => continue,
+        };
         let control = shared.layout.control(ring);
         let owner = shared.word(control + RingWord::OWNER);
         if owner.load(Ordering::Relaxed) == 0
@@ -163,6 +175,26 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
     tls.patience.set(PATIENCE);
     tls.claiming.set(0);
     false
+}
+
+/// `pid << 32 | tid` of this thread, if its process is the epoch's.
+fn numbers(epoch: u64) -> Option<u64> {
+    let process = process::process_of(epoch);
+    let thread = if filter::is_filtered() {
+        mutex::thread_number()?
+    } else if system::pid() == process {
+        system::tid()
+    } else {
+        // A child between vfork and exec: what it left in its parent's thread would name the child.
+        return None;
+    };
+    Some(u64::from(process) << 32 | u64::from(thread))
+}
+
+/// Writes that this thread records nothing more, if it has recorded something: what it holds is not known from here on.
+pub fn says_silent() {
+    let begun = begin(SyncOperation::ThreadSilent, 0, 0, 0);
+    end_before(begun);
 }
 
 /// Where the frame of the function is that this becomes a part of.

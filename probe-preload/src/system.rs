@@ -1,6 +1,7 @@
 //! System calls by number, without libc: they leave `errno` alone and are no cancellation points.
 
 use core::arch::asm;
+use core::ffi::{CStr, c_char};
 use core::sync::atomic::AtomicU32;
 
 #[cfg(target_arch = "x86_64")]
@@ -16,6 +17,11 @@ mod number {
     pub const OPENAT: usize = 257;
     pub const CLOSE: usize = 3;
     pub const FUTEX: usize = 202;
+    pub const MUNMAP: usize = 11;
+    pub const PRCTL: usize = 157;
+    pub const FACCESSAT: usize = 269;
+    pub const GETEUID: usize = 107;
+    pub const PRLIMIT: usize = 302;
 }
 #[cfg(target_arch = "aarch64")]
 mod number {
@@ -30,6 +36,11 @@ mod number {
     pub const OPENAT: usize = 56;
     pub const CLOSE: usize = 57;
     pub const FUTEX: usize = 98;
+    pub const MUNMAP: usize = 215;
+    pub const PRCTL: usize = 167;
+    pub const FACCESSAT: usize = 48;
+    pub const GETEUID: usize = 175;
+    pub const PRLIMIT: usize = 261;
 }
 
 const AT_FDCWD: usize = -100isize as usize;
@@ -88,17 +99,62 @@ pub fn tid() -> u32 {
     unsafe { call(number::GETTID, [0; 6]) as u32 }
 }
 
-/// Whether ids are those of the machine's first PID namespace; `None` if /proc cannot tell.
-pub fn in_first_pid_namespace() -> Option<bool> {
-    // The kernel gives that namespace this inode (include/linux/proc_ns.h).
-    const FIRST: &[u8] = b"pid:[4026531836]";
+/// Whether ids are those of the machine's first PID namespace, and the clock that of its first time namespace; `None` if
+/// /proc cannot tell, or the kernel does not know such namespaces.
+pub fn in_first_namespaces() -> [Option<bool>; 2] {
+    // The kernel gives those namespaces these inodes (include/linux/proc_ns.h).
+    [is_link(c"/proc/self/ns/pid", b"pid:[4026531836]"), is_link(c"/proc/self/ns/time", b"time:[4026531834]")]
+}
+
+fn is_link(path: &CStr, expected: &[u8]) -> Option<bool> {
     let mut name = [0u8; 32];
-    let path = c"/proc/self/ns/pid".as_ptr() as usize;
-    let arguments = [AT_FDCWD, path, name.as_mut_ptr() as usize, name.len(), 0, 0];
+    let arguments = [AT_FDCWD, path.as_ptr() as usize, name.as_mut_ptr() as usize, name.len(), 0, 0];
     // SAFETY: readlinkat reads a NUL-ended path and writes at most the room given.
     let length = unsafe { call(number::READLINKAT, arguments) };
     let name = usize::try_from(length).ok().and_then(|length| name.get(..length))?;
-    Some(name.len() == FIRST.len() && name.iter().zip(FIRST).all(|(a, b)| a == b))
+    Some(name.len() == expected.len() && name.iter().zip(expected).all(|(a, b)| a == b))
+}
+
+/// Whether reading the time stamp counter ends this thread (`PR_SET_TSC`): programs inherit that.
+pub fn has_lost_the_clock() -> bool {
+    const PR_GET_TSC: usize = 25;
+    const PR_TSC_SIGSEGV: i32 = 2;
+    let mut mode = 0i32;
+    // SAFETY: prctl fills one number, which is there. Kernels that do not know it leave it as it is.
+    unsafe { call(number::PRCTL, [PR_GET_TSC, (&raw mut mode) as usize, 0, 0, 0, 0]) };
+    mode == PR_TSC_SIGSEGV
+}
+
+/// Whether this process may lock so much memory: root may, and who has such a limit.
+pub fn may_lock(bytes: u64) -> bool {
+    const RLIMIT_MEMLOCK: usize = 8;
+    // SAFETY: geteuid takes nothing and touches nothing.
+    let user = unsafe { call(number::GETEUID, [0; 6]) };
+    let mut limit = [0u64; 2];
+    // SAFETY: prlimit fills two numbers, which are there.
+    unsafe { call(number::PRLIMIT, [0, RLIMIT_MEMLOCK, 0, (&raw mut limit) as usize, 0, 0]) };
+    user == 0 || limit[0] >= bytes
+}
+
+/// Whether there is a file of this name that may be read.
+pub fn is_readable(path: *const c_char) -> bool {
+    const R_OK: usize = 4;
+    // SAFETY: faccessat reads a NUL-ended path, or fails.
+    unsafe { call(number::FACCESSAT, [AT_FDCWD, path as usize, R_OK, 0, 0, 0]) == 0 }
+}
+
+/// Reads the beginning of a file; gives how many bytes that are. Never waits: what is no file is not read.
+pub fn read_head(path: *const c_char, room: &mut [u8]) -> usize {
+    const O_NONBLOCK: usize = 0o4000;
+    const O_CLOEXEC: usize = 0o2000000;
+    // SAFETY: openat reads a NUL-ended path, or fails.
+    let fd = unsafe { call(number::OPENAT, [AT_FDCWD, path as usize, O_CLOEXEC | O_NONBLOCK, 0, 0, 0]) };
+    let Some(fd) = i32::try_from(fd).ok().filter(|&fd| fd >= 0) else { return 0 };
+    // SAFETY: read fills at most the room given.
+    let length =
+        unsafe { call(number::READ, [fd as usize, room.as_mut_ptr() as usize, room.len(), 0, 0, 0]) };
+    close(fd);
+    usize::try_from(length).unwrap_or(0)
 }
 
 /// Opens another process's descriptor for reading and writing, as far as we may: the same file once more.
@@ -217,12 +273,23 @@ pub fn map_shared(fd: i32, bytes: usize) -> Option<*mut u8> {
     Some(address)
 }
 
-/// A page that is all 0 in the child after every fork.
-pub fn map_wiped_on_fork() -> Option<*mut u8> {
+/// Private memory that is all 0.
+pub fn map_private(bytes: usize) -> Option<*mut u8> {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
-    let address = unsafe { call(number::MMAP, [0, PAGE, PROT_READ_WRITE, flags, usize::MAX, 0]) };
-    let address = mapped(address)?;
+    mapped(unsafe { call(number::MMAP, [0, bytes, PROT_READ_WRITE, flags, usize::MAX, 0]) })
+}
+
+/// # Safety
+/// A mapping of ours, or a part of one, that nobody uses any more.
+pub unsafe fn unmap(address: usize, bytes: usize) {
+    // SAFETY: by the contract of this function.
+    unsafe { call(number::MUNMAP, [address, bytes, 0, 0, 0, 0]) };
+}
+
+/// A page that is all 0 in the child after every fork.
+pub fn map_wiped_on_fork() -> Option<*mut u8> {
+    let address = map_private(PAGE)?;
     // SAFETY: the range is the mapping just made.
     let result = unsafe { call(number::MADVISE, [address as usize, PAGE, MADV_WIPEONFORK, 0, 0, 0]) };
     (result == 0).then_some(address)

@@ -323,6 +323,41 @@ fn a_program_that_drops_its_privileges() {
     finish(target);
 }
 
+/// From outside nothing of ours runs in it; from inside the library read the clock, and each run ended by SIGSEGV.
+#[test]
+fn a_program_under_strict_seccomp() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("strict.c"));
+    let ends_well = |mut target: Background| {
+        for _ in 0..20 {
+            target.say("").unwrap();
+        }
+        target.close_stdin();
+        let ended = target.wait(LIMIT).expect("an end");
+        assert_eq!((ended.code, ended.signal), (Some(12), None), "{}{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.ends_with("ok\n"), "{}", ended.stdout);
+    };
+    let (mut target, pid) = start(&program, &[]);
+    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "1s"], pid);
+    wait_for_recording(&mut record);
+    for _ in 0..20 {
+        target.say("").unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0, "{}", ended.stderr);
+    ends_well(target);
+    // One that longpole has started, with its library inside.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("strict.lp");
+    let call = Longpole::with(["record", "-o"]).and(&file).and("--").and(&program).and("17");
+    let mut call = call.start();
+    assert!(call.line(LIMIT).unwrap().starts_with("ready "));
+    ends_well(call);
+    assert_eq!(Longpole::report(&file, "1").findings("operations_forbidden").len(), 1);
+}
+
 #[test]
 fn a_program_whose_file_is_replaced() {
     skip_unless_live!();

@@ -44,8 +44,15 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
         Ok(text) => complaints.extend(rules::engine_dependencies(&text)),
         Err(error) => complaints.push(format!("engine/Cargo.toml: {error}")),
     }
+    match std::fs::read_to_string(workspace.root.join(SAFETY)) {
+        Ok(text) => complaints.extend(rules::named_tests(&text, &sources)),
+        Err(error) => complaints.push(format!("{SAFETY}: {error}")),
+    }
     complaints
 }
+
+/// What recording does in programs, and the test of each.
+const SAFETY: &str = "docs/safety.md";
 
 #[cfg(test)]
 mod tests {

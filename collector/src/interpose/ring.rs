@@ -236,6 +236,13 @@ impl Ring {
         Some(left_out.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
     }
 
+    /// Operations that were only counted, since recording them was forbidden.
+    pub fn forbidden(shared: &Shared, number: usize) -> u64 {
+        let forbidden = shared.word(shared.layout().control(number) + RingWord::FORBIDDEN);
+        // The target may have written anything.
+        Some(forbidden.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
+    }
+
     /// What that took of its thread's time, nanoseconds.
     pub fn left_out_ns(shared: &Shared, number: usize) -> u64 {
         let each_ps = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT_PS);

@@ -254,6 +254,13 @@ impl Rings {
         (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
     }
 
+    /// Operations of threads that may touch neither the clock nor the kernel: they were only counted.
+    pub fn forbidden(&self) -> u64 {
+        let without = self.shared.word(SharedWord::FORBIDDEN).load(Ordering::Relaxed);
+        let forbidden = |number| Ring::forbidden(&self.shared, number);
+        (0..self.rings.len()).map(forbidden).fold(without, u64::saturating_add)
+    }
+
     /// Operations recorded so far, and those left out as of a moment ago, with what that took of their threads' time.
     pub fn cost(&self) -> OperationsInside {
         let (recorded, recorded_ns) = self.costs.total();
@@ -554,6 +561,11 @@ mod tests {
         shared.word(SharedWord::WITHOUT_RING).store(3, Ordering::Relaxed);
         assert_eq!(turn(&mut rings, 2_000, &[7]).0.len(), 1_000);
         assert_eq!(rings.dropped(), 8);
+        thread.control(RingWord::FORBIDDEN).store(13, Ordering::Relaxed);
+        shared.word(SharedWord::FORBIDDEN).store(2, Ordering::Relaxed);
+        assert_eq!((rings.forbidden(), rings.dropped()), (15, 8));
+        thread.control(RingWord::FORBIDDEN).store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(rings.forbidden(), 2, "nonsense counts nothing");
         assert_eq!(thread.control(RingWord::TAIL).load(Ordering::Relaxed), 1_000);
         // The numbers go on behind those that are missing, and the places round the end.
         thread.writes(2_100);

@@ -111,19 +111,24 @@ impl Interposed {
     pub fn shortcomings(&self) -> Vec<String> {
         let word = |word| self.rings.shared.word(word).load(Ordering::Relaxed);
         let mut sentences = Vec::new();
-        if word(SharedWord::PROCESSES) == 0 {
-            sentences.push(
-                "the library before the command's libc did not come up (has it a limit on its address space?): no \
-                 synchronization operation of it is in the recording"
-                    .to_owned(),
-            );
-        }
-        match word(SharedWord::FOREIGN) {
-            0 => {}
-            count => sentences.push(format!(
-                "synchronization operations of {count} processes in PID namespaces of their own are not in the recording"
-            )),
-        }
+        let mut say = |count: u64, programs: &str, why: &str| {
+            if count > 0 {
+                let s = if count == 1 { "" } else { "s" };
+                sentences.push(format!("synchronization operations of {count} {programs}{s} {why}"));
+            }
+        };
+        say(
+            word(SharedWord::NOT_UP),
+            "program",
+            "are not in the recording: a limit on the address space left no room for the library's memory",
+        );
+        let by_probes = "are recorded by probes instead of from inside, as far as they have probes";
+        say(word(SharedWord::FOREIGN), "process", &format!("in PID namespaces of their own {by_probes}"));
+        say(
+            word(SharedWord::FOREIGN_CLOCK),
+            "process",
+            &format!("with a clock of their own (time namespaces) {by_probes}"),
+        );
         sentences
     }
 
@@ -162,6 +167,11 @@ impl Interposed {
     /// Operations that were left out on purpose, see [`engine::event::LossCounts::operations_left_out`].
     pub fn left_out(&self) -> u64 {
         self.rings.left_out()
+    }
+
+    /// Operations that were only counted, see [`engine::event::LossCounts::operations_forbidden`].
+    pub fn forbidden(&self) -> u64 {
+        self.rings.forbidden()
     }
 
     /// What threads are in the middle of, or were when they ended.

@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Descriptors below are what programs use, and close when they tidy up.
 const HIGH_DESCRIPTOR: RawFd = 700;
 
+/// What the memory is called in the mappings of those who have it.
+pub(super) const MEMORY_NAME: &str = "longpole";
+
 /// Shared memory of our own, mapped.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -34,7 +37,7 @@ impl Shared {
     pub fn new(layout: SharedLayout) -> io::Result<Shared> {
         let file = memory_file()?;
         let bytes = layout.words() * 8;
-        file.set_len(bytes as u64)?;
+        make_room(&file, bytes as u64)?;
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         // SAFETY: fcntl with F_ADD_SEALS takes a number and changes only the file.
         succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
@@ -45,7 +48,7 @@ impl Shared {
             (SharedWord::VERSION, SHARED_VERSION),
             (SharedWord::RINGS, layout.rings as u64),
             (SharedWord::RING_RECORDS, layout.ring_records as u64),
-            (SharedWord::FILTERS, own_filters()),
+            (SharedWord::CLOCK, u64::from(clock_is_free())),
             (SharedWord::MAGIC, SHARED_MAGIC),
         ] {
             shared.word(word).store(value, Ordering::Release);
@@ -112,7 +115,8 @@ impl Shared {
     /// What the environment of the command, which is this process, says about it.
     pub fn variable(&self, pid: u32) -> io::Result<String> {
         let (metadata, own) = (self.file.metadata()?, std::process::id());
-        Ok(format!("{}:{}:{}:{pid}:{own}", self.descriptor(), metadata.dev(), metadata.ino()))
+        let (file, filters) = (self.descriptor(), filters_of("self").unwrap_or(0));
+        Ok(format!("{file}:{}:{}:{pid}:{own}:{filters}", metadata.dev(), metadata.ino()))
     }
 }
 
@@ -124,11 +128,18 @@ impl Drop for Shared {
     }
 }
 
-/// How many filters of system calls this process has.
-fn own_filters() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let number = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"));
-    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+/// How many filters of system calls a process has; `pid` is its number in text, or `self`.
+pub(super) fn filters_of(pid: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let number = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"))?;
+    number.trim().parse().ok()
+}
+
+/// Whether the clock is read without asking the kernel: with these sources the vDSO does it all.
+fn clock_is_free() -> bool {
+    const FREE: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    source.is_ok_and(|source| FREE.contains(&source.trim()))
 }
 
 fn map(file: &File, bytes: usize) -> io::Result<NonNull<AtomicU64>> {
@@ -156,6 +167,27 @@ fn memory_file() -> io::Result<File> {
     succeeded(descriptor)?;
     // SAFETY: a new descriptor that nobody else knows.
     Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// Gives the file its length. A limit on the size of files concerns this one, too, and sends a signal that ends the
+/// process: so it is asked for before, and set aside meanwhile as far as that is allowed.
+fn make_room(file: &File, bytes: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills one `rlimit`, which is there.
+    succeeded(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) })?;
+    if limit.rlim_cur >= bytes {
+        return file.set_len(bytes);
+    }
+    if limit.rlim_max < bytes {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+    // SAFETY: reads one `rlimit`, which is there.
+    succeeded(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const raised) })?;
+    let made = file.set_len(bytes);
+    // SAFETY: likewise.
+    succeeded(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) })?;
+    made
 }
 
 /// The same file under a descriptor that programs seldom touch, if the limit allows it.
@@ -192,7 +224,7 @@ mod tests {
         assert!(
             numbers.starts_with(&format!("{}:", shared.descriptor()))
                 && numbers.contains(":7:")
-                && numbers.split(':').count() == 5
+                && numbers.split(':').count() == 6
         );
         // The last word is there; one behind it is not touched.
         shared.word(layout.words() - 1).store(7, Ordering::Relaxed);

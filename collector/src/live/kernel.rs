@@ -178,6 +178,7 @@ impl EventSource for Kernel {
             let (dropped, undecodable) = interposed.loss();
             loss.operations = loss.operations.saturating_add(dropped);
             loss.operations_left_out = interposed.left_out();
+            loss.operations_forbidden = interposed.forbidden();
             loss.undecodable = loss.undecodable.saturating_add(undecodable);
         }
         loss

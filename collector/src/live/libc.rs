@@ -152,7 +152,7 @@ impl Libc {
     fn records_itself(&self, process: &Process) -> bool {
         let Some(inside) = &self.inside else { return false };
         // In a PID namespace of its own it does not know the numbers that the kernel's records have, and records nothing.
-        if process.namespace_pids.len() > 1 {
+        if process.namespace_pids.len() > 1 || crate::interpose::cannot_come_up(process.pid) {
             return false;
         }
         let inside = inside.to_string_lossy();

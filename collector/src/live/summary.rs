@@ -137,14 +137,23 @@ impl RecordSummary {
     }
 
     fn locks_text(&self) -> String {
+        let mut text = self.locks.clone();
+        let operations = |count: u64| plural(usize::try_from(count).unwrap_or(usize::MAX), "operation");
         match self.loss.operations_left_out {
-            0 => self.locks.clone(),
-            left_out => format!(
-                "{}; {} of mutexes left out to keep to the budget while their thread was alone in its process",
-                self.locks,
-                plural(usize::try_from(left_out).unwrap_or(usize::MAX), "operation")
-            ),
+            0 => {}
+            left_out => text.push_str(&format!(
+                "; {} of mutexes left out to keep to the budget while their thread was alone in its process",
+                operations(left_out)
+            )),
         }
+        match self.loss.operations_forbidden {
+            0 => {}
+            forbidden => text.push_str(&format!(
+                "; {} of threads that may not read the clock or call the kernel (seccomp, PR_SET_TSC) only counted",
+                operations(forbidden)
+            )),
+        }
+        text
     }
 
     fn lost_text(&self, lost: u64) -> String {

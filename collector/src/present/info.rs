@@ -232,10 +232,14 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     }
     match &session.loss {
         Some(loss) => {
-            let left_out = match loss.operations_left_out {
+            let mut left_out = match loss.operations_left_out {
                 0 => String::new(),
                 count => format!("; {} mutex operations left out to keep to the budget", grouped(count)),
             };
+            if loss.operations_forbidden > 0 {
+                let count = grouped(loss.operations_forbidden);
+                left_out.push_str(&format!("; {count} lock operations only counted (seccomp, PR_SET_TSC)"));
+            }
             line(
                 out,
                 style,

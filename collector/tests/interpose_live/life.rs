@@ -314,7 +314,6 @@ int main(int count, char **words) {
         waitpid(child, &status, 0);
         return status != 0;
     }
-    if (!strcmp(words[1], "exec")) { filter(0); execl(words[0], words[0], "plain", (char *)0); return 8; }
     if (!strcmp(words[1], "plain")) locks(6000);
     if (!strcmp(words[1], "wait")) { filter(1); syscall(SYS_futex, &done, 1, 1, 0, 0, 0); }
     return 0;
@@ -327,7 +326,7 @@ fn a_program_that_may_not_wake_anybody_lives_and_is_recorded() {
     let Some(program) = c("a_program_that_may_not_wake_anybody_lives_and_is_recorded", FILTERED) else {
         return;
     };
-    for way in ["prctl", "seccomp", "late", "thread", "fork", "exec", "plain"] {
+    for way in ["prctl", "seccomp", "late", "thread", "fork", "plain"] {
         // All records have room in a ring, and much more than half of it: nothing is lost, whenever longpole comes.
         let recorded = program.record(&["--children", "--ring-size", "1M"], &[way]);
         assert_eq!(recorded.output.status.code(), Some(0), "{way}: {:?}", recorded.output);

@@ -4,5 +4,7 @@
 mod beside;
 mod cost;
 mod counts;
+mod forbidden;
 mod life;
+mod odd;
 mod support;

@@ -349,6 +349,9 @@ pub struct LossCounts {
     /// Left out on purpose: operations on mutexes of a thread that was alone in its process and made so many that they
     /// would have cost more than they may.
     pub operations_left_out: u64,
+    /// Not recorded, only counted: operations of threads that had been forbidden the clock or system calls, so that
+    /// recording them might have ended the program.
+    pub operations_forbidden: u64,
     /// Arrived after newer records had been released.
     pub late: u64,
     /// Bytes that were no record.
@@ -361,7 +364,7 @@ pub struct LossCounts {
 }
 
 impl LossCounts {
-    /// Records that are missing and should not be (folded recursion and operations left out are deliberate). Switches that the kernel did
+    /// Records that are missing and should not be (folded recursion and operations left out or forbidden are deliberate). Switches that the kernel did
     /// not tell of were never records: they show as contradictions and unknown time.
     pub fn lost(&self) -> u64 {
         [self.dropped, self.missed, self.operations, self.late, self.undecodable]

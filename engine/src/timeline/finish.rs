@@ -282,6 +282,17 @@ fn findings(
             ),
         );
     }
+    let forbidden = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_forbidden);
+    if forbidden > 0 {
+        let operations = plural(forbidden, "lock operation", "lock operations");
+        say(
+            "operations_forbidden",
+            format!(
+                "{operations} of threads that may not read the clock or call the kernel (seccomp, PR_SET_TSC) were counted, \
+                 not recorded: only waits show there, and what such a thread held is not known"
+            ),
+        );
+    }
     for sentence in super::operations_off::sentences(timeline, &recording.notes) {
         say("operations_off", sentence);
     }

@@ -82,7 +82,12 @@ fn object(operation: SyncOperation) -> Option<(&'static str, Sign)> {
         | S::SemaphoreTimedWait
         | S::SemaphorePost => ("semaphore", Sign::Used),
         S::Once => ("once", Sign::Used),
-        S::ThreadCreate | S::ThreadJoin | S::ThreadTryJoin | S::ThreadDetach | S::ThreadExit => return None,
+        S::ThreadCreate
+        | S::ThreadJoin
+        | S::ThreadTryJoin
+        | S::ThreadDetach
+        | S::ThreadExit
+        | S::ThreadSilent => return None,
     })
 }
 
@@ -103,8 +108,12 @@ impl Builder {
                 .last
                 .insert(thread, header.sequence)
                 .is_some_and(|last| header.sequence != last.wrapping_add(1));
+        let Some(operation) = SyncOperation::from_number(record.operation) else {
+            self.locks.holes += u64::from(after_hole);
+            return;
+        };
+        let after_hole = after_hole || operation == SyncOperation::ThreadSilent;
         self.locks.holes += u64::from(after_hole);
-        let Some(operation) = SyncOperation::from_number(record.operation) else { return };
         let began_ns = record.began_ns.min(header.time_ns);
         let (object, second) = self.locks.objects(record, operation, began_ns, thread);
         let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);

@@ -85,6 +85,22 @@ pub fn engine_dependencies(manifest: &str) -> Vec<String> {
     complaints
 }
 
+/// Tests that the table in docs/safety.md names, the last cell of a row in backquotes, and that are nowhere.
+pub fn named_tests(document: &str, sources: &[Source]) -> Vec<String> {
+    let rows = document.lines().filter(|line| line.starts_with("| ") && line.ends_with('|'));
+    let cells = rows.filter_map(|line| line.trim_end_matches('|').rsplit('|').next());
+    let names: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    if names.is_empty() {
+        return vec!["docs/safety.md: names no test".into()];
+    }
+    let is_there = |name: &str| {
+        let start = format!("fn {name}()");
+        sources.iter().any(|source| source.text.contains(&start))
+    };
+    let missing = names.into_iter().filter(|name| !is_there(name));
+    missing.map(|name| format!("docs/safety.md: there is no test {name}")).collect()
+}
+
 fn allow(name: &str, complaints: &mut Vec<String>) {
     if !ENGINE_DEPENDENCIES.contains(&name) {
         complaints.push(format!(
@@ -142,6 +158,16 @@ mod tests {
                 Complaint::Soft(text) => format!("soft {text}"),
             })
             .collect()
+    }
+
+    #[test]
+    fn a_test_that_is_named_is_there() {
+        let source = Source { path: "a/tests/x.rs".into(), text: "#[test]\nfn is_there() {}\n".into() };
+        let named =
+            |cell: &str| named_tests(&format!("| `no` | what | {cell} |\n"), std::slice::from_ref(&source));
+        assert_eq!(named("`is_there`"), Vec::<String>::new());
+        assert_eq!(named("`is_there`, `is_gone`"), ["docs/safety.md: there is no test is_gone"]);
+        assert_eq!(named("–"), ["docs/safety.md: names no test"]);
     }
 
     #[test]

@@ -1,0 +1,262 @@
+//! Programs that do odd things with their memory, threads, descriptors, limits and file systems: they end and say the same
+//! as alone. docs/safety.md names these tests.
+
+use crate::support::{Recorded, c, cannot, record_in};
+use probe_abi::SyncOperation::*;
+use std::process::Command;
+
+const ODD: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t semaphore;
+static void locks(int times) { while (times--) { pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock); } }
+static void *works(void *arg) { locks(101); return arg; }
+static int shares(void *arg) { locks(1009); return 0; }
+static void handles(int number) { int kept = errno; sem_post(&semaphore); errno = kept; }
+static void run(size_t stack) {
+    pthread_attr_t small;
+    pthread_t thread;
+    pthread_attr_init(&small);
+    if (stack) pthread_attr_setstacksize(&small, stack);
+    if (pthread_create(&thread, &small, works, 0) || pthread_join(thread, 0)) _exit(70);
+}
+int main(int count, char **words) {
+    const char *how = words[1];
+    int status;
+    if (!strcmp(how, "stack")) { run(PTHREAD_STACK_MIN); return 3; }
+    if (!strcmp(how, "altstack")) {
+        static char memory[16384];
+        stack_t other = {memory, 0, sizeof memory};
+        struct sigaction action = {.sa_handler = handles, .sa_flags = SA_ONSTACK};
+        int value;
+        sem_init(&semaphore, 0, 0);
+        sigaltstack(&other, 0);
+        sigaction(SIGUSR1, &action, 0);
+        for (int i = 0; i < 101; i++) { errno = 4711; raise(SIGUSR1); if (errno != 4711) return 9; }
+        sem_getvalue(&semaphore, &value);
+        return value == 101 ? 4 : 8;
+    }
+    if (!strcmp(how, "daemon")) {
+        /* Closes what it does not know, sees other files, and becomes nobody before its first lock. */
+        closefrom(3);
+        if (chroot("/proc/self") || setgid(65534) || setuid(65534)) return 9;
+        locks(101);
+        return 5;
+    }
+    if (!strcmp(how, "closes")) { for (int i = 3; i < 4096; i++) close(i); locks(101); return 6; }
+    if (!strcmp(how, "environment")) { clearenv(); locks(101); return 7; }
+    if (!strcmp(how, "files")) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_FSIZE, &none);
+        setrlimit(RLIMIT_NOFILE, &none);
+        locks(4001);
+        return 10;
+    }
+    if (!strcmp(how, "data")) {
+        struct rlimit small = {64 << 20, 64 << 20};
+        setrlimit(RLIMIT_DATA, &small);
+        setrlimit(RLIMIT_STACK, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
+        run(0);
+        return 11;
+    }
+    if (!strcmp(how, "locked")) {
+        /* Without the right to lock as much as it likes: with all of ours it was refused. */
+        locks(3);
+        if (setuid(65534)) return 9;
+        if (mlockall(MCL_CURRENT | MCL_FUTURE)) return 8;
+        locks(101);
+        return 12;
+    }
+    if (!strcmp(how, "clone")) {
+        /* A task that shares memory and even the thread's own storage. */
+        char *stack = malloc(1 << 16);
+        locks(11);
+        int child = clone(shares, stack + (1 << 16), CLONE_VM | SIGCHLD, 0);
+        if (waitpid(child, &status, 0) != child || status) return 9;
+        locks(11);
+        return 13;
+    }
+    if (!strcmp(how, "vfork")) {
+        /* The first operation of all is a vfork child's. */
+        int child = vfork();
+        if (!child) { locks(7); _exit(0); }
+        waitpid(child, &status, 0);
+        locks(101);
+        return status ? 9 : 14;
+    }
+    if (!strcmp(how, "raw")) {
+        /* Forked without libc's knowing. */
+        locks(11);
+        int child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (!child) { locks(13); _exit(0); }
+        waitpid(child, &status, 0);
+        locks(11);
+        return status ? 9 : 15;
+    }
+    if (!strcmp(how, "second")) {
+        /* A second C library in the process. */
+        void *other = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
+        int (*second)(pthread_mutex_t *) = other ? dlsym(other, "pthread_mutex_trylock") : 0;
+        pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        if (!second) return 16;
+        locks(101);
+        return second(&mutex) == 0 ? 16 : 9;
+    }
+    if (!strcmp(how, "shell")) {
+        char line[32] = "";
+        FILE *from = popen("echo out; exit 3", "r");
+        if (!from || !fgets(line, sizeof line, from) || WEXITSTATUS(pclose(from)) != 3) return 9;
+        status = system("exit 5");
+        printf("%s%d\n", line, WEXITSTATUS(status));
+        fflush(stdout);
+        execlp("sh", "sh", "-c", "echo $0 $1; exit 17", "a", "b", (char *)0);
+    }
+    return 1;
+}
+"#;
+
+/// Its exit code and what it says, alone and recorded; unlocks that were recorded.
+fn both(program: &crate::support::Program, way: &str) -> Recorded {
+    let recorded = program.record(&["--children"], &[way]);
+    let alone = Command::new(&program.path).arg(way).output().expect("program");
+    assert_eq!(recorded.output.status, alone.status, "{way}: {:?}", recorded.output);
+    assert_eq!(recorded.output.stdout, alone.stdout, "{way}");
+    recorded
+}
+
+#[test]
+fn odd_programs_end_as_alone() {
+    let Some(program) = c("odd_programs_end_as_alone", ODD) else { return };
+    for (way, code, unlocks) in [
+        ("stack", 3, 101),
+        ("altstack", 4, 0),
+        ("daemon", 5, 101),
+        ("closes", 6, 101),
+        ("environment", 7, 101),
+        ("files", 10, 4001),
+        ("data", 11, 101),
+        ("raw", 15, 35),
+        ("shell", 17, 0),
+    ] {
+        let recorded = both(&program, way);
+        assert_eq!(recorded.output.status.code(), Some(code), "{way}: {:?}", recorded.output);
+        let counts = recorded.counts(0);
+        assert_eq!(counts.get(&MutexUnlock).copied().unwrap_or(0), unlocks, "{way}: {counts:?}");
+        if way == "altstack" {
+            assert_eq!(counts[&SemaphorePost], 101);
+        }
+    }
+    // Where the limit is that small it is refused alone, too.
+    let recorded = both(&program, "locked");
+    let unlocks = recorded.counts(0)[&MutexUnlock];
+    assert_eq!(unlocks, if recorded.output.status.code() == Some(12) { 104 } else { 3 });
+    // What these do is not all recorded, and that is not asked for.
+    for (way, code) in [("clone", 13), ("vfork", 14), ("second", 16)] {
+        let recorded = both(&program, way);
+        assert_eq!(recorded.output.status.code(), Some(code), "{way}: {:?}", recorded.output);
+        let root = recorded.recording.facts.processes[0].pid;
+        let unlocks = recorded.counts(root).get(&MutexUnlock).copied().unwrap_or(0);
+        assert!(unlocks >= if way == "clone" { 22 } else { 101 }, "{way}: {unlocks}");
+    }
+}
+
+/// What it says on both of its outputs, alone; `None` after saying why it does not run here.
+fn alone(test: &str, command: &[&str]) -> Option<std::process::Output> {
+    let [program, words @ ..] = command else { return None };
+    match Command::new(program).args(words).output() {
+        Ok(output) if output.status.success() => Some(output),
+        other => {
+            println!("SKIP {test}: {command:?} does not run here: {other:?}");
+            None
+        }
+    }
+}
+
+/// The loader complained on the child's standard error.
+#[test]
+fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
+    let test = "a_child_that_does_not_see_the_library_hears_nothing_of_it";
+    if cannot(test) {
+        return;
+    }
+    let script = "mount -t tmpfs none /tmp && mount -t tmpfs none /var/tmp && ls / >/dev/null && sh -c 'true; echo fine >&2'";
+    let command = ["unshare", "-m", "sh", "-c", script];
+    let Some(alone) = alone(test, &command) else { return };
+    let folder = tempfile::tempdir_in("/dev/shm").expect("folder");
+    let recorded = record_in(folder.path(), &["--children"], &command, &[]);
+    let said = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
+    assert!(said.contains("fine\n") && !said.contains("preload"), "{said}");
+    assert_eq!(recorded.text(0).as_bytes(), &*alone.stdout);
+}
+
+/// Times of another clock stood in the recording.
+#[test]
+fn a_clock_of_its_own_is_left_to_probes() {
+    let test = "a_clock_of_its_own_is_left_to_probes";
+    let Some(program) = c(test, ODD) else { return };
+    let path = program.path.to_string_lossy().into_owned();
+    let command = ["unshare", "-T", "--monotonic", "100000", "sh", "-c", &format!("{path} stack; echo $?")];
+    let Some(alone) = alone(test, &command) else { return };
+    let recorded = record_in(program.folder.path(), &["--children"], &command, &[]);
+    assert_eq!(recorded.text(0).as_bytes(), &*alone.stdout);
+    assert_eq!(recorded.counts(0).get(&MutexUnlock), None, "none with a foreign clock");
+    let said = String::from_utf8_lossy(&recorded.output.stderr);
+    assert!(said.contains("with a clock of their own") && said.contains("probes instead"), "{said}");
+}
+
+/// A command has the limits that it would have alone.
+#[test]
+fn limits_are_handed_on_as_they_are() {
+    let test = "limits_are_handed_on_as_they_are";
+    if cannot(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("test.lp");
+    let longpole = env!("CARGO_BIN_EXE_longpole");
+    // In blocks of 512 bytes; there has to be room for the recording.
+    let ask = "ulimit -a; ulimit -Ha";
+    let run = |script: String| Command::new("sh").args(["-c", &script]).output().expect("sh");
+    let text = |output: &std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    // With the second, the memory is larger than any file may be: longpole ended by SIGXFSZ.
+    for (file_limit, interpose) in [("ulimit -S -f 100000", "always"), ("ulimit -f 100000", "auto")] {
+        let limits = format!("ulimit -S -n 512; {file_limit};");
+        let alone = run(format!("{limits} {ask}"));
+        let recorded = run(format!(
+            "{limits} exec {longpole} record --no-uprobes --interpose {interpose} --force -o {} -- sh -c '{ask}'",
+            file.display()
+        ));
+        assert_eq!(text(&recorded), text(&alone), "{file_limit}: {recorded:?}");
+        assert_eq!(recorded.status.code(), Some(0), "{file_limit}: {recorded:?}");
+    }
+}
+
+/// A program that never does a synchronization operation has nothing of ours but a mapped file.
+#[test]
+fn a_program_without_operations_pays_for_the_mapping_only() {
+    let test = "a_program_without_operations_pays_for_the_mapping_only";
+    if cannot(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let command = ["sh", "-c", "cat /proc/self/maps"];
+    let recorded = record_in(folder.path(), &["--children"], &command, &[]);
+    let maps = recorded.text(0);
+    assert!(maps.contains("longpole-preload.so"), "{maps}");
+    assert!(!maps.contains("memfd:longpole"), "{maps}");
+}

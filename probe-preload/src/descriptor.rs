@@ -1,0 +1,188 @@
+//! Where the shared memory is, as the environment says, read without libc: what compares and measures texts there
+//! allocates, or is what the program has put in its way.
+
+use crate::system;
+use core::ffi::c_char;
+use core::sync::atomic::{AtomicU64, Ordering};
+use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout};
+
+/// A descriptor in words, the first one more than its number; all 0 as long as it is not known.
+static REMEMBERED: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
+
+/// Where the shared memory is, as longpole has put it into the environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    fd: i32,
+    device: u64,
+    inode: u64,
+    /// Processes that have it under this number.
+    others: [u32; 2],
+    /// Filters of system calls that longpole has itself.
+    pub filters: u64,
+}
+
+impl Descriptor {
+    /// What the environment says.
+    pub fn in_environment(list: Option<*const *const c_char>) -> Option<Descriptor> {
+        list.and_then(variable).and_then(Descriptor::parse)
+    }
+
+    /// Keeps it. Before there is a second thread.
+    pub fn remember(self) {
+        let [a, b] = self.others.map(u64::from);
+        let words = [self.fd as u64 + 1, self.device, self.inode, a, b, self.filters];
+        REMEMBERED.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    }
+
+    /// What was kept.
+    pub fn remembered() -> Option<Descriptor> {
+        let [fd, device, inode, a, b, filters] =
+            REMEMBERED.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let fd = i32::try_from(fd.checked_sub(1)?).ok()?;
+        Some(Descriptor { fd, device, inode, others: [a as u32, b as u32], filters })
+    }
+
+    /// What longpole has written there.
+    fn parse(mut text: Text) -> Option<Descriptor> {
+        let fd = i32::try_from(text.number(b':')?).ok()?;
+        let (device, inode) = (text.number(b':')?, text.number(b':')?);
+        let others = [text.number(b':')?, text.number(b':')?];
+        let [Ok(a), Ok(b)] = others.map(u32::try_from) else { return None };
+        Some(Descriptor { fd, device, inode, others: [a, b], filters: text.number(0)? })
+    }
+
+    /// Maps the shared memory. The inherited descriptor may have been closed, or be another file's by now: there are
+    /// programs that close what they do not know before they start others.
+    pub fn map(self, map: impl Fn(i32, usize) -> Option<SharedLayout>) -> Option<SharedLayout> {
+        if let Some(bytes) = self.bytes(self.fd) {
+            return map(self.fd, bytes);
+        }
+        self.others.into_iter().find_map(|pid| {
+            let fd = system::open_of(pid, u32::try_from(self.fd).ok()?)?;
+            let layout = self.bytes(fd).and_then(|bytes| map(fd, bytes));
+            system::close(fd);
+            layout
+        })
+    }
+
+    /// Size of the file, if the descriptor is that file's.
+    fn bytes(self, fd: i32) -> Option<usize> {
+        let (device, inode, bytes) = system::status(fd)?;
+        if (device, inode) != (self.device, self.inode) {
+            return None;
+        }
+        usize::try_from(bytes).ok()
+    }
+}
+
+/// A NUL-ended text, read byte by byte: what compares and measures texts elsewhere is libc, or allocates.
+#[derive(Clone, Copy)]
+pub struct Text(*const c_char);
+
+impl Text {
+    /// # Safety
+    /// The text is NUL-ended and stays as it is.
+    pub unsafe fn new(text: *const c_char) -> Text {
+        Text(text)
+    }
+
+    /// The next byte; 0 at the end, however often it is asked for.
+    pub fn next(&mut self) -> u8 {
+        // Volatile, or the compiler makes a call of strlen out of a loop.
+        // SAFETY: this is inside the text or its NUL, behind which nobody steps.
+        let byte = unsafe { self.0.read_volatile() } as u8;
+        if byte != 0 {
+            self.0 = self.0.wrapping_add(1);
+        }
+        byte
+    }
+
+    /// What is behind these bytes, if the text begins with them.
+    pub fn behind(mut self, beginning: &[u8]) -> Option<Text> {
+        beginning.iter().all(|&byte| self.next() == byte).then_some(self)
+    }
+
+    /// Whether it is this text.
+    pub fn is(self, text: &[u8]) -> bool {
+        self.behind(text).is_some_and(|mut rest| rest.next() == 0)
+    }
+
+    /// The decimal number up to this byte.
+    fn number(&mut self, end: u8) -> Option<u64> {
+        let mut number = None;
+        loop {
+            let byte = self.next();
+            if byte == end {
+                return number;
+            }
+            let digit = byte.checked_sub(b'0').filter(|&digit| digit < 10)?;
+            number = Some(number.unwrap_or(0u64).checked_mul(10)?.checked_add(u64::from(digit))?);
+        }
+    }
+}
+
+/// The value of [`SHARED_VARIABLE`].
+fn variable(mut list: *const *const c_char) -> Option<Text> {
+    loop {
+        // SAFETY: an entry of the environment; the last one is null and ends the loop.
+        let entry = unsafe { list.read() };
+        if entry.is_null() {
+            return None;
+        }
+        // SAFETY: entries of the environment are NUL-ended.
+        let entry = unsafe { Text::new(entry) };
+        let value = entry.behind(SHARED_VARIABLE.as_bytes()).and_then(|rest| rest.behind(b"="));
+        if value.is_some() {
+            return value;
+        }
+        // SAFETY: this was not the last entry.
+        list = unsafe { list.add(1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ffi::CStr;
+
+    fn text(text: &'static CStr) -> Text {
+        // SAFETY: it is NUL-ended and static.
+        unsafe { Text::new(text.as_ptr()) }
+    }
+
+    #[test]
+    fn a_descriptor_is_six_numbers_and_nothing_else() {
+        let good = Descriptor { fd: 700, device: 1, inode: u64::MAX, others: [5, 6], filters: 2 };
+        assert_eq!(Descriptor::parse(text(c"700:1:18446744073709551615:5:6:2")), Some(good));
+        for bad in [
+            c"",
+            c"7:1:2:3:4",
+            c"7:1:2:3:4:5:6",
+            c"7:1:2:3:4294967296:0",
+            c"7",
+            c"7:1",
+            c"7:1:",
+            c"7:1:2:",
+            c"7:1:2:3",
+            c"-7:1:2",
+            c"x:1:2",
+            c"7:1:18446744073709551616",
+        ] {
+            assert_eq!(Descriptor::parse(text(bad)), None, "{bad:?}");
+        }
+        assert_eq!(Descriptor::remembered(), None);
+        good.remember();
+        assert_eq!(Descriptor::remembered(), Some(good));
+        REMEMBERED.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    #[test]
+    fn the_variable_is_found_by_its_whole_name() {
+        let list = [c"A=1", c"LONGPOLE_INTERPOSER=9", c"LONGPOLE_INTERPOSE=7:1:2", c"Z="].map(CStr::as_ptr);
+        let mut ended = std::vec::Vec::from(list);
+        ended.push(core::ptr::null());
+        assert!(variable(ended.as_ptr()).is_some_and(|value| value.is(b"7:1:2")));
+        let none = [c"A=1".as_ptr(), core::ptr::null()];
+        assert!(variable(none.as_ptr()).is_none());
+    }
+}

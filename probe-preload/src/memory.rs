@@ -1,0 +1,97 @@
+//! A program that locks its memory (`mlockall`) would get all of the shared memory, of which hardly anything is ever used,
+//! as real memory: tens of gigabytes; or be refused, since it counts against its limit. So before that all rings are given
+//! up but those of the process's own threads, and a few more where that cannot matter. Operations of threads that find
+//! none of these free are counted, as ever when there is no ring.
+
+use crate::process::{self, Shared};
+use crate::system::{self, PAGE};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use probe_abi::interpose::{CONTROL_WORDS, RingWord, SharedWord};
+
+/// Rings for threads to come, of a program that may lock as much as it likes.
+const MORE: u64 = 16;
+/// Limits above this are as good as none.
+const MUCH: u64 = 1 << 30;
+/// Rings that are known apart.
+const RINGS: usize = 1 << 14;
+
+/// One bit for each ring that is still mapped, once only some are.
+static LEFT: [AtomicU64; RINGS / 64] = [const { AtomicU64::new(0) }; RINGS / 64];
+static FEW: AtomicBool = AtomicBool::new(false);
+
+/// The rings that are left.
+#[derive(Clone, Copy)]
+pub struct Few(());
+
+impl Few {
+    /// Whether this ring is among them.
+    pub fn is_left(self, ring: usize) -> bool {
+        LEFT.get(ring / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (ring % 64) & 1 == 1)
+    }
+}
+
+/// `None`: all are there.
+pub fn few() -> Option<Few> {
+    FEW.load(Ordering::Relaxed).then_some(Few(()))
+}
+
+/// The program is about to lock its memory.
+pub fn lock_comes() {
+    // Its own thread's ring first: then it is among those that stay.
+    crate::ring::prepare();
+    let Some(shared) = process::shared() else { return };
+    if FEW.load(Ordering::Relaxed) || shared.layout.rings > RINGS {
+        return;
+    }
+    let epoch = process::epoch();
+    if !process::is_recorded(epoch) {
+        give_up(&shared, |_| false);
+        return;
+    }
+    let more = if system::may_lock(MUCH) { MORE } else { 0 };
+    let first = shared.word(SharedWord::NEXT_RING).fetch_add(more, Ordering::Relaxed);
+    let more = first..first.saturating_add(more);
+    let process = u64::from(process::process_of(epoch));
+    let is_kept = |ring: usize| {
+        let owner = shared.word(shared.layout.control(ring) + RingWord::OWNER).load(Ordering::Relaxed);
+        more.contains(&(ring as u64)) || owner >> 32 == process
+    };
+    give_up(&shared, is_kept);
+}
+
+/// Unmaps all rings but some. From then on no thread takes another one; one that is just about to take one has to be
+/// among those that are kept, so the bits come first.
+fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
+    let rings = shared.layout.rings;
+    let keep = |ring: usize| {
+        if let Some(word) = LEFT.get(ring / 64) {
+            word.fetch_or(1 << (ring % 64), Ordering::Relaxed);
+        }
+    };
+    (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
+    FEW.store(true, Ordering::SeqCst);
+    // Somebody may have taken a ring since.
+    (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
+    let (start, bytes) = shared.rings_at();
+    unmap_between(start, bytes, rings, |ring| Few(()).is_left(ring));
+    // Control blocks go by the page; the header is the first one.
+    let (start, block) = (start - (shared.layout.ring(0) - shared.layout.control(0)) * 8, CONTROL_WORDS * 8);
+    unmap_between(start, PAGE, (rings * block) / PAGE, |page| {
+        let rings = page * PAGE / block..=((page + 1) * PAGE - 1) / block;
+        rings.into_iter().any(|ring| Few(()).is_left(ring))
+    });
+}
+
+/// Unmaps stretches of equal parts, but those that are kept.
+fn unmap_between(start: usize, bytes: usize, parts: usize, is_kept: impl Fn(usize) -> bool) {
+    let mut from = 0;
+    for part in 0..=parts {
+        if part == parts || is_kept(part) {
+            if part > from {
+                // SAFETY: of rings that no thread of this process has, nor takes from here on.
+                unsafe { system::unmap(start + from * bytes, (part - from) * bytes) };
+            }
+            from = part + 1;
+        }
+    }
+}
