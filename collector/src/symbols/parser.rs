@@ -317,8 +317,8 @@ impl Worker {
         Ok(Worker { child, socket, files, path: path.to_owned(), limits, patience, gone: None })
     }
 
-    fn send(&mut self, told: &Told, file: Option<&File>) -> Result<(), SymbolError> {
-        match wire::send(&self.socket, told, file) {
+    fn send(&mut self, told: &Told, file: Option<&File>, until: Instant) -> Result<(), SymbolError> {
+        match wire::send(&self.socket, told, file, Some(until)) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.given_up(&error)),
         }
@@ -337,19 +337,11 @@ impl Worker {
         if let Some(what) = &self.gone {
             return Err(SymbolError::Parser { path: self.path.clone(), what: what.clone() });
         }
+        // One deadline for all of it: what is sent, each part of what comes, and files on the way.
         let mut until = Instant::now() + self.patience;
-        // A child that does not read must not hold longpole up either.
-        let _ = self.socket.set_write_timeout(Some(self.patience));
-        self.send(told, file)?;
+        self.send(told, file, until)?;
         for _ in 0..MOST_WISHES {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(self.given_up(&io::ErrorKind::TimedOut.into()));
-            }
-            // Each part of a message may take this long: a child that sends slowly is ended by its own CPU limit or by the
-            // next turn of this loop.
-            let _ = self.socket.set_read_timeout(Some(left));
-            let (said, with) = match wire::receive::<Said>(&self.socket, MOST_ANSWERED) {
+            let (said, with) = match wire::receive::<Said>(&self.socket, MOST_ANSWERED, Some(until)) {
                 Ok(Some(said)) => said,
                 Ok(None) => return Err(self.given_up(&io::ErrorKind::UnexpectedEof.into())),
                 Err(error) => return Err(self.given_up(&error)),
@@ -358,14 +350,16 @@ impl Worker {
                 Said::Want { wish, from } => {
                     let asked = Instant::now();
                     let found = self.files.open(&wish, from);
-                    // Getting a file from elsewhere is not the parser's time.
-                    until += asked.elapsed();
+                    if self.files.fetches() {
+                        // Getting a file from elsewhere is not the parser's time.
+                        until += asked.elapsed();
+                    }
                     match found {
                         Some(found) => {
                             let told = Told::File { path: found.path, next: found.next };
-                            self.send(&told, Some(&found.file))?;
+                            self.send(&told, Some(&found.file), until)?;
                         }
-                        None => self.send(&Told::NoFile, None)?,
+                        None => self.send(&Told::NoFile, None, until)?,
                     }
                 }
                 Said::Failed { kind, text } => {

@@ -71,6 +71,11 @@ impl HostFiles {
         self
     }
 
+    /// Whether files may come from elsewhere, which takes its time.
+    pub fn fetches(&self) -> bool {
+        self.fetch.is_some()
+    }
+
     /// Gets from elsewhere what is nowhere here.
     #[must_use]
     pub fn with_fetch(mut self, fetch: Option<Arc<dyn Fetch>>) -> HostFiles {

@@ -46,11 +46,11 @@ pub fn serve(limits: Limits) -> u8 {
 
 /// Answers until the other side closes.
 fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
-    let (path, name, file) = match wire::receive::<Told>(socket, MOST_ASKED)? {
+    let (path, name, file) = match wire::receive::<Told>(socket, MOST_ASKED, None)? {
         Some((Told::Binary { path, name }, Some(file))) => (path, name, file),
         Some((Told::Look { path, look }, Some(file))) => {
             let (said, file) = look_at(file, &path, look);
-            return wire::send(socket, &said, file.as_ref());
+            return wire::send(socket, &said, file.as_ref(), None);
         }
         _ => return Err(io::ErrorKind::InvalidData.into()),
     };
@@ -65,10 +65,10 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
         Ok(module) => module,
         Err(error) => {
             let said = Said::Failed { kind: (&error).into(), text: error.to_string() };
-            return wire::send(socket, &said, None);
+            return wire::send(socket, &said, None, None);
         }
     };
-    wire::send(socket, &Said::Ready, None)?;
+    wire::send(socket, &Said::Ready, None, None)?;
     let mut variables = None;
     let mut answer = |question: Question, locator: Option<&mut Locator<'_>>| -> Said {
         match (question, locator) {
@@ -92,10 +92,10 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     };
     // Debug information is read when it is first needed.
     let first = loop {
-        let Some((told, _)) = wire::receive::<Told>(socket, MOST_ASKED)? else { return Ok(()) };
+        let Some((told, _)) = wire::receive::<Told>(socket, MOST_ASKED, None)? else { return Ok(()) };
         match told {
             Told::Question(question @ Question::Variables(_)) => {
-                wire::send(socket, &answer(question, None), None)?;
+                wire::send(socket, &answer(question, None), None, None)?;
             }
             Told::Question(question) => break question,
             _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -113,8 +113,8 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
                 }
                 question => answer(question, Some(locator)),
             };
-            wire::send(socket, &said, None)?;
-            match wire::receive::<Told>(socket, MOST_ASKED)? {
+            wire::send(socket, &said, None, None)?;
+            match wire::receive::<Told>(socket, MOST_ASKED, None)? {
                 None => return Ok(()),
                 Some((Told::Question(next), _)) => question = next,
                 Some(_) => return Err(io::ErrorKind::InvalidData.into()),
@@ -152,8 +152,8 @@ struct AskedFiles {
 
 impl Files for AskedFiles {
     fn open(&mut self, wish: &Wish, from: u32) -> Option<Candidate> {
-        wire::send(&self.socket, &Said::Want { wish: wish.clone(), from }, None).ok()?;
-        match wire::receive::<Told>(&self.socket, MOST_ASKED).ok()?? {
+        wire::send(&self.socket, &Said::Want { wish: wish.clone(), from }, None, None).ok()?;
+        match wire::receive::<Told>(&self.socket, MOST_ASKED, None).ok()?? {
             (Told::File { path, next }, Some(file)) => Some(Candidate { file, path, next }),
             _ => None,
         }
