@@ -1,6 +1,7 @@
 //! The last stretch of a live recording, bounded in time and in records.
 
 use super::intake::Batch;
+use super::naming::{PLACES_AT_ONCE, forget_mappings};
 use engine::event::{
     AddressFact, CodeFact, Facts, FunctionFact, LossCounts, MappingFact, Overhead, Recording, Window,
     WindowEnd,
@@ -10,6 +11,10 @@ use std::collections::VecDeque;
 /// A stretch that holds as many records as it may gives up one in so many, the oldest: moving its start on record
 /// by record would take too long.
 const GIVE_UP: usize = 8;
+
+/// Mappings of sampled processes, and names of places in them, that are kept.
+const MOST_MAPPINGS: usize = 1 << 16;
+const MOST_CODE: usize = 4 * PLACES_AT_ONCE;
 
 /// See the module.
 pub struct Stretch {
@@ -80,18 +85,21 @@ impl Stretch {
         }
     }
 
-    /// More code of sampled processes is known; what lay there before is forgotten when there is too much.
+    /// More code of sampled processes is known; some is forgotten when there is too much.
     pub fn add_mappings(&mut self, mappings: &[MappingFact]) {
-        const MOST: usize = 1 << 16;
         let known = &mut self.window.facts_mut().mappings;
         known.extend_from_slice(mappings);
-        let too_many = known.len().saturating_sub(MOST);
-        known.drain(..too_many);
+        forget_mappings(known, MOST_MAPPINGS);
     }
 
-    /// Code of sampled stacks has names; each place comes once.
+    /// Code of sampled stacks has names. Names of places that no stack of the stretch has any more are forgotten when there
+    /// are too many: a program may make code without end. Those that came last stay, since they are not told again soon
+    /// ([`PLACES_AT_ONCE`]).
     pub fn add_code(&mut self, code: &[CodeFact]) {
         self.window.facts_mut().code.extend_from_slice(code);
+        if self.window.facts_mut().code.len() > MOST_CODE {
+            self.window.forget_code(PLACES_AT_ONCE);
+        }
     }
 
     /// More addresses have names; each comes once.
@@ -228,5 +236,73 @@ mod tests {
         stretch.take(&batch([], 180, 9));
         assert_eq!(stretch.ending(end(140, 9)).facts.end.map(|end| end.loss.dropped), Some(9));
         assert_eq!(stretch.ending(end(200, 9)).facts.end.map(|end| end.loss.dropped), Some(2));
+    }
+
+    /// `top` beside a program that makes code all the time: after an hour it had a million names, copied with every report,
+    /// and had forgotten where the program itself lies.
+    #[test]
+    fn an_hour_of_new_code_takes_no_more_memory_than_some_minutes() {
+        use engine::event::{Note, NoteKind};
+        const SECOND: u64 = 1_000_000_000;
+        const JIT: &str = "/memfd:code (deleted)";
+        let program =
+            MappingFact { pid: 1, start: 0x1000, end: 0x2000, path: "/program".into(), ..Default::default() };
+        let mut stretch = Stretch::new(Facts::default(), 10 * SECOND, 1_000);
+        stretch.add_mappings(std::slice::from_ref(&program));
+        let name = |path: &str, offset, name: String| CodeFact {
+            path: path.into(),
+            offset,
+            function: Some(name),
+            ..CodeFact::default()
+        };
+        stretch.add_code(&[name("/program", 0x10, "main".into())]);
+        let (mut most, mut id) = ((0, 0, 0), 0);
+        for second in 0..3_600u64 {
+            // 40 new functions in a new mapping, each on a stack below `main`.
+            let at = 0x10_0000 + second * 0x1000;
+            let jit = |start, path: &str| MappingFact {
+                pid: 1,
+                since_ns: second * SECOND,
+                start,
+                end: start + 0x1000,
+                path: path.into(),
+                file_offset: if path.is_empty() { 0 } else { start },
+                ..Default::default()
+            };
+            stretch.add_mappings(&[jit(at, JIT)]);
+            stretch.add_mappings(&(0..40).map(|one| jit(at * 0x100 + one * 0x1000, "")).collect::<Vec<_>>());
+            let mut notes = Vec::new();
+            for one in 0..40 {
+                id += 1;
+                let frames = vec![at + one * 16, 0x1011];
+                let kind = NoteKind::Stack { id, pid: 1, frames };
+                notes.push(Note { time_ns: second * SECOND, kind });
+            }
+            // A process that was told to go without probes, and has ended since.
+            let kind = NoteKind::Gap {
+                pid: 1_000 + second as u32,
+                cpu: None,
+                until_ns: u64::MAX,
+                lost: 0,
+                reason: engine::event::GapReason::NotProbed,
+            };
+            notes.push(Note { time_ns: second * SECOND, kind });
+            stretch.take(&Batch { notes, complete_to_ns: second * SECOND, ..Batch::default() });
+            stretch.add_code(
+                &(0..100).map(|one| name(JIT, at + one * 16, format!("f{id}-{one}"))).collect::<Vec<_>>(),
+            );
+            if second % 120 != 119 {
+                continue;
+            }
+            let recording = stretch.ending(end(second * SECOND, 0));
+            let facts = &recording.facts;
+            most.0 = facts.mappings.len().max(most.0);
+            most.1 = facts.code.len().max(most.1);
+            most.2 = recording.notes.len().max(most.2);
+            assert!(facts.mappings.contains(&program), "after {second} s");
+            assert!(facts.code.iter().any(|fact| fact.function.as_deref() == Some("main")));
+        }
+        assert!(most.0 <= MOST_MAPPINGS && most.1 <= MOST_CODE && most.2 <= (1 << 16) + 1_000, "{most:?}");
+        assert!(most.1 > MOST_CODE / 2, "there was enough to forget: {most:?}");
     }
 }

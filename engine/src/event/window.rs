@@ -1,7 +1,7 @@
 //! A window that slides over a live stream. It is a [`Recording`] all the time, so it goes through the very same
 //! timeline as a file; moving its start on turns the events that fall out into facts at the new start.
 
-use super::{Facts, Note, NoteKind, Recording, STACKS_AT_ONCE, WindowEnd};
+use super::{CodeFact, CodePlace, Facts, Note, NoteKind, Recording, STACKS_AT_ONCE, WindowEnd, unnamed_code};
 use probe_abi::Record;
 use rustc_hash::FxHashSet;
 
@@ -59,12 +59,34 @@ impl Window {
         self.recording.events.drain(..gone);
         let used: FxHashSet<u32> = self.recording.events.iter().filter_map(stack_of).collect();
         let latest = self.recording.notes.iter().filter_map(number).max().unwrap_or(0);
+        let alive: FxHashSet<u32> = self.recording.facts.threads.iter().map(|thread| thread.pid).collect();
         self.recording.notes.retain(|note| match note.kind {
-            // A gap that ends at the new start has ended: facts say what it left unknown.
-            NoteKind::Gap { until_ns, .. } => until_ns > start_ns,
+            // A gap that ends at the new start has ended: facts say what it left unknown. So has that of a process that is gone.
+            NoteKind::Gap { pid, until_ns, .. } => {
+                until_ns > start_ns && (pid == 0 || note.time_ns >= start_ns || alive.contains(&pid))
+            }
             NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => true,
             NoteKind::Stack { id, .. } => id.saturating_add(STACKS_AT_ONCE) > latest || used.contains(&id),
         });
+    }
+
+    /// Forgets the names of places that none of its stacks has, but for so many that came last, and such as came twice.
+    pub fn forget_code(&mut self, last: usize) {
+        let code = std::mem::take(&mut self.recording.facts.code);
+        let used: FxHashSet<CodePlace> = unnamed_code(&self.recording).into_iter().collect();
+        let kept_from = code.len().saturating_sub(last);
+        let mut seen: FxHashSet<CodePlace> = FxHashSet::default();
+        // What was said last counts.
+        let mut kept: Vec<CodeFact> = Vec::new();
+        for (number, fact) in code.into_iter().enumerate().rev() {
+            let place =
+                CodePlace { path: fact.path.clone(), build_id: fact.build_id.clone(), offset: fact.offset };
+            if (number >= kept_from || used.contains(&place)) && seen.insert(place) {
+                kept.push(fact);
+            }
+        }
+        kept.reverse();
+        self.recording.facts.code = kept;
     }
 
     /// The window as a recording that ends as told.

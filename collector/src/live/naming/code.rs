@@ -22,7 +22,10 @@ const GATHER: Duration = Duration::from_millis(300);
 const LAST_WAIT: Duration = Duration::from_secs(60);
 /// Most places named in one recording.
 const MOST_PLACES: usize = 1 << 20;
-/// Most mappings remembered: those of processes that are gone are forgotten first, being the oldest.
+/// Most places remembered as named where somebody watches. Then they are named anew as they come again: whoever keeps the
+/// names forgets old ones, and a program may make code without end.
+pub const PLACES_AT_ONCE: usize = 1 << 16;
+/// Most mappings remembered.
 const MOST_MAPPINGS: usize = 1 << 16;
 /// Most binaries of which symbols are kept.
 const MOST_PARSERS: usize = 64;
@@ -121,6 +124,8 @@ struct Work {
     /// Stacks not yet looked at.
     stacks: Vec<Note>,
     seen: HashSet<CodePlace>,
+    /// Whoever gets the names forgets old ones.
+    forgets: bool,
     wanted: Wanted,
     /// `None`: it cannot be opened.
     held: HashMap<Binary, Option<Held>>,
@@ -134,6 +139,7 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
         mappings: Vec::new(),
         stacks: Vec::new(),
         seen: HashSet::new(),
+        forgets: pace == Pace::WATCHED,
         wanted: Wanted::new(),
         held: HashMap::new(),
         open: HashMap::new(),
@@ -149,8 +155,7 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
             Ok(News::Mappings(mappings)) => {
                 work.hold(&mappings);
                 work.mappings.extend(mappings);
-                let too_many = work.mappings.len().saturating_sub(MOST_MAPPINGS);
-                work.mappings.drain(..too_many);
+                forget_mappings(&mut work.mappings, MOST_MAPPINGS);
             }
             Ok(News::Stacks(stacks)) => {
                 if work.stacks.is_empty() {
@@ -203,6 +208,9 @@ impl Work {
                 }
                 let (path, build_id) = (mapping.path.clone(), mapping.build_id.clone());
                 let place = CodePlace { path, build_id, offset };
+                if self.forgets && self.seen.len() >= PLACES_AT_ONCE {
+                    self.seen.clear();
+                }
                 if self.seen.len() < MOST_PLACES && self.seen.insert(place.clone()) {
                     let binary = (place.path.clone(), place.build_id.clone());
                     if !self.held.contains_key(&binary) && !self.open.contains_key(&binary) {
@@ -240,6 +248,25 @@ impl Work {
         }
         facts
     }
+}
+
+/// Forgets mappings if there are more than so many: first code that no file holds, which a program makes and gives up
+/// again, the oldest first; then whatever is oldest. A quarter more than has to be, so that this is rare.
+pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
+    if mappings.len() <= most {
+        return;
+    }
+    let mut too_many = mappings.len() - most + most / 4;
+    let mut forget = |is_one: &dyn Fn(&MappingFact) -> bool| {
+        mappings.retain(|mapping| {
+            let goes = too_many > 0 && is_one(mapping);
+            too_many -= usize::from(goes);
+            !goes
+        });
+    };
+    forget(&|mapping| !mapping.path.starts_with('/') || mapping.path.starts_with("//"));
+    forget(&|mapping| mapping.path.starts_with("/memfd:"));
+    forget(&|_| true);
 }
 
 /// The binary as the process has it, else the one at its path here, if it is the same.

@@ -10,7 +10,7 @@ mod pace;
 mod seen;
 mod spaces;
 
-pub use code::CodeNamer;
+pub use code::{CodeNamer, PLACES_AT_ONCE, forget_mappings};
 pub use namer::Namer;
 pub use pace::Pace;
 pub use seen::{Ask, Seen};
