@@ -22,6 +22,10 @@ const DEBT_NS: f64 = 250e6;
 /// A thread that would fill its ring in this time is busy.
 const BUSY_NS: u64 = 160_000_000;
 
+/// Up to so many rings all memory that they have ever used is kept, and of more those with the lowest numbers keep theirs
+/// while their threads are busy: 64 MiB. It counts as the target's, which may have a limit.
+pub(super) const GENEROUS: usize = 32;
+
 /// What is known of a ring from reading it. Only what lies in our own memory is believed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ring {
@@ -73,7 +77,8 @@ pub(super) struct Turn<'a> {
     pub most: u64,
     /// What recording may cost of the thread's time; `None`: no limit.
     pub share: Option<f64>,
-    /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once.
+    /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once, and the
+    /// ring is one of the first ([`GENEROUS`]).
     pub frugal: bool,
 }
 
@@ -134,7 +139,7 @@ impl Ring {
             time.store(0, Ordering::Release);
             self.tail = self.tail.wrapping_add(1);
             if self.tail.is_multiple_of(ROOM_EVERY) {
-                if turn.frugal && quiet {
+                if turn.frugal && (quiet || turn.number >= GENEROUS) {
                     // The writer keeps away from this page until it learns that it has been read.
                     let first = turn.shared.layout().place(turn.number, self.tail.wrapping_sub(ROOM_EVERY));
                     turn.shared.give_back_page(first);
