@@ -22,7 +22,7 @@ use crate::target::{
     ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits, monotonic_ns,
 };
 use crate::unwind::Sampler;
-use engine::event::Facts;
+use engine::event::{Facts, SamplingFact};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
@@ -188,8 +188,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         subject: subject(&subjects, roots),
         name: subjects.first().map(|subject| subject.name.clone()).unwrap_or_default(),
         pids,
-        source: Kernel::new(capture, None)
-            .sampled(plan.sampling.map(|sampling| Sampler::new(sampling.call_graph))),
+        source: Kernel::new(capture, None).sampled(plan.sampling.map(sampler)),
         facts,
         functions,
         child: None,
@@ -227,13 +226,17 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
         pids: vec![pid],
         source: Kernel::new(capture, interposed)
             .launching(pid, child.command_binary().map(PathBuf::from))
-            .sampled(plan.sampling.map(|sampling| Sampler::new(sampling.call_graph).launching(pid))),
+            .sampled(plan.sampling.map(|sampling| sampler(sampling).launching(pid))),
         facts,
         functions,
         child: Some(child),
         remarks,
         locks,
     })
+}
+
+fn sampler(sampling: SamplingFact) -> Sampler {
+    Sampler::new(sampling.call_graph).reading_with(Parsers::of_longpole())
 }
 
 struct Started {

@@ -2,6 +2,7 @@
 
 use super::attaching::Attach;
 use super::quiet::Quiet;
+use super::source::Late;
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::{Bell, Interposed};
 use crate::probe::{
@@ -83,6 +84,8 @@ impl Kernel {
             },
             &mut || began.elapsed() >= SAMPLES_TURN,
         );
+        // What has waited may go on in what is left of this time.
+        sampler.go_on(&mut || began.elapsed() >= SAMPLES_TURN);
         let codes = sampler.take_codes();
         if !codes.is_empty() && !capture.tell_code(&codes) {
             sampler.give_back_codes(codes);
@@ -245,12 +248,21 @@ impl EventSource for Kernel {
         pending
     }
 
-    fn stop(self: Box<Self>) {
+    fn stop(self: Box<Self>, patience: Duration) -> Late {
         for sentence in self.interposed.iter().flat_map(Interposed::shortcomings) {
             tracing::warn!("{sentence}");
         }
-        // Notes and losses were taken after the end.
-        let _ = self.capture.stop();
+        let (lost, left_out) = (self.capture.samples_lost(), self.capture.samples_left_out());
+        let Kernel { capture, sampler, .. } = *self;
+        // Notes and losses were taken after the end. The program is free before anybody waits for a parser.
+        let _ = capture.stop();
+        let Some(mut sampler) = sampler else { return Late::default() };
+        sampler.finish_all(patience);
+        Late {
+            notes: sampler.take_notes(),
+            mappings: sampler.take_mappings(),
+            samples: Some(SampleCounts { left_out, ..sampler.counts(lost) }),
+        }
     }
 }
 

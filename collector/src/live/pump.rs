@@ -6,6 +6,7 @@ use super::intake::{Batch, Intake};
 use super::message::{ChangeKind, Message, ProcessChange};
 use super::naming::{Ask, CodeNamer, Namer, Pace};
 use super::orders::Waiter;
+use super::source::Late;
 use super::{EventSource, Probed};
 use crate::probe::NewMapping;
 use crate::target::is_c_library;
@@ -63,6 +64,11 @@ const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
+/// How long the end waits for stacks of which something is still to be found out: a file is to be whole, and who looks has
+/// seen most of it.
+const LAST_WAIT: Duration = Duration::from_secs(15);
+const LAST_WAIT_OF_A_VIEW: Duration = Duration::from_millis(500);
+
 /// What becomes of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
@@ -92,6 +98,10 @@ pub fn run(
         handed_on: Instant::now(),
         waiting: 0,
         interval: SHORTEST.min(source.longest_pause()),
+        last_wait: match wanted {
+            Wanted::Chunks => LAST_WAIT,
+            Wanted::Records => LAST_WAIT_OF_A_VIEW,
+        },
     };
     let mut alive = Vec::new();
     loop {
@@ -126,6 +136,8 @@ struct Pump {
     handed_on: Instant,
     waiting: usize,
     interval: Duration,
+    /// How long the end waits for stacks whose unwind tables are being read.
+    last_wait: Duration,
 }
 
 #[derive(PartialEq, Eq)]
@@ -194,7 +206,10 @@ impl Pump {
 
     /// `None`: nobody listens.
     fn hand_on_mappings(&self, source: &mut dyn EventSource, feed: &SyncSender<Feed>) -> Option<()> {
-        let mappings = source.take_mappings();
+        self.hand_on_these(source.take_mappings(), feed)
+    }
+
+    fn hand_on_these(&self, mappings: Vec<MappingFact>, feed: &SyncSender<Feed>) -> Option<()> {
         if mappings.is_empty() {
             return Some(());
         }
@@ -274,14 +289,15 @@ impl Pump {
                 break;
             }
         }
-        let batch = self.intake.finish(&mut *source, end_ns);
-        self.see_stacks(&batch);
+        let mut batch = self.intake.finish(&mut *source, end_ns);
         let loss = self.count(&mut *source, news);
         let pending = source.take_pending();
-        let samples = source.samples();
         let overhead = source.overhead();
         // Reading symbols may take its time: the program is free before.
-        source.stop();
+        let Late { notes, mappings, samples } = source.stop(self.last_wait);
+        let _ = self.hand_on_these(mappings, feed);
+        batch.notes.extend(notes);
+        self.see_stacks(&batch);
         // Whoever does not listen any more has its own reason.
         if hand_on(batch, feed, news).is_some() {
             if let Some(namer) = self.namer {

@@ -1,11 +1,12 @@
 //! A recording as a source: what a session file or a generator holds, played through the live pipeline.
 
+use super::source::Late;
 use super::{Drained, EventSource, Probed};
 use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording};
 use engine::synth::Generated;
 use probe_abi::{Header, Record};
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Plays a recording, ring by ring.
 #[derive(Debug)]
@@ -153,5 +154,7 @@ impl EventSource for Replay {
         self.now_ns()
     }
 
-    fn stop(self: Box<Self>) {}
+    fn stop(self: Box<Self>, _: Duration) -> Late {
+        Late::default()
+    }
 }

@@ -93,8 +93,19 @@ pub trait EventSource: Send {
         None
     }
 
-    /// Detaches.
-    fn stop(self: Box<Self>);
+    /// Detaches, and then waits so long at most for what is still being found out.
+    fn stop(self: Box<Self>, patience: Duration) -> Late;
+}
+
+/// What was found out when nothing was recorded any more.
+#[derive(Clone, Debug, Default)]
+pub struct Late {
+    /// Stacks that samples have named before.
+    pub notes: Vec<Note>,
+    /// Where processes had code.
+    pub mappings: Vec<MappingFact>,
+    /// What became of all samples, if there are any.
+    pub samples: Option<SampleCounts>,
 }
 
 /// What became of functions that were to get probes. The same function may come up once for every process.

@@ -1,5 +1,6 @@
 //! The whole pipeline on generated recordings: no kernel, no terminal.
 
+use super::source::Late;
 use super::*;
 use crate::session::{ClockAnchor, Meta, Overwrite, Writer};
 use engine::event::Recording;
@@ -267,7 +268,9 @@ impl EventSource for Broken {
     fn end(&mut self) -> u64 {
         0
     }
-    fn stop(self: Box<Self>) {}
+    fn stop(self: Box<Self>, _: Duration) -> Late {
+        Late::default()
+    }
 }
 
 #[test]
@@ -321,7 +324,9 @@ impl EventSource for Picky {
     fn end(&mut self) -> u64 {
         self.0.end()
     }
-    fn stop(self: Box<Self>) {}
+    fn stop(self: Box<Self>, _: Duration) -> Late {
+        Late::default()
+    }
 }
 
 /// Functions that the kernel refused counted as probed, and as refused once for every process.

@@ -11,17 +11,23 @@ pub fn samples(sampling: &SamplingFact, counts: Option<&SampleCounts>) -> String
         CallGraph::Dwarf => "unwind tables",
     };
     let rate = format!("up to {} Hz ({how})", sampling.rate_hz);
-    let Some(SampleCounts { taken, truncated, without_stack, lost, left_out }) = counts else { return rate };
-    let mut text = format!("{} stacks at {rate}", grouped(*taken));
+    let Some(counts) = counts else { return rate };
+    let &SampleCounts { taken, truncated, without_stack, no_room, unread, lost, left_out } = counts;
+    let mut text = format!("{} stacks at {rate}", grouped(taken));
     let parts = [
         (truncated, "cut off"),
-        (without_stack, "without a stack"),
+        (without_stack.saturating_sub(no_room).saturating_sub(unread), "without a stack"),
+        (
+            no_room,
+            "without their stack, since different stacks fill all the memory that a recording has for them",
+        ),
+        (unread, "without their stack, since unwind tables took too long to read"),
         (lost, "lost"),
         (left_out, "left out to keep to the budget"),
     ];
     for (count, what) in parts {
-        if *count > 0 {
-            text.push_str(&format!(", {} {what}", grouped(*count)));
+        if count > 0 {
+            text.push_str(&format!(", {} {what}", grouped(count)));
         }
     }
     text
@@ -41,5 +47,18 @@ mod tests {
         let text = samples(&sampling, Some(&counts));
         let missing = "12 cut off, 3 lost, 1,000 left out to keep to the budget";
         assert_eq!(text, format!("4,990 stacks at up to 499 Hz (unwind tables), {missing}"));
+
+        // More than 128 MiB of different stacks: the rest had none, and nobody was told why.
+        let counts =
+            SampleCounts { taken: 9, without_stack: 6, no_room: 3, unread: 1, ..SampleCounts::default() };
+        let text = samples(&sampling, Some(&counts));
+        assert!(
+            text.contains(", 2 without a stack, 3 without their stack, since different stacks fill"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(", 1 without their stack, since unwind tables took too long to read"),
+            "{text}"
+        );
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Most binaries whose tables are kept, and most bytes of them together.
 const MOST_BINARIES: usize = 512;
 const MOST_BYTES: usize = 512 << 20;
-/// How long reading one binary's tables may take: samples wait for it.
+/// How long reading one binary's tables may take: stacks wait for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The kernel's own library, which is in no file.
 pub(super) const VDSO: &str = "[vdso]";
@@ -46,16 +46,20 @@ impl Binaries {
 
     /// The tables of the binary that lies there, read if they are not known yet.
     pub(super) fn read(&mut self, code: &Code) -> Option<Arc<Binary>> {
-        let key = key(code)?;
+        let known = self.known.get(&key(code)?).cloned();
+        // A file that is replaced between two looks at it is another one.
+        known.unwrap_or_else(|| open(code).and_then(|(key, file)| self.read_open(code, key, &file)))
+    }
+
+    /// The same of a file that is open.
+    pub(super) fn read_open(&mut self, code: &Code, key: FileKey, file: &File) -> Option<Arc<Binary>> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
         if self.known.len() >= MOST_BINARIES || self.bytes >= MOST_BYTES {
             return None;
         }
-        // A file that is replaced between two looks at it is another one.
-        let (key, file) = open(code)?;
-        let binary = read(&self.parsers, &file, Path::new(&code.path)).map(Arc::new);
+        let binary = read(&self.parsers, file, Path::new(&code.path)).map(Arc::new);
         let bytes = binary.as_ref().map_or(0, |binary| binary.rows.bytes());
         self.bytes = self.bytes.saturating_add(bytes);
         self.known.insert(key, binary.clone());
@@ -71,7 +75,7 @@ impl Binary {
     }
 }
 
-fn key(code: &Code) -> Option<FileKey> {
+pub(super) fn key(code: &Code) -> Option<FileKey> {
     if code.path == VDSO {
         return Some(FileKey::VDSO);
     }
@@ -82,10 +86,14 @@ fn key(code: &Code) -> Option<FileKey> {
     Some(FileKey::of(&found))
 }
 
-fn open(code: &Code) -> Option<(FileKey, File)> {
-    let key = key(code)?;
-    let file = if code.path == VDSO { vdso_copy().ok()? } else { Outline::open(&code.open_path)?.0 };
-    Some((key, file))
+/// A binary that lies there, open.
+pub(super) fn open(code: &Code) -> Option<(FileKey, File)> {
+    if code.path == VDSO {
+        return Some((FileKey::VDSO, vdso_copy().ok()?));
+    }
+    let file = Outline::open(&code.open_path)?.0;
+    let found = file.metadata().ok()?;
+    Some((FileKey::of(&found), file))
 }
 
 fn read(parsers: &Parsers, file: &File, path: &Path) -> Option<Binary> {

@@ -5,6 +5,7 @@
 //! [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more than that, or panic.
 
 use super::binaries::{Binaries, Binary};
+use super::space::holds;
 use crate::symbols::{FrameAt, Rule, Saved, UnwindRows};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
@@ -24,20 +25,24 @@ struct Placed {
 #[derive(Debug)]
 enum Tables {
     NotRead,
+    /// Somebody reads them.
+    Asked,
     No,
-    At { bias: u64, binary: Arc<Binary> },
+    At {
+        bias: u64,
+        binary: Arc<Binary>,
+    },
 }
 
 impl Placed {
     fn rows(&self) -> Option<(&UnwindRows, u64)> {
         match &self.tables {
             Tables::At { bias, binary } => Some((&binary.rows, *bias)),
-            Tables::NotRead | Tables::No => None,
+            Tables::NotRead | Tables::Asked | Tables::No => None,
         }
     }
 
-    fn read(&mut self, binaries: &mut Binaries) {
-        let binary = binaries.read(&self.code);
+    fn read(&mut self, binary: Option<Arc<Binary>>) {
         let bias = binary.as_ref().and_then(|binary| binary.bias(&self.code));
         self.tables = match bias.zip(binary) {
             Some((bias, binary)) => Tables::At { bias, binary },
@@ -69,13 +74,17 @@ pub struct Unwound {
 }
 
 impl Unwinding {
-    /// The process has this code now.
+    /// The process has this code now, which is in order of address.
     pub fn know(&mut self, code: &[Code]) {
-        self.placed.retain(|placed| code.contains(&placed.code));
-        let placed = &self.placed;
-        let new = code.iter().filter(|code| !placed.iter().any(|placed| placed.code == **code));
-        let new: Vec<Code> = new.cloned().collect();
-        self.placed.extend(new.into_iter().map(|code| Placed { code, tables: Tables::NotRead }));
+        self.placed.retain(|placed| holds(code, &placed.code));
+        let before = self.placed.len();
+        for code in code {
+            let known = self.placed.get(..before).unwrap_or_default();
+            let at = known.partition_point(|placed| placed.code.start < code.start);
+            if known.get(at).is_none_or(|placed| placed.code != *code) {
+                self.placed.push(Placed { code: code.clone(), tables: Tables::NotRead });
+            }
+        }
         self.placed.sort_by_key(|placed| placed.code.start);
         self.find_keeping();
     }
@@ -95,12 +104,12 @@ impl Unwinding {
     /// afterwards.
     pub fn unwind(&mut self, raw: &RawCopy, binaries: &mut Binaries) -> Unwound {
         loop {
-            match self.follow(raw) {
+            match self.follow(&Copied::of(raw)) {
                 Ok(unwound) => return unwound,
                 // Read once, whatever comes of it: this ends.
                 Err(NotRead(index)) => {
                     if let Some(placed) = self.placed.get_mut(index) {
-                        placed.read(binaries);
+                        placed.read(binaries.read(&placed.code));
                     }
                     self.find_keeping();
                 }
@@ -108,8 +117,37 @@ impl Unwinding {
         }
     }
 
-    fn follow(&self, raw: &RawCopy) -> Result<Unwound, NotRead> {
-        let bytes = raw.bytes.get(..raw.count as usize).unwrap_or_default();
+    /// Code whose tables somebody is to read, unless somebody does already; and where it begins.
+    pub(super) fn ask(&mut self, NotRead(index): NotRead) -> (Option<Code>, u64) {
+        let Some(placed) = self.placed.get_mut(index) else { return (None, 0) };
+        let is_new = matches!(placed.tables, Tables::NotRead);
+        if is_new {
+            placed.tables = Tables::Asked;
+        }
+        (is_new.then(|| placed.code.clone()), placed.code.start)
+    }
+
+    /// The tables of this code have been read; `None`: it has none. `keeping` may be another one afterwards.
+    pub(super) fn answer(&mut self, code: &Code, binary: Option<Arc<Binary>>) {
+        let at = self.placed.partition_point(|placed| placed.code.start < code.start);
+        if let Some(placed) = self.placed.get_mut(at).filter(|placed| placed.code == *code) {
+            placed.read(binary);
+            self.find_keeping();
+        }
+    }
+
+    /// Nobody reads tables any more.
+    pub(super) fn give_up(&mut self) {
+        for placed in &mut self.placed {
+            if matches!(placed.tables, Tables::NotRead | Tables::Asked) {
+                placed.tables = Tables::No;
+            }
+        }
+    }
+
+    /// The frames of a copied stack, as far as the tables that it needs are there.
+    pub(super) fn follow(&self, raw: &Copied<'_>) -> Result<Unwound, NotRead> {
+        let bytes = raw.bytes;
         let stack = Stack { from: raw.from, bytes, reach: Cell::new(0), beyond: Cell::new(false) };
         let mut at = Frame {
             instruction: raw.instruction_pointer,
@@ -125,7 +163,7 @@ impl Unwinding {
             let index = self.placed_at(address);
             let placed = index.and_then(|index| self.placed.get(index));
             if let Some(index) = index
-                && placed.is_some_and(|placed| matches!(placed.tables, Tables::NotRead))
+                && placed.is_some_and(|placed| matches!(placed.tables, Tables::NotRead | Tables::Asked))
             {
                 return Err(NotRead(index));
             }
@@ -156,7 +194,29 @@ impl Unwinding {
 }
 
 /// A stack leads into code, by its index, whose tables have not been read.
-struct NotRead(usize);
+pub(super) struct NotRead(usize);
+
+/// A stack as bytes, and where its thread was.
+pub(super) struct Copied<'a> {
+    pub instruction_pointer: u64,
+    pub stack_pointer: u64,
+    pub frame_pointer: u64,
+    /// Address of the first byte.
+    pub from: u64,
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Copied<'a> {
+    pub fn of(raw: &'a RawCopy) -> Copied<'a> {
+        Copied {
+            instruction_pointer: raw.instruction_pointer,
+            stack_pointer: raw.stack_pointer,
+            frame_pointer: raw.frame_pointer,
+            from: raw.from,
+            bytes: raw.bytes.get(..raw.count as usize).unwrap_or_default(),
+        }
+    }
+}
 
 /// Copied bytes of a stack.
 struct Stack<'a> {

@@ -14,6 +14,8 @@ type Key = (u32, u64, Box<[u64]>);
 pub struct Interner {
     known: FxHashMap<Key, u32>,
     next: u32,
+    /// The smallest number among the known ones.
+    floor: u32,
     /// Bytes that new stacks may still take; `None`: without end.
     room: Option<u64>,
 }
@@ -32,12 +34,47 @@ pub enum Interned {
 impl Interner {
     /// Numbers from 1 on, for stacks that take so many bytes in all.
     pub fn new(room: Option<u64>) -> Interner {
-        Interner { known: FxHashMap::default(), next: 1, room }
+        Interner { known: FxHashMap::default(), next: 1, floor: 1, room }
     }
 
     /// From now on without end: whoever listens forgets old ones.
     pub fn without_end(&mut self) {
         self.room = None;
+    }
+
+    /// The next number, for a stack whose frames are not known yet ([`Interner::fill`]). `None`: there are no more.
+    pub fn reserve(&mut self) -> Option<u32> {
+        self.forget_some();
+        let number = self.next;
+        self.next = number.checked_add(1)?;
+        Some(number)
+    }
+
+    /// The frames of a stack that has a number already. `false`: there is no room for it.
+    pub fn fill(&mut self, number: u32, pid: u32, since_ns: u64, frames: &[u64]) -> bool {
+        let Some(room) = self.room_after(frames) else { return false };
+        self.room = room;
+        if number >= self.floor {
+            self.known.entry((pid, since_ns, Box::from(frames))).or_insert(number);
+        }
+        true
+    }
+
+    /// Numbers that lie far below the next one are not used again.
+    fn forget_some(&mut self) {
+        if self.next.saturating_sub(self.floor) >= STACKS_AT_ONCE {
+            self.known.clear();
+            self.floor = self.next;
+        }
+    }
+
+    /// The room that one more leaves; `None`: there is not so much.
+    fn room_after(&self, frames: &[u64]) -> Option<Option<u64>> {
+        let takes = EACH.saturating_add(8 * frames.len() as u64);
+        match self.room {
+            Some(room) => room.checked_sub(takes).map(Some),
+            None => Some(None),
+        }
     }
 
     /// The number of a stack.
@@ -46,20 +83,9 @@ impl Interner {
         if let Some(&number) = self.known.get(&key) {
             return Interned::Known(number);
         }
-        let takes = EACH.saturating_add(8 * frames.len() as u64);
-        let left = match self.room {
-            Some(room) if room < takes => return Interned::Full,
-            Some(room) => Some(room - takes),
-            None => None,
-        };
-        if self.next == u32::MAX {
-            return Interned::Full;
-        }
-        if self.known.len() >= STACKS_AT_ONCE as usize {
-            self.known.clear();
-        }
-        let number = self.next;
-        (self.next, self.room) = (number + 1, left);
+        let Some(left) = self.room_after(frames) else { return Interned::Full };
+        let Some(number) = self.reserve() else { return Interned::Full };
+        self.room = left;
         self.known.insert(key, number);
         Interned::New(number)
     }
@@ -94,5 +120,18 @@ mod tests {
         assert_eq!(interner.number(7, 0, &[1, 2]), Interned::Known(1));
         interner.without_end();
         assert_eq!(interner.number(7, 0, &[3, 4]), Interned::New(3));
+    }
+
+    #[test]
+    fn a_stack_that_is_read_later_has_its_number_before() {
+        let mut interner = Interner::new(Some(EACH * 3 + 8 * 3));
+        let first = interner.reserve().expect("a number");
+        assert_eq!(interner.number(7, 0, &[1]), Interned::New(first + 1));
+        assert!(interner.fill(first, 7, 0, &[2]));
+        assert_eq!(interner.number(7, 0, &[2]), Interned::Known(first));
+        let again = interner.reserve().expect("a number");
+        assert!(interner.fill(again, 7, 0, &[1]), "told twice, since a sample names it");
+        assert_eq!(interner.number(7, 0, &[1]), Interned::Known(first + 1));
+        assert!(!interner.fill(again + 1, 7, 0, &[3]), "there is no room any more");
     }
 }

@@ -4,6 +4,8 @@ mod binaries;
 mod copies;
 mod depth;
 mod interner;
+mod process;
+mod reader;
 mod sampler;
 mod space;
 

@@ -1,76 +1,38 @@
 //! Raw samples in, samples out; what they need beside them is told by notes and facts.
+//!
+//! Whoever drives it empties rings, so nothing here waits: where a process has its code and what its binaries say is found
+//! out by others ([`super::reader`]). A stack that needs an answer gets its number at once, so that its sample can go on
+//! its way, and is told when the answer is there.
 
-use super::binaries::Binaries;
-use super::copies::{Unwinding, Unwound};
-use super::depth::Depth;
+use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
-use super::space::Space;
+use super::process::{Kept, On, Sampled, Waiting};
+use super::reader::{Ask, Reader, Told};
+use crate::symbols::Parsers;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{
-    Exec, Exit, Fork, Header, Kind, MAX_KEEPING, MAX_ROOTS, RAW_COPY_KIND, RAW_STACK_KIND, RawCopy, RawStack,
-    Record, Sample, SampleFlags, SampledCode,
+    Exec, Exit, Fork, Header, Kind, RAW_COPY_KIND, RAW_STACK_KIND, RawCopy, RawStack, Record, Sample,
+    SampleFlags, SampledCode,
 };
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::mem::offset_of;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use zerocopy::FromBytes as _;
 
 /// Bytes of memory that the stacks of a recording take at most when it is read: half of what a reader takes.
 const ROOM: u64 = 128 << 20;
 /// Most processes remembered at once.
 const MOST_PROCESSES: usize = 4096;
-/// Most mappings told: a program may map without end.
+/// Most mappings told of a recording: a program may map without end.
 const MOST_MAPPINGS: usize = 1 << 16;
+/// Most stacks that wait for an answer, and most bytes of them: ten seconds of a program that is sampled a thousand times a
+/// second.
+const MOST_WAITING: usize = 1 << 14;
+const MOST_WAITING_BYTES: usize = 128 << 20;
 /// User-space addresses are below this (x86-64).
 const USER_END: u64 = 1 << 47;
-
-/// A process.
-#[derive(Default)]
-struct Sampled {
-    space: Space,
-    unwinding: Unwinding,
-    /// What the outermost functions that keep frame pointers return to, and what lies above that.
-    roots: Vec<Vec<u64>>,
-    depth: Depth,
-}
-
-impl Sampled {
-    fn new(since_ns: u64) -> Sampled {
-        Sampled { space: Space::new(since_ns), ..Sampled::default() }
-    }
-
-    fn keeps(&self, address: u64) -> bool {
-        self.unwinding.keeping.iter().any(|[start, length]| address.wrapping_sub(*start) < *length)
-    }
-
-    /// Where a whole stack leaves the code that keeps frame pointers for good is a root; whether it is a new one.
-    fn learn_root(&mut self, frames: &[u64]) -> bool {
-        let Some(at) = frames.iter().position(|&frame| !self.keeps(frame)).filter(|&at| at > 0) else {
-            return false;
-        };
-        let above = frames.get(at..).unwrap_or_default();
-        // The very first function of a program is its own again.
-        let for_good =
-            above.split_last().is_some_and(|(_, rest)| rest.iter().all(|&frame| !self.keeps(frame)));
-        let known = self.roots.iter().any(|root| root.first() == above.first());
-        if !for_good || known || self.roots.len() >= MAX_ROOTS {
-            return false;
-        }
-        self.roots.push(above.to_vec());
-        true
-    }
-
-    fn code(&self) -> SampledCode {
-        let mut code = SampledCode::default();
-        for (to, from) in code.keeping.iter_mut().zip(self.unwinding.keeping.iter().take(MAX_KEEPING)) {
-            *to = *from;
-        }
-        for (to, from) in code.roots.iter_mut().zip(&self.roots) {
-            *to = from.first().copied().unwrap_or(0);
-        }
-        code.copy_pieces = self.depth.pieces();
-        code
-    }
-}
 
 /// See the module.
 pub struct Sampler {
@@ -79,39 +41,69 @@ pub struct Sampler {
     at_gate: Option<u32>,
     interner: Interner,
     spaces: FxHashMap<u32, Sampled>,
-    binaries: Binaries,
+    /// Processes that run another program now, or were forgotten, while stacks of them wait.
+    past: Vec<(u32, Sampled)>,
+    /// Who answers; `None`: nobody, so that stacks are told as far as they are known.
+    reader: Option<Reader>,
+    /// Stacks that wait, and their bytes, those in `ready` among them.
+    waiting: usize,
+    waiting_bytes: usize,
+    /// Stacks that wait no longer.
+    ready: VecDeque<Waiting>,
     codes: Vec<(u32, Option<SampledCode>)>,
     notes: Vec<Note>,
     mappings: Vec<MappingFact>,
     mappings_told: usize,
+    most_mappings: usize,
     /// The kernel tells what processes map later.
     hears_of_mappings: bool,
     counts: SampleCounts,
     undecodable: u64,
 }
 
+/// How far a copied stack could be followed.
+enum Followed {
+    To(Unwound),
+    /// An answer is needed first.
+    Waits(On),
+}
+
 impl Sampler {
-    /// For stacks that are read like this.
+    /// For stacks that are read like this. Nothing is found out about processes.
     pub fn new(how: CallGraph) -> Sampler {
         Sampler {
             how,
             at_gate: None,
             interner: Interner::new(Some(ROOM)),
             spaces: FxHashMap::default(),
-            binaries: Binaries::default(),
+            past: Vec::new(),
+            reader: None,
+            waiting: 0,
+            waiting_bytes: 0,
+            ready: VecDeque::new(),
             codes: Vec::new(),
             notes: Vec::new(),
             mappings: Vec::new(),
             mappings_told: 0,
+            most_mappings: MOST_MAPPINGS,
             hears_of_mappings: false,
             counts: SampleCounts::default(),
             undecodable: 0,
         }
     }
 
+    /// Finds out where processes have code, and reads its unwind tables, in threads of its own.
+    #[must_use]
+    pub fn reading_with(self, parsers: Parsers) -> Sampler {
+        let reader = Reader::start(parsers)
+            .inspect_err(|error| tracing::warn!("stacks are only followed by frame pointers: {error}"));
+        Sampler { reader: reader.ok(), ..self }
+    }
+
     /// For a stream without end, whose listener forgets what is old.
     pub fn without_end(&mut self) {
         self.interner.without_end();
+        self.most_mappings = usize::MAX;
     }
 
     /// Whoever drives it says what processes map later ([`Sampler::mapped`]): they are looked at less often.
@@ -156,8 +148,15 @@ impl Sampler {
 
     fn begin(&mut self, pid: u32, since_ns: u64) {
         // Until its code is known its stacks are copied.
-        if self.spaces.insert(pid, Sampled::new(since_ns)).is_some() {
+        if let Some(before) = self.spaces.insert(pid, Sampled::new(since_ns)) {
             self.codes.push((pid, None));
+            self.keep_past(pid, before);
+        }
+    }
+
+    fn keep_past(&mut self, pid: u32, before: Sampled) {
+        if !before.waiting.is_empty() || !self.ready.is_empty() {
+            self.past.push((pid, before));
         }
     }
 
@@ -187,68 +186,219 @@ impl Sampler {
             }
             RAW_COPY_KIND => {
                 let (raw, _) = RawCopy::ref_from_prefix(bytes).ok()?;
-                let Unwound { frames, whole, .. } = self.unwind(raw);
-                let cut = if whole { 0 } else { SampleFlags::TRUNCATED };
-                Some(self.finish(&raw.header, raw.reason, raw.flags | cut, sane(&frames)))
+                let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
+                let since_ns = self.process(pid).space.since_ns;
+                if time_ns < since_ns {
+                    // Of the program before, whose code nobody can look at any more.
+                    return Some(self.finish(
+                        &raw.header,
+                        raw.reason,
+                        raw.flags | SampleFlags::TRUNCATED,
+                        &[],
+                    ));
+                }
+                Some(match self.unwind((pid, since_ns), time_ns, &Copied::of(raw), true) {
+                    Followed::To(Unwound { frames, whole, .. }) => {
+                        let cut = if whole { 0 } else { SampleFlags::TRUNCATED };
+                        self.finish(&raw.header, raw.reason, raw.flags | cut, sane(&frames))
+                    }
+                    Followed::Waits(on) => self.keep(raw, since_ns, on),
+                })
             }
             _ => None,
         }
     }
 
-    fn unwind(&mut self, raw: &RawCopy) -> Unwound {
-        let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
-        self.process(pid);
-        let of_this_program = |process: &&mut Sampled| time_ns >= process.space.since_ns;
-        let Some(process) = self.spaces.get_mut(&pid).filter(of_this_program) else {
-            return Unwound::default();
+    /// Follows a stack of a process that runs its program since so long. `may_look`: it may wait for a look at it.
+    fn unwind(
+        &mut self,
+        (pid, since_ns): (u32, u64),
+        time_ns: u64,
+        copied: &Copied<'_>,
+        may_look: bool,
+    ) -> Followed {
+        let looker = self.reader.as_ref().filter(|_| self.mappings_told < self.most_mappings);
+        let Some(process) = of(&mut self.spaces, &mut self.past, pid, since_ns) else {
+            return Followed::To(Unwound::default());
         };
-        let kept = process.unwinding.keeping.len();
-        let mut unwound = process.unwinding.unwind(raw, &mut self.binaries);
-        // A library that was loaded meanwhile, or the very first look.
-        if !process.space.knows(&unwound.frames)
-            && self.look(pid, time_ns)
-            && let Some(process) = self.spaces.get_mut(&pid)
-        {
-            unwound = process.unwinding.unwind(raw, &mut self.binaries);
-        }
-        if let Some(process) = self.spaces.get_mut(&pid) {
-            let new_depth = match unwound {
-                Unwound { whole: true, reach, .. } => process.depth.whole(reach),
-                Unwound { beyond: true, .. } => process.depth.cut(raw.count as usize),
-                _ => false,
-            };
-            let new_root = unwound.whole && process.learn_root(&unwound.frames);
-            if new_depth || new_root || process.unwinding.keeping.len() != kept {
-                self.codes.push((pid, Some(process.code())));
+        let unwound = loop {
+            match (process.unwinding.follow(copied), &self.reader) {
+                (Ok(unwound), _) => break unwound,
+                (Err(_), None) => process.unwinding.give_up(),
+                (Err(not_read), Some(reader)) => {
+                    let (code, start) = process.unwinding.ask(not_read);
+                    if let Some(code) = code {
+                        reader.ask(Ask::Tables { pid, since_ns, code });
+                    }
+                    return Followed::Waits(On::Tables(start));
+                }
             }
+        };
+        // A library that was loaded meanwhile, or the very first look.
+        if !process.space.knows(&unwound.frames) && ask_look(process, looker, pid, time_ns) && may_look {
+            return Followed::Waits(On::Look);
         }
-        unwound
+        if process.learn(&unwound, copied.bytes.len()) {
+            let code = process.code();
+            self.tell_code((pid, since_ns), code);
+        }
+        Followed::To(unwound)
+    }
+
+    /// What the programs are to know of a process, if it still runs this program.
+    fn tell_code(&mut self, (pid, since_ns): (u32, u64), code: SampledCode) {
+        if self.spaces.get(&pid).is_some_and(|process| process.space.since_ns == since_ns) {
+            self.codes.push((pid, Some(code)));
+        }
     }
 
     fn process(&mut self, pid: u32) -> &mut Sampled {
         if self.spaces.len() >= MOST_PROCESSES && !self.spaces.contains_key(&pid) {
-            self.spaces.clear();
+            for (pid, before) in std::mem::take(&mut self.spaces) {
+                self.keep_past(pid, before);
+            }
         }
         self.spaces.entry(pid).or_default()
     }
 
-    /// Looks at a process whose code is not all known; whether there is more now.
-    fn look(&mut self, pid: u32, now_ns: u64) -> bool {
-        if self.mappings_told >= MOST_MAPPINGS {
-            return false;
+    /// A sample whose stack is told later, if there is room for it.
+    fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On) -> Sample {
+        self.counts.taken += 1;
+        let stack = Kept::of(raw);
+        let number = self.has_room_for(&stack).then(|| self.interner.reserve()).flatten();
+        match number {
+            Some(number) => {
+                let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
+                self.wait(Waiting { number, pid, time_ns, since_ns, stack, on, looked: false });
+            }
+            None => {
+                self.counts.without_stack += 1;
+                self.counts.unread += 1;
+            }
         }
-        let Some(process) = self.spaces.get_mut(&pid) else { return false };
-        let new = process.space.look(pid, now_ns, self.hears_of_mappings);
-        if new.is_empty() {
-            return false;
+        let header = Header { kind: Kind::Sample as u8, ..raw.header };
+        Sample { header, stack: number.unwrap_or(0), reason: raw.reason, flags: raw.flags, reserved: 0 }
+    }
+
+    fn has_room_for(&self, stack: &Kept) -> bool {
+        self.waiting < MOST_WAITING && self.waiting_bytes.saturating_add(stack.bytes()) <= MOST_WAITING_BYTES
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        self.waiting += 1;
+        self.waiting_bytes += waiting.stack.bytes();
+        match of(&mut self.spaces, &mut self.past, waiting.pid, waiting.since_ns) {
+            Some(process) => process.waiting.push(waiting),
+            None => self.ready.push_back(waiting),
         }
-        if self.how != CallGraph::Fp {
-            process.unwinding.know(&process.space.code);
-            self.codes.push((pid, Some(process.code())));
+    }
+
+    /// Hears what was found out, and tells the stacks that have waited for it, until `enough` says so.
+    pub fn go_on(&mut self, enough: &mut dyn FnMut() -> bool) {
+        loop {
+            match self.reader.as_ref().map(Reader::next) {
+                None | Some(Ok(None)) => break,
+                Some(Ok(Some(told))) => self.hear(told),
+                Some(Err(_)) => {
+                    tracing::warn!("unwind tables are not read any more: stacks may be cut off");
+                    self.give_up();
+                }
+            }
         }
-        self.mappings_told = self.mappings_told.saturating_add(new.len());
-        self.mappings.extend(new);
-        true
+        while !self.ready.is_empty() && !enough() {
+            if let Some(waiting) = self.ready.pop_front() {
+                self.waiting -= 1;
+                self.waiting_bytes -= waiting.stack.bytes();
+                self.tell(waiting);
+            }
+        }
+        if self.ready.is_empty() && !self.past.is_empty() {
+            self.past.retain(|(_, process)| !process.waiting.is_empty());
+        }
+    }
+
+    /// Waits for what is being found out, but no longer than this; afterwards every stack has been told as far as it is
+    /// known.
+    pub fn finish_all(&mut self, patience: Duration) {
+        let until = Instant::now() + patience;
+        self.go_on(&mut || false);
+        while self.waiting > 0
+            && let Some(reader) = &self.reader
+            && let Ok(Some(told)) = reader.wait(until.saturating_duration_since(Instant::now()))
+        {
+            self.hear(told);
+            self.go_on(&mut || false);
+        }
+        self.give_up();
+        self.go_on(&mut || false);
+    }
+
+    /// Nobody answers any more.
+    fn give_up(&mut self) {
+        self.reader = None;
+        let past = self.past.iter_mut().map(|(_, process)| process);
+        for process in self.spaces.values_mut().chain(past) {
+            process.looking = false;
+            process.unwinding.give_up();
+            self.ready.extend(process.waiting.drain(..));
+        }
+    }
+
+    fn hear(&mut self, told: Told) {
+        match told {
+            Told::Seen { pid, since_ns, seen } => {
+                let Some(process) = of(&mut self.spaces, &mut self.past, pid, since_ns) else { return };
+                process.looking = false;
+                let looked = process.served(On::Look);
+                self.ready.extend(looked.map(|waiting| Waiting { looked: true, ..waiting }));
+                if !process.space.looked(&seen, self.hears_of_mappings) {
+                    return;
+                }
+                if self.how != CallGraph::Fp {
+                    process.unwinding.know(&process.space.code);
+                    let code = process.code();
+                    self.tell_code((pid, since_ns), code);
+                }
+                self.mappings_told = self.mappings_told.saturating_add(seen.new.len());
+                self.mappings.extend(seen.new);
+            }
+            Told::Tables { pid, since_ns, code, binary } => {
+                let Some(process) = of(&mut self.spaces, &mut self.past, pid, since_ns) else { return };
+                self.ready.extend(process.served(On::Tables(code.start)));
+                let kept = process.unwinding.keeping.len();
+                process.unwinding.answer(&code, binary);
+                if process.unwinding.keeping.len() != kept {
+                    let code = process.code();
+                    self.tell_code((pid, since_ns), code);
+                }
+            }
+        }
+    }
+
+    /// Tells a stack that has waited, unless it needs one more answer.
+    fn tell(&mut self, waiting: Waiting) {
+        let Waiting { number, pid, time_ns, since_ns, .. } = waiting;
+        let frames = match waiting.stack.copied() {
+            None => match waiting.stack {
+                Kept::Frames(frames) => frames,
+                Kept::Copy { .. } => return,
+            },
+            Some(copied) => match self.unwind((pid, since_ns), time_ns, &copied, !waiting.looked) {
+                Followed::Waits(on) => return self.wait(Waiting { on, ..waiting }),
+                Followed::To(Unwound { frames, whole, .. }) => {
+                    let frames = sane(&frames);
+                    let kept = frames.get(..MOST_FRAMES).unwrap_or(frames);
+                    self.counts.truncated += u64::from(!whole || kept.len() < frames.len());
+                    if kept.is_empty() || !self.interner.fill(number, pid, since_ns, kept) {
+                        self.counts.without_stack += 1;
+                        self.counts.no_room += u64::from(!kept.is_empty());
+                        return;
+                    }
+                    kept.to_vec()
+                }
+            },
+        };
+        self.notes.push(Note { time_ns, kind: NoteKind::Stack { id: number, pid, frames } });
     }
 
     /// Gives the stack a number, and tells what has to be told first.
@@ -279,15 +429,22 @@ impl Sampler {
             // Of the program before, whose code nobody can look at any more.
             return 0;
         }
-        let (number, is_new) = match self.interner.number(pid, since_ns, frames) {
-            Interned::Known(number) => (number, false),
-            Interned::New(number) => (number, true),
-            Interned::Full => return 0,
-        };
-        if is_new {
-            if !is_known {
-                self.look(pid, time_ns);
+        let number = match self.interner.number(pid, since_ns, frames) {
+            Interned::Known(number) => return number,
+            Interned::New(number) => number,
+            Interned::Full => {
+                self.counts.no_room += 1;
+                return 0;
             }
+        };
+        let looker = self.reader.as_ref().filter(|_| self.mappings_told < self.most_mappings);
+        let process = self.spaces.get_mut(&pid).filter(|_| !is_known);
+        let looking = process.is_some_and(|process| ask_look(process, looker, pid, time_ns));
+        let stack = Kept::Frames(frames.to_vec());
+        if looking && self.has_room_for(&stack) {
+            // Where its code is comes before it: whoever names stacks looks at each once.
+            self.wait(Waiting { number, pid, time_ns, since_ns, stack, on: On::Look, looked: false });
+        } else {
             let kind = NoteKind::Stack { id: number, pid, frames: frames.to_vec() };
             self.notes.push(Note { time_ns, kind });
         }
@@ -319,6 +476,33 @@ impl Sampler {
     pub fn counts(&self, lost: u64) -> SampleCounts {
         SampleCounts { lost: lost.saturating_add(self.undecodable), ..self.counts }
     }
+}
+
+/// The process while it ran the program that it runs since then.
+fn of<'a>(
+    now: &'a mut FxHashMap<u32, Sampled>,
+    past: &'a mut [(u32, Sampled)],
+    pid: u32,
+    since_ns: u64,
+) -> Option<&'a mut Sampled> {
+    let is_it = |process: &&mut Sampled| process.space.since_ns == since_ns;
+    let past = past.iter_mut().filter(|(of, _)| *of == pid).map(|(_, process)| process);
+    now.get_mut(&pid).filter(is_it).or_else(|| past.rev().find(is_it))
+}
+
+/// Has somebody look at a process, if it is time to; whether somebody does.
+fn ask_look(process: &mut Sampled, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
+    if process.looking {
+        return true;
+    }
+    let Some(reader) = reader.filter(|_| process.space.is_due()) else { return false };
+    process.space.begin_look();
+    process.looking = true;
+    let since_ns = process.space.since_ns;
+    let known = Arc::clone(&process.space.code);
+    let new_ns = if known.is_empty() { since_ns } else { now_ns };
+    reader.ask(Ask::Look { pid, since_ns, new_ns, known });
+    true
 }
 
 /// Frames up to the first that cannot be one.
@@ -388,5 +572,156 @@ mod tests {
         let lie = RawStack { count: 128, ..whole };
         assert_eq!(sampler.sample(lie.as_bytes()), None);
         assert_eq!(sampler.counts(0).lost, 4);
+    }
+
+    use super::super::space::Seen;
+    use crate::symbols::{FrameAt, Rule, Saved, UnwindRows};
+    use crate::target::Code;
+    use std::sync::mpsc::{Receiver, Sender};
+
+    const PID: u32 = 77;
+    const CODE: u64 = 0x40_0000;
+
+    fn played() -> (Sampler, Receiver<Ask>, Sender<Told>) {
+        let (reader, asked, tell) = Reader::played();
+        (Sampler { reader: Some(reader), ..Sampler::new(CallGraph::Dwarf) }, asked, tell)
+    }
+
+    /// One frame whose caller is at `CODE + caller`, which has none.
+    fn copy(time_ns: u64, caller: u64) -> Box<RawCopy> {
+        let mut raw = Box::new(RawCopy::new_zeroed());
+        raw.header = Header { pid: PID, kind: RAW_COPY_KIND, ..self::raw(time_ns, &[]).header };
+        (raw.instruction_pointer, raw.stack_pointer, raw.from, raw.count) =
+            (CODE, 0x7000_0000, 0x7000_0000, 64);
+        raw.bytes[8..16].copy_from_slice(&(CODE + caller).to_le_bytes());
+        raw
+    }
+
+    fn code() -> Code {
+        let (start, end) = (CODE, CODE + 0x1000);
+        Code { start, end, file_offset: 0, path: "[vdso]".to_owned(), open_path: Default::default() }
+    }
+
+    fn seen(since_ns: u64) -> Told {
+        let fact = MappingFact { pid: PID, start: CODE, end: CODE + 0x1000, ..MappingFact::default() };
+        let seen = Seen { now: Arc::new(vec![code()]), new: vec![fact], took: Duration::ZERO };
+        Told::Seen { pid: PID, since_ns, seen }
+    }
+
+    /// Callers are 16 bytes above; who is at 0x100 and later has none.
+    fn tables(since_ns: u64) -> Told {
+        let rule = |back| Rule { frame: FrameAt::Stack(16), pointer: Saved::Same, back, is_signal: false };
+        let spans = vec![(0, 0x100, 0), (0x100, 0x1000, 1)];
+        let rows = UnwindRows::flat(spans, vec![rule(Saved::Frame(-8)), rule(Saved::Lost)], false);
+        let binary =
+            super::super::binaries::Binary { rows: rows.expect("rows"), outline: Default::default() };
+        Told::Tables { pid: PID, since_ns, code: code(), binary: Some(Arc::new(binary)) }
+    }
+
+    fn stacks(sampler: &mut Sampler) -> Vec<(u64, u32, Vec<u64>)> {
+        let notes = sampler.take_notes().into_iter();
+        let stack = |note: Note| match note.kind {
+            NoteKind::Stack { id, frames, .. } => Some((note.time_ns, id, frames)),
+            _ => None,
+        };
+        notes.filter_map(stack).collect()
+    }
+
+    /// Whoever empties the rings waited for a parser, ten seconds for a binary.
+    #[test]
+    fn a_sample_does_not_wait_for_tables_and_its_stack_is_told_when_they_are_there() {
+        let (mut sampler, asked, tell) = played();
+        let numbers: Vec<u32> = [(10, 0x120), (20, 0x130), (30, 0x120)]
+            .map(|(at, caller)| sampler.sample(copy(at, caller).as_bytes()).expect("a sample").stack)
+            .to_vec();
+        assert_eq!(numbers, [1, 2, 3]);
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), []);
+        assert!(matches!(asked.try_iter().collect::<Vec<_>>()[..], [Ask::Look { pid: PID, .. }]), "once");
+        tell.send(seen(0)).expect("it listens");
+        sampler.go_on(&mut || false);
+        assert_eq!((stacks(&mut sampler), sampler.take_mappings().len()), (vec![], 1));
+        assert!(matches!(asked.try_iter().collect::<Vec<_>>()[..], [Ask::Tables { pid: PID, .. }]), "once");
+        tell.send(tables(0)).expect("it listens");
+        // Not more in one turn than there is time for.
+        let mut turns = 0;
+        sampler.go_on(&mut || {
+            turns += 1;
+            turns > 2
+        });
+        let told = |at, number, caller| (at, number, vec![CODE, CODE + caller]);
+        assert_eq!(stacks(&mut sampler), [told(10, 1, 0x120), told(20, 2, 0x130)]);
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [told(30, 3, 0x120)], "a sample names this number, too");
+        // From now on it is known.
+        let now = sampler.sample(copy(40, 0x130).as_bytes()).expect("a sample");
+        assert_eq!((now.stack, now.flags, stacks(&mut sampler)), (2, 0, vec![]));
+        assert_eq!(sampler.counts(0), SampleCounts { taken: 4, ..SampleCounts::default() });
+        assert_eq!((sampler.waiting, sampler.waiting_bytes), (0, 0));
+    }
+
+    #[test]
+    fn stacks_of_a_program_that_was_replaced_meanwhile_are_told() {
+        let (mut sampler, _asked, tell) = played();
+        sampler.sample(copy(10, 0x120).as_bytes());
+        let header = Header { kind: Kind::Exec as u8, pid: PID, ..raw(20, &[]).header };
+        sampler.record(Exec { header, ..Exec::new_zeroed() }.as_bytes());
+        tell.send(seen(0)).expect("it listens");
+        sampler.go_on(&mut || false);
+        sampler.sample(copy(30, 0x130).as_bytes());
+        tell.send(tables(0)).expect("it listens");
+        sampler.take_codes();
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [(10, 1, vec![CODE, CODE + 0x120])]);
+        assert_eq!(
+            (sampler.take_codes(), sampler.past.len()),
+            (vec![], 0),
+            "the programs hear of the new one only"
+        );
+        tell.send(seen(20)).expect("it listens");
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [], "its tables are to be read first");
+        tell.send(tables(20)).expect("it listens");
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [(30, 2, vec![CODE, CODE + 0x130])]);
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_counted_and_the_end_waits_for_nobody_who_is_gone() {
+        let (mut sampler, _asked, tell) = played();
+        let raw = copy(10, 0x120);
+        let all = MOST_WAITING as u64 + 5;
+        let named = (0..all).filter(|_| sampler.sample(raw.as_bytes()).expect("a sample").stack != 0).count();
+        assert_eq!(named, MOST_WAITING);
+        let counts = SampleCounts { taken: all, without_stack: 5, unread: 5, ..SampleCounts::default() };
+        assert_eq!(sampler.counts(0), counts);
+        drop(tell);
+        sampler.finish_all(Duration::from_secs(600));
+        // By frame pointers, of which there is none: the innermost frame is known.
+        let told = stacks(&mut sampler);
+        assert_eq!((told.len(), &told[0]), (MOST_WAITING, &(10, 1, vec![CODE])));
+        assert_eq!((sampler.waiting, sampler.waiting_bytes, sampler.past.len()), (0, 0, 0));
+    }
+
+    /// The 128 MiB of a recording's stacks were full, and samples had none without a word.
+    #[test]
+    fn stacks_without_room_are_counted_as_such() {
+        let mut sampler = Sampler::new(CallGraph::Fp);
+        sampler.interner = Interner::new(Some(64 + 8));
+        assert_eq!(
+            [[1], [2], [1]].map(|frames| sampler.sample(raw(10, &frames).as_bytes()).map(|s| s.stack)),
+            [Some(1), Some(0), Some(1)]
+        );
+        let counts = SampleCounts { taken: 3, without_stack: 1, no_room: 1, ..SampleCounts::default() };
+        assert_eq!(sampler.counts(0), counts);
+        let (mut late, _asked, tell) = played();
+        late.interner = Interner::new(Some(64));
+        late.sample(copy(10, 0x120).as_bytes());
+        tell.send(seen(0)).expect("it listens");
+        late.go_on(&mut || false);
+        tell.send(tables(0)).expect("it listens");
+        late.go_on(&mut || false);
+        let counts = SampleCounts { taken: 1, without_stack: 1, no_room: 1, ..SampleCounts::default() };
+        assert_eq!((late.counts(0), stacks(&mut late)), (counts, vec![]));
     }
 }

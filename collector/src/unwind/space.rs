@@ -2,6 +2,7 @@
 
 use crate::target::{Code, Process, code};
 use engine::event::MappingFact;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Between two looks at a process in which unknown addresses come up: it has loaded a library, or makes code. Twice as long
@@ -20,9 +21,11 @@ pub struct Space {
     /// When it began to run its program (`CLOCK_MONOTONIC` nanoseconds), 0 if before the recording.
     pub since_ns: u64,
     /// Its executable mappings in order of address.
-    pub code: Vec<Code>,
+    pub code: Arc<Vec<Code>>,
     read: Option<Instant>,
     pause: Duration,
+    /// The pause before the look that is under way; `None`: it is the first one.
+    before: Option<Duration>,
 }
 
 impl Space {
@@ -47,41 +50,67 @@ impl Space {
         self.code.get(after.checked_sub(1)?).filter(|code| address < code.end)
     }
 
-    /// Looks at the process again, if it is time to; what is new since. `is_told`: somebody says when there is more
-    /// ([`Space::mapped`]).
-    pub fn look(&mut self, pid: u32, now_ns: u64, is_told: bool) -> Vec<MappingFact> {
-        if self.read.is_some_and(|read| read.elapsed() < self.pause) {
-            return Vec::new();
-        }
-        let began = Instant::now();
-        // One that is gone has nothing mapped: what was known stays.
-        let now = Process::open(pid).and_then(|process| code(&process));
-        // Addresses that lie nowhere are mostly no addresses.
-        let before = self.read.replace(began).map(|_| self.pause);
-        self.pause = pause_after(before, if is_told { began.elapsed() } else { Duration::ZERO });
-        let Ok(now) = now else { return Vec::new() };
-        if now.is_empty() {
-            return Vec::new();
-        }
-        let first = self.code.is_empty();
-        let since_ns = if first { self.since_ns } else { now_ns };
-        let new = now.iter().filter(|code| !self.code.contains(code));
-        let facts = new.map(|code| MappingFact {
-            pid,
-            since_ns,
-            start: code.start,
-            end: code.end,
-            file_offset: code.file_offset,
-            path: code.path.clone(),
-            build_id: code.build_id().map(|id| id.to_string()),
-        });
-        let facts: Vec<MappingFact> = facts.collect();
-        if !facts.is_empty() {
-            self.pause = AGAIN_AFTER;
-        }
-        self.code = now;
-        facts
+    /// Whether it is time to look at the process again.
+    pub fn is_due(&self) -> bool {
+        self.read.is_none_or(|read| read.elapsed() >= self.pause)
     }
+
+    /// Somebody looks at it ([`look`]): it is not looked at by anybody else.
+    pub fn begin_look(&mut self) {
+        // Addresses that lie nowhere are mostly no addresses.
+        self.before = self.read.replace(Instant::now()).map(|_| self.pause);
+    }
+
+    /// What somebody has seen; whether there is more now. `is_told`: somebody says when there is more
+    /// ([`Space::mapped`]).
+    pub fn looked(&mut self, seen: &Seen, is_told: bool) -> bool {
+        self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });
+        // One that is gone has nothing mapped: what was known stays.
+        if seen.now.is_empty() {
+            return false;
+        }
+        self.code = Arc::clone(&seen.now);
+        if seen.new.is_empty() {
+            return false;
+        }
+        self.pause = AGAIN_AFTER;
+        true
+    }
+}
+
+/// What a look at a process has brought.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Its executable mappings in order of address; none if it is gone.
+    pub now: Arc<Vec<Code>>,
+    /// Those that are new.
+    pub new: Vec<MappingFact>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Looks at a process. `since_ns`: since when what is new may have been there. Reads of each new file what it is called.
+pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> Seen {
+    let began = Instant::now();
+    let now = Process::open(pid).and_then(|process| code(&process)).unwrap_or_default();
+    let new = now.iter().filter(|code| !holds(known, code));
+    let fact = |code: &Code| MappingFact {
+        pid,
+        since_ns,
+        start: code.start,
+        end: code.end,
+        file_offset: code.file_offset,
+        path: code.path.clone(),
+        build_id: code.build_id().map(|id| id.to_string()),
+    };
+    let new = new.map(fact).collect();
+    Seen { new, now: Arc::new(now), took: began.elapsed() }
+}
+
+/// Whether it is among these, which are in order of address.
+pub fn holds(known: &[Code], code: &Code) -> bool {
+    let at = known.partition_point(|known| known.start < code.start);
+    known.get(at).is_some_and(|known| known == code)
 }
 
 /// How long nobody looks after a look that found nothing and took so long; `before`: after the look before it, if there
@@ -107,14 +136,31 @@ mod tests {
         assert_eq!(after_many(Duration::from_millis(5)), Duration::from_secs(10));
         assert_eq!(after_many(Duration::from_secs(9)), AGAIN_AT_VERY_LAST);
     }
+
     #[test]
     fn what_is_mapped_is_looked_for_at_once_however_long_nothing_was_found() {
-        // Whoever runs the tests: longpole does not look at itself.
-        let pid = std::os::unix::process::parent_id();
         let read = Instant::now().checked_sub(2 * AGAIN_AFTER);
         let mut space = Space { read, pause: AGAIN_AT_VERY_LAST, ..Space::default() };
-        assert!(space.look(pid, 0, true).is_empty());
+        assert!(!space.is_due());
         space.mapped();
-        assert!(!space.look(pid, 0, true).is_empty());
+        assert!(space.is_due());
+        space.begin_look();
+        assert!(!space.is_due(), "one look at a time");
+    }
+
+    #[test]
+    fn a_look_tells_what_is_new_and_a_process_that_is_gone_keeps_its_code() {
+        // Whoever runs the tests: longpole does not look at itself.
+        let pid = std::os::unix::process::parent_id();
+        let first = look(pid, 7, &[]);
+        assert_eq!(first.new.len(), first.now.len());
+        assert!(first.new.iter().all(|fact| fact.since_ns == 7 && fact.pid == pid) && !first.new.is_empty());
+        let mut space = Space::default();
+        assert!(space.looked(&first, false));
+        assert_eq!(look(pid, 8, &space.code).new, []);
+        let (hidden, rest) = space.code.split_first().expect("code");
+        assert_eq!(look(pid, 9, rest).new.iter().map(|fact| fact.start).collect::<Vec<_>>(), [hidden.start]);
+        assert!(!space.looked(&look(u32::MAX, 10, &space.code.clone()), false));
+        assert!(space.knows(&[first.now[0].start]));
     }
 }

@@ -3,6 +3,7 @@
 mod against_perf;
 mod chosen;
 mod hybrid;
+mod slow_parser;
 
 use engine::event::{CallGraph, NoteKind, Recording};
 use probe_abi::{Record, SampleFlags, SampleReason};

@@ -33,8 +33,12 @@ pub struct SampleCounts {
     pub taken: u64,
     /// Of these, those whose stack is cut off: too deep, or further than what was copied.
     pub truncated: u64,
-    /// Of these, those without any stack: there is more of different ones than a recording keeps.
+    /// Of these, those without any stack.
     pub without_stack: u64,
+    /// Of those without one, those whose stack is a different one once more, for which a recording has no room.
+    pub no_room: u64,
+    /// Of those without one, those that came faster than unwind tables were read.
+    pub unread: u64,
     /// Not in the recording: the ring was full.
     pub lost: u64,
     /// Ticks that did not come, because the clock was slowed to keep to the budget.

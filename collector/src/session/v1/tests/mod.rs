@@ -116,7 +116,15 @@ fn end() -> WindowEnd {
         threads: facts().threads,
         loss: LossCounts { dropped: 5, ..LossCounts::default() },
         overhead: Some(Overhead { budget_ppm: Some(20_000), hits: 3, ..Overhead::default() }),
-        samples: Some(SampleCounts { taken: 9, truncated: 2, without_stack: 1, lost: 3, left_out: 4 }),
+        samples: Some(SampleCounts {
+            taken: 9,
+            truncated: 2,
+            without_stack: 3,
+            no_room: 1,
+            unread: 1,
+            lost: 3,
+            left_out: 4,
+        }),
         pending: vec![PendingOperation {
             pid: 1,
             tid: 2,

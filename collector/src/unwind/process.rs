@@ -1,0 +1,140 @@
+//! What is known of one process whose stacks are sampled, and which of them wait for more.
+
+use super::copies::{Copied, Unwinding, Unwound};
+use super::depth::Depth;
+use super::space::Space;
+use probe_abi::{MAX_KEEPING, MAX_ROOTS, RawCopy, SampledCode};
+
+/// A process while it runs one program.
+#[derive(Default)]
+pub(super) struct Sampled {
+    pub space: Space,
+    pub unwinding: Unwinding,
+    /// What the outermost functions that keep frame pointers return to, and what lies above that.
+    pub roots: Vec<Vec<u64>>,
+    pub depth: Depth,
+    /// Somebody looks where it has its code.
+    pub looking: bool,
+    pub waiting: Vec<Waiting>,
+}
+
+/// A stack that cannot be told yet; samples name it already.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub number: u32,
+    pub pid: u32,
+    pub time_ns: u64,
+    /// Since when the process runs the program that it is of.
+    pub since_ns: u64,
+    pub stack: Kept,
+    pub on: On,
+    /// The process was looked at for it. Once: a program may make code all the time.
+    pub looked: bool,
+}
+
+/// What a stack waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum On {
+    /// A look at the process.
+    Look,
+    /// The unwind tables of the code that begins here.
+    Tables(u64),
+}
+
+/// As much of a stack as there is.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Frames(Vec<u64>),
+    Copy { instruction_pointer: u64, stack_pointer: u64, frame_pointer: u64, from: u64, bytes: Box<[u8]> },
+}
+
+impl Kept {
+    pub fn of(raw: &RawCopy) -> Kept {
+        Kept::Copy {
+            instruction_pointer: raw.instruction_pointer,
+            stack_pointer: raw.stack_pointer,
+            frame_pointer: raw.frame_pointer,
+            from: raw.from,
+            bytes: Box::from(Copied::of(raw).bytes),
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let own = match self {
+            Kept::Frames(frames) => frames.len() * 8,
+            Kept::Copy { bytes, .. } => bytes.len(),
+        };
+        own + size_of::<Waiting>()
+    }
+
+    /// What was copied, if that is what there is.
+    pub fn copied(&self) -> Option<Copied<'_>> {
+        match self {
+            Kept::Frames(_) => None,
+            Kept::Copy { instruction_pointer, stack_pointer, frame_pointer, from, bytes } => Some(Copied {
+                instruction_pointer: *instruction_pointer,
+                stack_pointer: *stack_pointer,
+                frame_pointer: *frame_pointer,
+                from: *from,
+                bytes,
+            }),
+        }
+    }
+}
+
+impl Sampled {
+    pub fn new(since_ns: u64) -> Sampled {
+        Sampled { space: Space::new(since_ns), ..Sampled::default() }
+    }
+
+    fn keeps(&self, address: u64) -> bool {
+        self.unwinding.keeping.iter().any(|[start, length]| address.wrapping_sub(*start) < *length)
+    }
+
+    /// Learns from a stack; whether the programs are to be told something new.
+    pub fn learn(&mut self, unwound: &Unwound, copied: usize) -> bool {
+        let new_depth = match unwound {
+            Unwound { whole: true, reach, .. } => self.depth.whole(*reach),
+            Unwound { beyond: true, .. } => self.depth.cut(copied),
+            _ => false,
+        };
+        let new_root = unwound.whole && self.learn_root(&unwound.frames);
+        new_depth || new_root
+    }
+
+    /// Where a whole stack leaves the code that keeps frame pointers for good is a root; whether it is a new one.
+    fn learn_root(&mut self, frames: &[u64]) -> bool {
+        let Some(at) = frames.iter().position(|&frame| !self.keeps(frame)).filter(|&at| at > 0) else {
+            return false;
+        };
+        let above = frames.get(at..).unwrap_or_default();
+        // The very first function of a program is its own again.
+        let for_good =
+            above.split_last().is_some_and(|(_, rest)| rest.iter().all(|&frame| !self.keeps(frame)));
+        let known = self.roots.iter().any(|root| root.first() == above.first());
+        if !for_good || known || self.roots.len() >= MAX_ROOTS {
+            return false;
+        }
+        self.roots.push(above.to_vec());
+        true
+    }
+
+    /// What the programs have to know.
+    pub fn code(&self) -> SampledCode {
+        let mut code = SampledCode::default();
+        for (to, from) in code.keeping.iter_mut().zip(self.unwinding.keeping.iter().take(MAX_KEEPING)) {
+            *to = *from;
+        }
+        for (to, from) in code.roots.iter_mut().zip(&self.roots) {
+            *to = from.first().copied().unwrap_or(0);
+        }
+        code.copy_pieces = self.depth.pieces();
+        code
+    }
+
+    /// Stacks that wait for this no longer.
+    pub fn served(&mut self, on: On) -> impl Iterator<Item = Waiting> + '_ {
+        self.waiting.extract_if(.., move |waiting| waiting.on == on)
+    }
+}

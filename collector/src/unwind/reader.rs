@@ -1,0 +1,169 @@
+//! Two threads that look where processes have code and read unwind tables of binaries: a look takes milliseconds, and a
+//! parser may take ten seconds for one binary, in which the rings have to be emptied.
+
+use super::binaries::{self, Binaries, Binary};
+use super::space::{Seen, look};
+use crate::file_key::FileKey;
+use crate::probe::count_this_thread;
+use crate::symbols::Parsers;
+use crate::target::Code;
+use rustc_hash::FxHashSet;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Most binaries that are held open until their turn: a process may be gone by then.
+const MOST_OPEN: usize = 128;
+/// Binaries remembered as having been handed on.
+const MOST_SEEN: usize = 4096;
+/// As for the thread that empties the rings: a process that is looked at may end soon.
+const NICE: i32 = -10;
+
+/// What is to be found out about a process that runs a program since `since_ns`.
+#[derive(Debug)]
+pub enum Ask {
+    /// Where it has code that is not among what is known; new since `new_ns` at the latest.
+    Look { pid: u32, since_ns: u64, new_ns: u64, known: Arc<Vec<Code>> },
+    /// The unwind tables of some of it.
+    Tables { pid: u32, since_ns: u64, code: Code },
+}
+
+/// What was found out about it.
+#[derive(Debug)]
+pub enum Told {
+    /// Where it has code.
+    Seen { pid: u32, since_ns: u64, seen: Seen },
+    /// The tables; `None`: there are none, or they cannot be read.
+    Tables { pid: u32, since_ns: u64, code: Code, binary: Option<Arc<Binary>> },
+}
+
+/// The other end of both threads. They end when it is dropped, after what they are doing.
+pub struct Reader {
+    asks: Sender<Ask>,
+    told: Receiver<Told>,
+}
+
+impl Reader {
+    /// Starts the threads.
+    pub fn start(parsers: Parsers) -> io::Result<Reader> {
+        let (asks, asked) = channel();
+        let (tell, told) = channel();
+        let (opened, to_read) = channel();
+        let open = Arc::new(AtomicUsize::new(0));
+        let (opener, tells) =
+            (Opener { opened, open: Arc::clone(&open), seen: FxHashSet::default() }, tell.clone());
+        Builder::new().name("lp-maps".into()).spawn(move || opener.run(&asked, &tells))?;
+        Builder::new().name("lp-tables".into()).spawn(move || read(parsers, &to_read, &open, &tell))?;
+        Ok(Reader { asks, told })
+    }
+
+    /// A reader that somebody else plays.
+    #[cfg(test)]
+    pub fn played() -> (Reader, Receiver<Ask>, Sender<Told>) {
+        let (asks, asked) = channel();
+        let (tell, told) = channel();
+        (Reader { asks, told }, asked, tell)
+    }
+
+    /// Asks something. If the threads are gone, [`Reader::next`] tells.
+    pub fn ask(&self, ask: Ask) {
+        let _ = self.asks.send(ask);
+    }
+
+    /// An answer, if there is one. `Err`: there is none and will be none.
+    pub fn next(&self) -> Result<Option<Told>, Gone> {
+        match self.told.try_recv() {
+            Ok(told) => Ok(Some(told)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(Gone),
+        }
+    }
+
+    /// As [`Reader::next`], but waits for it.
+    pub fn wait(&self, patience: Duration) -> Result<Option<Told>, Gone> {
+        match self.told.recv_timeout(patience) {
+            Ok(told) => Ok(Some(told)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(Gone),
+        }
+    }
+}
+
+/// The threads have ended.
+#[derive(Debug)]
+pub struct Gone;
+
+/// A binary on its way to whoever reads it.
+struct Opened {
+    pid: u32,
+    since_ns: u64,
+    code: Code,
+    /// `None`: it cannot be opened.
+    key: Option<FileKey>,
+    /// `None`: somebody has handed it on before.
+    file: Option<File>,
+}
+
+/// Looks at processes, and opens their binaries as long as they are there.
+struct Opener {
+    opened: Sender<Opened>,
+    open: Arc<AtomicUsize>,
+    seen: FxHashSet<FileKey>,
+}
+
+impl Opener {
+    fn run(mut self, asked: &Receiver<Ask>, tell: &Sender<Told>) {
+        count_this_thread();
+        if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+            tracing::debug!("no higher priority: {error}");
+        }
+        while let Ok(ask) = asked.recv() {
+            let goes_on = match ask {
+                Ask::Look { pid, since_ns, new_ns, known } => {
+                    tell.send(Told::Seen { pid, since_ns, seen: look(pid, new_ns, &known) }).is_ok()
+                }
+                Ask::Tables { pid, since_ns, code } => self.hand_on(pid, since_ns, code),
+            };
+            if !goes_on {
+                break;
+            }
+        }
+    }
+
+    fn hand_on(&mut self, pid: u32, since_ns: u64, code: Code) -> bool {
+        let mut key = binaries::key(&code);
+        let is_new = key.is_some_and(|key| !self.seen.contains(&key));
+        let mut file = None;
+        if is_new && self.open.load(Ordering::Relaxed) < MOST_OPEN {
+            // A file that is replaced between two looks at it is another one.
+            (key, file) = binaries::open(&code).map_or((None, None), |(key, file)| (Some(key), Some(file)));
+            self.open.fetch_add(usize::from(file.is_some()), Ordering::Relaxed);
+            if self.seen.len() >= MOST_SEEN {
+                self.seen.clear();
+            }
+            self.seen.extend(key);
+        }
+        self.opened.send(Opened { pid, since_ns, code, key, file }).is_ok()
+    }
+}
+
+fn read(parsers: Parsers, to_read: &Receiver<Opened>, open: &AtomicUsize, tell: &Sender<Told>) {
+    count_this_thread();
+    let mut binaries = Binaries::reading_with(parsers);
+    while let Ok(Opened { pid, since_ns, code, key, file }) = to_read.recv() {
+        let binary = match (key, &file) {
+            (None, _) => None,
+            (Some(key), Some(file)) => binaries.read_open(&code, key, file),
+            (Some(_), None) => binaries.read(&code),
+        };
+        open.fetch_sub(usize::from(file.is_some()), Ordering::Relaxed);
+        drop(file);
+        if tell.send(Told::Tables { pid, since_ns, code, binary }).is_err() {
+            break;
+        }
+    }
+}
