@@ -6,8 +6,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Highest process id a kernel can give out (`PID_MAX_LIMIT` on 64 bit): size of the filter's bitmap in bits.
 pub const PID_LIMIT: u32 = 1 << 22;
 
-/// Most rings the kernel programs can write to. A CPU writes to ring `cpu & Settings::ring_mask`.
-pub const MAX_RINGS: usize = 8;
+/// Most rings the kernel programs can write to: one for each CPU, if there are not more. A CPU writes to ring
+/// `cpu % Settings::rings`.
+pub const MAX_RINGS: usize = 1024;
 
 /// Most `uprobe_multi` links of one process that have their own generation (see [`Cookie`]).
 pub const MAX_GROUPS: usize = 256;
@@ -36,8 +37,8 @@ pub struct Settings {
     pub own_pid: u32,
     /// Processes made by tracked processes are tracked from their first instant.
     pub children: u32,
-    /// Number of rings minus one; the number is a power of two.
-    pub ring_mask: u32,
+    /// Number of rings.
+    pub rings: u32,
     /// A ring that holds more bytes than this wakes its reader.
     pub ring_wake_bytes: u32,
     /// Calls of one function in one rate window after which it is cut off; 0 = never.
@@ -202,6 +203,10 @@ pub struct CpuCounters {
     pub ticks: u64,
     /// Ticks that did not come besides, because the clock is slower than asked for to keep to the budget.
     pub ticks_left_out: u64,
+    /// Ticks of this CPU's clock that met somebody else.
+    pub ticks_elsewhere: u64,
+    /// Always 0: no two CPUs share a cache line.
+    pub reserved: [u64; 7],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.
@@ -253,7 +258,7 @@ impl Cookie {
 }
 
 const _: () = assert!(size_of::<Settings>() == 228);
-const _: () = assert!(size_of::<CpuCounters>() == 192);
+const _: () = assert!(size_of::<CpuCounters>() == 256);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 
 #[cfg(test)]

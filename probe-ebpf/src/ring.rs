@@ -7,9 +7,10 @@ use core::mem::offset_of;
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
-    helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
-    macros::map,
-    maps::{Array, RingBuf},
+    btf_maps::{ArrayOfMaps, RingBuf},
+    helpers::generated::{bpf_get_smp_processor_id, bpf_ktime_get_ns, bpf_ringbuf_query},
+    macros::{btf_map, map},
+    maps::Array,
 };
 use aya_log_ebpf::warn;
 use probe_abi::{Context, CpuCounters, Header, Kind};
@@ -17,25 +18,12 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::{memory, settings::setting};
 
-/// The smallest ring there is; the user side sets the sizes before loading, and gives rings that no CPU uses none.
-const PLACEHOLDER: u32 = 4096;
+/// The smallest ring there is; it only says what kind of map a ring is.
+pub const PLACEHOLDER: usize = 4096;
 
-#[map]
-static RING_0: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
-#[map]
-static RING_1: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
-#[map]
-static RING_2: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
-#[map]
-static RING_3: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
-#[map]
-static RING_4: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
-#[map]
-static RING_5: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
-#[map]
-static RING_6: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
-#[map]
-static RING_7: RingBuf = RingBuf::with_byte_size(PLACEHOLDER, 0);
+/// One ring for each CPU. The user side makes them before anything is attached, and sets their number.
+#[btf_map]
+static RINGS: ArrayOfMaps<RingBuf<u64, PLACEHOLDER>, 1> = ArrayOfMaps::new();
 
 /// Counters of each CPU. The user side sets their number.
 #[map]
@@ -101,14 +89,7 @@ pub fn write<T: IntoBytes + Immutable>(
         pid,
     };
     let record = record(header);
-    let ring = ring_of(cpu);
-    let mut flags = BPF_RB_NO_WAKEUP;
-    if sequence & (LOOK_EVERY - 1) == 0
-        && ring.query(u64::from(BPF_RB_AVAIL_DATA)) > u64::from(setting!(ring_wake_bytes))
-    {
-        flags = BPF_RB_FORCE_WAKEUP;
-    }
-    if ring.output(&record, u64::from(flags)).is_err() {
+    if !output(cpu, sequence, &record) {
         // SAFETY: a counter in a map value.
         let before = unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, dropped)), 1) };
         if before == 0 {
@@ -117,16 +98,27 @@ pub fn write<T: IntoBytes + Immutable>(
     }
 }
 
+/// `false`: there is no room.
 #[inline(always)]
-fn ring_of(cpu: u32) -> &'static RingBuf {
-    match cpu & setting!(ring_mask) & 7 {
-        0 => &RING_0,
-        1 => &RING_1,
-        2 => &RING_2,
-        3 => &RING_3,
-        4 => &RING_4,
-        5 => &RING_5,
-        6 => &RING_6,
-        _ => &RING_7,
+fn output<T: IntoBytes + Immutable>(cpu: u32, sequence: u64, record: &T) -> bool {
+    let Some(ring) = RINGS.get(place(cpu)) else { return false };
+    let mut flags = BPF_RB_NO_WAKEUP;
+    if sequence & (LOOK_EVERY - 1) == 0 && filled(ring) > u64::from(setting!(ring_wake_bytes)) {
+        flags = BPF_RB_FORCE_WAKEUP;
     }
+    ring.output_untyped(record, u64::from(flags)).is_ok()
+}
+
+/// Bytes in a ring that nobody has read.
+#[inline(always)]
+fn filled(ring: &RingBuf<u64, PLACEHOLDER>) -> u64 {
+    let map = core::ptr::from_ref(ring).cast_mut().cast();
+    // SAFETY: the helper takes a ring, which this is.
+    unsafe { bpf_ringbuf_query(map, u64::from(BPF_RB_AVAIL_DATA)) }
+}
+
+/// Which ring a CPU writes to.
+#[inline(always)]
+pub fn place(cpu: u32) -> u32 {
+    cpu.checked_rem(setting!(rings)).unwrap_or(0)
 }

@@ -71,10 +71,12 @@ struct Taken {
 pub fn sample_tick(context: PerfEventContext) -> u32 {
     let task = Task::current();
     let pid = task.pid();
+    let Some(counters) = ring::this_cpu() else { return 0 };
     if !filter::is_tracked(pid) {
+        // SAFETY: a counter in a map value.
+        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_elsewhere)), 1) };
         return 0;
     }
-    let Some(counters) = ring::this_cpu() else { return 0 };
     // SAFETY: a counter in a map value.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks)), 1) };
     let left_out = (1 << thinning()) - 1;

@@ -8,7 +8,7 @@ use probe_abi::Settings;
 pub static SETTINGS: Settings = Settings {
     own_pid: 0,
     children: 0,
-    ring_mask: 0,
+    rings: 0,
     ring_wake_bytes: 0,
     calls_per_window: 0,
     max_depth: 0,

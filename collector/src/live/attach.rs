@@ -16,6 +16,7 @@ use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, check_capabilities, check_programs,
+    usual_ring_bytes,
 };
 use crate::symbols::Parsers;
 use crate::target::{
@@ -26,9 +27,6 @@ use engine::event::{Facts, SamplingFact};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
-
-/// Bytes of each ring unless asked otherwise: at a million records a second and CPU that is a third of a second.
-const RING_BYTES: u32 = 16 << 20;
 
 /// Calls a second that cost a function its probes unless asked otherwise: a probed call takes 2 µs where hits are
 /// cheap and 20 µs on the virtual machine of our measurements, which makes 2 % and 20 % of a CPU.
@@ -348,8 +346,9 @@ fn start(
         optional_pids: if strict == 0 { 0 } else { subjects.len().saturating_sub(strict) },
         children: plan.children,
         functions: probes,
+        most_functions: functions.as_ref().map_or(0, Functions::number_limit),
         uprobes: plan.uprobes,
-        ring_bytes: plan.ring_bytes.unwrap_or(RING_BYTES) as usize,
+        ring_bytes: plan.ring_bytes.map_or_else(usual_ring_bytes, |bytes| bytes as usize),
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
         sampling: plan.sampling,
         fitting_samples: plan.fitting_samples,

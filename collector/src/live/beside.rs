@@ -145,9 +145,8 @@ impl Functions {
                 found.matching.push((*same).clone());
                 continue;
             }
-            chosen.fact.id = self.selection.first_id;
-            self.selection.first_id = self.selection.first_id.saturating_add(1);
-            self.selection.max_functions = self.selection.max_functions.saturating_sub(1);
+            let Some(number) = self.next_number() else { break };
+            chosen.fact.id = number;
             found.facts.push(chosen.fact.clone());
             found.matching.push(chosen.clone());
             all.push(chosen);

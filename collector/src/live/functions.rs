@@ -12,7 +12,7 @@ use crate::binary::{Binaries, Binary};
 use crate::cli::plan;
 use crate::file_key::FileKey;
 use crate::present::cell::grouped;
-use crate::probe::ProbeFunction;
+use crate::probe::{ProbeFunction, number_limit};
 use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
 use engine::event::{FunctionFact, HitCosts, ModuleFact};
@@ -37,6 +37,8 @@ pub struct Functions {
     pub(super) selection: symbols::Selection,
     /// As many as one program may have if it is the only one.
     max_functions: usize,
+    /// Numbers are below this: counters are there for so many.
+    number_limit: u32,
     pub(super) files: HashMap<FileKey, Arc<[ChosenFunction]>>,
     pub(super) binaries: Binaries,
     /// Which program's probes a process has.
@@ -83,6 +85,7 @@ impl Functions {
                 first_id: 0,
             },
             max_functions: plan.max_functions,
+            number_limit: number_limit(u32::try_from(plan.max_functions).unwrap_or(u32::MAX)),
             files: HashMap::new(),
             binaries: Binaries::default(),
             probed: HashMap::new(),
@@ -93,6 +96,19 @@ impl Functions {
             few_at_once: false,
             trials: Trials::default(),
         }
+    }
+
+    /// The number of one more function; `None`: there are no more.
+    pub(super) fn next_number(&mut self) -> Option<u32> {
+        let number = Some(self.selection.first_id).filter(|number| *number < self.number_limit)?;
+        self.selection.first_id = number.saturating_add(1);
+        self.selection.max_functions = self.selection.max_functions.saturating_sub(1);
+        Some(number)
+    }
+
+    /// How many functions get numbers at most.
+    pub fn number_limit(&self) -> u32 {
+        self.number_limit
     }
 
     /// Functions get probes when samples show that they are worth it, and not before.
@@ -136,7 +152,8 @@ impl Functions {
                     self.files.insert(key, Arc::clone(&chosen));
                     return Ok(self.first(pid, key, &chosen, binary, first));
                 }
-                let choice = parser.choose(&self.selection)?;
+                let mut choice = parser.choose(&self.selection)?;
+                choice.chosen.retain(|chosen| chosen.fact.id < self.number_limit);
                 let summary = parser.summary()?;
                 if self.few_at_once && choice.chosen.len() > MOST_AT_ONCE {
                     first.module = Some(summary.fact(&path_of(pid, binary.opened_by())));
@@ -397,5 +414,20 @@ mod tests {
         assert!(after.probes.iter().all(|probe| probe.binary.opened_by() == copy));
         let other = functions.of_process(9, "another", &copy).expect("functions");
         assert_eq!(ids(&other), ids(&before), "it is known by now");
+    }
+
+    /// A function with the number 65,536 had the counters of somebody's mutexes.
+    #[test]
+    fn numbers_end_where_counters_do() {
+        let plan = |max_functions| plan::Selection { max_functions, ..plan::Selection::default() };
+        let of = |most| Functions::new(&plan(most), None, Libc::new(Parsers::here(), None), Parsers::here());
+        assert_eq!([50, 70_000, usize::MAX].map(|most| of(most).number_limit()), [1 << 16, 70_000, 1 << 20]);
+        let mut functions = of(50);
+        functions.selection.first_id = functions.number_limit - 20;
+        let own = Path::new("/proc/self/exe");
+        let first = functions.of_process(7, "program", own).expect("functions");
+        assert_eq!((first.facts.len(), first.probes.len()), (20, 20));
+        assert!(first.probes.iter().all(|probe| probe.id < functions.number_limit));
+        assert_eq!(functions.next_number(), None);
     }
 }

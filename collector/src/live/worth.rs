@@ -204,9 +204,8 @@ impl Functions {
                 chosen.entry(key).or_default().push(same.clone());
                 continue;
             }
-            function.fact.id = self.selection.first_id;
-            self.selection.first_id = self.selection.first_id.saturating_add(1);
-            self.selection.max_functions = self.selection.max_functions.saturating_sub(1);
+            let Some(number) = self.next_number() else { break };
+            function.fact.id = number;
             facts.push(function.fact.clone());
             let all: Vec<ChosenFunction> = known.iter().cloned().chain([function.clone()]).collect();
             self.files.insert(key, all.into());

@@ -25,7 +25,7 @@ use super::{
 const BATCHES: usize = 4;
 const BATCH: usize = 50;
 /// Their function numbers are beyond all that have counters: no rate limit holds for them.
-const FIRST_NUMBER: u32 = u32::MAX - 3;
+pub(crate) const FIRST_NUMBER: u32 = u32::MAX - 3;
 
 /// Begins with an instruction that the kernel emulates.
 #[unsafe(naked)]

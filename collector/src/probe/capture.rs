@@ -26,13 +26,10 @@ use super::{
     mappings::Mappings,
     open_calls,
     operations::Operations,
-    options::CaptureOptions,
+    options::{CaptureOptions, MOST_NUMBERS, number_limit},
     ring::Rings,
     samples,
 };
-
-/// Function numbers that have counters when more functions than those given at the start may come.
-const MORE_FUNCTIONS: u32 = 65_536;
 
 /// Between two questions to every program whether the kernel left it out: some thirty system calls.
 const MISSED_EVERY_NS: u64 = 1_000_000_000;
@@ -86,11 +83,11 @@ impl Capture {
     /// had been attached by then is detached again.
     pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
         check_namespace()?;
-        let highest = options.functions.iter().map(|function| function.id).max();
-        let mut functions = highest.map_or(0, |id| id.saturating_add(1)).min(MORE_FUNCTIONS * 16);
+        let highest = options.functions.iter().map(|function| function.id.saturating_add(1)).max();
+        let mut functions = highest.unwrap_or(0).min(MOST_NUMBERS);
         // More may come: of children, and of whatever program a process becomes.
         if options.uprobes {
-            functions = functions.max(MORE_FUNCTIONS);
+            functions = functions.max(number_limit(options.most_functions));
         }
         let loaded = load(&LoadOptions {
             children: options.children,
@@ -102,7 +99,7 @@ impl Capture {
         })?;
         let shared = loaded.shared;
         let mut ebpf = loaded.ebpf;
-        let mut probed = Functions::new(shared.clone());
+        let mut probed = Functions::new(shared.clone(), loaded.first_libc_counters);
         let mut rings = Rings::new(loaded.rings);
         let sample_rings = Rings::new(loaded.sample_rings);
         let hit_costs = if options.uprobes {
@@ -112,7 +109,7 @@ impl Capture {
         } else {
             None
         };
-        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &options)?;
+        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
         let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
         let ledger = Ledger::new(
             options.budget_ppm,

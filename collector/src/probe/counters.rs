@@ -39,6 +39,14 @@ impl Shared {
         self.cpus().filter(|(_, one)| one.dropped > 0).map(|(cpu, one)| (cpu, one.sequence))
     }
 
+    /// Something that grows whenever a recorded thread runs on this CPU: what switches it there is recorded.
+    pub(crate) fn seen_on(&self, cpu: u32) -> u64 {
+        const WORDS: usize = size_of::<CpuCounters>() / 8;
+        let counters: Option<CpuCounters> =
+            self.cpus.value::<WORDS>(cpu as usize).map(|words| zerocopy::transmute!(words));
+        counters.map_or(0, |one| one.sequence.wrapping_add(one.ticks))
+    }
+
     /// Sum over all CPUs.
     pub(crate) fn cpu_totals(&self) -> CpuCounters {
         let mut total = CpuCounters::default();
@@ -54,6 +62,7 @@ impl Shared {
             total.libc_records = total.libc_records.saturating_add(one.libc_records);
             total.exits = total.exits.saturating_add(one.exits);
             total.samples = total.samples.saturating_add(one.samples);
+            total.ticks_elsewhere = total.ticks_elsewhere.saturating_add(one.ticks_elsewhere);
             total.ticks = total.ticks.saturating_add(one.ticks);
             total.samples_ns = total.samples_ns.saturating_add(one.samples_ns);
             total.ticks_left_out = total.ticks_left_out.saturating_add(one.ticks_left_out);

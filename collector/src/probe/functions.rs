@@ -25,6 +25,7 @@ use crate::binary::Binary;
 
 use super::{
     attach::{Link, close_together, program},
+    calibrate,
     error::{ProbeError, ProbeErrorKind},
     load::Shared,
     options::ProbeFunction,
@@ -47,6 +48,8 @@ pub(crate) struct Functions {
     /// Rest, in whatever process: see [`Functions::rest`].
     resting: BTreeSet<u32>,
     version: u64,
+    /// Functions have counters below this number; behind it lie others'.
+    number_limit: u32,
 }
 
 /// A place for a group's valid generation.
@@ -82,7 +85,7 @@ impl Group {
 }
 
 impl Functions {
-    pub(crate) fn new(shared: Arc<Shared>) -> Functions {
+    pub(crate) fn new(shared: Arc<Shared>, number_limit: u32) -> Functions {
         Functions {
             shared,
             groups: Vec::new(),
@@ -93,6 +96,7 @@ impl Functions {
             got: Vec::new(),
             resting: BTreeSet::new(),
             version: 0,
+            number_limit,
         }
     }
 
@@ -105,6 +109,7 @@ impl Functions {
     ) -> Result<(), ProbeError> {
         functions
             .retain(|function| self.shared.function(function.id).is_none_or(|counters| counters.cut_ns == 0));
+        self.refused.extend(without_counters(&mut functions, self.number_limit));
         let pid = NonZeroU32::new(pid).ok_or_else(|| {
             ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
         })?;
@@ -399,6 +404,14 @@ fn links_for_one(free: usize) -> usize {
     if free > MAX_GROUPS / 4 * 3 { LINKS_PER_PROCESS } else { 1 }
 }
 
+/// Takes functions out whose number has no counters of its own; their numbers. They would be counted as something else:
+/// operations of a C library would lose their probes for them. Longpole's own, by which the cost of a hit is measured, have
+/// none at all.
+fn without_counters(functions: &mut Vec<ProbeFunction>, limit: u32) -> Vec<u32> {
+    let others = limit..calibrate::FIRST_NUMBER;
+    functions.extract_if(.., |function| others.contains(&function.id)).map(|function| function.id).collect()
+}
+
 /// Sorts functions by file and cuts each file's into as many groups as are worth while, `links` at most if there are
 /// not more files.
 fn split(mut functions: Vec<ProbeFunction>, links: usize) -> Vec<(Arc<Binary>, Vec<ProbeFunction>)> {
@@ -451,6 +464,16 @@ mod tests {
         assert_eq!(groups.len(), 5);
         assert_eq!(groups.iter().filter(|(binary, _)| binary.name() == "b").count(), 1);
         assert_eq!(split(two, 1).len(), 2);
+    }
+
+    #[test]
+    fn a_number_behind_the_functions_counters_gets_no_probe() {
+        let file = binary("a");
+        let mut functions: Vec<ProbeFunction> = [6, 9, 7, 8].map(|id| function(id, &file)).into();
+        functions.push(function(calibrate::FIRST_NUMBER, &file));
+        assert_eq!(without_counters(&mut functions, 8), [9, 8]);
+        let left: Vec<u32> = functions.iter().map(|function| function.id).collect();
+        assert_eq!(left, [6, 7, calibrate::FIRST_NUMBER]);
     }
 
     /// After 32 processes with many functions there was no room for another one.

@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::Ordering,
         mpsc::{Receiver, RecvTimeoutError},
     },
     time::{Duration, Instant},
@@ -75,12 +76,20 @@ pub(crate) struct Common {
     overhead: Mutex<Overhead>,
     /// What whoever attaches has done. A lock of its own: whoever empties the rings takes it.
     notes: Mutex<Vec<Note>>,
+    /// CPUs that are online, if that has changed.
+    online: Mutex<Option<Vec<u32>>>,
 }
 
 impl Common {
     pub(crate) fn new(probes: Probes, shared: Arc<Shared>) -> Common {
         let overhead = Mutex::new(probes.ledger.overhead());
-        Common { probes: Mutex::new(probes), shared, overhead, notes: Mutex::default() }
+        Common {
+            probes: Mutex::new(probes),
+            shared,
+            overhead,
+            notes: Mutex::default(),
+            online: Mutex::default(),
+        }
     }
 
     /// Tells what was done.
@@ -91,6 +100,11 @@ impl Common {
     /// What was told since the last call.
     pub(crate) fn take_notes(&self) -> Vec<Note> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Which CPUs are online, if that has changed since the last call.
+    pub(crate) fn take_online(&self) -> Option<Vec<u32>> {
+        self.online.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What recording has cost, as of the last look.
@@ -130,6 +144,7 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
         log::debug!("no higher priority: {error}");
     }
     let (mut tick, mut looked, mut version) = (TICK, Instant::now(), 0);
+    let mut online = Vec::new();
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
         if let Some(logger) = &mut probes.logger {
@@ -143,12 +158,31 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
             forget_the_dead(common, &mut probes);
             keep_to_the_rate(common, &mut probes, &mut budget);
             keep_to_the_budget(common, &mut probes, &mut budget, &mut thinning);
+            follow(common, &mut probes, &mut online);
         }
         let before = std::mem::replace(&mut version, probes.version());
         let probed = probes.functions.functions().next().is_some();
         let most = if probed { LOOK_EVERY } else { LOOK_WHEN_IDLE };
         let most = probes.ledger.waits().map_or(most, |wait| wait.min(most));
         tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(most) };
+    }
+}
+
+/// The clock ticks where recorded threads run, and mappings are seen on CPUs that have come since.
+fn follow(common: &Common, probes: &mut Probes, online: &mut Vec<u32>) {
+    match aya::util::online_cpus() {
+        Ok(now) if now != *online => {
+            log::debug!("CPUs {now:?} are online");
+            online.clone_from(&now);
+            *common.online.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        }
+        Ok(_) => {}
+        Err((path, error)) => return log::debug!("cannot read {path}: {error}"),
+    }
+    let Probes { ebpf, clock: Some(clock), .. } = probes else { return };
+    match clock.follow(ebpf, &common.shared, online) {
+        Ok(missed) => drop(common.shared.ticks_missed.fetch_add(missed, Ordering::Relaxed)),
+        Err(error) => log::warn!("samples are not taken on all CPUs: {error}"),
     }
 }
 

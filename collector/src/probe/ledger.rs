@@ -155,6 +155,8 @@ struct Counted {
     samples_ns: u64,
     /// The ticks that some of them are taken at.
     ticks_ns: u64,
+    /// Ticks that met somebody else: that is nobody's time of the recorded processes, but longpole's doing.
+    elsewhere_ns: u64,
     collector_ns: u64,
     /// Of that, making samples of what was taken.
     unwinding_ns: u64,
@@ -171,8 +173,19 @@ impl Counted {
         let events = total.sequence.saturating_sub(function_records);
         let (samples, samples_ns) = (total.samples, total.samples_ns);
         let ticks_ns = total.ticks.saturating_mul(tick_ns);
+        let elsewhere_ns = total.ticks_elsewhere.saturating_mul(tick_ns);
         let unwinding_ns = unwinding_ns.min(collector_ns);
-        Counted { hits, function_records, events, samples, samples_ns, ticks_ns, collector_ns, unwinding_ns }
+        Counted {
+            hits,
+            function_records,
+            events,
+            samples,
+            samples_ns,
+            ticks_ns,
+            elsewhere_ns,
+            collector_ns,
+            unwinding_ns,
+        }
     }
 
     /// All that samples take of the recorded threads' time.
@@ -301,6 +314,7 @@ impl Ledger {
             target_ns: self.target_ns,
             hits_ns: self.hit_ns,
             probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
+            // What met others is told ([`Ledger::overhead`]), but no reason to sample less: on a full machine it would be.
             samples_ns: counted.sampling_ns().saturating_add(counted.unwinding_ns),
             fixed_ns: ((self.event_ns + self.fixed_collector_ns) as u64)
                 .saturating_add(self.inside.took_ns()),
@@ -332,7 +346,7 @@ impl Ledger {
             left_out_ns: self.inside.left_out_ns,
             samples: self.last.samples,
             sample_ns: self.last.sampling_ns(),
-            collector_ns: self.last.collector_ns,
+            collector_ns: self.last.collector_ns.saturating_add(self.last.elsewhere_ns),
             unwinding_ns: self.last.unwinding_ns,
         }
     }

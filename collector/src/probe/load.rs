@@ -15,6 +15,7 @@ use probe_abi::{
 use zerocopy::IntoBytes as _;
 
 use super::{
+    cpu_rings,
     error::{ProbeError, ProbeErrorKind},
     layout::kernel_layout,
     object::object,
@@ -24,14 +25,10 @@ use super::{
     shared::SharedWords,
 };
 
-/// The smallest and the largest ring: from where it holds some milliseconds of a busy machine to where it is a
-/// mistake.
-const RING_BYTES: std::ops::RangeInclusive<usize> = 4096..=1 << 28;
-
 /// What is decided before loading.
 pub(crate) struct LoadOptions {
     pub(crate) children: bool,
-    /// Bytes of each ring; rounded up to a power of two.
+    /// Bytes of each ring, see [`cpu_rings::bytes`].
     pub(crate) ring_bytes: usize,
     /// Calls per second above which a function is cut off; 0 = never.
     pub(crate) max_rate_hz: u64,
@@ -73,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) libc_sites: SharedWords,
     /// What making samples of stacks has taken so far, nanoseconds.
     pub(crate) unwinding_ns: AtomicU64,
+    /// Ticks that did not come since recorded threads had only just come to a CPU.
+    pub(crate) ticks_missed: AtomicU64,
     /// Operations that the target itself has seen so far.
     pub(crate) operations: SharedOperationsInside,
 }
@@ -85,13 +84,13 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let cpu_count = aya::util::nr_cpus()
         .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?
         .get();
-    let rings = (cpu_count as usize).next_power_of_two().min(MAX_RINGS);
-    let ring_bytes = options.ring_bytes.clamp(*RING_BYTES.start(), *RING_BYTES.end()).next_power_of_two();
+    let rings = (cpu_count as usize).clamp(1, MAX_RINGS);
+    let ring_bytes = cpu_rings::bytes(rings, options.ring_bytes);
     let first_libc_counters = options.functions.max(1);
     let functions = first_libc_counters.saturating_add(operations::COUNTERS as u32);
     settings.own_pid = std::process::id();
     settings.children = u32::from(options.children);
-    settings.ring_mask = rings as u32 - 1;
+    settings.rings = rings as u32;
     settings.ring_wake_bytes = (ring_bytes / 4) as u32;
     settings.calls_per_window = calls_per_window(options.max_rate_hz);
     settings.first_libc_counters = first_libc_counters;
@@ -99,19 +98,12 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
 
     samples::settings(&mut settings, options.sampling);
 
-    let names: [&'static str; MAX_RINGS] =
-        ["RING_0", "RING_1", "RING_2", "RING_3", "RING_4", "RING_5", "RING_6", "RING_7"];
     let mut loader = EbpfLoader::new();
     loader.override_global("SETTINGS", settings.as_bytes(), true);
     loader.map_max_entries("CPUS", cpu_count);
     loader.map_max_entries("FUNCTIONS", functions);
-    for name in &names[..rings] {
-        loader.map_max_entries(name, ring_bytes as u32);
-    }
-    if let Some(sampling) = options.sampling {
-        for name in &samples::RINGS[..rings] {
-            loader.map_max_entries(name, samples::ring_bytes(sampling.call_graph));
-        }
+    for name in [cpu_rings::RECORDS, cpu_rings::SAMPLES] {
+        loader.map_max_entries(name, rings as u32);
     }
     let mut ebpf = loader
         .load(object)
@@ -127,17 +119,17 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         generations: share(&ebpf, "GENERATIONS", MAX_GROUPS)?,
         libc_sites: share(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
         unwinding_ns: AtomicU64::new(0),
+        ticks_missed: AtomicU64::new(0),
         operations: SharedOperationsInside::default(),
     };
-    let mut take = |names: &[&'static str]| {
-        let ring = |name: &&'static str| {
-            let map = ebpf.take_map(name).ok_or_else(|| no_map(name))?;
-            RingBuf::try_from(map).map_err(|error| ProbeError::from_cause(format_args!("map {name}"), &error))
-        };
-        names.iter().map(ring).collect::<Result<Vec<_>, ProbeError>>()
+    let sample_rings = match options.sampling {
+        Some(sampling) => {
+            let bytes = samples::ring_bytes(sampling.call_graph, rings);
+            cpu_rings::make(&mut ebpf, cpu_rings::SAMPLES, rings, bytes)?
+        }
+        None => Vec::new(),
     };
-    let sample_rings = if options.sampling.is_some() { take(&samples::RINGS[..rings])? } else { Vec::new() };
-    let rings = take(&names[..rings])?;
+    let rings = cpu_rings::make(&mut ebpf, cpu_rings::RECORDS, rings, ring_bytes)?;
     let btf = aya::Btf::from_sys_fs()
         .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?;
     Ok(Loaded {
@@ -167,7 +159,7 @@ fn share(ebpf: &Ebpf, name: &str, words: usize) -> Result<SharedWords, ProbeErro
         .map_err(|error| ProbeError::from_cause(format_args!("cannot map {name}"), &error))
 }
 
-fn no_map(name: &str) -> ProbeError {
+pub(crate) fn no_map(name: &str) -> ProbeError {
     ProbeError::new(
         ProbeErrorKind::Failed,
         format!("the kernel programs have no map {name}"),

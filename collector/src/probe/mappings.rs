@@ -11,7 +11,10 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use super::{capture::Capture, shared::SharedWords};
+use super::{
+    capture::{Capture, now_ns},
+    shared::SharedWords,
+};
 
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;
@@ -43,9 +46,12 @@ pub struct NewMapping {
 /// All CPUs' buffers.
 pub(crate) struct Mappings {
     buffers: Vec<Buffer>,
+    /// Until when something may have been missed on a CPU that was not there.
+    missed_ns: Option<u64>,
 }
 
 struct Buffer {
+    cpu: u32,
     words: SharedWords,
     /// Keeps the counter alive.
     _counter: File,
@@ -54,11 +60,12 @@ struct Buffer {
 impl Capture {
     /// Files that recorded processes have mapped to execute since the last call.
     pub fn take_loaded(&mut self) -> Vec<NewMapping> {
+        let Some(mappings) = &mut self.mappings else { return Vec::new() };
+        if let Some(online) = self.common.take_online() {
+            mappings.keep_up(&online, now_ns());
+        }
         let shared = &self.common.shared;
-        self.mappings
-            .as_ref()
-            .map(|mappings| mappings.take(&|pid| shared.is_tracked(pid)))
-            .unwrap_or_default()
+        mappings.take(&|pid| shared.is_tracked(pid))
     }
 
     /// Whether [`Capture::take_loaded`] tells anything.
@@ -81,13 +88,32 @@ impl Mappings {
         }
         match first_error {
             Some(error) => Err(error),
-            None => Ok(Mappings { buffers }),
+            None => Ok(Mappings { buffers, missed_ns: None }),
+        }
+    }
+
+    /// On CPUs that have come online since, too. What was mapped there until now was missed.
+    pub(crate) fn keep_up(&mut self, online: &[u32], now_ns: u64) {
+        self.buffers.retain(|buffer| online.contains(&buffer.cpu));
+        for &cpu in online {
+            if self.buffers.iter().any(|buffer| buffer.cpu == cpu) {
+                continue;
+            }
+            match Buffer::open(cpu) {
+                Ok(buffer) => {
+                    self.buffers.push(buffer);
+                    self.missed_ns = Some(now_ns);
+                }
+                Err(error) => log::debug!("mappings on CPU {cpu} are not seen: {error}"),
+            }
         }
     }
 
     /// What has come since the last call and `wanted` picks by process.
-    pub(crate) fn take(&self, wanted: &dyn Fn(u32) -> bool) -> Vec<NewMapping> {
-        let mut taken = Vec::new();
+    pub(crate) fn take(&mut self, wanted: &dyn Fn(u32) -> bool) -> Vec<NewMapping> {
+        let missed = self.missed_ns.take();
+        let mut taken: Vec<NewMapping> =
+            missed.map(|time_ns| NewMapping { pid: 0, time_ns, path: Vec::new() }).into_iter().collect();
         for buffer in &self.buffers {
             buffer.take(wanted, &mut taken);
         }
@@ -98,11 +124,11 @@ impl Mappings {
 impl Buffer {
     fn open(cpu: u32) -> io::Result<Buffer> {
         let attributes = attributes();
-        let cpu = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let number = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
         const CLOSE_ON_EXEC: libc::c_ulong = 8;
         // SAFETY: the attributes are there, and say how long they are; the rest are numbers.
         let number = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), -1, cpu, -1, CLOSE_ON_EXEC)
+            libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), -1, number, -1, CLOSE_ON_EXEC)
         };
         let number = i32::try_from(number).unwrap_or(-1);
         if number < 0 {
@@ -111,7 +137,7 @@ impl Buffer {
         // SAFETY: a new descriptor that nobody else has.
         let counter = unsafe { File::from_raw_fd(number) };
         let words = SharedWords::map(counter.as_fd(), FIRST_WORD + DATA_WORDS)?;
-        Ok(Buffer { words, _counter: counter })
+        Ok(Buffer { cpu, words, _counter: counter })
     }
 
     fn word(&self, at: usize) -> u64 {
@@ -206,7 +232,7 @@ mod tests {
             Ok(cpus) => Mappings::watch(cpus.get()),
             Err((_, error)) => Err(error),
         };
-        let mappings = match mappings {
+        let mut mappings = match mappings {
             Ok(mappings) => mappings,
             Err(error) => return println!("SKIP what_is_mapped_is_told: {error}"),
         };
@@ -228,5 +254,14 @@ mod tests {
         let ours = ours.unwrap_or_else(|| panic!("{told:?}"));
         assert!(ours.time_ns <= after_ns && ours.pid == own, "{ours:?}");
         assert_eq!(mappings.take(&|_| true).iter().filter(|one| one.pid == own).count(), 0, "each once");
+        // A CPU that was offline and comes back: what was mapped there meanwhile was missed.
+        let all: Vec<u32> = mappings.buffers.iter().map(|buffer| buffer.cpu).collect();
+        mappings.keep_up(&all[1..], 5);
+        assert_eq!((mappings.buffers.len(), mappings.missed_ns), (all.len() - 1, None));
+        mappings.keep_up(&all, 6);
+        assert_eq!(mappings.buffers.len(), all.len());
+        let missed = NewMapping { pid: 0, time_ns: 6, path: Vec::new() };
+        assert_eq!(mappings.take(&|_| false), [missed]);
+        assert_eq!(mappings.take(&|_| false), []);
     }
 }

@@ -3,8 +3,9 @@
 //! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
 //! `attach` puts them on tracepoints, `functions` on functions, `operations` on C libraries'; `attacher` does so while
 //! a capture runs; `filter` says which processes count; `calibrate` measures what a hit costs,
+//! `coverage` says where the sampling clock ticks,
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
-//! off functions that are too hot or too dear; `ring` drains records; `mappings` notices libraries that
+//! off functions that are too hot or too dear; `cpu_rings` makes the rings, `ring` drains them; `mappings` notices libraries that
 //! are loaded later; `trial` counts calls of functions that may be worth probes; `counters` knows what was lost;
 //! [`Capture`] is all of it together.
 
@@ -16,6 +17,8 @@ mod calibrate;
 mod capture;
 mod clocks;
 mod counters;
+mod coverage;
+mod cpu_rings;
 mod error;
 mod filter;
 mod functions;
@@ -42,12 +45,13 @@ pub use attacher::Attacher;
 pub use capture::{Capture, StopSummary, now_ns};
 pub use clocks::count_this_thread;
 pub use counters::ProgramCost;
+pub use cpu_rings::usual_bytes as usual_ring_bytes;
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use mappings::NewMapping;
 pub use object::{check_programs, has_programs};
 pub use operations::{LibcFile, LibcProbes};
 pub use operations_inside::OperationsInside;
-pub use options::{CaptureOptions, ProbeFunction};
+pub use options::{CaptureOptions, MOST_NUMBERS, ProbeFunction, number_limit};
 pub use rights::check_capabilities;
 pub use trial::{AT_ONCE, Calls, count_calls};

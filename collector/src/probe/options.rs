@@ -5,6 +5,16 @@ use crate::binary::Binary;
 use engine::event::SamplingFact;
 use std::sync::Arc;
 
+/// Most functions with numbers: each has counters of 32 bytes that the kernel keeps.
+pub const MOST_NUMBERS: u32 = 1 << 20;
+/// Counters that are there if nobody asks for more.
+const USUAL_NUMBERS: u32 = 1 << 16;
+
+/// Function numbers are below this where so many functions are wanted at most. C libraries' counters lie behind them.
+pub fn number_limit(most_functions: u32) -> u32 {
+    most_functions.clamp(USUAL_NUMBERS, MOST_NUMBERS)
+}
+
 /// What to capture.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureOptions {
@@ -17,11 +27,14 @@ pub struct CaptureOptions {
     pub children: bool,
     /// Functions to probe in those processes.
     pub functions: Vec<ProbeFunction>,
+    /// Functions that may get numbers in all, those that come later among them: counters are there for so many. At most
+    /// [`MOST_NUMBERS`]; there are always some ten thousand.
+    pub most_functions: u32,
     /// C libraries to probe in them.
     pub libc: Vec<LibcProbes>,
     /// Probe functions at all.
     pub uprobes: bool,
-    /// Bytes of each of at most eight rings; rounded up to a power of two.
+    /// Bytes of each CPU's ring; rounded up to a power of two, and fewer if all together would be more than 2 GiB.
     pub ring_bytes: usize,
     /// Calls per second above which a function loses its probes; 0 = never.
     pub max_rate_hz: u64,

@@ -10,33 +10,33 @@ use aya::{
 };
 use engine::event::{CallGraph, SamplingFact};
 use probe_abi::{COPY_PIECES, SampledCode, Sampling, Settings};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use zerocopy::transmute;
 
 use super::{
     attach::{Link, close_together, program},
-    capture::Capture,
+    capture::{Capture, now_ns},
     clocks,
+    coverage::Coverage,
+    cpu_rings,
     error::ProbeError,
+    load::Shared,
     options::CaptureOptions,
     thinning::Thinning,
 };
-
-/// The rings, by name.
-pub(crate) const RINGS: [&str; probe_abi::MAX_RINGS] =
-    ["SAMPLES_0", "SAMPLES_1", "SAMPLES_2", "SAMPLES_3", "SAMPLES_4", "SAMPLES_5", "SAMPLES_6", "SAMPLES_7"];
 
 /// Sleeps and wake-ups of a thread are looked at once in so many periods of the clock at most: there may be many more
 /// threads than CPUs, and the same few places come again and again.
 const EVENTS_APART: u32 = 4;
 
-/// Bytes of each ring: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps and wake-ups of many
-/// threads) writes 1.2 MB in the longest pause between two turns, and up to eight CPUs share a ring.
-pub(crate) fn ring_bytes(call_graph: CallGraph) -> u32 {
+/// Bytes of each of so many rings: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps and wake-ups
+/// of many threads) writes 1.2 MB in the longest pause between two turns. Where there are many CPUs hardly all of them do.
+pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize) -> usize {
     match call_graph {
-        CallGraph::Fp => 1 << 20,
-        CallGraph::Auto | CallGraph::Dwarf => 8 << 20,
+        CallGraph::Fp => cpu_rings::share(rings, 32 << 20, 64 << 10..=1 << 20),
+        CallGraph::Auto | CallGraph::Dwarf => cpu_rings::share(rings, 128 << 20, 256 << 10..=8 << 20),
     }
 }
 
@@ -69,9 +69,10 @@ impl Capture {
         true
     }
 
-    /// Ticks at which no stack was taken, to keep to the budget.
+    /// Ticks at which no stack was taken, to keep to the budget, or since the clock did not tick on that CPU yet.
     pub fn samples_left_out(&self) -> u64 {
-        self.common.shared.cpu_totals().ticks_left_out
+        let shared = &self.common.shared;
+        shared.cpu_totals().ticks_left_out.saturating_add(shared.ticks_missed.load(Ordering::Relaxed))
     }
 
     /// Samples that did not fit into their rings.
@@ -96,6 +97,7 @@ pub(crate) fn settings(settings: &mut Settings, sampling: Option<SamplingFact>) 
 /// The clock if there is to be one, what a tick of it costs its thread, and how slow it has to be.
 pub(crate) fn start(
     ebpf: &mut Ebpf,
+    shared: &Shared,
     options: &CaptureOptions,
 ) -> Result<(Option<Clock>, u64, Thinning), ProbeError> {
     let asked = Thinning::asked(options.budget_ppm);
@@ -108,14 +110,20 @@ pub(crate) fn start(
         false => asked,
     };
     clock.slow(ebpf, thinning.level())?;
+    let online = aya::util::online_cpus()
+        .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?;
+    clock.follow(ebpf, shared, &online)?;
     Ok((Some(clock), tick_ns, thinning))
 }
 
-/// The clocks of all CPUs. They stop when this is dropped.
+/// The clocks of CPUs. They stop when this is dropped.
 pub(crate) struct Clock {
     /// As asked for.
     rate_hz: u32,
-    links: Vec<Link>,
+    /// Of two to the power of it ticks one comes.
+    thinning: u32,
+    links: BTreeMap<u32, Link>,
+    coverage: Coverage,
 }
 
 impl Clock {
@@ -123,7 +131,7 @@ impl Clock {
     pub(crate) fn new(ebpf: &mut Ebpf, rate_hz: u32) -> Result<Clock, ProbeError> {
         let program: &mut PerfEvent = program(ebpf, "sample_tick")?;
         program.load().map_err(failed)?;
-        Ok(Clock { rate_hz, links: Vec::new() })
+        Ok(Clock { rate_hz, thinning: 0, links: BTreeMap::new(), coverage: Coverage::default() })
     }
 
     /// What a tick costs the thread that it comes to, nanoseconds, without taking a stack; `None` if it could not be
@@ -139,7 +147,7 @@ impl Clock {
 
     /// Lets it stand. The threads that do it wait for all CPUs.
     pub(crate) fn stop(&mut self) -> Vec<JoinHandle<()>> {
-        close_together(std::mem::take(&mut self.links))
+        close_together(std::mem::take(&mut self.links).into_values().collect())
     }
 
     /// From now on only one of two to the power of `thinning` ticks comes.
@@ -154,15 +162,55 @@ impl Clock {
                 .and_then(|mut map| map.set(0, &u64::from(thinning), 0))
                 .map_err(|error| ProbeError::from_cause("sampling", &error))?;
         }
-        let rate_hz = self.rate_hz.checked_shr(thinning).unwrap_or(0).max(1);
-        let cpus = aya::util::online_cpus()
-            .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?;
-        for cpu in cpus {
+        self.thinning = thinning;
+        self.tick_on(ebpf, &self.coverage.ticking())
+    }
+
+    /// Lets it tick where recorded threads run, on CPUs that have come online since among them, and nowhere else. Gives how
+    /// many ticks did not come where they ran.
+    pub(crate) fn follow(
+        &mut self,
+        ebpf: &mut Ebpf,
+        shared: &Shared,
+        online: &[u32],
+    ) -> Result<u64, ProbeError> {
+        let changes = self.coverage.look(now_ns(), online, &|cpu| shared.seen_on(cpu));
+        let off: Vec<Link> = changes.off.iter().filter_map(|cpu| self.links.remove(cpu)).collect();
+        if !off.is_empty() {
+            log::debug!("no ticks any more on CPUs {:?}", changes.off);
+            // Nobody has to wait until they stand.
+            drop(close_together(off));
+        }
+        if let Err(error) = self.tick_on(ebpf, &changes.on) {
+            let without: Vec<u32> =
+                changes.on.into_iter().filter(|cpu| !self.links.contains_key(cpu)).collect();
+            self.coverage.not_ticking(&without);
+            return Err(error);
+        }
+        Ok(u64::from(self.now_hz()).saturating_mul(changes.missed_ns) / 1_000_000_000)
+    }
+
+    fn now_hz(&self) -> u32 {
+        self.rate_hz.checked_shr(self.thinning).unwrap_or(0).max(1)
+    }
+
+    fn tick_on(&mut self, ebpf: &mut Ebpf, cpus: &[u32]) -> Result<(), ProbeError> {
+        let policy = SamplePolicy::Frequency(u64::from(self.now_hz()));
+        for &cpu in cpus {
             let scope = PerfEventScope::AllProcessesOneCpu { cpu };
-            self.links.push(tick(ebpf, scope, SamplePolicy::Frequency(u64::from(rate_hz)))?);
+            match tick(ebpf, scope, policy) {
+                Ok(link) => drop(self.links.insert(cpu, link)),
+                // It went offline a moment ago: the next look sees it.
+                Err(error) if !is_online(cpu) => log::debug!("no ticks on CPU {cpu}: {}", error.message),
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
+}
+
+fn is_online(cpu: u32) -> bool {
+    aya::util::online_cpus().map_or(true, |online| online.contains(&cpu))
 }
 
 fn failed(error: aya::programs::ProgramError) -> ProbeError {

@@ -1,0 +1,142 @@
+//! On which CPUs the clock that samples are taken by has to tick: those that are online and where recorded threads have run
+//! lately. Pure: what is online and what has been seen come in, changes go out.
+//!
+//! A tick interrupts whoever runs, and wakes a CPU that sleeps: a program with two threads on a machine with sixty-four CPUs
+//! has no use for the ticks of the other sixty-two. All of them tick at first. Where no recorded thread has run for a while
+//! the clock stands, and goes again with the first look that finds one there; what did not tick until then is counted. A CPU that
+//! was taken off the machine and put back has lost its clock.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Ticks go on for so long where nobody of the recorded processes has run: threads come back to where they were.
+const REST_AFTER: Duration = Duration::from_secs(10);
+
+/// What is known of one CPU.
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    /// What it had counted at the last look.
+    count: u64,
+    /// When it had counted more.
+    busy_ns: u64,
+    ticks: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Coverage {
+    cpus: BTreeMap<u32, Cpu>,
+    looked_ns: u64,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// CPUs whose clock is to tick from now on.
+    pub(crate) on: Vec<u32>,
+    /// CPUs whose clock is to stand, or is gone with them.
+    pub(crate) off: Vec<u32>,
+    /// CPU time in which recorded threads may have run without a tick, nanoseconds.
+    pub(crate) missed_ns: u64,
+}
+
+impl Coverage {
+    /// Takes a look. `counted`: something that grows whenever a recorded thread runs on a CPU.
+    pub(crate) fn look(&mut self, now_ns: u64, online: &[u32], counted: &dyn Fn(u32) -> u64) -> Changes {
+        let mut changes = Changes::default();
+        let since_look_ns = now_ns.saturating_sub(std::mem::replace(&mut self.looked_ns, now_ns));
+        let first = self.cpus.is_empty();
+        self.cpus.retain(|cpu, known| {
+            let stays = online.contains(cpu);
+            if !stays && known.ticks {
+                changes.off.push(*cpu);
+            }
+            stays
+        });
+        for &cpu in online {
+            let count = counted(cpu);
+            // One that has just come may be run on at once.
+            let known = self.cpus.entry(cpu).or_insert(Cpu { count, busy_ns: now_ns, ticks: false });
+            if known.count != count {
+                (known.count, known.busy_ns) = (count, now_ns);
+                if !known.ticks && !first {
+                    changes.missed_ns = changes.missed_ns.saturating_add(since_look_ns);
+                }
+            }
+            let wanted = u128::from(now_ns.saturating_sub(known.busy_ns)) < REST_AFTER.as_nanos();
+            if wanted != known.ticks {
+                known.ticks = wanted;
+                if wanted { &mut changes.on } else { &mut changes.off }.push(cpu);
+            }
+        }
+        changes
+    }
+
+    /// CPUs whose clock ticks.
+    pub(crate) fn ticking(&self) -> Vec<u32> {
+        self.cpus.iter().filter(|(_, cpu)| cpu.ticks).map(|(cpu, _)| *cpu).collect()
+    }
+
+    /// The clock of these could not be made to tick: the next look tries again.
+    pub(crate) fn not_ticking(&mut self, cpus: &[u32]) {
+        for cpu in cpus {
+            if let Some(cpu) = self.cpus.get_mut(cpu) {
+                cpu.ticks = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn on(changes: &Changes) -> (&[u32], &[u32]) {
+        (&changes.on, &changes.off)
+    }
+
+    #[test]
+    fn the_clock_follows_the_program_and_what_did_not_tick_is_counted() {
+        let mut coverage = Coverage::default();
+        let all: Vec<u32> = (0..64).collect();
+        let first = coverage.look(5 * SECOND, &all, &|_| 0);
+        assert_eq!((&first.on, first.missed_ns), (&all, 0), "nobody knows yet where it runs");
+        // Two threads stay where they are.
+        for second in 6..15 {
+            let changes = coverage.look(second * SECOND, &all, &|cpu| if cpu < 2 { second } else { 0 });
+            assert_eq!(changes, Changes::default());
+        }
+        let changes = coverage.look(15 * SECOND, &all, &|cpu| if cpu < 2 { 15 } else { 0 });
+        assert_eq!(on(&changes), (&[][..], &all[2..]));
+        assert_eq!(coverage.ticking(), [0, 1]);
+        // One of them moves.
+        let at = 16 * SECOND + SECOND / 10;
+        coverage.look(16 * SECOND, &all, &|cpu| if cpu < 2 { 16 } else { 0 });
+        let changes = coverage
+            .look(at, &all, &|cpu| if [0, 40].contains(&cpu) { 17 } else { 15 * u64::from(cpu == 1) });
+        assert_eq!((&changes.on[..], changes.missed_ns), (&[40][..], SECOND / 10));
+        let changes = coverage
+            .look(at + 1, &all, &|cpu| if [0, 40].contains(&cpu) { 18 } else { 15 * u64::from(cpu == 1) });
+        assert_eq!(changes, Changes::default());
+        // What could not be switched on is tried again.
+        coverage.not_ticking(&[40]);
+        let changes = coverage
+            .look(at + 2, &all, &|cpu| if [0, 40].contains(&cpu) { 18 } else { 15 * u64::from(cpu == 1) });
+        assert_eq!(changes.on, [40]);
+    }
+
+    /// A CPU that came online while it was recorded had no clock until the end.
+    #[test]
+    fn cpus_that_come_and_go_gain_and_lose_their_clock() {
+        let mut coverage = Coverage::default();
+        let count = |_| 7;
+        assert_eq!(coverage.look(SECOND, &[0], &count).on, [0]);
+        assert_eq!(on(&coverage.look(2 * SECOND, &[0, 1, 3], &count)), (&[1, 3][..], &[][..]));
+        assert_eq!(on(&coverage.look(3 * SECOND, &[0, 3], &count)), (&[][..], &[1][..]));
+        assert_eq!(coverage.ticking(), [0, 3]);
+        assert_eq!(on(&coverage.look(4 * SECOND, &[0, 1, 3], &count)), (&[1][..], &[][..]), "anew");
+        assert_eq!(on(&coverage.look(11 * SECOND, &[0, 1, 3], &count)), (&[][..], &[0][..]));
+    }
+}

@@ -1,0 +1,123 @@
+//! The rings that the kernel programs write to: one for each CPU, so that CPUs do not wait for each other, with as much
+//! memory in all as a machine of that size can spare.
+
+use std::{
+    io,
+    ops::RangeInclusive,
+    os::fd::{FromRawFd as _, OwnedFd},
+};
+
+use aya::{
+    Ebpf,
+    maps::{ArrayOfMaps, Map, MapData, RingBuf},
+};
+
+use super::error::ProbeError;
+
+/// The programs' arrays of rings, by name.
+pub(crate) const RECORDS: &str = "RINGS";
+pub(crate) const SAMPLES: &str = "SAMPLE_RINGS";
+
+/// The smallest and the largest ring: from where it holds some milliseconds of a busy CPU to where it is a mistake.
+const EACH: RangeInclusive<usize> = 4096..=1 << 28;
+/// All together, however large somebody wants each.
+const MOST_OF_ALL: usize = 2 << 30;
+/// Unless somebody asks otherwise: at a million records a second 16 MiB are a third of a second, and 1 MiB holds what comes
+/// between two turns at four hundred thousand.
+const USUAL: RangeInclusive<usize> = 1 << 20..=16 << 20;
+const USUAL_OF_ALL: usize = 256 << 20;
+
+/// Bytes of a CPU's ring unless asked otherwise.
+pub fn usual_bytes() -> usize {
+    let cpus = aya::util::nr_cpus().map_or(1, |cpus| cpus.get() as usize);
+    share(cpus.min(probe_abi::MAX_RINGS), USUAL_OF_ALL, USUAL)
+}
+
+/// Bytes of each of so many rings, where somebody wants so many: a power of two.
+pub(crate) fn bytes(rings: usize, wanted: usize) -> usize {
+    let wanted = wanted.clamp(*EACH.start(), *EACH.end()).next_power_of_two();
+    wanted.min(share(rings, MOST_OF_ALL, EACH))
+}
+
+/// What each of so many rings gets of so many bytes: a power of two within bounds that are some.
+pub(crate) fn share(rings: usize, of: usize, each: RangeInclusive<usize>) -> usize {
+    let share = (of / rings.max(1)).clamp(*each.start(), *each.end());
+    1 << share.ilog2()
+}
+
+/// Makes rings of so many bytes each and puts them into the programs' array.
+pub(crate) fn make(
+    ebpf: &mut Ebpf,
+    array: &'static str,
+    rings: usize,
+    bytes: usize,
+) -> Result<Vec<RingBuf<MapData>>, ProbeError> {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        ProbeError::from_cause(format_args!("map {array}"), error)
+    };
+    let map = ebpf.map_mut(array).ok_or_else(|| super::load::no_map(array))?;
+    let mut places =
+        ArrayOfMaps::<&mut MapData, RingBuf<MapData>>::try_from(map).map_err(|error| failed(&error))?;
+    let mut made = Vec::with_capacity(rings);
+    for place in 0..rings {
+        let map = create(bytes).map_err(|error| failed(&error))?;
+        let map = MapData::from_fd(map).and_then(Map::from_map_data).map_err(|error| failed(&error))?;
+        let ring = RingBuf::try_from(map).map_err(|error| failed(&error))?;
+        places.set(place as u32, &ring, 0).map_err(|error| failed(&error))?;
+        made.push(ring);
+    }
+    Ok(made)
+}
+
+/// `union bpf_attr` for `BPF_MAP_CREATE`, as far as a ring needs it.
+#[repr(C)]
+struct Wanted {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+}
+
+fn create(bytes: usize) -> io::Result<OwnedFd> {
+    const CREATE: libc::c_int = 0;
+    const RING: u32 = 27;
+    let entries = u32::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let wanted = Wanted { kind: RING, key_bytes: 0, value_bytes: 0, entries, flags: 0 };
+    // SAFETY: the kernel reads `wanted`, which is as long as it is told.
+    let made = unsafe { libc::syscall(libc::SYS_bpf, CREATE, &raw const wanted, size_of::<Wanted>()) };
+    let made = i32::try_from(made).map_err(|_| io::ErrorKind::InvalidData)?;
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::samples;
+    use engine::event::CallGraph;
+
+    /// Eight rings for all CPUs: on a machine with 64 of them eight waited for each other at each record.
+    #[test]
+    fn every_cpu_has_a_ring_and_all_together_have_their_bounds() {
+        for cpus in [1, 2, 3, 8, 16, 17, 64, 128, 192, 256, 1024] {
+            let usual = share(cpus, USUAL_OF_ALL, USUAL);
+            assert!(usual.is_power_of_two() && usual >= 1 << 20);
+            assert!(usual * cpus <= USUAL_OF_ALL || usual == 1 << 20, "{cpus} CPUs: {usual}");
+            let largest = bytes(cpus, usize::MAX);
+            assert!(largest.is_power_of_two() && largest * cpus <= MOST_OF_ALL, "{cpus} CPUs: {largest}");
+            for how in [CallGraph::Fp, CallGraph::Auto, CallGraph::Dwarf] {
+                let of_samples = samples::ring_bytes(how, cpus);
+                assert!(
+                    of_samples.is_power_of_two() && of_samples * cpus <= 256 << 20,
+                    "{cpus}: {of_samples}"
+                );
+            }
+        }
+        assert_eq!([2, 16, 64].map(|cpus| share(cpus, USUAL_OF_ALL, USUAL) >> 20), [16, 16, 4]);
+        assert_eq!([0, 5000, 64 << 10].map(|wanted| bytes(64, wanted)), [4096, 8192, 64 << 10]);
+    }
+}
