@@ -4,6 +4,7 @@ mod binaries;
 mod copies;
 mod depth;
 mod interner;
+mod late;
 mod process;
 mod reader;
 mod sampler;

@@ -7,7 +7,7 @@
 use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
 use super::process::{Kept, On, Sampled, Waiting};
-use super::reader::{Ask, Reader, Told};
+use super::reader::{Ask, Reader};
 use crate::symbols::Parsers;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{
@@ -18,7 +18,6 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use zerocopy::FromBytes as _;
 
 /// Bytes of memory that the stacks of a recording take at most when it is read: half of what a reader takes.
@@ -27,42 +26,38 @@ const ROOM: u64 = 128 << 20;
 const MOST_PROCESSES: usize = 4096;
 /// Most mappings told of a recording: a program may map without end.
 const MOST_MAPPINGS: usize = 1 << 16;
-/// Most stacks that wait for an answer, and most bytes of them: ten seconds of a program that is sampled a thousand times a
-/// second.
-const MOST_WAITING: usize = 1 << 14;
-const MOST_WAITING_BYTES: usize = 128 << 20;
 /// User-space addresses are below this (x86-64).
 const USER_END: u64 = 1 << 47;
 
 /// See the module.
 pub struct Sampler {
-    how: CallGraph,
+    pub(super) how: CallGraph,
     /// A process that has not begun the command that is recorded.
     at_gate: Option<u32>,
-    interner: Interner,
-    spaces: FxHashMap<u32, Sampled>,
+    pub(super) interner: Interner,
+    pub(super) spaces: FxHashMap<u32, Sampled>,
     /// Processes that run another program now, or were forgotten, while stacks of them wait.
-    past: Vec<(u32, Sampled)>,
+    pub(super) past: Vec<(u32, Sampled)>,
     /// Who answers; `None`: nobody, so that stacks are told as far as they are known.
-    reader: Option<Reader>,
+    pub(super) reader: Option<Reader>,
     /// Stacks that wait, and their bytes, those in `ready` among them.
-    waiting: usize,
-    waiting_bytes: usize,
+    pub(super) waiting: usize,
+    pub(super) waiting_bytes: usize,
     /// Stacks that wait no longer.
-    ready: VecDeque<Waiting>,
-    codes: Vec<(u32, Option<SampledCode>)>,
-    notes: Vec<Note>,
-    mappings: Vec<MappingFact>,
-    mappings_told: usize,
+    pub(super) ready: VecDeque<Waiting>,
+    pub(super) codes: Vec<(u32, Option<SampledCode>)>,
+    pub(super) notes: Vec<Note>,
+    pub(super) mappings: Vec<MappingFact>,
+    pub(super) mappings_told: usize,
     most_mappings: usize,
     /// The kernel tells what processes map later.
-    hears_of_mappings: bool,
-    counts: SampleCounts,
+    pub(super) hears_of_mappings: bool,
+    pub(super) counts: SampleCounts,
     undecodable: u64,
 }
 
 /// How far a copied stack could be followed.
-enum Followed {
+pub(super) enum Followed {
     To(Unwound),
     /// An answer is needed first.
     Waits(On),
@@ -210,7 +205,7 @@ impl Sampler {
     }
 
     /// Follows a stack of a process that runs its program since so long. `may_look`: it may wait for a look at it.
-    fn unwind(
+    pub(super) fn unwind(
         &mut self,
         (pid, since_ns): (u32, u64),
         time_ns: u64,
@@ -246,7 +241,7 @@ impl Sampler {
     }
 
     /// What the programs are to know of a process, if it still runs this program.
-    fn tell_code(&mut self, (pid, since_ns): (u32, u64), code: SampledCode) {
+    pub(super) fn tell_code(&mut self, (pid, since_ns): (u32, u64), code: SampledCode) {
         if self.spaces.get(&pid).is_some_and(|process| process.space.since_ns == since_ns) {
             self.codes.push((pid, Some(code)));
         }
@@ -278,127 +273,6 @@ impl Sampler {
         }
         let header = Header { kind: Kind::Sample as u8, ..raw.header };
         Sample { header, stack: number.unwrap_or(0), reason: raw.reason, flags: raw.flags, reserved: 0 }
-    }
-
-    fn has_room_for(&self, stack: &Kept) -> bool {
-        self.waiting < MOST_WAITING && self.waiting_bytes.saturating_add(stack.bytes()) <= MOST_WAITING_BYTES
-    }
-
-    fn wait(&mut self, waiting: Waiting) {
-        self.waiting += 1;
-        self.waiting_bytes += waiting.stack.bytes();
-        match of(&mut self.spaces, &mut self.past, waiting.pid, waiting.since_ns) {
-            Some(process) => process.waiting.push(waiting),
-            None => self.ready.push_back(waiting),
-        }
-    }
-
-    /// Hears what was found out, and tells the stacks that have waited for it, until `enough` says so.
-    pub fn go_on(&mut self, enough: &mut dyn FnMut() -> bool) {
-        loop {
-            match self.reader.as_ref().map(Reader::next) {
-                None | Some(Ok(None)) => break,
-                Some(Ok(Some(told))) => self.hear(told),
-                Some(Err(_)) => {
-                    tracing::warn!("unwind tables are not read any more: stacks may be cut off");
-                    self.give_up();
-                }
-            }
-        }
-        while !self.ready.is_empty() && !enough() {
-            if let Some(waiting) = self.ready.pop_front() {
-                self.waiting -= 1;
-                self.waiting_bytes -= waiting.stack.bytes();
-                self.tell(waiting);
-            }
-        }
-        if self.ready.is_empty() && !self.past.is_empty() {
-            self.past.retain(|(_, process)| !process.waiting.is_empty());
-        }
-    }
-
-    /// Waits for what is being found out, but no longer than this; afterwards every stack has been told as far as it is
-    /// known.
-    pub fn finish_all(&mut self, patience: Duration) {
-        let until = Instant::now() + patience;
-        self.go_on(&mut || false);
-        while self.waiting > 0
-            && let Some(reader) = &self.reader
-            && let Ok(Some(told)) = reader.wait(until.saturating_duration_since(Instant::now()))
-        {
-            self.hear(told);
-            self.go_on(&mut || false);
-        }
-        self.give_up();
-        self.go_on(&mut || false);
-    }
-
-    /// Nobody answers any more.
-    fn give_up(&mut self) {
-        self.reader = None;
-        let past = self.past.iter_mut().map(|(_, process)| process);
-        for process in self.spaces.values_mut().chain(past) {
-            process.looking = false;
-            process.unwinding.give_up();
-            self.ready.extend(process.waiting.drain(..));
-        }
-    }
-
-    fn hear(&mut self, told: Told) {
-        match told {
-            Told::Seen { pid, since_ns, seen } => {
-                let Some(process) = of(&mut self.spaces, &mut self.past, pid, since_ns) else { return };
-                process.looking = false;
-                let looked = process.served(On::Look);
-                self.ready.extend(looked.map(|waiting| Waiting { looked: true, ..waiting }));
-                if !process.space.looked(&seen, self.hears_of_mappings) {
-                    return;
-                }
-                if self.how != CallGraph::Fp {
-                    process.unwinding.know(&process.space.code);
-                    let code = process.code();
-                    self.tell_code((pid, since_ns), code);
-                }
-                self.mappings_told = self.mappings_told.saturating_add(seen.new.len());
-                self.mappings.extend(seen.new);
-            }
-            Told::Tables { pid, since_ns, code, binary } => {
-                let Some(process) = of(&mut self.spaces, &mut self.past, pid, since_ns) else { return };
-                self.ready.extend(process.served(On::Tables(code.start)));
-                let kept = process.unwinding.keeping.len();
-                process.unwinding.answer(&code, binary);
-                if process.unwinding.keeping.len() != kept {
-                    let code = process.code();
-                    self.tell_code((pid, since_ns), code);
-                }
-            }
-        }
-    }
-
-    /// Tells a stack that has waited, unless it needs one more answer.
-    fn tell(&mut self, waiting: Waiting) {
-        let Waiting { number, pid, time_ns, since_ns, .. } = waiting;
-        let frames = match waiting.stack.copied() {
-            None => match waiting.stack {
-                Kept::Frames(frames) => frames,
-                Kept::Copy { .. } => return,
-            },
-            Some(copied) => match self.unwind((pid, since_ns), time_ns, &copied, !waiting.looked) {
-                Followed::Waits(on) => return self.wait(Waiting { on, ..waiting }),
-                Followed::To(Unwound { frames, whole, .. }) => {
-                    let frames = sane(&frames);
-                    let kept = frames.get(..MOST_FRAMES).unwrap_or(frames);
-                    self.counts.truncated += u64::from(!whole || kept.len() < frames.len());
-                    if kept.is_empty() || !self.interner.fill(number, pid, since_ns, kept) {
-                        self.counts.without_stack += 1;
-                        self.counts.no_room += u64::from(!kept.is_empty());
-                        return;
-                    }
-                    kept.to_vec()
-                }
-            },
-        };
-        self.notes.push(Note { time_ns, kind: NoteKind::Stack { id: number, pid, frames } });
     }
 
     /// Gives the stack a number, and tells what has to be told first.
@@ -479,7 +353,7 @@ impl Sampler {
 }
 
 /// The process while it ran the program that it runs since then.
-fn of<'a>(
+pub(super) fn of<'a>(
     now: &'a mut FxHashMap<u32, Sampled>,
     past: &'a mut [(u32, Sampled)],
     pid: u32,
@@ -506,7 +380,7 @@ fn ask_look(process: &mut Sampled, reader: Option<&Reader>, pid: u32, now_ns: u6
 }
 
 /// Frames up to the first that cannot be one.
-fn sane(frames: &[u64]) -> &[u64] {
+pub(super) fn sane(frames: &[u64]) -> &[u64] {
     let sane = frames.iter().take_while(|&&frame| frame != 0 && frame < USER_END).count();
     frames.get(..sane).unwrap_or_default()
 }
@@ -574,10 +448,13 @@ mod tests {
         assert_eq!(sampler.counts(0).lost, 4);
     }
 
+    use super::super::late::MOST_WAITING;
+    use super::super::reader::Told;
     use super::super::space::Seen;
     use crate::symbols::{FrameAt, Rule, Saved, UnwindRows};
     use crate::target::Code;
     use std::sync::mpsc::{Receiver, Sender};
+    use std::time::Duration;
 
     const PID: u32 = 77;
     const CODE: u64 = 0x40_0000;

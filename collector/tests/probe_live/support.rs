@@ -191,6 +191,7 @@ pub struct Recorded {
 /// Options with rings that hold a test's records.
 pub fn options(pid: u32) -> CaptureOptions {
     CaptureOptions {
+        most_functions: 0,
         pids: vec![pid],
         optional_pids: 0,
         children: false,

@@ -53,7 +53,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Result<Recor
     (facts.start_ns, facts.sampling) = (capture.start_ns(), Some(sampling));
     let session = folder.join(format!("session{parser_sleeps_s}.lp"));
     let meta = Meta::of_this_machine(ClockAnchor::now(facts.start_ns));
-    let mut writer = Writer::create(&session, Overwrite::Sessions, &meta).expect("a file");
+    let mut writer = Writer::create(&session, Overwrite::Nothing, &meta).expect("a file");
     writer.facts(&facts).expect("written");
     let parsers = Parsers::sandboxed(&sleeping_parser(folder, parser_sleeps_s));
     let sampler = Sampler::new(CallGraph::Dwarf).reading_with(parsers);
