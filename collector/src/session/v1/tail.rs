@@ -25,8 +25,8 @@ pub struct Tail<D> {
     disk: D,
     /// Offset behind the last chunk that stays.
     kept: u64,
-    /// Where the last draft begins; `None` if there is none.
-    last: Option<u64>,
+    /// There is a draft behind that.
+    has_draft: bool,
     /// Offset behind the last draft.
     drafts: u64,
     /// Offset behind everything that was ever written.
@@ -36,7 +36,7 @@ pub struct Tail<D> {
 impl<D: Disk> Tail<D> {
     /// An empty file.
     pub fn new(disk: D) -> Tail<D> {
-        Tail { disk, kept: 0, last: None, drafts: 0, reach: 0 }
+        Tail { disk, kept: 0, has_draft: false, drafts: 0, reach: 0 }
     }
 
     /// Where it is written.
@@ -46,20 +46,24 @@ impl<D: Disk> Tail<D> {
 
     /// There is a draft behind what stays.
     pub fn has_draft(&self) -> bool {
-        self.last.is_some()
+        self.has_draft
     }
 
     /// Writes chunks that stay in place of all drafts. After an error the file reads up to what stayed before, or up to the
     /// last draft.
     pub fn keep(&mut self, chunks: &[u8]) -> io::Result<()> {
         let end = self.kept.saturating_add(chunks.len() as u64);
-        if let Some(last) = self.last {
+        if self.has_draft {
             // Not where the header of the next draft will be written.
             let place = self.drafts.max(end + ChunkHeader::BYTES as u64);
             if let Err(error) = self.put(place, &draft(self.kept, 0, chunks)?) {
                 self.cut(self.drafts);
-                // On a full disk there is the room that the drafts take, but the last one has to stay until it is done.
-                if end > last {
+                // On a full disk there is the room that the drafts take, and what else is needed is taken before one is lost.
+                let room = usize::try_from(self.drafts - self.kept).unwrap_or(usize::MAX);
+                if let Some(more) = chunks.get(room..)
+                    && self.put(self.drafts, more).is_err()
+                {
+                    self.cut(self.drafts);
                     return Err(error);
                 }
             }
@@ -72,7 +76,7 @@ impl<D: Disk> Tail<D> {
                 return Err(error);
             }
         }
-        (self.kept, self.drafts, self.last) = (end, end, None);
+        (self.kept, self.drafts, self.has_draft) = (end, end, false);
         Ok(())
     }
 
@@ -83,7 +87,7 @@ impl<D: Disk> Tail<D> {
             self.cut(self.drafts);
             return Err(error);
         }
-        self.last = Some(self.drafts);
+        self.has_draft = true;
         self.drafts += bytes.len() as u64;
         Ok(())
     }

@@ -194,10 +194,15 @@ impl<D: Disk> Writer<D> {
         if let Some((items, times)) = about(&self.notes) {
             add(ChunkKind::Notes, items, times, serde_json::to_vec(&self.notes)?)?;
         }
-        let written = self.tail.draft(records, &chunks);
-        self.broken |= written.is_err();
         self.drafted = held;
-        written
+        match self.tail.draft(records, &chunks) {
+            // Full chunks are much smaller, and take the drafts' room: only without room for them is the disk full.
+            Err(error) if is_no_room(&error) => Ok(()),
+            written => {
+                self.broken |= written.is_err();
+                written
+            }
+        }
     }
 
     fn whole(&mut self, chunk: EventChunk) -> io::Result<()> {
@@ -312,6 +317,12 @@ impl<D: Disk> Writer<D> {
     fn check(&self) -> io::Result<()> {
         if self.broken { Err(io::Error::other("writing this session has failed before")) } else { Ok(()) }
     }
+}
+
+/// The disk is full, or a limit is reached.
+fn is_no_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 /// How many notes, and the time of the earliest and the latest.
