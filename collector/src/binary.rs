@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Files open for probes at the same time: each is a descriptor for as long as something has probes there.
 const MOST_OPEN: usize = 512;
@@ -23,8 +23,16 @@ pub struct Binary {
     key: FileKey,
     name: String,
     opened_by: PathBuf,
+    known: Mutex<Known>,
+}
+
+/// What is known of a file's content.
+#[derive(Debug)]
+struct Known {
     /// What stood at the places that have got probes, by offset in the file.
-    code: Mutex<BTreeMap<u64, [u8; CODE]>>,
+    code: BTreeMap<u64, [u8; CODE]>,
+    /// The file's identity when all of these held that.
+    as_of: FileKey,
 }
 
 impl PartialEq for Binary {
@@ -59,7 +67,7 @@ impl Binary {
             key,
             name: name.to_owned(),
             opened_by: opened_by.to_owned(),
-            code: Mutex::default(),
+            known: Mutex::new(Known { code: BTreeMap::new(), as_of: key }),
         })
     }
 
@@ -88,6 +96,12 @@ impl Binary {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
+    /// Whether both are the same file as of now.
+    pub fn is_same_file(&self, other: &Binary) -> bool {
+        let now = || self.key_now().is_ok_and(|key| other.key_now().is_ok_and(|other| key == other));
+        std::ptr::eq(self, other) || now()
+    }
+
     /// Which file it is as of now: it changes with whatever is done to it, also with being renamed or deleted.
     ///
     /// # Errors
@@ -111,13 +125,14 @@ impl Binary {
         if !before.is_as_long_as(&self.key) {
             return Err(changed());
         }
-        let mut known = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known();
+        let is_known_good = untouched || before == known.as_of;
         for offset in offsets {
-            match known.get(&offset) {
-                Some(_) if untouched => {}
+            match known.code.get(&offset) {
+                Some(_) if is_known_good => {}
                 None if untouched => {
                     let code = self.code_at(offset).map_err(unreadable)?;
-                    known.insert(offset, code);
+                    known.code.insert(offset, code);
                 }
                 Some(code) if self.code_at(offset).is_ok_and(|now| now == *code) => {}
                 _ => return Err(changed()),
@@ -133,11 +148,23 @@ impl Binary {
     ///
     /// Why not, for people.
     pub fn vouch_for_all(&self) -> Result<(), String> {
-        let known: Vec<u64> = {
-            let known = self.code.lock().unwrap_or_else(PoisonError::into_inner);
-            known.keys().copied().collect()
+        let (places, as_of): (Vec<u64>, FileKey) = {
+            let known = self.known();
+            (known.code.keys().copied().collect(), known.as_of)
         };
-        self.vouch(known.into_iter())
+        let now = self.key_now();
+        if now.as_ref().is_ok_and(|now| *now == self.key || *now == as_of) {
+            return Ok(());
+        }
+        self.vouch(places.into_iter())?;
+        if let Ok(now) = now {
+            self.known().as_of = now;
+        }
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Zeros behind the end.

@@ -38,6 +38,11 @@ impl FileKey {
         self.inode
     }
 
+    /// Whether both are, or were at different times, the same file by number.
+    pub fn is_same_inode(&self, other: &FileKey) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Whether the files are equally long.
     pub fn is_as_long_as(&self, other: &FileKey) -> bool {
         self.bytes == other.bytes

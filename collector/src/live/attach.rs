@@ -15,8 +15,8 @@ use super::message::NewFunctions;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
-    Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, check_capabilities, check_programs,
-    usual_ring_bytes,
+    Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, Since, check_capabilities,
+    check_programs, now_ns, usual_ring_bytes,
 };
 use crate::symbols::Parsers;
 use crate::target::{
@@ -159,7 +159,11 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     let late: Vec<u32> =
         facts.processes.iter().map(|process| process.pid).filter(|pid| !known.contains(pid)).collect();
     let attacher = capture.attacher();
-    for &pid in &late {
+    // No record tells of a program that was begun between the choice and the start.
+    let runs_another = |pid: &u32| functions.as_ref().is_some_and(|functions| functions.runs_another(*pid));
+    let begun: Vec<u32> = known.iter().copied().filter(runs_another).collect();
+    for &pid in late.iter().chain(&begun) {
+        let since = Since { missing_ns: start_ns, looked_ns: now_ns() };
         let first = functions.as_mut().and_then(|functions| {
             let process = Process::open(pid).ok()?;
             functions.of_process(pid, process.program_name(), &process.open_path()).ok()
@@ -168,7 +172,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         facts.functions.extend(more);
         facts.modules.extend(module);
         capture.record_process(pid);
-        if let Err(error) = attacher.add_process(pid, start_ns, &probes) {
+        if let Err(error) = attacher.add_process(pid, since, &probes) {
             capture.leave_unprobed(pid, start_ns);
             unprobed.push(error.message);
         }
@@ -309,7 +313,7 @@ fn start(
                     remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
                     remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
                     if let (false, Ok(process)) = (*held, Process::open(*pid)) {
-                        let NewFunctions { probes: more, facts: known, modules } =
+                        let NewFunctions { probes: more, facts: known, modules, .. } =
                             functions.of_libraries(&process);
                         if !more.is_empty() {
                             remarks.push(format!("{name}: {} functions of libraries probed", more.len()));

@@ -5,7 +5,7 @@ use super::intake::Batch;
 use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed};
 use super::parts;
 use super::pump::Feed;
-use crate::probe::{LibcProbes, ProbeFunction};
+use crate::probe::{LibcProbes, ProbeFunction, Since};
 use engine::event::{FunctionId, GapReason, Note, NoteKind};
 use std::io;
 use std::sync::Arc;
@@ -20,16 +20,17 @@ pub trait Attach: Send {
     /// The source's clock, as [`super::EventSource::now_ns`].
     fn now_ns(&self) -> u64;
 
-    /// Puts function probes into a process that came up, or runs a new program, at `since_ns`, and notes that its
+    /// Puts function probes into a process that came up, or runs a new program, and notes that its
     /// calls are missing until now. `Err`: why not.
-    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
+    fn add_process(&mut self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
 
-    /// Puts function probes into a process beside those that it has. `since_ns`: their calls have been missing since then;
-    /// `None`: somebody wants them from now on. `Err`: why not.
+    /// Puts function probes into a process beside those that it has. `wanted`: somebody wants them from now on; otherwise
+    /// their calls have been missing. `Err`: why not.
     fn add_functions(
         &mut self,
         pid: u32,
-        since_ns: Option<u64>,
+        since: Since,
+        wanted: bool,
         functions: &[ProbeFunction],
     ) -> Result<(), Unprobed>;
 
@@ -152,7 +153,8 @@ impl Worker {
         let Chosen { pid, missing_since_ns, functions, placing } = chosen;
         let added = match (functions, &mut self.attach) {
             (Ok(_), _) if over => Err(Unprobed::Refused("the recording ended before".to_owned())),
-            (Ok(NewFunctions { probes, facts, modules }), attach) => {
+            (Ok(NewFunctions { probes, facts, modules, looked_ns }), attach) => {
+                let since = Since { missing_ns: missing_since_ns, looked_ns };
                 if !modules.is_empty() {
                     self.done.send(Feed::Modules(modules)).ok()?;
                 }
@@ -162,9 +164,9 @@ impl Worker {
                 }
                 match (attach, placing) {
                     (None, _) => Err(no_probes()),
-                    (Some(on), Placing::Instead) => on.add_process(pid, missing_since_ns, &probes),
-                    (Some(on), Placing::Beside) => on.add_functions(pid, Some(missing_since_ns), &probes),
-                    (Some(on), Placing::Wanted) => on.add_functions(pid, None, &probes),
+                    (Some(on), Placing::Instead) => on.add_process(pid, since, &probes),
+                    (Some(on), Placing::Beside) => on.add_functions(pid, since, false, &probes),
+                    (Some(on), Placing::Wanted) => on.add_functions(pid, since, true, &probes),
                 }
             }
             (Err(reason), _) => Err(reason),
@@ -253,12 +255,12 @@ mod tests {
         fn now_ns(&self) -> u64 {
             0
         }
-        fn add_process(&mut self, pid: u32, _: u64, _: &[ProbeFunction]) -> Result<(), Unprobed> {
+        fn add_process(&mut self, pid: u32, _: Since, _: &[ProbeFunction]) -> Result<(), Unprobed> {
             self.0.send(pid).expect("somebody listens");
             self.1.recv_timeout(Duration::from_secs(20)).expect("told to go on");
             Ok(())
         }
-        fn add_functions(&mut self, _: u32, _: Option<u64>, _: &[ProbeFunction]) -> Result<(), Unprobed> {
+        fn add_functions(&mut self, _: u32, _: Since, _: bool, _: &[ProbeFunction]) -> Result<(), Unprobed> {
             Ok(())
         }
         fn rest_functions(&mut self, _: &[FunctionId]) -> Result<(), Unprobed> {

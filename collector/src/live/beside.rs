@@ -4,6 +4,7 @@
 use super::functions::{Functions, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
 use crate::binary::Binary;
+use crate::probe::now_ns;
 use crate::symbols::{self, ChosenFunction, SymbolError, glob_matches};
 use crate::target::{Module, Process, is_c_library, mapped};
 use crate::tui::Asking;
@@ -83,8 +84,9 @@ impl Functions {
         let mut granted = Granted::default();
         let (mut found, mut numbers, mut error) = (HashMap::new(), BTreeSet::new(), None);
         for &pid in pids {
+            let looked_ns = now_ns();
             let Ok(process) = Process::open(pid) else { continue };
-            let mut functions = NewFunctions::default();
+            let mut functions = NewFunctions { looked_ns, ..NewFunctions::default() };
             let main = (process.program_name().to_owned(), process.open_path());
             let others = libraries(&process).into_iter().map(|module| (module.path, module.open_path));
             for (name, path) in std::iter::once(main).chain(others) {

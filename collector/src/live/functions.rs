@@ -12,7 +12,7 @@ use crate::binary::{Binaries, Binary};
 use crate::cli::plan;
 use crate::file_key::FileKey;
 use crate::present::cell::grouped;
-use crate::probe::{ProbeFunction, number_limit};
+use crate::probe::{ProbeFunction, now_ns, number_limit};
 use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
 use engine::event::{FunctionFact, HitCosts, ModuleFact};
@@ -181,6 +181,14 @@ impl Functions {
         Ok(self.first(pid, key, &chosen, binary, first))
     }
 
+    /// Whether a process runs another program than the one of which its functions were chosen.
+    pub fn runs_another(&self, pid: u32) -> bool {
+        let Some(key) = self.probed.get(&pid) else { return false };
+        let Ok(process) = Process::open(pid) else { return false };
+        let found = std::fs::metadata(process.open_path());
+        found.is_ok_and(|found| !FileKey::of(&found).is_same_inode(key))
+    }
+
     /// What was chosen of this file before it was renamed, linked or touched, or of another file that is the same in all
     /// that matters, as when a program is built again while it is started: its functions keep their numbers.
     fn chosen_before(
@@ -312,8 +320,10 @@ impl Choose for Functions {
             self.forget_libraries(pid);
             return None;
         }
+        let looked_ns = now_ns();
         if matches!(kind, ChangeKind::Mapped { .. }) {
             let functions = self.of_libraries(&Process::open(pid).ok()?);
+            let functions = NewFunctions { looked_ns, ..functions };
             return (!functions.probes.is_empty()).then_some(Chosen {
                 pid,
                 missing_since_ns: time_ns,
@@ -329,13 +339,6 @@ impl Choose for Functions {
         let gone = Some(Chosen { pid, missing_since_ns: time_ns, functions: Err(Unprobed::Ended), placing });
         let Ok(process) = Process::open(pid) else { return gone };
         let binary = process.open_path();
-        let Ok(metadata) = std::fs::metadata(&binary) else { return gone };
-        let same = self.probed.get(&pid) == Some(&FileKey::of(&metadata));
-        if same && kind == (ChangeKind::Executed { by_leader: true }) {
-            // Probes are on the file: they hold for the new image of the same file, too. Not so after the exec of another
-            // thread: a link knows its process by the thread that led it when it was made, and that one is dead.
-            return None;
-        }
         let functions = if self.probed.len() >= MOST_PROCESSES && !self.probed.contains_key(&pid) {
             Err(Unprobed::Refused(format!("{MOST_PROCESSES} processes have function probes already")))
         } else {
@@ -346,7 +349,7 @@ impl Choose for Functions {
                     probes.extend(beside.probes);
                     facts.extend(beside.facts);
                     let modules = module.into_iter().chain(beside.modules).collect();
-                    Ok(NewFunctions { probes, facts, modules })
+                    Ok(NewFunctions { probes, facts, modules, looked_ns })
                 }
                 Err(SymbolError::Open { .. }) => return gone,
                 Err(error) => Err(Unprobed::Refused(error.to_string())),

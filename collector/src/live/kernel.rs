@@ -6,7 +6,7 @@ use super::source::Late;
 use super::{Drained, EventSource, Probed, Unprobed};
 use crate::interpose::{Bell, Interposed};
 use crate::probe::{
-    Attacher, Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, now_ns,
+    Attacher, Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, Since, now_ns,
 };
 use crate::unwind::Sampler;
 use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
@@ -271,17 +271,18 @@ impl Attach for Attacher {
         now_ns()
     }
 
-    fn add_process(&mut self, pid: u32, since_ns: u64, functions: &[ProbeFunction]) -> Result<(), Unprobed> {
-        Attacher::add_process(self, pid, since_ns, functions).map_err(unprobed)
+    fn add_process(&mut self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), Unprobed> {
+        Attacher::add_process(self, pid, since, functions).map_err(unprobed)
     }
 
     fn add_functions(
         &mut self,
         pid: u32,
-        since_ns: Option<u64>,
+        since: Since,
+        wanted: bool,
         functions: &[ProbeFunction],
     ) -> Result<(), Unprobed> {
-        Attacher::add_functions(self, pid, since_ns, functions).map_err(unprobed)
+        Attacher::add_functions(self, pid, since, wanted, functions).map_err(unprobed)
     }
 
     fn rest_functions(&mut self, functions: &[u32]) -> Result<(), Unprobed> {

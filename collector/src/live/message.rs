@@ -210,6 +210,8 @@ pub struct NewFunctions {
     pub facts: Vec<FunctionFact>,
     /// Binaries not yet in the recording.
     pub modules: Vec<ModuleFact>,
+    /// When the process was looked at (`CLOCK_MONOTONIC` nanoseconds): what it runs later is another program.
+    pub looked_ns: u64,
 }
 
 /// A part of longpole that cannot go on.

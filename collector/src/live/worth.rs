@@ -7,7 +7,7 @@ use super::message::{Chosen, Granted, NewFunctions, Placing};
 use super::promising::{Promising, Sighting};
 use crate::binary::Binary;
 use crate::file_key::FileKey;
-use crate::probe::{AT_ONCE, Calls, count_calls};
+use crate::probe::{AT_ONCE, Calls, count_calls, now_ns};
 use crate::symbols::{ChosenFunction, SymbolError};
 use crate::target::{Module, Process, is_c_library, mapped};
 use engine::event::{FunctionFact, HitCosts};
@@ -213,7 +213,7 @@ impl Functions {
         }
         let mut granted = Granted::default();
         for &pid in pids {
-            let mut functions = NewFunctions::default();
+            let mut functions = NewFunctions { looked_ns: now_ns(), ..NewFunctions::default() };
             for Loaded { module, path } in loaded(pid) {
                 let is_one = |found: Metadata| chosen.contains_key(&FileKey::of(&found));
                 if !std::fs::metadata(&path).is_ok_and(is_one) {

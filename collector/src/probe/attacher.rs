@@ -12,7 +12,7 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
     governor::{Common, Probes},
     operations::{Executed, LibcProbes},
-    options::ProbeFunction,
+    options::{ProbeFunction, Since},
 };
 
 /// See the module. What it does is among [`super::Capture::take_notes`].
@@ -26,63 +26,67 @@ impl Attacher {
     }
 
     /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).
-    /// `since_ns` is the time of its `Fork` or `Exec` record: from then until now its function calls are missing,
-    /// which becomes a gap among the notes. Probes of an earlier program in the same process are taken off.
+    /// Since the time of its `Fork` or `Exec` record until now its function calls are missing, which becomes a gap among the
+    /// notes. Probes of an earlier program in the same process are taken off; where it is the same program again, and its
+    /// probes hold, they stay.
     ///
     /// # Errors
     ///
-    /// If the process is gone, whoever may have its number now, or cannot be probed; it is then recorded without function
-    /// calls.
-    pub fn add_process(
-        &self,
-        pid: u32,
-        since_ns: u64,
-        functions: &[ProbeFunction],
-    ) -> Result<(), ProbeError> {
+    /// If the process is gone, whoever may have its number now, runs yet another program, or cannot be probed; it is then
+    /// recorded without function calls.
+    pub fn add_process(&self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), ProbeError> {
         if !self.common.shared.is_tracked(pid) {
             let message = format!("process {pid} is not recorded any more");
             return Err(ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"));
         }
         // The new probes first: closing the old ones keeps the kernel busy for long.
-        let old = self.common.lock().functions.silence(&|other| other == pid);
-        let attached = self.attach_functions(pid, functions);
+        let old = {
+            let mut probes = self.common.lock();
+            self.in_time(&mut probes, pid, since)?;
+            if probes.functions.has_all(pid, functions) {
+                return Ok(());
+            }
+            probes.functions.silence(&|other| other == pid)
+        };
+        let attached = self.attach_functions(pid, since.looked_ns, functions);
         self.common.lock().functions.close_groups(old);
         attached?;
         if !functions.is_empty() {
-            self.missing(pid, since_ns, GapReason::ProbesNotYetAttached);
+            self.missing(pid, since.missing_ns, GapReason::ProbesNotYetAttached);
         }
         Ok(())
     }
 
     /// Puts probes on functions of a process that has some, or none yet, beside those that are there: those that have
-    /// probes already keep them, those that rest or were called too often get them back. `since_ns`: they have been in
-    /// the process since then, so their calls until now are missing; `None`: somebody wants them from now on.
+    /// probes already keep them, those that rest or were called too often get them back. `wanted`: somebody wants them from
+    /// now on; otherwise they have been in the process for a while, and their calls are missing.
     ///
     /// # Errors
     ///
-    /// If the process is gone or cannot be probed; what it had stays.
+    /// If the process is gone, runs another program, or cannot be probed; what it had stays.
     pub fn add_functions(
         &self,
         pid: u32,
-        since_ns: Option<u64>,
+        since: Since,
+        wanted: bool,
         functions: &[ProbeFunction],
     ) -> Result<(), ProbeError> {
         let numbers: Vec<u32> = functions.iter().map(|function| function.id).collect();
         {
-            let probes = &mut *self.common.lock();
-            let Probes { ebpf, functions: probed, unwanted, .. } = probes;
-            if since_ns.is_none() {
+            let mut probes = self.common.lock();
+            self.in_time(&mut probes, pid, since)?;
+            let Probes { ebpf, functions: probed, unwanted, .. } = &mut *probes;
+            if wanted {
                 unwanted.retain(|number| !numbers.contains(number));
                 probed.wake(ebpf, &numbers.iter().copied().collect())?;
             }
-            probed.add_more(ebpf, pid, functions.to_vec(), since_ns.is_none())?;
+            probed.add_more(ebpf, pid, since.looked_ns, functions.to_vec(), wanted)?;
         }
-        match since_ns {
-            Some(since_ns) => self.missing(pid, since_ns, GapReason::ProbesNotYetAttached),
-            None => {
-                let kind = NoteKind::ProbesOn { functions: numbers };
-                self.common.note(Note { time_ns: now_ns(), kind });
-            }
+        if wanted {
+            let kind = NoteKind::ProbesOn { functions: numbers };
+            self.common.note(Note { time_ns: now_ns(), kind });
+        } else {
+            self.missing(pid, since.missing_ns, GapReason::ProbesNotYetAttached);
         }
         Ok(())
     }
@@ -132,14 +136,29 @@ impl Attacher {
         self.common.note(Note { time_ns: since_ns, kind });
     }
 
-    pub(super) fn attach_functions(&self, pid: u32, functions: &[ProbeFunction]) -> Result<(), ProbeError> {
+    /// Whether what was chosen is of the program that the process runs, whose older probes are given up.
+    fn in_time(&self, probes: &mut Probes, pid: u32, since: Since) -> Result<(), ProbeError> {
+        self.common.overtake(probes);
+        if !self.common.programs().is_another_since(pid, since.looked_ns) {
+            return Ok(());
+        }
+        let message = format!("process {pid} runs another program by now");
+        Err(ProbeError::new(ProbeErrorKind::Target, message, "the program has ended"))
+    }
+
+    pub(super) fn attach_functions(
+        &self,
+        pid: u32,
+        chosen_ns: u64,
+        functions: &[ProbeFunction],
+    ) -> Result<(), ProbeError> {
         let of_process = |function: &&ProbeFunction| function.pid.is_none_or(|only| only == pid);
         let functions: Vec<_> = functions.iter().filter(of_process).cloned().collect();
         if functions.is_empty() {
             return Ok(());
         }
         let probes = &mut *self.common.lock();
-        probes.functions.add(&mut probes.ebpf, pid, functions)
+        probes.functions.add(&mut probes.ebpf, pid, chosen_ns, functions)
     }
 
     /// Whether something is probed that was not.

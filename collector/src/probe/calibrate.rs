@@ -78,7 +78,7 @@ pub(crate) fn measure(
         median(calls.map(|(from, until)| until - from).collect()).middle
     });
     let own = std::process::id();
-    functions.add(ebpf, own, probes)?;
+    functions.add(ebpf, own, now_ns(), probes)?;
     shared.track(own);
     let measured = kinds.map(|kind| {
         let (mut calls, mut records) = (Vec::new(), Vec::new());

@@ -27,6 +27,7 @@ use super::{
     open_calls,
     operations::Operations,
     options::{CaptureOptions, MOST_NUMBERS, number_limit},
+    programs::Programs,
     ring::Rings,
     samples,
 };
@@ -153,7 +154,7 @@ impl Capture {
                 .ok();
             let strict = options.pids.len().saturating_sub(options.optional_pids);
             for (number, pid) in options.pids.iter().enumerate() {
-                match capture.attacher().attach_functions(*pid, &options.functions) {
+                match capture.attacher().attach_functions(*pid, now_ns(), &options.functions) {
                     Err(error) if number >= strict => capture.unprobed.push((*pid, error)),
                     result => result?,
                 }
@@ -209,7 +210,20 @@ impl Capture {
     /// stops after some 10,000 records per ring; 0 means that all rings were empty. Within a ring that serves
     /// one CPU, records are nearly in time order.
     pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
-        self.rings.drain(sink)
+        let Capture { rings, common, .. } = self;
+        let records = rings.drain(&mut |ring, bytes| {
+            if Programs::are_told_of_in(bytes) {
+                common.programs().see(bytes);
+            }
+            sink(ring, bytes);
+        });
+        // Before anything is chosen of the new programs. While somebody is at work on the probes it waits for the next turn.
+        if common.programs().has_news()
+            && let Some(mut probes) = common.try_lock()
+        {
+            common.overtake(&mut probes);
+        }
+        records
     }
 
     /// Puts probes on and takes them off, for a thread that has nothing else to do.

@@ -38,8 +38,8 @@ const FUNCTIONS_PER_LINK: usize = 64;
 
 /// The function probes of all recorded processes.
 pub(crate) struct Functions {
-    shared: Arc<Shared>,
-    groups: Vec<Group>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) groups: Vec<Group>,
     slots: Vec<Slot>,
     loaded: bool,
     closing: Vec<JoinHandle<()>>,
@@ -62,13 +62,15 @@ struct Slot {
 
 /// Functions of one file in one process that share their links.
 pub(crate) struct Group {
-    pid: NonZeroU32,
-    binary: Arc<Binary>,
+    pub(super) pid: NonZeroU32,
+    /// When it was found what the process runs.
+    pub(super) chosen_ns: u64,
+    pub(super) binary: Arc<Binary>,
     slot: u8,
     generation: u16,
-    functions: Vec<ProbeFunction>,
+    pub(super) functions: Vec<ProbeFunction>,
     /// Without probes for now.
-    resting: Vec<ProbeFunction>,
+    pub(super) resting: Vec<ProbeFunction>,
     links: Vec<UProbeLink>,
 }
 
@@ -100,11 +102,13 @@ impl Functions {
         }
     }
 
-    /// Puts probes on `functions` of process `pid`, but for those that were called too often in another one.
+    /// Puts probes on `functions` of process `pid`, as it was at `chosen_ns`, but for those that were called too often in
+    /// another one.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
         pid: u32,
+        chosen_ns: u64,
         mut functions: Vec<ProbeFunction>,
     ) -> Result<(), ProbeError> {
         functions
@@ -130,8 +134,9 @@ impl Functions {
             let generation = self.slots.get(slot).map_or(0, |slot| slot.generation);
             let (resting, functions) =
                 functions.into_iter().partition(|function| self.resting.contains(&function.id));
+            let links = Vec::new();
             let mut group =
-                Group { pid, binary, slot: slot_byte, generation, functions, resting, links: Vec::new() };
+                Group { pid, chosen_ns, binary, slot: slot_byte, generation, functions, resting, links };
             if let Err(error) = self.replace(ebpf, &mut group) {
                 self.remove_from(had);
                 return Err(error);
@@ -153,6 +158,7 @@ impl Functions {
         &mut self,
         ebpf: &mut Ebpf,
         pid: u32,
+        chosen_ns: u64,
         mut functions: Vec<ProbeFunction>,
         insist: bool,
     ) -> Result<(), ProbeError> {
@@ -170,7 +176,7 @@ impl Functions {
         if functions.is_empty() {
             return Ok(());
         }
-        self.add(ebpf, pid, functions)
+        self.add(ebpf, pid, chosen_ns, functions)
     }
 
     /// Attaches new links for the group's functions, makes them the valid ones and closes the old ones.
@@ -235,22 +241,29 @@ impl Functions {
         })
     }
 
-    /// Gives every group that `change` has changed new links.
+    /// Gives every group that `change` has changed new links. Those of processes that have ended go.
     fn change(
         &mut self,
         ebpf: &mut Ebpf,
         change: &mut dyn FnMut(&mut Group) -> bool,
     ) -> Result<(), ProbeError> {
-        let mut groups = std::mem::take(&mut self.groups);
+        let (mut kept, mut ended) = (Vec::new(), Vec::new());
         let mut result = Ok(());
-        for group in &mut groups {
-            if change(group)
-                && let Err(error) = self.replace(ebpf, group)
-            {
-                result = Err(error);
+        for mut group in std::mem::take(&mut self.groups) {
+            let replaced = if change(&mut group) { self.replace(ebpf, &mut group) } else { Ok(()) };
+            match replaced {
+                Err(error) if error.kind == ProbeErrorKind::Target => {
+                    ended.push(group);
+                    continue;
+                }
+                Err(error) => result = Err(error),
+                Ok(()) => {}
             }
+            kept.push(group);
         }
-        self.groups = groups;
+        self.groups = kept;
+        self.give_up(&ended);
+        self.close_groups(ended);
         result
     }
 
@@ -262,10 +275,16 @@ impl Functions {
 
     /// Gives up the groups of the processes that `gone` names: their probes count no more, but are still there.
     pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Group> {
+        self.silence_where(&mut |group| gone(group.pid.get()))
+    }
+
+    pub(super) fn silence_where(&mut self, gone: &mut dyn FnMut(&Group) -> bool) -> Vec<Group> {
         let (silent, kept): (Vec<Group>, _) =
-            std::mem::take(&mut self.groups).into_iter().partition(|group| gone(group.pid.get()));
+            std::mem::take(&mut self.groups).into_iter().partition(|group| gone(group));
         self.groups = kept;
-        self.give_up(&silent);
+        if !silent.is_empty() {
+            self.give_up(&silent);
+        }
         silent
     }
 

@@ -17,7 +17,7 @@ use std::{
 
 use aya::Ebpf;
 use aya_log::EbpfLogger;
-use engine::event::{Note, NoteKind, Overhead};
+use engine::event::{GapReason, Note, NoteKind, Overhead};
 use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
 use super::{
@@ -28,6 +28,7 @@ use super::{
     ledger::{Haste, Ledger},
     load::Shared,
     operations::Operations,
+    programs::Programs,
     samples::Clock,
     spent::Spent,
     thinning::Thinning,
@@ -78,6 +79,7 @@ pub(crate) struct Common {
     notes: Mutex<Vec<Note>>,
     /// CPUs that are online, if that has changed.
     online: Mutex<Option<Vec<u32>>>,
+    programs: Mutex<Programs>,
 }
 
 impl Common {
@@ -89,7 +91,25 @@ impl Common {
             overhead,
             notes: Mutex::default(),
             online: Mutex::default(),
+            programs: Mutex::default(),
         }
+    }
+
+    /// Which program each process runs.
+    pub(crate) fn programs(&self) -> MutexGuard<'_, Programs> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up what was chosen of programs that processes do not run any more.
+    pub(crate) fn overtake(&self, probes: &mut Probes) {
+        let news = self.programs().take(&|pid| self.shared.is_tracked(pid));
+        if news.is_empty() {
+            return;
+        }
+        let old = probes.functions.overtaken(&news);
+        probes.functions.close_groups(old);
+        let old = probes.operations.overtaken(&news);
+        probes.operations.close_groups(old);
     }
 
     /// Tells what was done.
@@ -147,6 +167,7 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
     let mut online = Vec::new();
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
+        common.overtake(&mut probes);
         if let Some(logger) = &mut probes.logger {
             logger.flush();
         }
@@ -156,6 +177,7 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
         if urgent || looked.elapsed() >= if idle { LOOK_WHEN_IDLE } else { LOOK_EVERY } {
             looked = Instant::now();
             forget_the_dead(common, &mut probes);
+            forget_the_changed(&mut probes);
             keep_to_the_rate(common, &mut probes, &mut budget);
             keep_to_the_budget(common, &mut probes, &mut budget, &mut thinning);
             follow(common, &mut probes, &mut online);
@@ -191,6 +213,21 @@ fn forget_the_dead(common: &Common, probes: &mut Probes) {
     let gone = |pid: u32| !common.shared.is_tracked(pid);
     if probes.functions.processes().any(gone) {
         probes.functions.remove_processes(&gone);
+    }
+}
+
+/// Takes the probes off files that somebody has written to, so that the next process that maps them finds no breakpoint.
+fn forget_the_changed(probes: &mut Probes) {
+    let time_ns = now_ns();
+    let Probes { functions, operations, notes, .. } = probes;
+    for (pid, why) in functions.drop_changed() {
+        log::warn!("process {pid} has no function probes any more: {why}");
+        let reason = GapReason::NotProbed;
+        let kind = NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason };
+        notes.push(Note { time_ns, kind });
+    }
+    for (pid, why) in operations.drop_changed(time_ns, notes) {
+        log::warn!("the locks of process {pid} are not recorded any more: {why}");
     }
 }
 

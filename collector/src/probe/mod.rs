@@ -5,7 +5,7 @@
 //! a capture runs; `filter` says which processes count; `calibrate` measures what a hit costs,
 //! `coverage` says where the sampling clock ticks,
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
-//! off functions that are too hot or too dear; `cpu_rings` makes the rings, `ring` drains them; `mappings` notices libraries that
+//! off functions that are too hot or too dear; `cpu_rings` makes the rings, `ring` drains them; `programs` and `overtaken` drop what was chosen of a program that is no more; `mappings` notices libraries that
 //! are loaded later; `trial` counts calls of functions that may be worth probes; `counters` knows what was lost;
 //! [`Capture`] is all of it together.
 
@@ -33,6 +33,8 @@ mod open_calls;
 mod operations;
 mod operations_inside;
 mod options;
+mod overtaken;
+mod programs;
 mod rights;
 mod ring;
 mod samples;
@@ -52,6 +54,6 @@ pub use mappings::NewMapping;
 pub use object::{check_programs, has_programs};
 pub use operations::{LibcFile, LibcProbes};
 pub use operations_inside::OperationsInside;
-pub use options::{CaptureOptions, MOST_NUMBERS, ProbeFunction, number_limit};
+pub use options::{CaptureOptions, MOST_NUMBERS, ProbeFunction, Since, number_limit};
 pub use rights::check_capabilities;
 pub use trial::{AT_ONCE, Calls, count_calls};

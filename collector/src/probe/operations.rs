@@ -73,7 +73,7 @@ pub(crate) struct Operations {
     shared: Arc<Shared>,
     /// Number of the first function counters of ours.
     first_counters: u32,
-    watched: Vec<Watched>,
+    pub(super) watched: Vec<Watched>,
     /// File → number of its first site.
     sites: BTreeMap<u32, u16>,
     next_site: usize,
@@ -86,9 +86,11 @@ pub(crate) struct Operations {
 
 /// A process.
 pub(crate) struct Watched {
-    pid: NonZeroU32,
+    pub(super) pid: NonZeroU32,
+    /// Since when it has probes.
+    pub(super) since_ns: u64,
     slot: usize,
-    files: Vec<(LibcFile, Vec<UProbeLink>)>,
+    pub(super) files: Vec<(LibcFile, Vec<UProbeLink>)>,
     /// Families that lost their probes, and when.
     off: BTreeMap<SyncFamily, u64>,
 }
@@ -163,7 +165,8 @@ impl Operations {
                     *taken = true;
                 }
                 self.clear_counters(slot);
-                self.watched.push(Watched { pid, slot, files: Vec::new(), off: BTreeMap::new() });
+                let since_ns = super::capture::now_ns();
+                self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off: BTreeMap::new() });
                 self.watched.len() - 1
             }
         };

@@ -50,6 +50,15 @@ pub struct CaptureOptions {
     pub max_depth: u32,
 }
 
+/// When a process was looked at to choose its functions, and since when it lacks them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Since {
+    /// Calls are missing from then on (`CLOCK_MONOTONIC` nanoseconds).
+    pub missing_ns: u64,
+    /// When it was looked at: what it has begun to run after that is another program.
+    pub looked_ns: u64,
+}
+
 /// Where one function's probes go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeFunction {

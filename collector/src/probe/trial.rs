@@ -88,8 +88,8 @@ fn attributes(address: u64) -> [u8; 112] {
     const EACH: u64 = 1;
     // With the time that it was on.
     const READ_FORMAT: u64 = 1;
-    // Off at first; not in the kernel, nor in a hypervisor.
-    const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
+    // Off at first; not in the kernel, nor in a hypervisor; gone with an exec: then the address is another program's.
+    const FLAGS: u64 = 1 | 1 << 5 | 1 << 6 | 1 << 36;
     const EXECUTED: u32 = 4;
     // Of an instruction it is the size of a word, whatever the instruction's.
     const LENGTH: u64 = size_of::<libc::c_long>() as u64;

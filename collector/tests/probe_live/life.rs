@@ -1,6 +1,6 @@
 //! Threads and processes being born, changing and dying.
 
-use collector::probe::{Capture, ProbeErrorKind};
+use collector::probe::{Capture, ProbeErrorKind, Since, now_ns};
 use engine::event::{GapReason, Note, NoteKind};
 use probe_abi::Record;
 
@@ -173,7 +173,8 @@ fn a_child_gets_its_own_probes() {
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     };
-    capture.attacher().add_process(fork.child_pid, fork.header.time_ns, &functions).expect("the child waits");
+    let since = Since { missing_ns: fork.header.time_ns, looked_ns: now_ns() };
+    capture.attacher().add_process(fork.child_pid, since, &functions).expect("the child waits");
     target.open_gate();
     while !target.has_ended() {
         drain(&mut capture, &mut records, &mut bad);

@@ -1,0 +1,110 @@
+//! Probes that have no business there any more: on programs that processes do not run now, and in files that somebody has
+//! written to.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use engine::event::Note;
+
+use super::{
+    functions::{Functions, Group},
+    libc_points::off_note,
+    operations::{Operations, Watched},
+    options::ProbeFunction,
+    programs::{Began, NewProgram},
+};
+use crate::{binary::Binary, file_key::FileKey};
+
+impl Functions {
+    /// Gives up the groups of programs that these have taken the place of, as [`Functions::silence`]. Links hold for another
+    /// start of the very same file.
+    pub(crate) fn overtaken(&mut self, news: &[NewProgram]) -> Vec<Group> {
+        let has_older = |new: &&NewProgram| {
+            self.groups.iter().any(|group| group.pid.get() == new.pid && group.chosen_ns < new.at_ns)
+        };
+        let holds = |new: &NewProgram| new.began == Began::ByLeader && self.is_run_by(new.pid);
+        let over: Vec<NewProgram> =
+            news.iter().filter(has_older).filter(|new| !holds(new)).copied().collect();
+        if over.is_empty() {
+            return Vec::new();
+        }
+        self.silence_where(&mut |group| {
+            over.iter().any(|new| new.pid == group.pid.get() && group.chosen_ns < new.at_ns)
+        })
+    }
+
+    /// Whether a process runs a file that it has probes on.
+    fn is_run_by(&self, pid: u32) -> bool {
+        let Ok(found) = std::fs::metadata(format!("/proc/{pid}/exe")) else { return false };
+        let run = FileKey::of(&found);
+        let mut own = self.groups.iter().filter(|group| group.pid.get() == pid);
+        own.any(|group| group.binary.key_now().is_ok_and(|key| key == run))
+    }
+
+    /// Whether a process has probes, and all of these among them, but for those that were called too often.
+    pub(crate) fn has_all(&self, pid: u32, functions: &[ProbeFunction]) -> bool {
+        let own = || self.groups.iter().filter(|group| group.pid.get() == pid);
+        let known: BTreeMap<u32, &Arc<Binary>> = own()
+            .flat_map(|group| group.functions.iter().chain(&group.resting))
+            .map(|function| (function.id, &function.binary))
+            .collect();
+        let wanted = |function: &&ProbeFunction| {
+            self.shared.function(function.id).is_none_or(|counters| counters.cut_ns == 0)
+        };
+        let has = |function: &ProbeFunction| {
+            known.get(&function.id).is_some_and(|binary| binary.is_same_file(&function.binary))
+        };
+        own().next().is_some() && functions.iter().filter(wanted).all(has)
+    }
+
+    /// Takes the probes off files that somebody has written to: what stands behind their places now is not known. Processes
+    /// that had some, and why.
+    pub(crate) fn drop_changed(&mut self) -> Vec<(u32, String)> {
+        let mut told: Vec<(u32, String)> = Vec::new();
+        let silent = self.silence_where(&mut |group| match group.binary.vouch_for_all() {
+            Ok(()) => false,
+            Err(why) => {
+                if !told.iter().any(|(pid, _)| *pid == group.pid.get()) {
+                    told.push((group.pid.get(), why));
+                }
+                true
+            }
+        });
+        self.close_groups(silent);
+        told
+    }
+}
+
+impl Operations {
+    /// Gives up processes whose numbers others were born with. What runs another program is told to [`Operations::add`].
+    pub(crate) fn overtaken(&mut self, news: &[NewProgram]) -> Vec<Watched> {
+        let is_after = |new: &NewProgram, watched: &Watched| {
+            new.began == Began::Born && new.pid == watched.pid.get() && watched.since_ns < new.at_ns
+        };
+        let over: Vec<u32> = self
+            .watched
+            .iter()
+            .filter(|watched| news.iter().any(|new| is_after(new, watched)))
+            .map(|watched| watched.pid.get())
+            .collect();
+        if over.is_empty() { Vec::new() } else { self.silence(&|pid| over.contains(&pid)) }
+    }
+
+    /// Takes the probes off processes in whose files of a C library somebody has written, and notes that their operations
+    /// are missing from `time_ns` on. Which these are, and why.
+    pub(crate) fn drop_changed(&mut self, time_ns: u64, notes: &mut Vec<Note>) -> Vec<(u32, String)> {
+        let mut told = Vec::new();
+        for watched in &self.watched {
+            let why = watched.files.iter().find_map(|(file, _)| file.file.vouch_for_all().err());
+            told.extend(why.map(|why| (watched.pid.get(), why)));
+        }
+        if told.is_empty() {
+            return told;
+        }
+        let is_gone = |pid: u32| told.iter().any(|(gone, _)| *gone == pid);
+        let off = self.families().filter(|(_, pid, _)| is_gone(*pid));
+        notes.extend(off.map(|(_, pid, family)| off_note(time_ns, pid, family)));
+        let old = self.silence(&is_gone);
+        self.close_groups(old);
+        told
+    }
+}

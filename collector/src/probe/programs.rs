@@ -1,0 +1,128 @@
+//! Since when each process runs the program that it runs, as far as records tell. What was chosen of one program is nothing
+//! for the next: whoever brings it later has come too late.
+
+use std::{collections::HashMap, mem::offset_of};
+
+use probe_abi::{Exec, Fork, Header, Kind, Record};
+
+/// Processes remembered before those that are gone are forgotten.
+const MANY: usize = 4096;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    since: HashMap<u32, u64>,
+    news: Vec<NewProgram>,
+}
+
+/// A process runs another program than before, or was born with a number that another one may have had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewProgram {
+    /// The process.
+    pub pid: u32,
+    /// Since when.
+    pub at_ns: u64,
+    /// How it came to it.
+    pub began: Began,
+}
+
+/// How a process came to its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Began {
+    /// It was born with it.
+    Born,
+    /// Its leading thread has started it: links on the same file hold.
+    ByLeader,
+    /// Another thread has started it: no link holds, since a link knows its process by the thread that led it when it was
+    /// made, and that one is dead.
+    ByAnother,
+}
+
+impl Programs {
+    /// Whether a record may tell of one.
+    pub(crate) fn are_told_of_in(bytes: &[u8]) -> bool {
+        let kind = bytes.get(offset_of!(Header, kind)).copied().and_then(Kind::from_byte);
+        matches!(kind, Some(Kind::Exec | Kind::Fork))
+    }
+
+    /// Looks at a record.
+    pub(crate) fn see(&mut self, bytes: &[u8]) {
+        let new = match Record::decode(bytes) {
+            Ok(Record::Exec(Exec { header, old_tid, .. })) => {
+                let began = if old_tid == header.tid { Began::ByLeader } else { Began::ByAnother };
+                NewProgram { pid: header.pid, at_ns: header.time_ns, began }
+            }
+            Ok(Record::Fork(Fork { header, child_pid, .. })) if child_pid != header.pid => {
+                NewProgram { pid: child_pid, at_ns: header.time_ns, began: Began::Born }
+            }
+            _ => return,
+        };
+        // Rings of different CPUs tell in any order.
+        let since = self.since.entry(new.pid).or_default();
+        *since = new.at_ns.max(*since);
+        self.news.push(new);
+    }
+
+    /// Whether a process has begun another program since then.
+    pub(crate) fn is_another_since(&self, pid: u32, chosen_ns: u64) -> bool {
+        self.since.get(&pid).is_some_and(|&since_ns| since_ns > chosen_ns)
+    }
+
+    /// What is new since the last call, without processes that `is_there` does not know any more.
+    pub(crate) fn take(&mut self, is_there: &dyn Fn(u32) -> bool) -> Vec<NewProgram> {
+        if self.since.len() > MANY {
+            self.since.retain(|&pid, _| is_there(pid));
+        }
+        std::mem::take(&mut self.news)
+    }
+
+    /// Whether [`Programs::take`] would give something.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::{FromZeros as _, IntoBytes as _};
+
+    fn header(kind: Kind, pid: u32, time_ns: u64) -> Header {
+        Header { kind: kind as u8, pid, tid: pid, time_ns, ..Header::new_zeroed() }
+    }
+
+    fn exec(pid: u32, old_tid: u32, time_ns: u64) -> Exec {
+        Exec { header: header(Kind::Exec, pid, time_ns), old_tid, ..Exec::new_zeroed() }
+    }
+
+    #[test]
+    fn a_program_is_the_last_that_was_begun_whatever_ring_tells_first() {
+        let mut programs = Programs::default();
+        programs.see(exec(7, 7, 50).as_bytes());
+        programs.see(exec(7, 9, 30).as_bytes());
+        let fork =
+            |pid, child_pid| Fork { header: header(Kind::Fork, pid, 60), child_pid, ..Fork::new_zeroed() };
+        programs.see(fork(7, 7).as_bytes());
+        programs.see(fork(7, 8).as_bytes());
+        programs.see(&[]);
+        assert!(programs.is_another_since(7, 49) && !programs.is_another_since(7, 50));
+        assert!(programs.is_another_since(8, 59) && !programs.is_another_since(9, 0));
+        let new = |pid, at_ns, began| NewProgram { pid, at_ns, began };
+        assert!(programs.has_news());
+        assert_eq!(
+            programs.take(&|_| true),
+            [new(7, 50, Began::ByLeader), new(7, 30, Began::ByAnother), new(8, 60, Began::Born)]
+        );
+        assert!(!programs.has_news());
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten_when_there_are_many() {
+        let mut programs = Programs::default();
+        for pid in 0..=MANY as u32 {
+            programs.see(exec(pid, pid, 5).as_bytes());
+        }
+        programs.take(&|pid| pid < 3);
+        assert_eq!(programs.since.len(), 3);
+    }
+}

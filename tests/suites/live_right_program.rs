@@ -1,0 +1,84 @@
+//! Breakpoints stand in the program that was meant and in no other, whatever processes do meanwhile: become another program,
+//! be born and die by the thousand, have their file replaced. Issue 18, "The right program, always": about one child in 1,000
+//! died of a byte that stood where another program has it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Runs of each kind, and children of each run: `LONGPOLE_MORE=10` makes ten times as many.
+fn more() -> usize {
+    std::env::var("LONGPOLE_MORE").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// The one that starts children, and the one without symbols that compares its own bytes with its file.
+fn programs() -> Result<(PathBuf, PathBuf), workload::Problem> {
+    Ok((workload::build("breeder.c")?, workload::build_stripped("own_text.c")?))
+}
+
+fn all_ended_well(recorded: &Recorded, children: usize) {
+    let ended = &recorded.ended;
+    let good = format!("{children} children, 0 bad");
+    assert_eq!(ended.stdout.lines().last(), Some(&*good), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("WARN")).collect();
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+/// With the code of before 10 of 500 found a foreign byte. Both before their program is looked at, and just then.
+#[test]
+fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
+    skip_unless_live!();
+    let (parent, child) = skip_unless_built!(programs());
+    let child = child.to_str().expect("a plain path");
+    for _ in 0..more() {
+        for (how, least, most, at_once, lives) in [
+            ("fork", "0", "60", "16", "9"),
+            ("fork", "170", "260", "60", "20"),
+            ("vfork", "0", "8", "16", "250"),
+        ] {
+            let count = if how == "vfork" { 200 } else { 500 };
+            let words = [&*count.to_string(), how, least, most, at_once, child, lives];
+            all_ended_well(&Recorded::launch(&["--children"], &parent, &words), count);
+        }
+        // Attached, and with all functions from the beginning.
+        let words = ["500", "fork", "0", "260", "40", child, "20"];
+        let options = ["--children", "--functions", "*", "--overhead", "none"];
+        all_ended_well(&Recorded::launch(&options, &parent, &words), 500);
+    }
+}
+
+#[test]
+fn children_by_fork_vfork_and_spawn_all_live() {
+    skip_unless_live!();
+    let (parent, _) = skip_unless_built!(programs());
+    let count = 1_500 * more();
+    let words = [&*count.to_string(), "turns", "0", "0", "4", "/bin/true"];
+    all_ended_well(&Recorded::launch(&["--children"], &parent, &words), count);
+}
+
+/// The program that children start is replaced by another one while they do.
+#[test]
+fn a_program_that_is_replaced_on_disk() {
+    skip_unless_live!();
+    let (parent, other) = skip_unless_built!(programs());
+    let folder = tempfile::tempdir().unwrap();
+    let (path, next) = (folder.path().join("program"), folder.path().join("next"));
+    fs::copy(&parent, &path).unwrap();
+    fs::copy(&other, &next).unwrap();
+    let file = folder.path().join("test.lp");
+    let mut call = Longpole::with(["record", "--children", "-o"]).and(&file).and("--").and(&parent);
+    call.command().args(["150", "turns", "150", "260", "30"]).arg(&path).arg("300");
+    let mut record = call.start();
+    record.wait_for_stderr("recording ", LIMIT).unwrap();
+    std::thread::sleep(Duration::from_millis(1_200));
+    fs::rename(&next, &path).unwrap();
+    let ended = record.wait(LIMIT).unwrap();
+    assert_eq!(ended.stdout.lines().last(), Some("150 children, 0 bad"), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("WARN"), "{}", ended.stderr);
+}
