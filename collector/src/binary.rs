@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Files open for probes at the same time: each is a descriptor for as long as something has probes there.
@@ -23,6 +24,8 @@ pub struct Binary {
     key: FileKey,
     name: String,
     opened_by: PathBuf,
+    /// Whether it had a name when it was opened, until it was told that it has none any more.
+    has_name: AtomicBool,
     known: Mutex<Known>,
 }
 
@@ -61,12 +64,14 @@ impl Binary {
     ///
     /// If the kernel does not say which one it is.
     pub fn of(file: File, opened_by: &Path, name: &str) -> io::Result<Binary> {
-        let key = FileKey::of(&file.metadata()?);
+        let metadata = file.metadata()?;
+        let key = FileKey::of(&metadata);
         Ok(Binary {
             file,
             key,
             name: name.to_owned(),
             opened_by: opened_by.to_owned(),
+            has_name: AtomicBool::new(metadata.nlink() > 0),
             known: Mutex::new(Known { code: BTreeMap::new(), as_of: key }),
         })
     }
@@ -94,6 +99,13 @@ impl Binary {
     /// A path that opens it in this process as long as it is open, whatever has become of its name.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    /// Whether it has lost its last name, being replaced or deleted, since it was opened; says so once.
+    pub fn has_just_lost_its_name(&self) -> bool {
+        self.has_name.load(Ordering::Relaxed)
+            && self.file.metadata().is_ok_and(|now| now.nlink() == 0)
+            && self.has_name.swap(false, Ordering::Relaxed)
     }
 
     /// Whether both are the same file as of now.
@@ -253,6 +265,7 @@ mod tests {
         assert_ne!(binary.key_now().expect("key"), binary.key(), "its last name is gone");
         assert_eq!(binary.vouch([16, 240, 250].into_iter()), Ok(()));
         assert_eq!(binary.vouch_for_all(), Ok(()));
+        assert!(binary.has_just_lost_its_name() && !binary.has_just_lost_its_name(), "said once");
         assert_eq!(std::fs::read(binary.path()).expect("read")[3], 3, "and it is what was opened");
         // What stood there when it was read is not known.
         assert!(binary.vouch([32].into_iter()).is_err());

@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -80,5 +81,32 @@ fn a_program_that_is_replaced_on_disk() {
     let ended = record.wait(LIMIT).unwrap();
     assert_eq!(ended.stdout.lines().last(), Some("150 children, 0 bad"), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("WARN"), "{}", ended.stderr);
+    let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("WARN")).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("program was replaced or deleted on disk"), "{said:?}");
+    // Both are in the recording, by their own names or as having none.
+    let known = Longpole::with(["info"]).and(&file).ok().stdout;
+    assert!(known.contains("program: all symbols and lines there"), "{known}");
+    assert!(known.contains("program: no debug info"), "{known}");
+}
+
+/// A program that had been replaced before it was looked at had samples of `[name]`, though all its symbols were there.
+#[test]
+fn a_program_that_was_replaced_before() {
+    skip_unless_live!();
+    let (program, other) = skip_unless_built!(programs());
+    let folder = tempfile::tempdir().unwrap();
+    let (path, next) = (folder.path().join("program"), folder.path().join("next"));
+    fs::copy(&program, &path).unwrap();
+    fs::copy(&other, &next).unwrap();
+    let target = Background::must_start(Command::new(&path).arg("100000"));
+    std::thread::sleep(Duration::from_millis(100));
+    fs::rename(&next, &path).unwrap();
+    let recorded = Recorded::attach(&["-d", "3s", "--functions", "Place11"], target.pid());
+    let said = &recorded.ended.stderr;
+    assert!(said.contains("program: replaced or deleted on disk since it was started"), "{said}");
+    let report = recorded.report("1");
+    let names = report.at(1).functions();
+    assert!(!names.iter().any(|name| name == "[program]"), "{names:?}");
+    assert!(report.at(1).function("Place11", "calls").is_some_and(|calls| calls > 0.0), "{}", report.0);
 }

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2) {
         for (long ms = argument(argc, argv, 1, 0); ms > 0; ms--) {
-            places[ms % PLACES](100);
+            places[ms % PLACES](100000);
             usleep(1000);
         }
         return 0;

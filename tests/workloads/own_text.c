@@ -1,7 +1,7 @@
 /* Compares what of its own file is mapped and not to be written to, code and tables, with the file, every millisecond
    for a while: a byte that is another one was put there by somebody else, as a breakpoint is.
-   flags: -D_GNU_SOURCE
-   usage: own_text [milliseconds] */
+   usage: own_text [milliseconds]
+   flags: -D_GNU_SOURCE */
 #include "common.h"
 #include <fcntl.h>
 #include <link.h>

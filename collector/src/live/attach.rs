@@ -128,12 +128,26 @@ fn traced_remark(process: &Process) -> Option<String> {
     ))
 }
 
+/// Who looks at the file of its name would look at another one.
+fn replaced_remark(process: &Process) -> Option<String> {
+    let path = std::fs::read_link(process.open_path()).ok()?;
+    // A file that never had a name has not lost it.
+    let gone = path.to_string_lossy().ends_with(" (deleted)") && !path.starts_with("/memfd:");
+    gone.then(|| {
+        format!(
+            "{}: replaced or deleted on disk since it was started: what is told of it is of the file that runs",
+            process.program_name()
+        )
+    })
+}
+
 fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
     let _hurry = super::parts::Hurry::now();
     let (mut subjects, mut traced) = (Vec::new(), Vec::new());
     for &pid in asked {
         let process = Process::open(pid)?;
         traced.extend(traced_remark(&process));
+        traced.extend(replaced_remark(&process));
         subjects.push(Subject::running(&process));
     }
     let roots = subjects.len();

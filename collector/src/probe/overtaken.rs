@@ -60,6 +60,10 @@ impl Functions {
     /// that had some, and why.
     pub(crate) fn drop_changed(&mut self) -> Vec<(u32, String)> {
         let mut told: Vec<(u32, String)> = Vec::new();
+        for group in self.groups.iter().filter(|group| group.binary.has_just_lost_its_name()) {
+            let name = group.binary.name();
+            log::warn!("{name} was replaced or deleted on disk: what is told of it is of the file that runs");
+        }
         let silent = self.silence_where(&mut |group| match group.binary.vouch_for_all() {
             Ok(()) => false,
             Err(why) => {

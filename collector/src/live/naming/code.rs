@@ -7,6 +7,7 @@ use crate::live::parts;
 use crate::outline::Outline;
 use crate::symbolize::{name_code, unnamed};
 use crate::symbols::{HostFiles, Parser, Parsers};
+use crate::target::{Process, mapped};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -269,10 +270,13 @@ pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
     forget(&|_| true);
 }
 
-/// The binary as the process has it, else the one at its path here, if it is the same.
+/// The very file that the process has mapped, whatever has taken its place on disk; else the one at its path, if it is the
+/// same.
 fn hold(pid: u32, (path, build_id): &Binary) -> Option<Held> {
+    let modules = Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default();
+    let own = modules.into_iter().filter(|module| module.path == *path).map(|module| module.open_path);
     let places = [PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)];
-    places.into_iter().find_map(|place| {
+    own.filter(|place| !place.as_os_str().is_empty()).chain(places).find_map(|place| {
         let (file, outline) = Outline::open(&place)?;
         let found = outline.build_id.map(|id| id.to_string());
         if build_id.is_some() && found != *build_id {
