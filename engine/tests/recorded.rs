@@ -233,6 +233,7 @@ fn some_use() -> Use {
         operation: SyncOperation::ThreadCreate,
         flags: 0,
         after_hole: false,
+        times: 1,
     }
 }
 

@@ -56,11 +56,13 @@ pub enum Kind {
     Sample = 10,
     /// [`crate::Ran`]
     Ran = 11,
+    /// [`crate::Burst`]
+    Burst = 12,
 }
 
 impl Kind {
     /// Every kind, in order of its byte.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Switch,
         Kind::Waking,
         Kind::Fork,
@@ -72,6 +74,7 @@ impl Kind {
         Kind::Operation,
         Kind::Sample,
         Kind::Ran,
+        Kind::Burst,
     ];
 
     /// The kind of a byte, or `None` for a byte that this version does not know.

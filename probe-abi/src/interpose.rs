@@ -28,6 +28,13 @@
 //! So does a process in which the library has come up: the kernel's rings tell of it, and it may need probes.
 //! longpole sets it to 0 *before* it empties the rings: whoever rings later is heard the next time.
 //!
+//! **What is folded** ([`crate::Burst`]) lies in the control block, not in the ring, as long as it may go on: words from
+//! [`RingWord::FOLD_VERSION`] on. That one is odd while its thread changes the others, and became so before the clock was
+//! read for what they say. It takes its number when it begins. What may still go on need not be waited for: a mutex
+//! held for [`crate::MOST_HELD_NS`], or not taken again for [`crate::MOST_APART_NS`], ends it, so that longpole knows
+//! then what the thread is going to write, and takes it from there: nothing of it gets lost with a program that is
+//! killed. What the thread writes later under the same number has been told.
+//!
 //! [`RingWord::PHASE`] and what follows is the operation that the thread is in: what it waits for when it never
 //! comes back.
 
@@ -36,7 +43,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 8;
+pub const SHARED_VERSION: u64 = 9;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers, the inherited descriptor
 /// of the shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program
@@ -50,8 +57,8 @@ pub const RING_MARGIN: u64 = 64;
 /// Words of one record.
 pub const RECORD_WORDS: usize = size_of::<crate::Operation>() / 8;
 
-/// Words of a control block: three cache lines, one of which the reader writes.
-pub const CONTROL_WORDS: usize = 24;
+/// Words of a control block: five cache lines, one of which the reader writes.
+pub const CONTROL_WORDS: usize = 40;
 
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
@@ -153,6 +160,34 @@ impl RingWord {
     /// Operations that the thread has made since it may touch neither the clock nor the kernel (strict seccomp,
     /// `PR_SET_TSC`). The writer's, and seldom, so that it does not matter that the reader has the cache line.
     pub const FORBIDDEN: usize = 23;
+    /// Odd while the words behind it are being changed; it only grows.
+    pub const FOLD_VERSION: usize = 24;
+    /// The mutex of the burst that may go on; 0: there is none.
+    pub const FOLD_OBJECT: usize = 25;
+    /// Return address of the calls that take it.
+    pub const FOLD_CALLER: usize = 26;
+    /// Return address of the calls that give it back.
+    pub const FOLD_RELEASE: usize = 27;
+    /// Its number in the ring, as in [`crate::Header::sequence`]; [`crate::Burst::flags`] from bit 32 on.
+    pub const FOLD_NUMBER: usize = 28;
+    /// Its first acquisition.
+    pub const FOLD_BEGAN: usize = 29;
+    /// Its last release.
+    pub const FOLD_ENDED: usize = 30;
+    /// When the mutex was taken that has not been given back yet; 0: it has been.
+    pub const FOLD_SINCE: usize = 31;
+    /// Acquisitions with their releases.
+    pub const FOLD_COUNT: usize = 32;
+    /// See [`crate::Burst::held_ns`].
+    pub const FOLD_HELD: usize = 33;
+    /// See [`crate::Burst::held_least_ns`].
+    pub const FOLD_HELD_LEAST: usize = 34;
+    /// See [`crate::Burst::apart_least_ns`].
+    pub const FOLD_APART_LEAST: usize = 35;
+    /// Operations that have been folded since the ring is there, beyond one for each burst.
+    pub const FOLDED: usize = 36;
+    /// Operations of bursts that found no room, beyond the one number that is missing for each burst.
+    pub const FOLD_LOST: usize = 37;
 }
 
 /// What [`RingWord::PHASE`] says about the words behind it.
@@ -245,6 +280,8 @@ mod tests {
         const { assert!(SharedWord::BELL / 8 > SharedWord::SILENT / 8 && SharedWord::BELL < PAGE_WORDS) };
         // A control block's reader and writer are on different cache lines.
         assert!(RingWord::TAIL / 8 > RingWord::FRAME / 8 && CONTROL_WORDS.is_multiple_of(8));
+        const { assert!(RingWord::FOLD_VERSION / 8 > RingWord::LEAVE_OUT / 8) };
+        const { assert!(RingWord::FOLD_LOST < CONTROL_WORDS) };
     }
 
     /// A ring that nobody empties is told of well before it is full, wherever in the ring it began to fill.

@@ -10,6 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod burst;
 mod call;
 mod control;
 mod descriptor;
@@ -24,6 +25,7 @@ mod sample;
 mod sched;
 mod stamp;
 
+pub use burst::{Burst, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS};
 pub use call::{Call, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, YIELD_CALL, futex_operation};
 pub use control::{
     CROWDED_CALLS, CROWDED_SHIFT, Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES,

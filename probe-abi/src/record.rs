@@ -1,8 +1,8 @@
 //! Any record, decoded.
 
 use crate::{
-    Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran, Rename, Sample, Switch,
-    Waking,
+    Burst, Exec, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Ran, Rename, Sample,
+    Switch, Waking,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -21,6 +21,7 @@ pub enum Record {
     Operation(Operation),
     Sample(Sample),
     Ran(Ran),
+    Burst(Burst),
 }
 
 /// Why some bytes are not a record.
@@ -58,6 +59,7 @@ impl Record {
             Kind::Operation => Record::Operation(read(bytes, short)?),
             Kind::Sample => Record::Sample(read(bytes, short)?),
             Kind::Ran => Record::Ran(read(bytes, short)?),
+            Kind::Burst => Record::Burst(read(bytes, short)?),
         })
     }
 
@@ -76,6 +78,7 @@ impl Record {
             Record::Operation(r) => r.as_bytes(),
             Record::Sample(r) => r.as_bytes(),
             Record::Ran(r) => r.as_bytes(),
+            Record::Burst(r) => r.as_bytes(),
         }
     }
 
@@ -94,6 +97,7 @@ impl Record {
             Record::Operation(_) => Kind::Operation,
             Record::Sample(_) => Kind::Sample,
             Record::Ran(_) => Kind::Ran,
+            Record::Burst(_) => Kind::Burst,
         }
     }
 
@@ -112,6 +116,7 @@ impl Record {
             Record::Operation(r) => &r.header,
             Record::Sample(r) => &r.header,
             Record::Ran(r) => &r.header,
+            Record::Burst(r) => &r.header,
         }
     }
 
@@ -129,6 +134,7 @@ impl Record {
             Kind::Operation => size_of::<Operation>(),
             Kind::Sample => size_of::<Sample>(),
             Kind::Ran => size_of::<Ran>(),
+            Kind::Burst => size_of::<Burst>(),
         }
     }
 }

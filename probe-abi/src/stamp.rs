@@ -26,7 +26,8 @@ pub const ABI_STAMP: [u8; 24] = {
 };
 
 /// Every file of this crate that kernel and user side both depend on; a test compares it with the folder.
-const SOURCES: [(&str, &[u8]); 13] = [
+const SOURCES: [(&str, &[u8]); 14] = [
+    ("burst.rs", include_bytes!("burst.rs")),
     ("call.rs", include_bytes!("call.rs")),
     ("control.rs", include_bytes!("control.rs")),
     ("descriptor.rs", include_bytes!("descriptor.rs")),

@@ -1,5 +1,6 @@
 //! C11 threads: the same operations under other names, with results of their own.
 
+use crate::condition::taken_again;
 use crate::export::{export, operation};
 use crate::mutex::{acquisition, kind};
 use crate::once::run_once;
@@ -58,11 +59,11 @@ operation! {
 }
 operation! {
     condition_wait = 2 (condition, mutex), Real::new(c"cnd_wait"), ["cnd_wait"],
-    ConditionWait, condition, mutex, result => outcome(result), 0
+    ConditionWait, condition, mutex, result => outcome(result), taken_again(mutex)
 }
 operation! {
     condition_timedwait = 3 (condition, mutex, time), Real::new(c"cnd_timedwait"), ["cnd_timedwait"],
-    ConditionTimedWait, condition, mutex, result => outcome(result), 0
+    ConditionTimedWait, condition, mutex, result => outcome(result), taken_again(mutex)
 }
 operation! {
     condition_signal = 1 (condition), Real::new(c"cnd_signal"), ["cnd_signal"],

@@ -104,5 +104,6 @@ pub fn find_all() {
     for real in all.into_iter().flatten() {
         real.find();
     }
+    crate::fold::find();
     crate::filter::find();
 }

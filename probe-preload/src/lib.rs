@@ -25,6 +25,7 @@ mod descriptor;
 mod exec;
 mod export;
 mod filter;
+mod fold;
 mod last_moment;
 mod memory;
 mod mutex;

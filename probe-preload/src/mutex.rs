@@ -31,12 +31,12 @@ operation! {
 /// Gives it back. The mutex may be gone when this comes back: it is not looked at.
 pub mod unlock {
     use crate::real::Real;
-    use crate::ring;
+    use crate::{fold, ring};
 
     pub static REAL: Real = Real::new(c"pthread_mutex_unlock");
 
     pub extern "C" fn wrapped(mutex: usize, caller: usize) -> i32 {
-        if ring::passes(mutex) {
+        if ring::passes(mutex) || fold::gives(mutex, caller) {
             return REAL.call([mutex]);
         }
         recorded(mutex, caller)
@@ -64,7 +64,7 @@ operation! {
 macro_rules! acquisition {
     (
         $module:ident = $count:tt ($mutex:ident $(, $argument:ident)*), $real:literal, $names:tt, $operation:ident,
-        $outcome:ident
+        $outcome:ident $(, $folded:path)?
     ) => {
         pub mod $module {
             pub static REAL: crate::real::Real = crate::real::Real::new($real);
@@ -73,6 +73,11 @@ macro_rules! acquisition {
                 if crate::ring::passes($mutex) {
                     return REAL.call([$mutex $(, $argument)*]);
                 }
+                $(
+                    if $folded($mutex, caller) {
+                        return 0;
+                    }
+                )?
                 recorded($mutex, $($argument,)* caller)
             }
 
@@ -82,10 +87,14 @@ macro_rules! acquisition {
                 let begun = crate::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
                 let contended = if begun.is_recorded() { crate::mutex::held_by_another($mutex) } else { 0 };
                 let result = REAL.call([$mutex $(, $argument)*]);
+                let outcome = super::$outcome(result);
+                // Only who has it knows that it is still there.
+                let mine = matches!(outcome, 0 | crate::mutex::EOWNERDEAD);
+                if mine {
+                    crate::fold::is_again_mine($mutex);
+                }
                 if begun.is_recorded() {
-                    let outcome = super::$outcome(result);
-                    // Only who has it knows that it is still there.
-                    let kind = if matches!(outcome, 0 | crate::mutex::EOWNERDEAD) { crate::mutex::kind($mutex) } else { 0 };
+                    let kind = if mine { crate::mutex::kind($mutex) } else { 0 };
                     crate::ring::end(begun, outcome, contended | kind);
                 }
                 result
@@ -108,7 +117,8 @@ acquisition!(
     c"pthread_mutex_lock",
     ["pthread_mutex_lock", "__pthread_mutex_lock"],
     MutexLock,
-    as_it_is
+    as_it_is,
+    crate::fold::takes
 );
 acquisition!(
     trylock = 1(mutex),
@@ -182,6 +192,22 @@ pub fn held_by_another(mutex: usize) -> u16 {
     // A recursive one that this thread has, or whose owner has died, is not another's.
     let owner = word(mutex, OWNER);
     if owner == tls().ids.get() as u32 { 0 } else { OperationFlags::CONTENDED }
+}
+
+/// The lock word of glibc's: 0 free, 1 taken, 2 taken and somebody may wait.
+#[inline(always)]
+pub fn lock_word(mutex: usize) -> u32 {
+    word(mutex, LOCK)
+}
+
+/// Flags of a kind of which trying and locking do the same where the mutex is free, and which nobody has twice.
+#[inline(always)]
+pub fn plain_kind(mutex: usize) -> Option<u16> {
+    match word(mutex, KIND) & 0xff {
+        0 => Some(OperationFlags::KIND_KNOWN),
+        3 => Some(OperationFlags::KIND_KNOWN | OperationFlags::ADAPTIVE),
+        _ => None,
+    }
 }
 
 /// What kind of mutex it is, as far as the C library's layout is known. Only for mutexes that are certainly there.

@@ -4,7 +4,7 @@
 use crate::process::{self, Shared};
 use crate::tls::{Tls, tls};
 use crate::word::{add_one, count, will_write};
-use crate::{clock, filter, memory, mutex, quiet, system};
+use crate::{clock, filter, fold, memory, mutex, quiet, system};
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
@@ -22,9 +22,10 @@ const MEASURED: u32 = 64;
 /// The place so far ahead is asked for while one is written: whoever empties the ring has had it in another CPU's cache.
 const PREPARED: u64 = 4;
 
-/// The second word of every record, without its number.
-const FIXED: u64 =
-    (Header::NO_CPU as u64) << 32 | (Kind::Operation as u64) << 48 | (Context::Task as u64) << 56;
+/// The second word of every record of a kind, without its number.
+const fn fixed(kind: Kind) -> u64 {
+    (Header::NO_CPU as u64) << 32 | (kind as u64) << 48 | (Context::Task as u64) << 56
+}
 
 /// Words from [`RingWord::BEGAN`] to [`RingWord::FRAME`].
 const SLOT_WORDS: usize = RingWord::FRAME - RingWord::BEGAN + 1;
@@ -61,16 +62,17 @@ impl Begun {
 
 /// A thread's ring.
 #[derive(Clone, Copy)]
-struct Own {
+pub struct Own {
     control: *const AtomicU64,
     ring: *const AtomicU64,
-    tls: &'static Tls,
+    pub tls: &'static Tls,
     shared: Shared,
 }
 
 impl Own {
+    /// A word of its control block.
     #[inline(always)]
-    fn word(&self, index: usize) -> &'static AtomicU64 {
+    pub fn word(&self, index: usize) -> &'static AtomicU64 {
         // SAFETY: a control block of the mapping, which is never taken away; indices are those of `RingWord`.
         let word = unsafe { self.control.add(index) };
         // SAFETY: aligned, as the mapping is.
@@ -87,9 +89,9 @@ impl Own {
     }
 }
 
-/// This thread's ring, if it is recorded.
+/// This thread's ring, if it has one and is recorded.
 #[inline(always)]
-fn own() -> Option<Own> {
+pub fn own_at_hand() -> Option<Own> {
     let tls = tls();
     let epoch = process::epoch();
     if tls.epoch.get() == epoch
@@ -100,7 +102,13 @@ fn own() -> Option<Own> {
         let control = tls.control.get() as *const AtomicU64;
         return Some(Own { control, ring: tls.ring.get() as *const AtomicU64, tls, shared });
     }
-    own_slowly()
+    None
+}
+
+/// This thread's ring, if it is recorded.
+#[inline(always)]
+fn own() -> Option<Own> {
+    own_at_hand().or_else(own_slowly)
 }
 
 /// Gets this thread its ring, if it is recorded, before its first operation.
@@ -289,6 +297,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     {
         return begun;
     }
+    fold::settle(&own);
     let frame = frame();
     let phase = own.word(RingWord::PHASE);
     let before = phase.load(Ordering::Relaxed);
@@ -319,6 +328,8 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
     }
     let (left_at, here) = (own.word(RingWord::LEFT_AT), own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1);
     if left_at.load(Ordering::Relaxed) != here {
+        fold::settle(own);
+        let here = own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1;
         left_at.store(here, Ordering::Relaxed);
         count(own.word(RingWord::STRETCHES));
         // A number that is missing: what the thread holds is not known from here on.
@@ -401,39 +412,70 @@ pub fn end_before(begun: Begun) {
     }
 }
 
+/// A place in the ring that has been taken.
+struct Place {
+    number: u64,
+    /// Places taken and not yet read before it.
+    used: u64,
+}
+
+impl Own {
+    /// Takes the next place; `None`: there is no room, and the record's number is missing.
+    #[inline(always)]
+    fn take_place(&self) -> Option<Place> {
+        let head = self.word(RingWord::HEAD);
+        let tail = self.word(RingWord::TAIL).load(Ordering::Acquire);
+        let used = head.load(Ordering::Relaxed).wrapping_sub(tail);
+        if used >= self.shared.layout.ring_records as u64 - RING_MARGIN {
+            return None;
+        }
+        let number = add_one(head);
+        // Not before the place is taken: a reader that sees none taken knows that what comes is newer.
+        compiler_fence(Ordering::SeqCst);
+        Some(Place { number, used })
+    }
+
+    /// Fills it: the record of this kind and number, of this time, with these words behind the header.
+    #[inline(always)]
+    fn fill(&self, place: &Place, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) {
+        let at = place.number;
+        self.place(at, 1).store(fixed(kind) | u64::from(number), Ordering::Relaxed);
+        // The header has the thread first.
+        self.place(at, 2).store(self.tls.ids.get(), Ordering::Relaxed);
+        for (index, word) in words.into_iter().enumerate() {
+            self.place(at, 3 + index).store(word, Ordering::Relaxed);
+        }
+        self.place(at, 0).store(time_ns, Ordering::Release);
+        will_write(self.place(at.wrapping_add(PREPARED), 0));
+        if self.shared.layout.rings_at(at, place.used) {
+            self.shared.ring();
+            if self.shared.layout.nearly_full(place.used)
+                && self.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) == 1
+            {
+                self.word(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A record whose time is known already; `false`: there was no room.
+    pub fn put(&self, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) -> bool {
+        let place = self.take_place();
+        if let Some(place) = &place {
+            self.fill(place, kind, number, time_ns, words);
+        }
+        place.is_some()
+    }
+}
+
 /// Gives the record's time, if there was room for it.
 #[inline(always)]
 fn write(own: &Own, begun: &Begun, outcome: i32, flags: u16, at_ns: Option<u64>) -> Option<u64> {
     let number = add_one(own.word(RingWord::ATTEMPTS));
-    let head = own.word(RingWord::HEAD);
-    let used = head.load(Ordering::Relaxed).wrapping_sub(own.word(RingWord::TAIL).load(Ordering::Acquire));
-    if used >= own.shared.layout.ring_records as u64 - RING_MARGIN {
-        // Its number is missing.
-        return None;
-    }
-    let place = add_one(head);
-    // Not before the place is taken: a reader that sees none taken knows that what comes is newer.
-    compiler_fence(Ordering::SeqCst);
+    let place = own.take_place()?;
     let ended_ns = at_ns.unwrap_or_else(clock::now_ns);
     let last = begun.operation as u64 | u64::from(flags) << 16 | u64::from(outcome as u32) << 32;
-    own.place(place, 1).store(FIXED | u64::from(number as u32), Ordering::Relaxed);
-    // The header has the thread first.
-    own.place(place, 2).store(own.tls.ids.get(), Ordering::Relaxed);
-    own.place(place, 3).store(begun.began_ns, Ordering::Relaxed);
-    own.place(place, 4).store(begun.object as u64, Ordering::Relaxed);
-    own.place(place, 5).store(begun.second, Ordering::Relaxed);
-    own.place(place, 6).store(begun.caller as u64, Ordering::Relaxed);
-    own.place(place, 7).store(last, Ordering::Relaxed);
-    own.place(place, 0).store(ended_ns, Ordering::Release);
-    will_write(own.place(place.wrapping_add(PREPARED), 0));
-    if own.shared.layout.rings_at(place, used) {
-        own.shared.ring();
-        if own.shared.layout.nearly_full(used)
-            && own.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) == 1
-        {
-            own.word(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
-        }
-    }
+    let words = [begun.began_ns, begun.object as u64, begun.second, begun.caller as u64, last];
+    own.fill(&place, Kind::Operation, number as u32, ended_ns, words);
     Some(ended_ns)
 }
 

@@ -12,6 +12,7 @@ mod command;
 mod cost;
 mod foreign;
 mod library;
+mod open;
 mod place;
 mod ring;
 mod rings;

@@ -1,10 +1,11 @@
 //! Reading one ring.
 
 use super::cost::Sums;
+use super::open::{Look, Open, Told};
 use super::shared::Shared;
 use engine::event::PendingOperation;
 use probe_abi::interpose::{MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord};
-use probe_abi::{Context, Header, Kind, Operation};
+use probe_abi::{Burst, Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
 
@@ -14,6 +15,9 @@ const ROOM_EVERY: u64 = 64;
 /// What an operation costs in all, in its thread and here, nanoseconds: of the order of what was measured
 /// (`cargo xtask bench interpose`, and Barnes of SPLASH).
 const OPERATION_NS: f64 = 350.0;
+
+/// The same of one that was folded.
+const FOLDED_NS: f64 = 45.0;
 
 /// What a thread's operations may cost beyond what they are allowed to: so long at the whole budget. A part of a ring at
 /// the usual budget, so that nothing is lost before.
@@ -53,6 +57,16 @@ pub(super) struct Ring {
     weighed_ns: u64,
     /// What is known of recording's cost to its threads.
     costs: Sums,
+    /// What has been told of what its thread has folded and not written.
+    told: Told,
+    /// What its thread folds was being changed: at which version, and since when that may have been.
+    changing: Option<(u64, u64)>,
+    /// What its thread has folded and nobody was told of is no older than this; `None`: there is nothing.
+    pub folding_since_ns: Option<u64>,
+    /// Operations that its threads had folded by the last turn.
+    folded: u64,
+    /// Numbers that were told from the control block and never written.
+    unwritten: u64,
 }
 
 /// One turn at a ring.
@@ -80,12 +94,14 @@ pub(super) struct Turn<'a> {
     /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once, and the
     /// ring is one of the first ([`GENEROUS`]).
     pub frugal: bool,
+    /// Nothing more is recorded: what is folded by now is all.
+    pub last: bool,
 }
 
 impl<'a> Turn<'a> {
     /// Takes nothing: only looks at the ring.
     pub fn looking(shared: &'a Shared, number: usize) -> Turn<'a> {
-        Turn { shared, number, before_ns: 0, last_ns: 0, most: 0, share: None, frugal: false }
+        Turn { shared, number, before_ns: 0, last_ns: 0, most: 0, share: None, frugal: false, last: false }
     }
 }
 
@@ -103,17 +119,23 @@ impl Ring {
         clock: &mut dyn FnMut() -> u64,
         sink: &mut dyn FnMut(&[u8]),
     ) -> (u64, Emptied) {
+        // Before it is looked what is in the ring: what is there now and is written meanwhile comes twice, not never.
+        let look = Open::look(turn.shared, turn.number, false);
         // Whoever has taken a place has taken the ring before.
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
         self.see_owner(turn);
         let last_head = std::mem::replace(&mut self.last_head, head);
         let taken = head.wrapping_sub(self.tail);
+        let folded = turn.control(RingWord::FOLDED).load(Ordering::Relaxed);
+        let folded = folded.wrapping_sub(std::mem::replace(&mut self.folded, folded));
+        self.active |= taken != 0 || folded != 0;
+        if taken != 0 || folded != 0 {
+            self.weigh(turn, head.wrapping_sub(last_head), folded);
+        }
         if taken == 0 {
             self.writing_since_ns = None;
-            return (0, Emptied::Yes);
+            return (self.tell(turn, look, false, sink), Emptied::Yes);
         }
-        self.active = true;
-        self.weigh(turn, head.wrapping_sub(last_head));
         if taken > turn.shared.layout().ring_records as u64 {
             // No writer of ours does that: the target has written over it. Nothing there means anything.
             self.undecodable = self.undecodable.saturating_add(1);
@@ -122,7 +144,8 @@ impl Ring {
             return (0, Emptied::Yes);
         }
         let mut newest_ns = turn.before_ns;
-        let mut records = 0;
+        let open_number = look.number();
+        let (mut records, mut written) = (0, false);
         let mut waiting = false;
         let ring_records = turn.shared.layout().ring_records as u64;
         let since_last_ns = turn.before_ns.saturating_sub(turn.last_ns);
@@ -150,8 +173,12 @@ impl Ring {
                 newest_ns = clock();
             }
             let bytes: [u8; RECORD_WORDS * 8] = zerocopy::transmute!(words.map(u64::to_le));
+            let (number, kind) = (words[1] as u32, (words[1] >> 48) as u8);
             if is_record(&bytes, self.owner, newest_ns) {
-                sink(&bytes);
+                written |= open_number == Some(number);
+                if !self.told.takes_back(kind, number, words[0]) {
+                    sink(&bytes);
+                }
                 records += 1;
             } else {
                 self.undecodable = self.undecodable.saturating_add(1);
@@ -166,17 +193,54 @@ impl Ring {
             _ => Some(turn.last_ns),
         };
         let emptied = if waiting || records >= taken { Emptied::Yes } else { Emptied::More };
+        records += self.tell(turn, look, written, sink);
         (records, emptied)
+    }
+
+    /// Tells of what its thread has folded, as far as that cannot change any more and has not been `written` meanwhile; how
+    /// many records.
+    fn tell(&mut self, turn: &Turn<'_>, look: Look, written: bool, sink: &mut dyn FnMut(&[u8])) -> u64 {
+        let mut records = 0;
+        self.folding_since_ns = None;
+        match look {
+            Look::Nothing => self.changing = None,
+            Look::Changing(version) => {
+                // What is being put there is newer than the last look that did not see it.
+                let since_ns = self.changing.filter(|(before, _)| *before == version).map(|(_, since)| since);
+                let since_ns = since_ns.unwrap_or(turn.last_ns);
+                self.changing = Some((version, since_ns));
+                self.folding_since_ns = Some(since_ns);
+            }
+            Look::There(open) => {
+                self.changing = None;
+                let (owner, now_ns) = (self.owner, turn.before_ns);
+                if !written && open.is_over(now_ns) || turn.last {
+                    open.tell(&mut self.told, owner, &mut |bytes| {
+                        records += 1;
+                        if is_record(bytes, owner, now_ns) {
+                            sink(bytes);
+                        } else {
+                            self.undecodable = self.undecodable.saturating_add(1);
+                        }
+                    });
+                } else if !written {
+                    self.folding_since_ns = Some(open.last_ns());
+                }
+            }
+        }
+        records
     }
 
     /// Lets a thread leave out what it may if its operations cost more than they are allowed to. That stays so: it makes no
     /// difference to a thread that has others beside it.
-    fn weigh(&mut self, turn: &Turn<'_>, operations: u64) {
+    fn weigh(&mut self, turn: &Turn<'_>, operations: u64, folded: u64) {
         let Some(share) = turn.share else { return };
         let since_last_ns = turn.before_ns.saturating_sub(self.weighed_ns) as f64;
         self.weighed_ns = turn.before_ns;
         let allowed_ns = if self.debt_ns > 0.0 { share * since_last_ns } else { 0.0 };
-        self.debt_ns = (self.debt_ns + operations as f64 * OPERATION_NS - allowed_ns).max(0.0);
+        self.debt_ns = (self.debt_ns + operations as f64 * OPERATION_NS + folded as f64 * FOLDED_NS
+            - allowed_ns)
+            .max(0.0);
         if self.debt_ns > share * DEBT_NS {
             turn.control(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
         }
@@ -190,9 +254,15 @@ impl Ring {
         }
     }
 
-    /// Whether everything that was written has been read.
+    /// Whether everything that was written has been read, and everything told that was folded.
     pub fn is_empty(&self, turn: &Turn<'_>) -> bool {
-        turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail
+        turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail && self.folding_since_ns.is_none()
+    }
+
+    /// What its thread, which is gone, was about to fold is as it is.
+    pub fn give_up_folding(&mut self, turn: &Turn<'_>, sink: &mut dyn FnMut(&[u8])) -> u64 {
+        let look = Open::look(turn.shared, turn.number, true);
+        self.tell(turn, look, false, sink)
     }
 
     /// Gives up the place that is being written, if somebody has gone on behind it or nobody can fill it any more.
@@ -209,21 +279,25 @@ impl Ring {
     }
 
     /// Records that found no room.
-    pub fn dropped(shared: &Shared, number: usize) -> u64 {
+    pub fn dropped(&self, shared: &Shared, number: usize) -> u64 {
+        let unwritten = self.unwritten;
         let control = shared.layout().control(number);
         let head = shared.word(control + RingWord::HEAD).load(Ordering::Acquire);
         let attempts = shared.word(control + RingWord::ATTEMPTS).load(Ordering::Acquire);
         let stretches = shared.word(control + RingWord::STRETCHES).load(Ordering::Acquire);
         // Between counting the attempt and taking the place it is one too many; a nonsense number is none.
-        Some(attempts.wrapping_sub(head).wrapping_sub(stretches))
-            .filter(|&dropped| dropped < 1 << 48)
-            .unwrap_or(0)
+        // What is folded has its number, and no place.
+        let folding = shared.word(control + RingWord::FOLD_OBJECT).load(Ordering::Acquire) != 0;
+        let missing = attempts.wrapping_sub(head).wrapping_sub(stretches).wrapping_sub(u64::from(folding));
+        let sane = |number: u64| if number < 1 << 48 { number } else { 0 };
+        let lost = shared.word(control + RingWord::FOLD_LOST).load(Ordering::Relaxed);
+        sane(missing.wrapping_sub(unwritten)) + sane(lost)
     }
 
     /// What its records since the last time took of their threads' time.
     pub fn take_costs(&mut self, turn: &Turn<'_>) -> Sums {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
-        let records = word(RingWord::HEAD);
+        let records = word(RingWord::HEAD).saturating_add(word(RingWord::FOLDED));
         let (measured, took_ns) = (word(RingWord::COSTS), word(RingWord::COST_NS));
         // The target may have written anything there; and the sum comes before the number.
         let most_ns = measured.saturating_add(1).saturating_mul(MOST_COST_NS);
@@ -258,6 +332,18 @@ impl Ring {
     /// Lets another thread have the ring. Its thread must be gone and everything have been read.
     pub fn free(&mut self, shared: &Shared, number: usize) {
         let control = shared.layout().control(number);
+        if let Look::There(open) = Open::look(shared, number, true) {
+            let (counted, one_more) = self.told.of_one_gone(&open);
+            if one_more {
+                shared.word(control + RingWord::ATTEMPTS).fetch_add(1, Ordering::Relaxed);
+            }
+            self.unwritten = self.unwritten.saturating_add(counted + u64::from(one_more));
+        }
+        self.told = Told::default();
+        self.changing = None;
+        for word in [RingWord::FOLD_OBJECT, RingWord::FOLD_SINCE, RingWord::FOLD_VERSION] {
+            shared.word(control + word).store(0, Ordering::Relaxed);
+        }
         shared.word(control + RingWord::PHASE).store(Phase::Idle as u64, Ordering::Relaxed);
         shared.word(control + RingWord::LEAVE_OUT).store(0, Ordering::Relaxed);
         self.owner = 0;
@@ -292,10 +378,16 @@ fn is_record(bytes: &[u8], owner: u64, newest_ns: u64) -> bool {
     let Ok((operation, _)) = Operation::read_from_prefix(bytes) else { return false };
     let header = &operation.header;
     let whose = u64::from(header.pid) << 32 | u64::from(header.tid);
-    header.kind == Kind::Operation as u8
+    let makes_sense = match Kind::from_byte(header.kind) {
+        Some(Kind::Operation) => operation.began_ns <= header.time_ns,
+        Some(Kind::Burst) => Burst::read_from_prefix(bytes).is_ok_and(|(burst, _)| {
+            burst.count > 0 && burst.held_ns <= burst.span_ns && u64::from(burst.span_ns) <= header.time_ns
+        }),
+        _ => false,
+    };
+    makes_sense
         && header.context == Context::Task as u8
         && header.cpu == Header::NO_CPU
         && whose == owner
         && header.time_ns <= newest_ns
-        && operation.began_ns <= header.time_ns
 }

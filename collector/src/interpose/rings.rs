@@ -109,6 +109,7 @@ impl Rings {
         let next = self.shared.word(SharedWord::NEXT_RING).load(Ordering::Acquire);
         self.notice_new(next);
         let frugal = self.rings.len() > GENEROUS;
+        let last = self.shared.word(SharedWord::RECORDING).load(Ordering::Relaxed) == 0;
         let mut complete_to_ns = Some(before_ns);
         let (mut total, mut costs) = (0, Sums::default());
         for (number, ring) in self.rings.iter_mut().enumerate() {
@@ -120,6 +121,7 @@ impl Rings {
                 most: MOST_PER_RING,
                 share: self.share,
                 frugal,
+                last,
             };
             let (records, emptied) = ring.read(&turn, clock, &mut |bytes| sink(number, bytes));
             if ring.is_new {
@@ -138,10 +140,20 @@ impl Rings {
                     ring.give_up(&turn, gone);
                 }
             }
+            if let Some(since_ns) = ring.folding_since_ns
+                && before_ns.saturating_sub(since_ns) > DOUBT_NS
+                && (last || ring.owner != 0 && !lives((ring.owner >> 32) as u32, ring.owner as u32))
+            {
+                let turn = Turn { last: true, ..turn };
+                total += ring.give_up_folding(&turn, &mut |bytes| sink(number, bytes));
+            }
+            let folding = ring.folding_since_ns;
+            let folding = folding.filter(|since_ns| before_ns.saturating_sub(*since_ns) <= PATIENCE_NS);
             let bound_ns = match ring.writing_since_ns {
                 Some(since_ns) if before_ns.saturating_sub(since_ns) <= PATIENCE_NS => since_ns,
                 _ => before_ns,
             };
+            let bound_ns = folding.map_or(bound_ns, |since_ns| since_ns.min(bound_ns));
             complete_to_ns = match emptied {
                 Emptied::Yes => complete_to_ns.map(|to| to.min(bound_ns)),
                 Emptied::More => None,
@@ -242,7 +254,7 @@ impl Rings {
     pub fn dropped(&self) -> u64 {
         let without = self.shared.word(SharedWord::WITHOUT_RING).load(Ordering::Relaxed);
         self.rings.iter().enumerate().fold(without, |sum, (number, ring)| {
-            sum.saturating_add(Ring::dropped(&self.shared, number)).saturating_add(ring.torn)
+            sum.saturating_add(ring.dropped(&self.shared, number)).saturating_add(ring.torn)
         })
     }
 

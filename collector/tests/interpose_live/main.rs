@@ -2,6 +2,7 @@
 //! with BPF and compilers; elsewhere each says that it is skipped.
 
 mod beside;
+mod bursts;
 mod cost;
 mod counts;
 mod forbidden;

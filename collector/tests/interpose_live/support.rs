@@ -20,6 +20,8 @@ pub struct Recorded {
     pub output: Output,
     pub recording: Recording,
     pub file: PathBuf,
+    /// Those that are folded one by one.
+    operations: Vec<Operation>,
 }
 
 /// Why nothing can be recorded here, if so. Says it.
@@ -101,16 +103,20 @@ pub fn record_in(folder: &Path, options: &[&str], command: &[&str], variables: &
     };
     let loss = recording.facts.end.as_ref().map(|end| end.loss.lost());
     assert_eq!(loss, Some(0), "{stderr}");
-    Recorded { output, recording, file }
+    let operations = recording.events.iter().flat_map(|event| match event {
+        Record::Operation(operation) => vec![*operation],
+        Record::Burst(burst) => burst.unfolded().collect(),
+        _ => Vec::new(),
+    });
+    let mut operations: Vec<Operation> = operations.collect();
+    operations.sort_by_key(|operation| operation.header.time_ns);
+    Recorded { output, recording, file, operations }
 }
 
 impl Recorded {
     /// All operations in order.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
-        self.recording.events.iter().filter_map(|event| match event {
-            Record::Operation(operation) => Some(operation),
-            _ => None,
-        })
+        self.operations.iter()
     }
 
     /// How many of each there are in a process, 0 for all.

@@ -120,6 +120,7 @@ impl Builder {
             Record::Ran(ran) => self.came_unseen(ran),
             Record::Rename(rename) => self.rename(rename),
             Record::Operation(operation) => self.operation(operation),
+            Record::Burst(burst) => self.burst(burst),
             Record::Sample(sample) => self.sample(sample),
             Record::FunctionEnter(enter) => {
                 let cost = self.costs.entry(enter.function);

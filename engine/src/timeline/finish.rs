@@ -27,7 +27,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         .map(|thread| ((thread.pid, thread.tid), thread))
         .collect();
     let mut disagreements = Vec::new();
-    let Builder { threads, mut tally, events, late, start_ns, locks, stacks, gaps, unfollowed, .. } = builder;
+    let Builder { threads, mut tally, events, late, start_ns, mut locks, stacks, gaps, unfollowed, .. } =
+        builder;
     let mut out = Vec::with_capacity(threads.len());
     for mut thread in threads {
         let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
@@ -41,6 +42,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         }
         out.push(thread.out);
     }
+    super::unfold::unfold(&mut out, &mut locks);
     let unknown = out
         .iter()
         .map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0)

@@ -4,7 +4,7 @@
 use super::builder::Builder;
 use super::model::{FirstUse, Lock, NO_OBJECT, StepKind, Use};
 use crate::time::Timestamp;
-use probe_abi::{Header, Operation, SyncOperation};
+use probe_abi::{Burst, Header, Operation, SyncOperation};
 use rustc_hash::FxHashMap;
 
 /// All objects and operations of a window.
@@ -12,6 +12,8 @@ use rustc_hash::FxHashMap;
 pub(super) struct Locks {
     pub(super) all: Vec<Lock>,
     pub(super) uses: Vec<Use>,
+    /// What was recorded as sums; [`super::unfold`] makes `uses` of it.
+    pub(super) folded: Vec<Folded>,
     /// Process, how many programs it has run before, and address → the object that lives there now.
     live: FxHashMap<(u32, u32, u64), Life>,
     /// Process → programs that it has run before (exec).
@@ -20,6 +22,16 @@ pub(super) struct Locks {
     last: FxHashMap<u32, u32>,
     /// Places where a thread's operations are missing.
     pub(super) holes: u64,
+}
+
+/// Operations of a thread on one object that were recorded as sums.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Folded {
+    pub(super) burst: Burst,
+    pub(super) thread: u32,
+    pub(super) object: u32,
+    /// Operations of the same thread before it are missing.
+    pub(super) after_hole: bool,
 }
 
 /// Who lives at an address.
@@ -102,18 +114,11 @@ impl Builder {
         let Some(thread) = found else { return };
         self.past_sleep(Some(thread));
         self.operation_hits(thread, record);
-        let after_hole = header.cpu == Header::NO_CPU
-            && self
-                .locks
-                .last
-                .insert(thread, header.sequence)
-                .is_some_and(|last| header.sequence != last.wrapping_add(1));
-        let Some(operation) = SyncOperation::from_number(record.operation) else {
-            self.locks.holes += u64::from(after_hole);
-            return;
-        };
-        let after_hole = after_hole || operation == SyncOperation::ThreadSilent;
-        self.locks.holes += u64::from(after_hole);
+        let after_hole = self.is_after_hole(thread, &header);
+        let Some(operation) = SyncOperation::from_number(record.operation) else { return };
+        let is_silent = operation == SyncOperation::ThreadSilent;
+        self.locks.holes += u64::from(is_silent && !after_hole);
+        let after_hole = after_hole || is_silent;
         let began_ns = record.began_ns.min(header.time_ns);
         let (object, second) = self.locks.objects(record, operation, began_ns, thread);
         let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
@@ -129,12 +134,44 @@ impl Builder {
             operation,
             flags: record.flags,
             after_hole,
+            times: 1,
         });
         self.step(thread, header.time_ns, StepKind::Operated(number));
         if self.operations_off.is_cut(header.pid, operation.family(), began_ns) {
             // It came back with a lock, say, when the probes were off that would tell of its giving back.
             self.forgets_what_it_holds(thread, header.time_ns);
         }
+    }
+
+    /// Whether operations of the thread are missing before the one with this header.
+    fn is_after_hole(&mut self, thread: u32, header: &Header) -> bool {
+        let last = &mut self.locks.last;
+        let after_hole = header.cpu == Header::NO_CPU
+            && last
+                .insert(thread, header.sequence)
+                .is_some_and(|last| header.sequence != last.wrapping_add(1));
+        self.locks.holes += u64::from(after_hole);
+        after_hole
+    }
+
+    pub(super) fn burst(&mut self, burst: &Burst) {
+        let header = burst.header;
+        let Some(thread) = self.find(header.pid, header.tid, true) else { return };
+        self.past_sleep(Some(thread));
+        let after_hole = self.is_after_hole(thread, &header);
+        let began_ns = burst.began_ns();
+        let first = Operation {
+            header: Header { time_ns: began_ns, ..header },
+            began_ns,
+            object: burst.object,
+            second: 0,
+            caller: burst.caller,
+            operation: SyncOperation::MutexLock as u16,
+            flags: burst.flags,
+            outcome: 0,
+        };
+        let (object, _) = self.locks.objects(&first, SyncOperation::MutexLock, began_ns, thread);
+        self.locks.folded.push(Folded { burst: *burst, thread, object, after_hole });
     }
 }
 

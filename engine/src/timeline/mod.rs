@@ -32,6 +32,7 @@ mod resume;
 mod samples;
 mod shed;
 mod stack;
+mod unfold;
 mod wait_reason;
 mod write;
 

@@ -393,6 +393,8 @@ pub struct Use {
     pub flags: u16,
     /// Operations of the same thread before this one are missing.
     pub after_hole: bool,
+    /// How many operations of this kind it stands for, 1 for most.
+    pub times: u32,
 }
 
 /// Functions that were open before the recording could see them enter.

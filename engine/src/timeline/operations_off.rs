@@ -97,6 +97,7 @@ impl Builder {
             operation: SyncOperation::MutexConsistent,
             flags: 0,
             after_hole: true,
+            times: 1,
         });
         self.step(thread, time_ns, StepKind::Operated(number));
     }

@@ -88,6 +88,11 @@ impl Seen {
                     self.address(pid, time_ns, operation.second, Place::Object);
                 }
             }
+            Record::Burst(burst) => {
+                let (pid, time_ns) = (burst.header.pid, burst.header.time_ns);
+                self.address(pid, time_ns, burst.object, Place::Object);
+                self.address(pid, time_ns, burst.caller, Place::Return);
+            }
             Record::Switch(switch) => self.call(switch.header.pid, switch.header.time_ns, switch.prev_call),
             Record::Waking(waking) => self.call(waking.wakee_pid, waking.header.time_ns, waking.wakee_call),
             Record::Fork(fork) if fork.child_pid != fork.header.pid => {

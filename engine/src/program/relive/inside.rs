@@ -1,7 +1,7 @@
 //! What lies inside which synchronization operation: the waits of a thread, the wake-ups that it gave, and other
 //! operations (of a signal handler, or of what `pthread_once` runs).
 
-use crate::timeline::{State, StepKind, Thread, Timeline, Wait, WaitReason};
+use crate::timeline::{NO_OBJECT, State, StepKind, Thread, Timeline, Wait, WaitReason};
 use probe_abi::Call;
 
 /// The kernel's `TASK_UNINTERRUPTIBLE`.
@@ -67,6 +67,7 @@ impl Inside {
             wake_in: vec![NONE; timeline.wakeups.len()],
             ..Inside::default()
         };
+        let mut behind: Vec<(u32, u32)> = Vec::new();
         for thread in &timeline.threads {
             let own = inside.nest(timeline, thread);
             for own in &own {
@@ -76,7 +77,7 @@ impl Inside {
                 inside.plain[own.begin.used as usize] =
                     steps.iter().all(|step| matches!(step.kind, StepKind::Wake(_)));
             }
-            inside.place_steps(timeline, thread, &own);
+            inside.place_steps(timeline, thread, &own, &mut behind);
             inside.place_waits(thread, &own);
             inside.by_thread.push(own.iter().map(|own| own.begin.used).collect());
             let mut begins: Vec<Begin> = own.iter().map(|own| own.begin).collect();
@@ -85,7 +86,31 @@ impl Inside {
             begins.sort_by_key(|begin| (begin.first_step, begin.time));
             inside.begins.push(begins);
         }
+        inside.place_behind(timeline, &behind);
         inside
+    }
+
+    /// A release that is recorded as an instant comes before what it wakes, where somebody began to wait just then: a
+    /// wake-up in no operation is its own if the woken thread waits for the same object. `behind` has the wake-ups in no
+    /// operation, with the operation before.
+    fn place_behind(&mut self, timeline: &Timeline, behind: &[(u32, u32)]) {
+        for &(wakeup, used) in behind {
+            let Some(wake) = timeline.wakeups.get(wakeup as usize) else { continue };
+            let Some(before) = timeline.uses.get(used as usize) else { continue };
+            let waits = self.wait_in.get(wake.wakee as usize);
+            let wait = wake.ended.and_then(|wait| waits.and_then(|waits| waits.get(wait as usize)));
+            let Some(awaited) = wait.and_then(|&number| timeline.uses.get(number as usize)) else { continue };
+            let is_instant = before.began == before.ended && before.object != NO_OBJECT;
+            if !is_instant || before.object != awaited.object && before.object != awaited.second {
+                continue;
+            }
+            if let Some(wake) = self.wake_in.get_mut(wakeup as usize) {
+                *wake = used;
+            }
+            if let Some(woke) = self.woke.get_mut(used as usize) {
+                *woke = true;
+            }
+        }
     }
 
     /// Whether nothing but computing happened inside the operation, and waking others.
@@ -140,16 +165,29 @@ impl Inside {
         all
     }
 
-    fn place_steps(&mut self, timeline: &Timeline, thread: &Thread, own: &[Own]) {
+    fn place_steps(
+        &mut self,
+        timeline: &Timeline,
+        thread: &Thread,
+        own: &[Own],
+        behind: &mut Vec<(u32, u32)>,
+    ) {
         let mut next = own.iter().peekable();
         let mut places = Places::new(own);
+        let mut last = NONE;
         for (step, number) in thread.steps.iter().zip(0u32..) {
             while next.next_if(|own| own.end_step < number).is_some() {}
+            if let StepKind::Operated(used) = step.kind {
+                last = used;
+            }
             let StepKind::Wake(wakeup) = step.kind else { continue };
             let first = next.peek().map_or(NONE, |own| own.begin.used);
             let found = self.innermost(&mut places, first, |begin| {
                 begin.first_step <= number && begin.time <= step.time.0
             });
+            if found == NONE && last != NONE {
+                behind.push((wakeup, last));
+            }
             if let (Some(wake), Some(known)) =
                 (self.wake_in.get_mut(wakeup as usize), timeline.wakeups.get(wakeup as usize))
             {

@@ -232,7 +232,9 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
     for section in &known.sections.all {
         let Some(fact) = facts.get_mut(section.object as usize) else { continue };
         let contended = u64::from(section.waited > 0);
-        fact.acquisitions = fact.acquisitions.saturating_add(1);
+        let taken_by = known.timeline.uses.get(section.taken_by as usize);
+        let times = taken_by.map_or(1, |used| u64::from(used.times));
+        fact.acquisitions = fact.acquisitions.saturating_add(times);
         fact.contended = fact.contended.saturating_add(contended);
         let add = |to: &mut Ticks, ns: u64| to.0 = to.0.saturating_add(Ticks::from_ns(ns).0);
         let held = section.to.saturating_sub(section.from);
@@ -240,7 +242,7 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
         add(&mut fact.held, held);
         if section.reads {
             let reading = &mut fact.reading;
-            reading.acquisitions = reading.acquisitions.saturating_add(1);
+            reading.acquisitions = reading.acquisitions.saturating_add(times);
             reading.contended = reading.contended.saturating_add(contended);
             add(&mut reading.waited, section.waited);
             add(&mut reading.held, held);

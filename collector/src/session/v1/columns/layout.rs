@@ -79,6 +79,18 @@ const SAMPLE: &[Field] = &[
 
 const RAN: &[Field] = &[field(Width::Eight, Code::Plain)];
 
+const BURST: &[Field] = &[
+    ADDRESS,
+    ADDRESS,
+    NUMBER,
+    NUMBER,
+    NUMBER,
+    NUMBER,
+    field(Width::Four, Code::SameThread),
+    field(Width::Two, Code::Plain),
+    field(Width::Two, Code::Plain),
+];
+
 /// The body of a record of this kind: everything behind the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
@@ -92,6 +104,7 @@ pub const fn body(kind: Kind) -> &'static [Field] {
         Kind::Operation => OPERATION,
         Kind::Sample => SAMPLE,
         Kind::Ran => RAN,
+        Kind::Burst => BURST,
     }
 }
 

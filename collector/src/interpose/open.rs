@@ -1,0 +1,340 @@
+//! What a thread has folded and not yet written into its ring. It lies in the ring's control block, and what it will become
+//! is certain as soon as it cannot go on: then it is told from here, and what the thread writes of it later is left out.
+
+use super::shared::Shared;
+use probe_abi::interpose::{RECORD_WORDS, RingWord};
+use probe_abi::{Burst, Context, Header, Kind, MOST_APART_NS, MOST_HELD_NS, Operation, SyncOperation};
+use std::sync::atomic::{Ordering, fence};
+
+/// How often it is tried to see all words as they belong together.
+const TRIES: usize = 4;
+
+/// What the words of a control block say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Open {
+    object: u64,
+    caller: u64,
+    release: u64,
+    number: u64,
+    began_ns: u64,
+    ended_ns: u64,
+    since_ns: u64,
+    count: u64,
+    held_ns: u64,
+    held_least_ns: u64,
+    apart_least_ns: u64,
+    attempts: u64,
+}
+
+/// What a look at them gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// There is nothing.
+    Nothing,
+    /// This is there.
+    There(Open),
+    /// They are being changed; the version at which they are.
+    Changing(u64),
+}
+
+/// What has been told of what is in the words: the number of its last record, as long as the thread may write it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    burst: Option<u32>,
+    lock: Option<(u32, u64)>,
+}
+
+impl Look {
+    /// The number of what is there.
+    pub fn number(&self) -> Option<u32> {
+        match self {
+            Look::There(open) => Some(open.number as u32),
+            Look::Nothing | Look::Changing(_) => None,
+        }
+    }
+}
+
+impl Open {
+    /// Looks at the control block of a ring. `torn`: its thread is gone, and what it was about to change is as it is.
+    pub fn look(shared: &Shared, number: usize, torn: bool) -> Look {
+        let control = shared.layout().control(number);
+        let word = |word: usize| shared.word(control + word).load(Ordering::Relaxed);
+        let mut version = 0;
+        for _ in 0..TRIES {
+            version = shared.word(control + RingWord::FOLD_VERSION).load(Ordering::Acquire);
+            if !version.is_multiple_of(2) && !torn {
+                std::hint::spin_loop();
+                continue;
+            }
+            let open = Open {
+                object: word(RingWord::FOLD_OBJECT),
+                caller: word(RingWord::FOLD_CALLER),
+                release: word(RingWord::FOLD_RELEASE),
+                number: word(RingWord::FOLD_NUMBER),
+                began_ns: word(RingWord::FOLD_BEGAN),
+                ended_ns: word(RingWord::FOLD_ENDED),
+                since_ns: word(RingWord::FOLD_SINCE),
+                count: word(RingWord::FOLD_COUNT),
+                held_ns: word(RingWord::FOLD_HELD),
+                held_least_ns: word(RingWord::FOLD_HELD_LEAST),
+                apart_least_ns: word(RingWord::FOLD_APART_LEAST),
+                attempts: word(RingWord::ATTEMPTS),
+            };
+            fence(Ordering::Acquire);
+            if word(RingWord::FOLD_VERSION) == version || torn {
+                return if open.object == 0 { Look::Nothing } else { Look::There(open) };
+            }
+        }
+        Look::Changing(version)
+    }
+
+    /// Since when nothing has come to it: what it will become is no older than that.
+    pub fn last_ns(&self) -> u64 {
+        if self.since_ns == 0 { self.ended_ns } else { self.since_ns }
+    }
+
+    /// Whether it cannot go on, as of this time: what the thread does next ends it.
+    pub fn is_over(&self, now_ns: u64) -> bool {
+        let most_ns = if self.since_ns == 0 { MOST_APART_NS } else { MOST_HELD_NS };
+        now_ns.saturating_sub(self.last_ns()) > most_ns
+    }
+
+    /// Hands over what it is, once. Numbers and times are the target's.
+    pub fn tell(&self, told: &mut Told, owner: u64, sink: &mut dyn FnMut(&[u8; RECORD_WORDS * 8])) {
+        let (burst, lock) = (self.number as u32, self.lock_number());
+        if self.count > 0 && told.burst != Some(burst) {
+            told.burst = Some(burst);
+            sink(&zerocopy::transmute!(self.burst(owner)));
+        }
+        if self.since_ns != 0 && told.lock != Some((lock, self.since_ns)) {
+            told.lock = Some((lock, self.since_ns));
+            sink(&zerocopy::transmute!(self.lock(owner)));
+        }
+    }
+
+    /// The number that the acquisition without a release gets when it is written.
+    fn lock_number(&self) -> u32 {
+        if self.count > 0 { self.attempts as u32 } else { self.number as u32 }
+    }
+
+    fn header(kind: Kind, time_ns: u64, sequence: u32, owner: u64) -> Header {
+        Header {
+            time_ns,
+            sequence,
+            cpu: Header::NO_CPU,
+            kind: kind as u8,
+            context: Context::Task as u8,
+            tid: owner as u32,
+            pid: (owner >> 32) as u32,
+        }
+    }
+
+    fn burst(&self, owner: u64) -> Burst {
+        let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        Burst {
+            header: Open::header(Kind::Burst, self.ended_ns, self.number as u32, owner),
+            object: self.object,
+            caller: self.caller,
+            span_ns: number(self.ended_ns.saturating_sub(self.began_ns)),
+            held_ns: number(self.held_ns),
+            held_least_ns: number(self.held_least_ns),
+            apart_least_ns: if self.count > 1 { number(self.apart_least_ns) } else { 0 },
+            release: self.release.wrapping_sub(self.caller) as i32,
+            count: u16::try_from(self.count).unwrap_or(u16::MAX),
+            flags: (self.number >> 32) as u16,
+        }
+    }
+
+    fn lock(&self, owner: u64) -> Operation {
+        Operation {
+            header: Open::header(Kind::Operation, self.since_ns, self.lock_number(), owner),
+            began_ns: self.since_ns,
+            object: self.object,
+            second: 0,
+            caller: self.caller,
+            operation: SyncOperation::MutexLock as u16,
+            flags: (self.number >> 32) as u16,
+            outcome: 0,
+        }
+    }
+}
+
+impl Told {
+    /// Whether this record of the thread's, by its header's number and time and its kind, has been told before it came.
+    pub fn takes_back(&mut self, kind: u8, number: u32, time_ns: u64) -> bool {
+        if kind == Kind::Burst as u8 {
+            return self.burst.take_if(|told| *told == number).is_some();
+        }
+        self.lock.take_if(|told| *told == (number, time_ns)).is_some()
+    }
+
+    /// Numbers that have been told for good of a thread that is gone: those that it had counted, and whether one more is
+    /// used that it had not.
+    pub fn of_one_gone(&self, open: &Open) -> (u64, bool) {
+        let burst = open.count > 0 && self.burst == Some(open.number as u32);
+        let lock = self.lock.is_some_and(|(number, _)| number == open.lock_number());
+        (u64::from(burst || open.count == 0 && lock), burst && lock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::{Ring, Turn};
+    use super::*;
+    use probe_abi::interpose::SharedLayout;
+    use probe_abi::{Record, interpose::SharedWord};
+
+    const OWNER: u64 = 70 << 32 | 7;
+    const OBJECT: u64 = 0x1000;
+
+    fn shared() -> Shared {
+        let shared = Shared::new(SharedLayout::new(2, 1024).expect("layout")).expect("memory");
+        shared.word(SharedWord::RECORDING).store(1, Ordering::Relaxed);
+        set(&shared, &[(RingWord::OWNER, OWNER)]);
+        shared
+    }
+
+    fn set(shared: &Shared, words: &[(usize, u64)]) {
+        for (word, value) in words {
+            shared.word(shared.layout().control(0) + word).store(*value, Ordering::Relaxed);
+        }
+    }
+
+    /// A burst of so many pairs, from 1,000 to the end, and since when the mutex is taken once more.
+    fn folds(shared: &Shared, number: u64, count: u64, ended_ns: u64, since_ns: u64) {
+        set(
+            shared,
+            &[
+                (RingWord::FOLD_OBJECT, OBJECT),
+                (RingWord::FOLD_CALLER, 0x5000),
+                (RingWord::FOLD_RELEASE, 0x5010),
+                (RingWord::FOLD_NUMBER, number),
+                (RingWord::FOLD_BEGAN, 1_000),
+                (RingWord::FOLD_ENDED, ended_ns),
+                (RingWord::FOLD_SINCE, since_ns),
+                (RingWord::FOLD_COUNT, count),
+                (RingWord::FOLD_HELD, 10 * count),
+                (RingWord::FOLD_HELD_LEAST, 10),
+                (RingWord::FOLD_APART_LEAST, 5),
+                (RingWord::ATTEMPTS, number + 1),
+            ],
+        );
+    }
+
+    /// The thread writes a record of this number at the end of its ring.
+    fn writes(shared: &Shared, kind: Kind, number: u32, time_ns: u64) {
+        let head = shared.word(shared.layout().control(0) + RingWord::HEAD).fetch_add(1, Ordering::Relaxed);
+        let mut words = [0u64; RECORD_WORDS];
+        words[0] = time_ns;
+        words[1] = u64::from(Header::NO_CPU) << 32 | (kind as u64) << 48 | u64::from(number);
+        // The header has the thread first.
+        words[2] = OWNER;
+        words[3..].copy_from_slice(&match kind {
+            Kind::Burst => [OBJECT, 0x5000, 100 | 20 << 32, 10 | 5 << 32, 0x10 | 2 << 32],
+            _ => [time_ns, OBJECT, 0, 0x5000, SyncOperation::MutexLock as u64],
+        });
+        for (offset, word) in words.iter().enumerate().rev() {
+            shared.word(shared.layout().place(0, head) + offset).store(*word, Ordering::Release);
+        }
+    }
+
+    fn turn(ring: &mut Ring, shared: &Shared, now_ns: u64, last: bool) -> Vec<Record> {
+        let mut got = Vec::new();
+        let turn =
+            Turn { before_ns: now_ns, last_ns: now_ns - 1_000, most: 100, last, ..Turn::looking(shared, 0) };
+        ring.read(&turn, &mut || now_ns, &mut |bytes| got.push(Record::decode(bytes).expect("a record")));
+        got
+    }
+
+    fn pairs(records: &[Record]) -> Vec<(u32, u16)> {
+        let pairs = records.iter().map(|record| match record {
+            Record::Burst(burst) => (burst.header.sequence, burst.count),
+            other => (other.header().sequence, 0),
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn what_may_go_on_is_left_and_holds_the_promise_back() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, 4, 3, 2_000, 0);
+        assert_eq!(turn(&mut ring, &shared, 2_000 + MOST_APART_NS, false), []);
+        assert_eq!(ring.folding_since_ns, Some(2_000));
+        assert!(!ring.is_empty(&Turn::looking(&shared, 0)), "its thread may not lose its ring");
+        folds(&shared, 4, 4, 3_000, 4_000);
+        assert_eq!(turn(&mut ring, &shared, 4_000 + MOST_HELD_NS, false), []);
+        assert_eq!(ring.folding_since_ns, Some(4_000));
+    }
+
+    #[test]
+    fn what_cannot_go_on_is_told_once_and_left_out_when_it_is_written() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, 0, 3, 2_000, 0);
+        let now_ns = 2_001 + MOST_APART_NS;
+        let told = turn(&mut ring, &shared, now_ns, false);
+        let [Record::Burst(burst)] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((burst.count, burst.span_ns, burst.held_ns, burst.released_at()), (3, 1_000, 30, 0x5010));
+        assert_eq!((burst.header.tid, burst.header.pid, burst.header.time_ns), (7, 70, 2_000));
+        assert_eq!(ring.folding_since_ns, None);
+        assert_eq!(turn(&mut ring, &shared, now_ns + 1, false), [], "not twice");
+        assert_eq!(ring.dropped(&shared, 0), 0, "its number is no loss");
+        writes(&shared, Kind::Burst, 0, 2_000);
+        writes(&shared, Kind::Burst, 1, 3_000);
+        set(&shared, &[(RingWord::FOLD_OBJECT, 0), (RingWord::ATTEMPTS, 2)]);
+        assert_eq!(pairs(&turn(&mut ring, &shared, now_ns + 2, false)), [(1, 2)]);
+    }
+
+    #[test]
+    fn a_mutex_that_is_held_is_told_with_the_number_that_its_acquisition_will_have() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, 4, 3, 2_000, 2_500);
+        let told = turn(&mut ring, &shared, 2_501 + MOST_HELD_NS, false);
+        assert_eq!(pairs(&told), [(4, 3), (5, 0)]);
+        writes(&shared, Kind::Burst, 4, 2_000);
+        writes(&shared, Kind::Operation, 5, 2_500);
+        writes(&shared, Kind::Operation, 6, 2_600);
+        set(&shared, &[(RingWord::FOLD_OBJECT, 0), (RingWord::ATTEMPTS, 7)]);
+        assert_eq!(pairs(&turn(&mut ring, &shared, 2_601 + MOST_HELD_NS, false)), [(6, 0)]);
+    }
+
+    #[test]
+    fn what_is_written_in_the_same_turn_comes_from_the_ring_alone() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, 4, 2, 2_000, 0);
+        writes(&shared, Kind::Burst, 4, 2_000);
+        assert_eq!(pairs(&turn(&mut ring, &shared, 2_001 + MOST_APART_NS, false)), [(4, 2)]);
+    }
+
+    #[test]
+    fn at_the_end_and_of_one_who_is_gone_all_is_told_and_the_next_thread_begins_anew() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, 4, 3, 2_000, 2_500);
+        assert_eq!(pairs(&turn(&mut ring, &shared, 2_600, true)), [(4, 3), (5, 0)]);
+        // Killed while it changed its words.
+        set(&shared, &[(RingWord::FOLD_VERSION, 7), (RingWord::HEAD, 4)]);
+        folds(&shared, 4, 4, 2_700, 0);
+        let mut ring = Ring::default();
+        set(&shared, &[(RingWord::HEAD, 0), (RingWord::ATTEMPTS, 1)]);
+        set(&shared, &[(RingWord::FOLD_NUMBER, 0)]);
+        assert_eq!(turn(&mut ring, &shared, 5_000, false), []);
+        assert_eq!(ring.folding_since_ns, Some(4_000), "since the last look that did not see it");
+        assert_eq!(turn(&mut ring, &shared, 900_000, false), []);
+        assert_eq!(ring.folding_since_ns, Some(4_000));
+        let gone = Turn { before_ns: 900_000, last: true, ..Turn::looking(&shared, 0) };
+        let mut got = Vec::new();
+        ring.give_up_folding(&gone, &mut |bytes| got.push(Record::decode(bytes).expect("a record")));
+        assert_eq!(pairs(&got), [(0, 4)]);
+        ring.free(&shared, 0);
+        assert_eq!(Open::look(&shared, 0, false), Look::Nothing);
+        assert_eq!(ring.dropped(&shared, 0), 0);
+    }
+
+    #[test]
+    fn nonsense_is_counted_and_never_told() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, 4, 3, u64::MAX - 5, 0);
+        set(&shared, &[(RingWord::FOLD_HELD, u64::MAX), (RingWord::FOLD_BEGAN, 7)]);
+        assert_eq!(turn(&mut ring, &shared, 5_000, true), []);
+        assert_eq!(ring.undecodable, 1);
+    }
+}

@@ -1,0 +1,147 @@
+//! Mutexes taken again and again are folded ([`probe_abi::Burst`]), and counted exactly whatever becomes of the program.
+
+use crate::support::{Recorded, c};
+use probe_abi::{Burst, Record, SyncOperation};
+
+/// Takes and gives back a mutex: so many times in the first thread, 999,983 times in one that ends, 13 times in a child that
+/// is forked between an acquisition and its release; then it ends as the second word says.
+const MANY: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static volatile long sum;
+static void times(pthread_mutex_t *lock, long n) {
+    for (long i = 0; i < n; i++) {
+        pthread_mutex_lock(lock);
+        sum++;
+        pthread_mutex_unlock(lock);
+    }
+}
+static void *other(void *arg) { times(&b, 999983); return arg; }
+static void *idle(void *arg) { for (;;) pause(); return arg; }
+int main(int argc, char **argv) {
+    long n = atol(argv[1]);
+    int how = atoi(argv[2]);
+    pthread_t thread, beside;
+    pthread_create(&beside, 0, idle, 0);
+    pthread_create(&thread, 0, other, 0);
+    times(&a, n);
+    pthread_join(thread, 0);
+    times(&a, 11);
+    pthread_mutex_lock(&a);
+    if (fork() == 0) {
+        pthread_mutex_unlock(&a);
+        times(&a, 13);
+        _exit(0);
+    }
+    pthread_mutex_unlock(&a);
+    wait(0);
+    times(&a, 17);
+    printf("%d\n", getpid());
+    fflush(stdout);
+    times(&a, 100003);
+    if (how == 1)
+        kill(getpid(), SIGKILL);
+    if (how == 2) {
+        pthread_mutex_lock(&b);
+        usleep(50000);
+        kill(getpid(), SIGKILL);
+    }
+    return argc - argc;
+}
+"#;
+
+fn bursts(recorded: &Recorded) -> Vec<Burst> {
+    let events = recorded.recording.events.iter();
+    events
+        .filter_map(|event| match event {
+            Record::Burst(burst) => Some(*burst),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_killed_programs() {
+    let Some(many) = c("what_is_folded_is_counted_exactly", MANY) else { return };
+    for (how, more_locks) in [("0", 0), ("1", 0), ("2", 1)] {
+        // Whatever has operations left out has none folded, and the other way round: without a budget nothing is.
+        let recorded = many.record(&["--overhead", "none", "--children"], &["1000003", how]);
+        let words = String::from_utf8_lossy(&recorded.output.stdout).into_owned();
+        let pid: u32 = words.trim().parse().expect("a number");
+        let counts = recorded.counts(pid);
+        let pairs = 1_000_003 + 999_983 + 11 + 1 + 17 + 100_003;
+        assert_eq!(counts.get(&SyncOperation::MutexLock), Some(&(pairs + more_locks)), "{how}");
+        assert_eq!(counts.get(&SyncOperation::MutexUnlock), Some(&pairs), "{how}");
+        let all = recorded.counts(0);
+        assert_eq!(all.get(&SyncOperation::MutexLock), Some(&(pairs + more_locks + 13)), "{how}: the child");
+        assert_eq!(all.get(&SyncOperation::MutexUnlock), Some(&(pairs + 14)), "{how}: the child");
+        let bursts = bursts(&recorded);
+        let folded: u64 = bursts.iter().map(Burst::operations).sum();
+        assert!(folded > pairs as u64, "more than half of {} are folded: {folded}", 2 * pairs);
+        let records = recorded.recording.events.len();
+        assert!(records < 200_000, "{records} records");
+        for burst in bursts {
+            assert!(burst.held_ns <= burst.span_ns && burst.count > 0, "{burst:?}");
+            assert!(
+                u64::from(burst.held_least_ns) * u64::from(burst.count) <= u64::from(burst.held_ns),
+                "{burst:?}"
+            );
+            assert!(burst.released_at().abs_diff(burst.caller) < 256, "{burst:?}");
+        }
+    }
+}
+
+/// Two threads that take one mutex in turns: whoever has it ends what the other has folded, so that nobody seems to have it
+/// while the other does.
+#[test]
+fn nobody_has_a_mutex_in_the_middle_of_anothers_burst() {
+    let Some(shared) = c("nobody_has_a_mutex_in_the_middle_of_anothers_burst", SHARED) else { return };
+    let recorded = shared.record(&["--overhead", "none"], &["300000"]);
+    recorded.text(0);
+    assert_eq!(recorded.counts(0).get(&SyncOperation::MutexLock), Some(&600_000));
+    let mut spans: Vec<(u64, u64, u32)> = Vec::new();
+    for event in &recorded.recording.events {
+        match event {
+            Record::Burst(burst) => spans.push((burst.began_ns(), burst.header.time_ns, burst.header.tid)),
+            Record::Operation(operation) if operation.operation == SyncOperation::MutexLock as u16 => {
+                spans.push((operation.header.time_ns, operation.header.time_ns, operation.header.tid));
+            }
+            _ => {}
+        }
+    }
+    spans.sort_unstable();
+    for pair in spans.windows(2) {
+        assert!(pair[0].1 <= pair[1].0 || pair[0].2 == pair[1].2, "{pair:?}");
+    }
+    let threads: std::collections::BTreeSet<u32> = spans.iter().map(|span| span.2).collect();
+    assert_eq!(threads.len(), 2);
+}
+
+const SHARED: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile long sum;
+static long n;
+static void *work(void *arg) {
+    for (long i = 0; i < n; i++) {
+        pthread_mutex_lock(&lock);
+        sum++;
+        pthread_mutex_unlock(&lock);
+        for (volatile int j = 0; j < 100; j++);
+    }
+    return arg;
+}
+int main(int argc, char **argv) {
+    pthread_t threads[2];
+    n = atol(argv[argc - 1]);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return sum != 2 * n;
+}
+"#;

@@ -1,0 +1,145 @@
+//! A mutex taken and given back again and again by one thread, as one record.
+
+use crate::{Header, Operation, OperationFlags, SyncOperation};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A thread has taken a mutex and given it back, so many times in a row: at the same two places of the program, without
+/// waiting, without another operation of the thread or another thread having had the mutex in between, and without
+/// anybody waiting for it when it was given back. Only the library that is put before libc writes it
+/// ([`crate::interpose`]).
+///
+/// Each acquisition and each release is an instant: nobody waits in it. How long the mutex was held is told as the sum
+/// and the least; how far apart a release and the next acquisition were follows from the rest ([`Burst::apart_ns`]).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Burst {
+    /// `tid`/`pid` are the caller, `time_ns` is the last release.
+    pub header: Header,
+    /// Address of the mutex in the caller's memory.
+    pub object: u64,
+    /// Return address of the calls that took it.
+    pub caller: u64,
+    /// From the first acquisition to the last release, nanoseconds.
+    pub span_ns: u32,
+    /// For how long it was held, summed, nanoseconds.
+    pub held_ns: u32,
+    /// The shortest of these, nanoseconds.
+    pub held_least_ns: u32,
+    /// The shortest time from a release to the next acquisition, nanoseconds; 0 if there was one acquisition.
+    pub apart_least_ns: u32,
+    /// Return address of the calls that gave it back, less `caller`.
+    pub release: i32,
+    /// How many times; 0 makes no sense.
+    pub count: u16,
+    /// [`OperationFlags`] bits about the kind of mutex.
+    pub flags: u16,
+}
+
+const _: () = assert!(size_of::<Burst>() == 64);
+
+/// Who has held a mutex for this long has not held it in a burst, nanoseconds. Longer than that costs nothing to record by
+/// itself; and a thread that sleeps takes longer, so that none sleeps with the mutex of a burst in its hands.
+pub const MOST_HELD_NS: u64 = 1 << 14;
+
+/// An acquisition so long after the release before begins another burst, nanoseconds.
+pub const MOST_APART_NS: u64 = 1 << 15;
+
+/// An acquisition so long after a burst's first begins another one, nanoseconds: how often a lock is taken changes with
+/// time.
+pub const MOST_SPAN_NS: u64 = 1 << 23;
+
+impl Burst {
+    /// The first acquisition.
+    pub fn began_ns(&self) -> u64 {
+        self.header.time_ns.saturating_sub(u64::from(self.span_ns))
+    }
+
+    /// Times from a release to the next acquisition, summed, nanoseconds.
+    pub fn apart_ns(&self) -> u64 {
+        u64::from(self.span_ns.saturating_sub(self.held_ns))
+    }
+
+    /// Operations that it stands for: each time one acquisition and one release.
+    pub fn operations(&self) -> u64 {
+        2 * u64::from(self.count)
+    }
+
+    /// Return address of the calls that gave it back.
+    pub fn released_at(&self) -> u64 {
+        self.caller.wrapping_add_signed(i64::from(self.release))
+    }
+
+    /// The operations that it stands for, spread evenly. All have the burst's number.
+    pub fn unfolded(self) -> impl Iterator<Item = Operation> {
+        let count = u64::from(self.count);
+        let held_ns = u64::from(self.held_ns.min(self.span_ns));
+        let apart_ns = u64::from(self.span_ns) - held_ns;
+        (0..2 * count).map(move |number| {
+            let (pair, is_release) = (number / 2, number % 2 == 1);
+            let held = held_ns * (pair + u64::from(is_release)) / count;
+            let at_ns = self.began_ns() + held + (apart_ns * pair).checked_div(count - 1).unwrap_or(0);
+            Operation {
+                header: Header { time_ns: at_ns, kind: crate::Kind::Operation as u8, ..self.header },
+                began_ns: at_ns,
+                object: self.object,
+                second: 0,
+                caller: if is_release { self.released_at() } else { self.caller },
+                operation: if is_release { SyncOperation::MutexUnlock } else { SyncOperation::MutexLock }
+                    as u16,
+                flags: if is_release { 0 } else { self.flags & !OperationFlags::CONTENDED },
+                outcome: 0,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Context, Kind};
+
+    fn burst(count: u16, span_ns: u32, held_ns: u32) -> Burst {
+        let header = Header {
+            time_ns: 1_000_000,
+            sequence: 7,
+            cpu: Header::NO_CPU,
+            kind: Kind::Burst as u8,
+            context: Context::Task as u8,
+            tid: 2,
+            pid: 1,
+        };
+        Burst {
+            header,
+            object: 0x1000,
+            caller: 0x5000,
+            span_ns,
+            held_ns,
+            held_least_ns: 1,
+            apart_least_ns: 1,
+            release: -0x10,
+            count,
+            flags: OperationFlags::KIND_KNOWN,
+        }
+    }
+
+    #[test]
+    fn what_is_unfolded_adds_up_to_the_nanosecond() {
+        for (count, span_ns, held_ns) in [(1, 10, 10), (2, 100, 31), (1_000, 999_999, 77_777), (3, 7, 9)] {
+            let burst = burst(count, span_ns, held_ns);
+            let (mut number, mut held, mut before_ns) = (0, 0, burst.began_ns());
+            for operation in burst.unfolded() {
+                let at_ns = operation.header.time_ns;
+                assert!(at_ns >= before_ns && operation.began_ns == at_ns);
+                assert!(number > 0 || at_ns == burst.began_ns());
+                if operation.operation == SyncOperation::MutexUnlock as u16 {
+                    held += at_ns - before_ns;
+                    assert_eq!(operation.caller, 0x4ff0);
+                }
+                (number, before_ns) = (number + 1, at_ns);
+            }
+            assert_eq!((number, before_ns), (burst.operations(), 1_000_000));
+            assert_eq!(held, u64::from(held_ns.min(span_ns)));
+        }
+        assert_eq!(burst(0, 5, 5).unfolded().count(), 0);
+    }
+}

@@ -1,0 +1,263 @@
+//! A mutex that is taken and given back again and again while nobody is in the way: the two calls read the clock once
+//! each and change a few words in the control block, and one record stands for all of them ([`probe_abi::Burst`]).
+//!
+//! What makes that true: taking is done with `pthread_mutex_trylock`, which never waits; a release looks first whether
+//! anybody waits; and each mutex has a word that says who had it last, so that nobody else has had it in between. The
+//! order in which threads had a mutex is whole therefore, and only within one thread's turn does a burst know sums
+//! instead of times. Everything else that the thread does ends it ([`settle`]), and so do mutexes of special kinds.
+
+use crate::mutex::{lock_word, plain_kind};
+use crate::process;
+use crate::ring::{Own, own_at_hand};
+use crate::tls::tls;
+use crate::word::add_one;
+use crate::{clock, mutex};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use probe_abi::interpose::{Phase, RingWord};
+use probe_abi::{Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, SyncOperation};
+
+/// Of so many operations one tells what it took: an acquisition comes with each release, and is taken to be like it.
+const MEASURED: u32 = 64;
+
+/// Places for who had a mutex last. Two that share one only end each other's bursts.
+const OWNERS: usize = 4096;
+static LAST: [AtomicU32; OWNERS] = [const { AtomicU32::new(0) }; OWNERS];
+
+/// Libc's three functions are all there is behind ours: nobody else wants to see the calls as the program makes them.
+static POSSIBLE: AtomicBool = AtomicBool::new(false);
+
+/// Functions of one library that belong together lie this near to each other.
+const NEAR: usize = 1 << 16;
+
+/// When the functions behind ours are known.
+pub fn find() {
+    let [lock, trylock, unlock] =
+        [&mutex::lock::REAL, &mutex::trylock::REAL, &mutex::unlock::REAL].map(crate::real::Real::get);
+    let possible = process::is_glibc() && lock.abs_diff(trylock) < NEAR && lock.abs_diff(unlock) < NEAR;
+    POSSIBLE.store(possible, Ordering::Relaxed);
+}
+
+/// Notes that this thread has a mutex; `true`: nobody else has had it since it had it last. Only who has it may ask.
+#[inline(always)]
+pub fn is_again_mine(mutex: usize) -> bool {
+    // Where a thread keeps its own words is its own, as long as it lives.
+    let me = (core::ptr::from_ref(tls()) as usize >> 6) as u32;
+    let place = (mutex >> 3) ^ (mutex >> 15);
+    let Some(last) = LAST.get(place % OWNERS) else { return false };
+    let mine = last.load(Ordering::Relaxed) == me;
+    if !mine {
+        last.store(me, Ordering::Relaxed);
+    }
+    mine
+}
+
+/// The thread's words, if it may fold now: it is in no other operation, and this is no signal handler in between.
+#[inline(always)]
+fn may_fold() -> Option<(Own, u64)> {
+    let own = own_at_hand()?;
+    let version = own.word(RingWord::FOLD_VERSION).load(Ordering::Relaxed);
+    let idle = own.word(RingWord::PHASE).load(Ordering::Relaxed) as u8 == Phase::Idle as u8;
+    let whole = own.word(RingWord::LEAVE_OUT).load(Ordering::Relaxed) == 0 || !process::has_one_thread();
+    (idle && whole && version.is_multiple_of(2)).then_some((own, version))
+}
+
+/// The words are being changed until [`changed`]; before anything is read that will stand there.
+#[inline(always)]
+fn changes(own: &Own, version: u64) {
+    own.word(RingWord::FOLD_VERSION).store(version + 1, Ordering::Relaxed);
+    fence(Ordering::Release);
+}
+
+#[inline(always)]
+fn changed(own: &Own, version: u64) {
+    own.word(RingWord::FOLD_VERSION).store(version + 2, Ordering::Release);
+}
+
+/// Takes a mutex that is free; `false`: nothing has been done.
+#[inline(always)]
+pub fn takes(mutex: usize, caller: usize) -> bool {
+    if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
+        return false;
+    }
+    let Some((own, version)) = may_fold() else { return false };
+    let Some(flags) = plain_kind(mutex).filter(|_| lock_word(mutex) == 0) else { return false };
+    if mutex::trylock::REAL.call([mutex]) != 0 {
+        return false;
+    }
+    let mine = is_again_mine(mutex);
+    changes(&own, version);
+    let now_ns = clock::now_ns();
+    if !mine || !goes_on(&own, mutex, caller, now_ns) {
+        begins(&own, mutex, caller, flags, now_ns);
+    }
+    own.word(RingWord::FOLD_SINCE).store(now_ns, Ordering::Relaxed);
+    changed(&own, version);
+    true
+}
+
+/// Whether the burst that is there may take one more acquisition.
+#[inline(always)]
+fn goes_on(own: &Own, mutex: usize, caller: usize, now_ns: u64) -> bool {
+    let word = |index| own.word(index).load(Ordering::Relaxed);
+    word(RingWord::FOLD_OBJECT) == mutex as u64
+        && word(RingWord::FOLD_CALLER) == caller as u64
+        && word(RingWord::FOLD_SINCE) == 0
+        && now_ns.wrapping_sub(word(RingWord::FOLD_ENDED)) < MOST_APART_NS
+        && now_ns.wrapping_sub(word(RingWord::FOLD_BEGAN)) < MOST_SPAN_NS
+        && word(RingWord::FOLD_COUNT) < u64::from(u16::MAX)
+}
+
+/// Another burst.
+#[inline(never)]
+fn begins(own: &Own, mutex: usize, caller: usize, flags: u16, now_ns: u64) {
+    write(own);
+    let number = add_one(own.word(RingWord::ATTEMPTS)) as u32;
+    for (index, value) in [
+        (RingWord::FOLD_OBJECT, mutex as u64),
+        (RingWord::FOLD_CALLER, caller as u64),
+        (RingWord::FOLD_RELEASE, 0),
+        (RingWord::FOLD_NUMBER, u64::from(number) | u64::from(flags) << 32),
+        (RingWord::FOLD_BEGAN, now_ns),
+        (RingWord::FOLD_ENDED, now_ns),
+        (RingWord::FOLD_COUNT, 0),
+        (RingWord::FOLD_HELD, 0),
+        (RingWord::FOLD_HELD_LEAST, u64::from(u32::MAX)),
+        (RingWord::FOLD_APART_LEAST, u64::from(u32::MAX)),
+    ] {
+        own.word(index).store(value, Ordering::Relaxed);
+    }
+}
+
+/// Notes that a mutex is about to be given back for which nobody waits; `false`: nothing has been noted. The mutex may be
+/// gone as soon as it is given back: it is not looked at afterwards.
+#[inline(always)]
+pub fn gives(mutex: usize, caller: usize) -> bool {
+    if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
+        return false;
+    }
+    let Some((own, version)) = may_fold() else { return false };
+    let word = |index: usize| own.word(index);
+    let get = |index: usize| word(index).load(Ordering::Relaxed);
+    let since_ns = get(RingWord::FOLD_SINCE);
+    if since_ns == 0 || get(RingWord::FOLD_OBJECT) != mutex as u64 || lock_word(mutex) != 1 {
+        return false;
+    }
+    let (pairs, release) = (get(RingWord::FOLD_COUNT), get(RingWord::FOLD_RELEASE));
+    if pairs == 0 {
+        if i32::try_from((caller as u64).wrapping_sub(get(RingWord::FOLD_CALLER)) as i64).is_err() {
+            return false;
+        }
+    } else if release != caller as u64 {
+        return false;
+    }
+    let called_ns = called_ns(&own);
+    changes(&own, version);
+    let now_ns = clock::now_ns();
+    let held_ns = now_ns.saturating_sub(since_ns);
+    let short = held_ns < MOST_HELD_NS;
+    if short {
+        let least = |index: usize, value: u64| {
+            if value < get(index) {
+                word(index).store(value, Ordering::Relaxed);
+            }
+        };
+        if pairs == 0 {
+            word(RingWord::FOLD_RELEASE).store(caller as u64, Ordering::Relaxed);
+        } else {
+            least(RingWord::FOLD_APART_LEAST, since_ns.saturating_sub(get(RingWord::FOLD_ENDED)));
+        }
+        least(RingWord::FOLD_HELD_LEAST, held_ns);
+        word(RingWord::FOLD_HELD).store(get(RingWord::FOLD_HELD) + held_ns, Ordering::Relaxed);
+        word(RingWord::FOLD_ENDED).store(now_ns, Ordering::Relaxed);
+        word(RingWord::FOLD_SINCE).store(0, Ordering::Relaxed);
+        word(RingWord::FOLD_COUNT).store(pairs + 1, Ordering::Relaxed);
+        // One of a burst's operations is counted with its record.
+        let more = if pairs == 0 { 1 } else { 2 };
+        word(RingWord::FOLDED).store(get(RingWord::FOLDED) + more, Ordering::Relaxed);
+    }
+    changed(&own, version);
+    if short && called_ns != 0 {
+        tell_cost(&own, called_ns);
+    }
+    short
+}
+
+/// The time, if what this release takes is to be measured; else 0.
+#[inline(always)]
+fn called_ns(own: &Own) -> u64 {
+    let operations = own.tls.operations.get().wrapping_add(1);
+    own.tls.operations.set(operations);
+    if operations.is_multiple_of(MEASURED) { clock::now_ns() } else { 0 }
+}
+
+/// Adds what a release took, for itself and its acquisition. Of the three readings in between one is what each does, and the
+/// others are as long as the last.
+#[cold]
+#[inline(never)]
+fn tell_cost(own: &Own, called_ns: u64) {
+    let done_ns = clock::now_ns();
+    let reading_ns = clock::now_ns().saturating_sub(done_ns);
+    let took_ns = done_ns.saturating_sub(called_ns).saturating_sub(reading_ns);
+    if took_ns <= probe_abi::interpose::MOST_COST_NS / 2 {
+        let (sum, costs) = (own.word(RingWord::COST_NS), own.word(RingWord::COSTS));
+        sum.store(sum.load(Ordering::Relaxed).wrapping_add(2 * took_ns), Ordering::Relaxed);
+        costs.store(costs.load(Ordering::Relaxed).wrapping_add(2), Ordering::Relaxed);
+    }
+}
+
+/// Writes down what has been folded: something else comes.
+#[inline(always)]
+pub fn settle(own: &Own) {
+    if own.word(RingWord::FOLD_OBJECT).load(Ordering::Relaxed) != 0 {
+        settle_open(own);
+    }
+}
+
+#[inline(never)]
+fn settle_open(own: &Own) {
+    let version = own.word(RingWord::FOLD_VERSION).load(Ordering::Relaxed);
+    if !version.is_multiple_of(2) {
+        // A signal handler came in between: what it came into goes on afterwards.
+        return;
+    }
+    changes(own, version);
+    write(own);
+    own.word(RingWord::FOLD_OBJECT).store(0, Ordering::Relaxed);
+    own.word(RingWord::FOLD_SINCE).store(0, Ordering::Relaxed);
+    changed(own, version);
+}
+
+/// Puts the burst that is there into the ring, and behind it the acquisition that has no release yet.
+fn write(own: &Own) {
+    let word = |index: usize| own.word(index).load(Ordering::Relaxed);
+    let (object, caller) = (word(RingWord::FOLD_OBJECT), word(RingWord::FOLD_CALLER));
+    if object == 0 {
+        return;
+    }
+    let (pairs, since_ns) = (word(RingWord::FOLD_COUNT), word(RingWord::FOLD_SINCE));
+    let (number, flags) = (word(RingWord::FOLD_NUMBER) as u32, word(RingWord::FOLD_NUMBER) >> 32);
+    let mut lock_number = u64::from(number);
+    if pairs > 0 {
+        let (began_ns, ended_ns) = (word(RingWord::FOLD_BEGAN), word(RingWord::FOLD_ENDED));
+        let half = |value: u64| value & u64::from(u32::MAX);
+        let apart_least = if pairs > 1 { word(RingWord::FOLD_APART_LEAST) } else { 0 };
+        let words = [
+            object,
+            caller,
+            half(ended_ns.saturating_sub(began_ns)) | word(RingWord::FOLD_HELD) << 32,
+            half(word(RingWord::FOLD_HELD_LEAST)) | half(apart_least) << 32,
+            half(word(RingWord::FOLD_RELEASE).wrapping_sub(caller)) | (pairs & 0xffff) << 32 | flags << 48,
+        ];
+        if !own.put(Kind::Burst, number, ended_ns, words) {
+            let lost = own.word(RingWord::FOLD_LOST);
+            lost.store(lost.load(Ordering::Relaxed) + (2 * pairs - 1), Ordering::Relaxed);
+        }
+        if since_ns != 0 {
+            lock_number = add_one(own.word(RingWord::ATTEMPTS));
+        }
+    }
+    if since_ns != 0 {
+        let last = SyncOperation::MutexLock as u64 | flags << 16;
+        own.put(Kind::Operation, lock_number as u32, since_ns, [since_ns, object, 0, caller, last]);
+    }
+}
