@@ -23,7 +23,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             duration: args.duration.map(|text| value::duration("--duration", &text)).transpose()?,
             output: record_output(args.output)?,
             force: args.force,
-            capture: capture("record", args.capture)?,
+            capture: from_samples_if_attached(capture("record", args.capture)?),
         }),
         Command::Top(args) => Plan::Top(top(args)?),
         Command::Report(args) => Plan::Report(ReportPlan {
@@ -98,6 +98,18 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
         json: args.json,
         capture: from_samples(capture("top", args.capture)?),
     })
+}
+
+/// The same for a program that runs already, and serves somebody: attaching must not be felt. Who says that it may cost what
+/// it will gets all probes at once.
+fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
+    match capture.target {
+        TargetPlan::Attach { .. } if capture.budget_ppm.is_some() => {
+            let from_samples = capture.uprobes && capture.selection.functions.is_empty();
+            CapturePlan { from_samples, ..capture }
+        }
+        _ => capture,
+    }
 }
 
 /// Without a word about functions, those of an unknown program are seen by samples first: probing all at once may slow it.

@@ -18,12 +18,13 @@ use crate::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, Since, check_capabilities,
     check_programs, now_ns, usual_ring_bytes,
 };
-use crate::symbols::Parsers;
+use crate::symbols::{Parsers, glob_matches};
 use crate::target::{
-    ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits, monotonic_ns,
+    CLibraryKind, ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits,
+    mapped_c_libraries, monotonic_ns,
 };
 use crate::unwind::Sampler;
-use engine::event::{Facts, SamplingFact};
+use engine::event::{Facts, HitCosts, SamplingFact};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
@@ -142,7 +143,6 @@ fn replaced_remark(process: &Process) -> Option<String> {
 }
 
 fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
-    let _hurry = super::parts::Hurry::now();
     let (mut subjects, mut traced) = (Vec::new(), Vec::new());
     for &pid in asked {
         let process = Process::open(pid)?;
@@ -165,9 +165,11 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         start(plan, &subjects, roots, None)?;
     remarks.extend(traced);
     let start_ns = capture.start_ns();
+    let hurry = super::parts::Hurry::now();
     for &pid in asked {
         merge(&mut facts, attach_facts(pid, plan.children)?);
     }
+    drop(hurry);
     // Children born between the list and the start: their parents were not watched yet.
     let known: BTreeSet<u32> = subjects.iter().map(|subject| subject.pid).collect();
     let late: Vec<u32> =
@@ -191,7 +193,14 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
             unprobed.push(error.message);
         }
     }
-    for libc in late.iter().filter_map(|&pid| functions.as_mut()?.libc.probes_of(pid)) {
+    for &pid in &late {
+        let Some(functions) = &mut functions else { break };
+        if tries_locks(plan) {
+            functions.will_try_locks(pid, start_ns);
+            capture.decide_libc_later(pid);
+            continue;
+        }
+        let Some(libc) = functions.libc.probes_of(pid) else { continue };
         if let Err(error) = attacher.add_libc(&libc, start_ns, None) {
             tracing::warn!("{}", error.message);
         }
@@ -272,11 +281,29 @@ struct Libraries {
     names: Vec<String>,
     /// Why one did not.
     why: Option<String>,
+    /// Their functions are tried first.
+    tried: bool,
 }
 
 impl Libraries {
+    /// Those of programs that run: nothing has probes yet.
+    fn of_running(subjects: &[Subject]) -> Libraries {
+        let mut libraries = Libraries { tried: true, ..Libraries::default() };
+        for process in subjects.iter().filter_map(|subject| Process::open(subject.pid).ok()) {
+            for library in mapped_c_libraries(&process) {
+                if library.kind != CLibraryKind::Loader && !libraries.names.contains(&library.name) {
+                    libraries.names.push(library.name);
+                }
+            }
+        }
+        libraries
+    }
+
     /// How operations are recorded; `instead`: why not from inside.
     fn how(self, plan: &CapturePlan, instead: Option<String>) -> How {
+        if self.tried && !self.names.is_empty() {
+            return How::Tried(self.names);
+        }
         if !self.names.is_empty() {
             return How::Probes { libraries: self.names, instead };
         }
@@ -306,7 +333,12 @@ fn start(
                 Parsers::of_longpole(),
             )
         })
-        .map(|functions| functions.only_worth_it(plan.from_samples).few_at_once(plan.sampling.is_some()));
+        .map(|functions| {
+            functions
+                .only_worth_it(plan.from_samples, plan.sampling.is_some())
+                .few_at_once(plan.sampling.is_some())
+                .trying_locks(tries_locks(plan))
+        });
     let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
     let mut unread = Vec::new();
     if let Some(functions) = &mut functions {
@@ -346,7 +378,10 @@ fn start(
         }
     }
     let (mut libc, mut libraries) = (Vec::new(), Libraries::default());
-    if let Some(functions) = &mut functions {
+    let tries_locks = tries_locks(plan);
+    if tries_locks {
+        libraries = Libraries::of_running(subjects);
+    } else if let Some(functions) = &mut functions {
         for subject in subjects.iter().filter(|subject| !(subject.held && is_inside)) {
             match functions.libc.choose_for(subject.pid, subject.binary.as_deref().filter(|_| subject.held)) {
                 Some(LibcChoice::Probes(probes)) => libc.push(probes),
@@ -378,9 +413,16 @@ fn start(
     if let Some(functions) = &mut functions {
         functions.may_cost(plan.budget_ppm, facts.hit_costs);
     }
+    if let (true, Some(functions)) = (tries_locks, &mut functions) {
+        for subject in subjects {
+            functions.will_try_locks(subject.pid, capture.start_ns());
+            capture.decide_libc_later(subject.pid);
+        }
+    }
     facts.tick_ns = crate::target::kernel_tick_ns();
     facts.idle_tick_ns = facts.tick_ns.filter(|_| capture.idle_asks_by_chance());
     facts.sampling = plan.sampling;
+    remarks.extend(named_cost(plan, facts.hit_costs, facts.functions.len()));
     for pid in unread {
         capture.leave_unprobed(pid, capture.start_ns());
     }
@@ -397,6 +439,35 @@ fn start(
         }
     }
     Ok(Started { capture, functions, facts, remarks, unprobed, libraries })
+}
+
+/// Whether families of lock functions get probes only when a trial has shown that these cost little: in programs that run,
+/// and serve somebody. Not if somebody has named such functions, or has said that it may cost what it will.
+fn tries_locks(plan: &CapturePlan) -> bool {
+    let is_named = |name: &str| plan.selection.functions.iter().any(|glob| glob_matches(glob, name));
+    let named = LOCK_FUNCTIONS.into_iter().any(is_named);
+    plan.uprobes && matches!(plan.target, TargetPlan::Attach { .. }) && plan.budget_ppm.is_some() && !named
+}
+
+/// Who names one of these means locks.
+const LOCK_FUNCTIONS: [&str; 6] = [
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_cond_wait",
+    "pthread_rwlock_rdlock",
+    "pthread_barrier_wait",
+    "sem_wait",
+];
+
+/// What it costs that functions were named.
+fn named_cost(plan: &CapturePlan, costs: Option<HitCosts>, count: usize) -> Option<String> {
+    let asked = !plan.selection.functions.is_empty() && count > 0;
+    asked.then_some(())?;
+    let call_us = costs.map(|costs| (costs.entry.total_ns() + costs.exit.total_ns()) as f64 / 1e3);
+    let call = call_us.map_or("an unknown time".to_owned(), |us| format!("{us:.1} µs"));
+    Some(format!(
+        "named with --functions, so probed at once: {count} functions, each call of one costs {call} more"
+    ))
 }
 
 /// One sentence for all: there may be hundreds.

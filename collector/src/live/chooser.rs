@@ -3,6 +3,7 @@
 use super::message::{Chosen, Granted, LibcChosen, Message, ProcessChange, Wish};
 use super::promising::Sighting;
 use super::settling::{Settles, Settling};
+use super::tally::Tally;
 use crate::probe::now_ns;
 use std::io;
 use std::sync::Arc;
@@ -38,12 +39,19 @@ pub trait Choose: Send {
         let _ = (sighting, pids);
         None
     }
+
+    /// The same for a recording, and families of lock functions that a trial has shown to be worth probes, or not.
+    fn tallied(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
+        let _ = (tally, pids);
+        None
+    }
 }
 
 enum Order {
     Changed(ProcessChange),
     Wished(Wish, Vec<u32>),
     Sighted(Sighting, Vec<u32>),
+    Tallied(Tally, Vec<u32>),
 }
 
 /// The other end of the thread; dropping it ends the thread after what it is doing.
@@ -88,6 +96,13 @@ impl Chooser {
             let _ = self.wanted.send(Order::Sighted(sighting, pids));
         }
     }
+
+    /// Says where threads ran, as [`Chooser::sighted`].
+    pub fn tallied(&self, tally: Tally, pids: Vec<u32>) {
+        if !self.looking.swap(true, Ordering::AcqRel) {
+            let _ = self.wanted.send(Order::Tallied(tally, pids));
+        }
+    }
 }
 
 /// The thread.
@@ -128,6 +143,13 @@ impl Work {
                 }
                 Some(Order::Sighted(sighting, pids)) => {
                     let granted = self.choose.sighted(&sighting, &pids);
+                    self.is_looking.store(false, Ordering::Release);
+                    if let Some(granted) = granted {
+                        self.news.send(Message::Granted(granted)).ok()?;
+                    }
+                }
+                Some(Order::Tallied(tally, pids)) => {
+                    let granted = self.choose.tallied(&tally, &pids);
                     self.is_looking.store(false, Ordering::Release);
                     if let Some(granted) = granted {
                         self.news.send(Message::Granted(granted)).ok()?;

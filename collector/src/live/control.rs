@@ -6,8 +6,10 @@ use super::message::{
     ChangeKind, Chosen, Failure, Granted, LibcChosen, Message, ProcessChange, Unprobed, Wish,
 };
 use super::promising::Sighting;
+use super::tally::Tally;
 use crate::target::signals::{Reaction, Relation, react};
 use crate::tui::{Action, Prompt, Typed, action_of};
+use engine::event::OperationsTried;
 use probe_abi::SyncFamily;
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
@@ -61,6 +63,8 @@ pub enum Effect {
     FindFunctions(Wish, Vec<u32>),
     /// See whether functions that samples have shown are worth probes, in these processes.
     TryFunctions(Sighting, Vec<u32>),
+    /// The same for those that are where threads ran, and for families of lock functions.
+    TryTallied(Tally, Vec<u32>),
     /// Show what is being typed, or nothing any more.
     ShowPrompt(Option<Prompt>),
     /// Show what a wish came to.
@@ -69,8 +73,8 @@ pub enum Effect {
     AddLibc(LibcChosen),
     /// Remember that the operations of a process are not recorded.
     NoteNoLibc(String),
-    /// Remember that operations of a family have lost their probes in a process.
-    NoteOperationsOff(SyncFamily),
+    /// Remember that operations of a family have lost their probes in a process, or never had any.
+    NoteOperationsOff(SyncFamily, Option<OperationsTried>),
     /// Do what a key asks for on the screen.
     Act(Action),
     /// Paint anew.
@@ -185,7 +189,7 @@ impl Control {
             Message::Libc(chosen) if self.stop.is_none() => vec![Effect::AddLibc(chosen)],
             Message::Libc(_) => vec![],
             Message::NoLibc(why) => vec![Effect::NoteNoLibc(why)],
-            Message::OperationsOff(family) => vec![Effect::NoteOperationsOff(family)],
+            Message::OperationsOff(family, tried) => vec![Effect::NoteOperationsOff(family, tried)],
             Message::Counts(counts) => vec![Effect::ShowCounts(counts)],
             Message::Unprobed(why) => vec![Effect::NoteUnprobed(why)],
             Message::Probed(probed) => vec![Effect::NoteProbed(probed)],
@@ -194,7 +198,10 @@ impl Control {
             Message::Sighted(sighting) if self.stop.is_none() => {
                 vec![Effect::TryFunctions(sighting, self.alive().collect())]
             }
-            Message::Sighted(_) => vec![],
+            Message::Tallied(tally) if self.stop.is_none() => {
+                vec![Effect::TryTallied(tally, self.alive().collect())]
+            }
+            Message::Sighted(_) | Message::Tallied(_) => vec![],
             Message::Detached => {
                 self.detached = true;
                 let mut effects = vec![];
@@ -258,12 +265,14 @@ impl Control {
     }
 
     fn granted(&self, granted: Granted) -> Vec<Effect> {
-        let Granted { chosen, off, sentence } = granted;
+        let Granted { chosen, libc, without_libc, off, sentence } = granted;
         let mut effects = Vec::new();
         if !sentence.is_empty() {
             effects.extend([Effect::ShowAnswer(sentence), Effect::Draw]);
         }
         if self.stop.is_none() {
+            effects.extend(libc.into_iter().map(Effect::AddLibc));
+            effects.extend(without_libc.into_iter().map(Effect::NoteNoLibc));
             effects.extend(chosen.into_iter().map(Effect::AddProbes));
             effects.extend((!off.is_empty()).then_some(Effect::TakeOff(off)));
         }
@@ -584,7 +593,12 @@ mod tests {
             functions: Ok(Default::default()),
             placing: Placing::Wanted,
         };
-        let granted = || Granted { chosen: vec![chosen.clone()], off: vec![3], sentence: "done".into() };
+        let granted = || Granted {
+            chosen: vec![chosen.clone()],
+            off: vec![3],
+            sentence: "done".into(),
+            ..Granted::default()
+        };
         check(&mut control, Message::Granted(granted()), &["ShowAnswer", "Draw", "AddProbes", "TakeOff"]);
         check(&mut control, Message::TimeUp, &["SkipLastReport", "CloseScreen", "StopCapture"]);
         check(&mut control, Message::Granted(granted()), &["ShowAnswer", "Draw"]);

@@ -3,16 +3,19 @@
 
 use super::chooser::Choose;
 use super::libc::{Libc, LibcChoice};
+use super::lock_trials::{LockTrials, Tried};
 use super::message::{
     ChangeKind, Chosen, Granted, LibcChosen, NewFunctions, Placing, ProcessChange, Unprobed, Wish,
 };
 use super::promising::Sighting;
+use super::seen::Tables;
+use super::tally::Tally;
 use super::worth::Trials;
 use crate::binary::{Binaries, Binary};
 use crate::cli::plan;
 use crate::file_key::FileKey;
 use crate::present::cell::grouped;
-use crate::probe::{ProbeFunction, now_ns, number_limit};
+use crate::probe::{LibcProbes, ProbeFunction, now_ns, number_limit};
 use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
 use engine::event::{FunctionFact, HitCosts, ModuleFact};
@@ -30,6 +33,9 @@ const SEEN_FIRST: &str = "functions are known from samples (±) until some are f
 /// language's runtime calls so many of them while it starts that it stands still until they are off again (node with four
 /// workers did 21 rounds in its first second instead of 12,000).
 const MOST_AT_ONCE: usize = 1_024;
+/// The same where no samples are taken.
+const NEVER_SEEN: &str =
+    "no function gets probes: without samples none is found to be worth them (--functions 'GLOB' names some)";
 
 /// The table of functions while it grows.
 pub struct Functions {
@@ -53,8 +59,15 @@ pub struct Functions {
     from_samples: bool,
     /// The same holds for programs with more functions than [`MOST_AT_ONCE`].
     few_at_once: bool,
+    /// What is said of that.
+    seen_first: &'static str,
+    /// Of files that samples fell into.
+    pub(super) tables: Tables,
     /// See there.
     pub(super) trials: Trials,
+    /// Families of lock functions get probes only when a trial has shown what they cost.
+    tries_locks: bool,
+    lock_trials: LockTrials,
 }
 
 /// Functions of one process at the start.
@@ -94,7 +107,11 @@ impl Functions {
             libc,
             from_samples: false,
             few_at_once: false,
+            seen_first: SEEN_FIRST,
+            tables: Tables::new(),
             trials: Trials::default(),
+            tries_locks: false,
+            lock_trials: LockTrials::default(),
         }
     }
 
@@ -111,10 +128,23 @@ impl Functions {
         self.number_limit
     }
 
-    /// Functions get probes when samples show that they are worth it, and not before.
+    /// Functions get probes when samples, if there are some, show that they are worth it, and not before.
     #[must_use]
-    pub fn only_worth_it(self, from_samples: bool) -> Functions {
-        Functions { from_samples, ..self }
+    pub fn only_worth_it(self, from_samples: bool, are_taken: bool) -> Functions {
+        let seen_first = if are_taken { SEEN_FIRST } else { NEVER_SEEN };
+        Functions { from_samples, seen_first, ..self }
+    }
+
+    /// Families of lock functions of processes that run, and of what comes later in them, get probes when a trial has shown
+    /// that these cost little.
+    #[must_use]
+    pub fn trying_locks(self, tries_locks: bool) -> Functions {
+        Functions { tries_locks, ..self }
+    }
+
+    /// The operations of a process are missing since then, until its families are tried.
+    pub fn will_try_locks(&mut self, pid: u32, since_ns: u64) {
+        self.lock_trials.wait(pid, since_ns);
     }
 
     /// Programs with very many functions begin without probes, unless somebody has said which functions or how many. `sampled`:
@@ -143,7 +173,7 @@ impl Functions {
                 let mut parser = self.parsers.open_binary(binary, name)?;
                 if self.from_samples {
                     first.module = Some(parser.summary()?.fact(&path_of(pid, binary.opened_by())));
-                    first.sentence = Some(SEEN_FIRST.to_owned());
+                    first.sentence = Some(self.seen_first.to_owned());
                     let none: Arc<[ChosenFunction]> = Arc::from([]);
                     self.files.insert(key, Arc::clone(&none));
                     return Ok(self.first(pid, key, &none, binary, first));
@@ -286,6 +316,9 @@ fn hint(is_go: bool, total: usize) -> Option<&'static str> {
 impl Choose for Functions {
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
         let ProcessChange { pid, time_ns, kind } = change;
+        if self.tries_locks {
+            return self.try_locks_later(change).map(Ok);
+        }
         let executed = match kind {
             ChangeKind::Ended | ChangeKind::Mapped { libc: false } => return None,
             ChangeKind::Forked { .. } | ChangeKind::Mapped { libc: true } => None,
@@ -364,6 +397,41 @@ impl Choose for Functions {
 
     fn sighted(&mut self, sighting: &Sighting, pids: &[u32]) -> Option<Granted> {
         (self.from_samples || self.few_at_once).then(|| self.worth(sighting, pids))?
+    }
+
+    fn tallied(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
+        let tried = self.lock_trials.run(tally, pids, &mut self.libc, &mut self.trials);
+        let functions = if self.from_samples { self.seen_in(tally, pids) } else { None };
+        if tried.is_empty() {
+            return functions;
+        }
+        let mut granted = functions.unwrap_or_default();
+        for tried in tried {
+            match tried {
+                Tried::Decided(chosen) => granted.libc.push(*chosen),
+                Tried::Without(why) => granted.without_libc.push(why),
+            }
+        }
+        Some(granted)
+    }
+}
+
+impl Functions {
+    /// Another process, or another program: what the one before had is not meant for it.
+    fn try_locks_later(&mut self, change: ProcessChange) -> Option<LibcChosen> {
+        let ProcessChange { pid, time_ns, kind } = change;
+        let executed = match kind {
+            ChangeKind::Ended => {
+                self.lock_trials.forget(pid);
+                return None;
+            }
+            ChangeKind::Mapped { .. } => return None,
+            ChangeKind::Forked { .. } => None,
+            ChangeKind::Executed { .. } => Some(false),
+        };
+        self.lock_trials.wait(pid, time_ns);
+        let probes = LibcProbes { pid, ..LibcProbes::default() };
+        Some(LibcChosen { missing_since_ns: time_ns, probes, executed })
     }
 }
 

@@ -130,6 +130,11 @@ impl Hands {
                     chooser.sighted(sighting, pids);
                 }
             }
+            Effect::TryTallied(tally, pids) => {
+                if let Some(chooser) = &self.chooser {
+                    chooser.tallied(tally, pids);
+                }
+            }
             Effect::ShowPrompt(prompt) => {
                 if let Some((_, state)) = &mut self.screen {
                     state.prompt = prompt;
@@ -141,8 +146,14 @@ impl Hands {
                 self.libc.without += 1;
                 self.libc.why.get_or_insert(why);
             }
-            Effect::NoteOperationsOff(family) => {
+            Effect::NoteOperationsOff(family, None) => {
                 self.libc.off.insert(family);
+            }
+            Effect::NoteOperationsOff(family, Some(tried)) => {
+                let dearest = self.libc.unfit.entry(family).or_insert(tried);
+                if tried.cost_ppm > dearest.cost_ppm {
+                    *dearest = tried;
+                }
             }
             Effect::Forward(signal) => {
                 if let Some(Err(error)) = self.child.as_mut().map(|child| child.signal(signal)) {

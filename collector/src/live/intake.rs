@@ -3,10 +3,12 @@
 
 use super::message::{ChangeKind, ProcessChange};
 use super::naming::{Ask, Seen};
+use super::tally::{Tally, Tallying};
 use super::{Drained, EventSource};
 use crate::session::{Contradiction, EventChunk, EventChunks};
 use engine::event::{LossCounts, Merger, Note, Overhead};
 use probe_abi::Record;
+use std::time::Instant;
 
 /// Records in time order, and what was noticed meanwhile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +44,8 @@ pub struct Intake {
     changes: Vec<ProcessChange>,
     /// Addresses to be named, if anybody can.
     seen: Option<Seen>,
+    /// Where threads run, of a source that can get probes.
+    tallying: Option<Tallying>,
 }
 
 impl Intake {
@@ -57,6 +61,8 @@ impl Intake {
             overhead: None,
             changes: Vec::new(),
             seen: source.is_live().then(Seen::default),
+            // Whoever wants the records themselves analyses them, and sees more than this.
+            tallying: source.is_live().then(|| Tallying::new(Instant::now(), false)),
         }
     }
 
@@ -64,7 +70,8 @@ impl Intake {
     /// at hand. As records by themselves they would be written to memory and read again by another CPU.
     #[must_use]
     pub fn for_the_file(self) -> Intake {
-        Intake { chunks: Some(EventChunks::default()), ..self }
+        let tallying = self.tallying.is_some().then(|| Tallying::new(Instant::now(), true));
+        Intake { chunks: Some(EventChunks::default()), tallying, ..self }
     }
 
     /// One turn of the source: whatever it hands over is decoded and waits for its place in time.
@@ -74,6 +81,9 @@ impl Intake {
                 self.changes.extend(process_change(&record));
                 if let Some(seen) = &mut self.seen {
                     seen.record(&record);
+                }
+                if let Some(tallying) = &mut self.tallying {
+                    tallying.record(&record);
                 }
                 self.merger.push(ring, record);
             }
@@ -93,6 +103,18 @@ impl Intake {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_by_key(|change| change.time_ns);
         changes
+    }
+
+    /// Stacks that samples name.
+    pub fn see_stacks(&mut self, notes: &[Note]) {
+        if let Some(tallying) = &mut self.tallying {
+            tallying.notes(notes);
+        }
+    }
+
+    /// Where threads ran, if it is time to say so.
+    pub fn tally(&mut self, now: Instant) -> Option<Tally> {
+        self.tallying.as_mut()?.take(now)
     }
 
     /// Addresses that are new since the last call.

@@ -108,7 +108,7 @@ impl Libc {
             }
         }
         if files.iter().any(|file| !file.is_loader && !file.functions.functions.is_empty()) {
-            LibcChoice::Probes(LibcProbes { pid, files, own, namespace })
+            LibcChoice::Probes(LibcProbes { pid, files, own, namespace, unfit: Vec::new() })
         } else {
             LibcChoice::None(why.unwrap_or_else(|| "it has no C library that is known".to_owned()))
         }

@@ -21,6 +21,8 @@ pub enum How {
         /// Why not from inside.
         instead: Option<String>,
     },
+    /// By probes on families of functions of these C libraries, as far as a trial shows that they cost little.
+    Tried(Vec<String>),
     /// Not at all, because.
     No(String),
 }
@@ -30,7 +32,7 @@ impl How {
     pub fn word(&self) -> &'static str {
         match self {
             How::Inside => "inside",
-            How::Probes { .. } => "probes",
+            How::Probes { .. } | How::Tried(_) => "probes",
             How::NotInside(_) | How::No(_) => "scheduler",
         }
     }
@@ -44,6 +46,11 @@ impl std::fmt::Display for How {
                 write!(f, "recorded by probes on the functions of {}", libraries.join(" and "))?;
                 instead.as_ref().map_or(Ok(()), |reason| write!(f, " ({reason})"))
             }
+            How::Tried(libraries) => write!(
+                f,
+                "recorded by probes on the functions of {}, once a trial has shown that these cost little",
+                libraries.join(" and ")
+            ),
             How::NotInside(reason) | How::No(reason) => write!(f, "as the scheduler shows them: {reason}"),
         }
     }

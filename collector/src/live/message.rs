@@ -3,12 +3,13 @@
 
 use super::Probed;
 use super::promising::Sighting;
+use super::tally::Tally;
 use crate::probe::{LibcProbes, ProbeFunction};
 use crate::tui::{Asking, LiveCounts, Snapshot};
 use crossterm::event::KeyEvent;
-use engine::event::{FunctionFact, FunctionId, ModuleFact};
+use engine::event::{FunctionFact, FunctionId, ModuleFact, OperationsTried};
 use probe_abi::SyncFamily;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// See the module.
@@ -36,8 +37,9 @@ pub enum Message {
     Libc(LibcChosen),
     /// The operations of a process are not recorded: why.
     NoLibc(String),
-    /// Operations of this family have lost their probes in a process: they were called too often.
-    OperationsOff(SyncFamily),
+    /// Operations of this family have no probes in a process any more, since they were called too often; or never had any,
+    /// because of what a trial has shown.
+    OperationsOff(SyncFamily, Option<OperationsTried>),
     /// Up-to-date counts.
     Counts(Box<LiveCounts>),
     /// A process that came later got no function probes.
@@ -50,6 +52,8 @@ pub enum Message {
     Report(Arc<Snapshot>),
     /// What samples show of functions without probes.
     Sighted(Sighting),
+    /// Where threads ran of late.
+    Tallied(Tally),
     /// The probes are gone and every record is where it belongs.
     Detached,
     /// The last report is made, too.
@@ -105,6 +109,10 @@ pub struct Wish {
 pub struct Granted {
     /// Functions to probe.
     pub chosen: Vec<Chosen>,
+    /// Families of lock functions to probe, or not.
+    pub libc: Vec<LibcChosen>,
+    /// For each process without a C library that could be probed, why.
+    pub without_libc: Vec<String>,
     /// Functions to take the probes off.
     pub off: Vec<FunctionId>,
     /// For people; empty: nobody has asked.
@@ -182,7 +190,7 @@ impl UnprobedCounts {
 pub struct LibcChosen {
     /// Since when its operations are missing, if it has no probes yet (`CLOCK_MONOTONIC` nanoseconds).
     pub missing_since_ns: u64,
-    /// Where its probes go.
+    /// Where its probes go; no files: that is to be decided later.
     pub probes: LibcProbes,
     /// It runs another program than before, and whether its leading thread has started it.
     pub executed: Option<bool>,
@@ -199,6 +207,8 @@ pub struct LibcCounts {
     pub why: Option<String>,
     /// Families that lost their probes in some process.
     pub off: BTreeSet<SyncFamily>,
+    /// Families that never had any in some process, and the dearest of what trials have shown.
+    pub unfit: BTreeMap<SyncFamily, OperationsTried>,
 }
 
 /// See [`Chosen`].

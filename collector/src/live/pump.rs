@@ -192,6 +192,9 @@ impl Pump {
             self.see_stacks(&batch);
             hand_on(batch, feed, news)?;
         }
+        if let Some(tally) = self.intake.tally(Instant::now()) {
+            news.send(Message::Tallied(tally)).ok()?;
+        }
         if self.counted.is_none_or(|at| at.elapsed() >= self.counts_every) {
             self.counted = Some(Instant::now());
             self.count(source, news);
@@ -219,7 +222,8 @@ impl Pump {
         feed.send(Feed::Mappings(mappings)).ok()
     }
 
-    fn see_stacks(&self, batch: &Batch) {
+    fn see_stacks(&mut self, batch: &Batch) {
+        self.intake.see_stacks(&batch.notes);
         if let Some(namer) = &self.code {
             namer.stacks(&batch.notes);
         }
@@ -362,9 +366,9 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
             NoteKind::ProbesOff { functions, .. } => {
                 news.send(Message::TakenOff(functions.clone())).ok()?;
             }
-            NoteKind::Gap { reason: GapReason::OperationsOff { family }, .. } => {
+            NoteKind::Gap { reason: GapReason::OperationsOff { family, tried }, .. } => {
                 if let Some(family) = SyncFamily::from_number(*family) {
-                    news.send(Message::OperationsOff(family)).ok()?;
+                    news.send(Message::OperationsOff(family, *tried)).ok()?;
                 }
             }
             _ => {}

@@ -216,12 +216,14 @@ pub(super) fn summary(
 /// How synchronization operations were recorded, in the processes at the start and in those that came later.
 fn locks_text(how: &How, libc: &LibcCounts) -> String {
     let mut text = how.to_string();
-    let LibcCounts { probed, without, why, off } = libc;
+    let LibcCounts { probed, without, why, off, unfit } = libc;
     let processes =
         |count: usize| if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
     match how {
-        How::Probes { .. } if probed.len() > 1 => text.push_str(&format!(", in {}", processes(probed.len()))),
-        How::Probes { .. } => {}
+        How::Probes { .. } | How::Tried(_) if probed.len() > 1 => {
+            text.push_str(&format!(", in {}", processes(probed.len())))
+        }
+        How::Probes { .. } | How::Tried(_) => {}
         _ if !probed.is_empty() => {
             text.push_str(&format!("; by probes on the C library of {} more", processes(probed.len())));
         }
@@ -233,6 +235,9 @@ fn locks_text(how: &How, libc: &LibcCounts) -> String {
             "; used too often, so that their probes were taken off: {}",
             names.join(", ")
         ));
+    }
+    for (family, tried) in unfit {
+        text.push_str(&format!("; no probes on {}: {tried}", family.name()));
     }
     if *without > 0 {
         let why = why.as_deref().unwrap_or_default();

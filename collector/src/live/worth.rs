@@ -10,7 +10,7 @@ use crate::file_key::FileKey;
 use crate::probe::{AT_ONCE, Calls, count_calls, now_ns};
 use crate::symbols::{ChosenFunction, SymbolError};
 use crate::target::{Module, Process, is_c_library, mapped};
-use engine::event::{FunctionFact, HitCosts};
+use engine::event::{FunctionFact, HitCosts, OperationsTried};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::Metadata;
 use std::path::PathBuf;
@@ -42,13 +42,13 @@ pub(super) struct Trials {
 }
 
 /// A function that is tried, in the first process that has it.
-struct Candidate<'a> {
-    seen: &'a Promising,
-    chosen: ChosenFunction,
-    key: FileKey,
-    pid: u32,
+pub(super) struct Candidate {
+    pub(super) seen: Promising,
+    pub(super) chosen: ChosenFunction,
+    pub(super) key: FileKey,
+    pub(super) pid: u32,
     /// Of its first instruction in that process.
-    address: u64,
+    pub(super) address: u64,
 }
 
 impl Trials {
@@ -87,6 +87,22 @@ impl Trials {
         true
     }
 
+    /// Whether a family of lock functions gets probes.
+    pub(super) fn fits(&self, tried: &OperationsTried) -> bool {
+        let cost = tried.cost_ppm as f64 / 1e6;
+        tried.calls.is_some() && cost <= self.limit / 4.0 && self.spent + cost <= self.limit / 2.0
+    }
+
+    /// It has got them.
+    pub(super) fn spend(&mut self, tried: &OperationsTried) {
+        self.spent += tried.cost_ppm as f64 / 1e6;
+    }
+
+    /// What a probed call of a lock function costs, nanoseconds: some begin with an instruction that is stepped over.
+    pub(super) fn operation_ns(&self) -> f64 {
+        self.call_ns(&FunctionFact { entry_stepped: true, ..FunctionFact::default() })
+    }
+
     fn call_ns(&self, fact: &FunctionFact) -> f64 {
         let Some(costs) = self.hit_costs else { return CALL_NS };
         let entry = if fact.entry_stepped { costs.entry_stepped } else { costs.entry };
@@ -105,21 +121,33 @@ impl Functions {
         }
         let candidates = self.candidates(&open, pids);
         for seen in &open {
-            if !candidates.iter().any(|candidate| candidate.seen == *seen) {
+            if !candidates.iter().any(|candidate| candidate.seen == **seen) {
                 // No such symbol, or probes would not hold there: that does not change.
                 self.trials.decided(seen);
             }
         }
-        let mut accepted: BTreeMap<usize, Vec<Candidate<'_>>> = BTreeMap::new();
+        self.tried(candidates, sighting.cpu, pids)
+    }
+
+    /// Those of them that have not had their trial.
+    pub(super) fn open_of(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+        candidates.retain(|candidate| self.trials.is_open(&candidate.seen));
+        candidates.truncate(MOST);
+        candidates
+    }
+
+    /// Tries functions, and gives probes to those that are worth it.
+    pub(super) fn tried(&mut self, candidates: Vec<Candidate>, cpu: f64, pids: &[u32]) -> Option<Granted> {
+        let mut accepted: BTreeMap<usize, Vec<Candidate>> = BTreeMap::new();
         let mut files: Vec<FileKey> = Vec::new();
         let mut rest = candidates.into_iter().peekable();
         while rest.peek().is_some() {
-            let group: Vec<Candidate<'_>> = rest.by_ref().take(AT_ONCE).collect();
+            let group: Vec<Candidate> = rest.by_ref().take(AT_ONCE).collect();
             let points: Vec<Vec<(u32, u64)>> = group.iter().map(points).collect();
             let mut calls = count_calls(&points.concat(), TRIAL).into_iter();
             for (candidate, points) in group.into_iter().zip(points) {
                 let calls: Vec<Calls> = calls.by_ref().take(points.len()).flatten().collect();
-                if self.trials.accepts(candidate.seen, sighting.cpu, &candidate.chosen.fact, &calls) {
+                if self.trials.accepts(&candidate.seen, cpu, &candidate.chosen.fact, &calls) {
                     let file = files.iter().position(|key| *key == candidate.key).unwrap_or(files.len());
                     if file == files.len() {
                         files.push(candidate.key);
@@ -132,8 +160,8 @@ impl Functions {
     }
 
     /// Those of them that can be probed.
-    fn candidates<'a>(&mut self, open: &[&'a Promising], pids: &[u32]) -> Vec<Candidate<'a>> {
-        let mut found: Vec<(usize, Candidate<'a>)> = Vec::new();
+    fn candidates(&mut self, open: &[&Promising], pids: &[u32]) -> Vec<Candidate> {
+        let mut found: Vec<(usize, Candidate)> = Vec::new();
         let mut looked: Vec<FileKey> = Vec::new();
         for &pid in pids {
             for Loaded { module, path } in loaded(pid) {
@@ -169,7 +197,7 @@ impl Functions {
                         continue;
                     }
                     let Some(address) = module.address(chosen.entry_offset) else { continue };
-                    let chosen = chosen.clone();
+                    let (seen, chosen) = (seen.clone(), chosen.clone());
                     found.push((rank, Candidate { seen, chosen, key, pid, address }));
                 }
             }
@@ -194,7 +222,7 @@ impl Functions {
     }
 
     /// Gives numbers to those that are new, and probes in every process.
-    fn granted_to(&mut self, accepted: BTreeMap<usize, Vec<Candidate<'_>>>, pids: &[u32]) -> Granted {
+    fn granted_to(&mut self, accepted: BTreeMap<usize, Vec<Candidate>>, pids: &[u32]) -> Granted {
         let mut facts: Vec<FunctionFact> = Vec::new();
         let mut chosen: HashMap<FileKey, Vec<ChosenFunction>> = HashMap::new();
         for candidate in accepted.into_values().flatten() {
@@ -234,7 +262,7 @@ impl Functions {
 }
 
 /// Where a function is tried: in threads of its process that it was seen in, or if these are gone, in some that live now.
-fn points(candidate: &Candidate<'_>) -> Vec<(u32, u64)> {
+fn points(candidate: &Candidate) -> Vec<(u32, u64)> {
     let tasks = PathBuf::from(format!("/proc/{}/task", candidate.pid));
     let lives = |thread: &u32| tasks.join(thread.to_string()).exists();
     let mut threads: Vec<u32> = candidate.seen.threads.iter().copied().filter(lives).collect();
@@ -246,13 +274,13 @@ fn points(candidate: &Candidate<'_>) -> Vec<(u32, u64)> {
 }
 
 /// A file that a process runs, and a path that opens it.
-struct Loaded {
-    module: Module,
-    path: PathBuf,
+pub(super) struct Loaded {
+    pub(super) module: Module,
+    pub(super) path: PathBuf,
 }
 
 /// Its program and libraries. The C library is left out: everything calls it, and it has probes of its own.
-fn loaded(pid: u32) -> Vec<Loaded> {
+pub(super) fn loaded(pid: u32) -> Vec<Loaded> {
     let Ok(process) = Process::open(pid) else { return Vec::new() };
     let modules = mapped(&process).unwrap_or_default();
     let is_wanted = |module: &Module| module.is_main || !is_c_library(module.name());

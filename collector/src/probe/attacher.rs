@@ -11,6 +11,7 @@ use super::{
     capture::now_ns,
     error::{ProbeError, ProbeErrorKind},
     governor::{Common, Probes},
+    libc_points::off_note,
     operations::{Executed, LibcProbes},
     options::{ProbeFunction, Since},
 };
@@ -111,7 +112,8 @@ impl Attacher {
     }
 
     /// Probes the C library of a process that is recorded, as far as it is not probed already, and notes that its operations
-    /// are missing since `since_ns`, if so. `executed`: it runs another program than before, and whether its leading
+    /// are missing since `since_ns`, if so; without files it is decided later. Families in [`LibcProbes::unfit`] get none, which
+    /// is noted, too. `executed`: it runs another program than before, and whether its leading
     /// thread has started it.
     ///
     /// # Errors
@@ -124,8 +126,14 @@ impl Attacher {
         executed: Option<bool>,
     ) -> Result<(), ProbeError> {
         let executed = executed.map(|by_leader| Executed { by_leader, at_ns: since_ns });
+        if libc.files.is_empty() {
+            self.common.lock().operations.wait_for_trial(libc.pid, since_ns);
+        }
         if self.attach_libc(libc, executed)? {
             self.missing(libc.pid, since_ns, GapReason::LibcNotYetProbed);
+        }
+        for &(family, tried) in &libc.unfit {
+            self.common.note(off_note(since_ns, libc.pid, family, Some(tried)));
         }
         Ok(())
     }

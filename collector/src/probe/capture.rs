@@ -315,6 +315,11 @@ impl Capture {
         self.probes_now().map(|mut probes| probes.operations.take_probed()).unwrap_or_default()
     }
 
+    /// The operations of a process are missing from the start on, until [`Attacher::add_libc`] decides about them.
+    pub fn decide_libc_later(&mut self, pid: u32) {
+        self.common.lock().operations.wait_for_trial(pid, self.start_ns);
+    }
+
     /// Synchronization operations that threads are in the middle of, as far as probes on C libraries have seen them
     /// begin.
     pub fn pending(&self) -> Vec<PendingOperation> {
@@ -364,6 +369,12 @@ impl Capture {
         // What the governor is doing now belongs to the recording: this once its notes are waited for.
         let mut probes = self.common.lock();
         self.own_notes.append(&mut probes.notes);
+        let reason = GapReason::LibcNotYetProbed;
+        let undecided = probes.operations.take_undecided().into_iter().map(|(pid, time_ns)| {
+            let kind = NoteKind::Gap { pid, cpu: None, until_ns: end_ns, lost: 0, reason };
+            Note { time_ns, kind }
+        });
+        self.own_notes.extend(undecided);
         self.look_for_missed(&probes);
         self.common.look(&mut probes);
         end_ns

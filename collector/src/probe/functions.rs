@@ -1,9 +1,9 @@
 //! Probes on functions of the target.
 //!
-//! Functions of one process are spread over few links (closing one takes the kernel about 40 ms whatever its size),
-//! each with entries and exits of its functions. A link is never changed: to take probes off some functions a new
-//! link without them is attached, then the valid generation of its slot is switched, then the old one is closed.
-//! While both are there the programs believe the valid one only.
+//! Functions of one process are spread over few groups, and those of a group over links that are so small that nobody waits
+//! for one (`gently`), each with entries and exits of its functions. A link is never changed: to take probes off some
+//! functions new links without them are attached, then the valid generation of the group's slot is switched, then the old
+//! ones are closed. While both are there the programs believe the valid ones only.
 
 use std::{
     collections::BTreeSet,
@@ -27,13 +27,14 @@ use super::{
     attach::{Link, close_together, program},
     calibrate,
     error::{ProbeError, ProbeErrorKind},
+    gently,
     load::Shared,
     options::ProbeFunction,
 };
 
-/// Most links that the functions of one process are spread over.
+/// Most groups that the functions of one process are spread over.
 const LINKS_PER_PROCESS: usize = 8;
-/// Functions per link from which on one more link is worth while: smaller links are replaced faster.
+/// Functions per group from which on one more is worth while: smaller ones are replaced faster.
 const FUNCTIONS_PER_LINK: usize = 64;
 
 /// The function probes of all recorded processes.
@@ -191,7 +192,9 @@ impl Functions {
         let mut links = Vec::new();
         let mut refused = Vec::new();
         group.vouch()?;
-        attach_some(probe, group, generation, &group.functions, &mut links, &mut refused)?;
+        for few in gently::in_small_groups(&group.functions, ProbeFunction::points) {
+            attach_some(probe, group, generation, few, &mut links, &mut refused)?;
+        }
         // Whoever has written to it meanwhile did so to what has breakpoints now.
         if let Err(error) = group.vouch() {
             self.close(links);
@@ -369,7 +372,10 @@ fn attach_some(
         return Ok(());
     }
     match attach_one(probe, group, generation, functions) {
-        Ok(link) => links.push(link),
+        Ok(link) => {
+            links.push(link);
+            gently::pause();
+        }
         Err(error) => match super::error::io_code(&error) {
             Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) if functions.len() > 1 => {
                 let (left, right) = functions.split_at(functions.len() / 2);
@@ -413,6 +419,7 @@ fn attach_one(
         std::iter::once(point(function.entry_offset, false))
             .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
     });
+    let _quickly = gently::without_being_held_up();
     let id = probe.attach(points, group.binary.path(), UProbeScope::OneProcess(group.pid))?;
     probe.take_link(id)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::event::{GapReason, Note, NoteKind};
+use engine::event::{GapReason, Note, NoteKind, OperationsTried};
 use probe_abi::{
     LibcCookie, LibcFunction, LibcSite, ObjectFrom, OutcomeFrom, Part, SecondFrom, SyncFamily, SyncOperation,
 };
@@ -90,9 +90,9 @@ pub(crate) fn points(
     points
 }
 
-/// Says that operations of a family are missing from here on.
-pub(crate) fn off_note(time_ns: u64, pid: u32, family: SyncFamily) -> Note {
-    let reason = GapReason::OperationsOff { family: family as u8 };
+/// Says that operations of a family are missing from here on; `tried`: they never had probes, because.
+pub(crate) fn off_note(time_ns: u64, pid: u32, family: SyncFamily, tried: Option<OperationsTried>) -> Note {
+    let reason = GapReason::OperationsOff { family: family as u8, tried };
     Note { time_ns, kind: NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason } }
 }
 

@@ -1,7 +1,7 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
 //! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
-//! `attach` puts them on tracepoints, `functions` on functions, `operations` on C libraries'; `attacher` does so while
+//! `attach` puts them on tracepoints, `functions` on functions (`gently`, so that it is not felt), `operations` on C libraries'; `attacher` does so while
 //! a capture runs; `filter` says which processes count; `calibrate` measures what a hit costs,
 //! `coverage` says where the sampling clock ticks,
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
@@ -22,6 +22,7 @@ mod cpu_rings;
 mod error;
 mod filter;
 mod functions;
+mod gently;
 mod governor;
 mod layout;
 mod ledger;

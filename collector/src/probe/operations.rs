@@ -1,6 +1,6 @@
 //! Probes on the synchronization functions of the C libraries of processes.
 //!
-//! Each process has one link for each file of its C library. Operations of one family are counted together and lose their
+//! Each process has a few links for each file of its C library (`gently`). Operations of one family are counted together and lose their
 //! probes together: a recording with acquisitions and without releases would tell a lie. Links need no generations, since
 //! the program writes a call when it comes back: a probe that is hit twice finds it written.
 
@@ -19,7 +19,7 @@ use aya::{
         uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
     },
 };
-use engine::event::Note;
+use engine::event::{Note, OperationsTried};
 use probe_abi::{FunctionCounters, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OWN_RANGES, SyncFamily};
 
 use crate::{binary::Binary, symbols::LibcFunctions};
@@ -27,6 +27,7 @@ use crate::{binary::Binary, symbols::LibcFunctions};
 use super::{
     attach::{Link, close_together, program},
     error::{ProbeError, ProbeErrorKind, io_code},
+    gently,
     libc_points::{kernel_device, off_note, points, sites_of},
     load::Shared,
 };
@@ -51,6 +52,8 @@ pub struct LibcProbes {
     pub own: Vec<(u64, u64)>,
     /// Device and inode of its PID namespace as `stat` gives them, if that is not the first one.
     pub namespace: Option<(u64, u64)>,
+    /// Families that never get any probes: what a trial has shown.
+    pub unfit: Vec<(SyncFamily, OperationsTried)>,
 }
 
 /// One file of it.
@@ -81,6 +84,8 @@ pub(crate) struct Operations {
     loaded: bool,
     closing: Vec<JoinHandle<()>>,
     got: Vec<u32>,
+    /// Processes of which it is not decided yet, and since when their operations are missing.
+    undecided: BTreeMap<u32, u64>,
     version: u64,
 }
 
@@ -116,8 +121,19 @@ impl Operations {
             loaded: false,
             closing: Vec::new(),
             got: Vec::new(),
+            undecided: BTreeMap::new(),
             version: 0,
         }
+    }
+
+    /// The operations of a process are missing from then on, until [`Operations::add`] decides about them.
+    pub(crate) fn wait_for_trial(&mut self, pid: u32, since_ns: u64) {
+        self.undecided.insert(pid, since_ns);
+    }
+
+    /// Those of which it was not decided, and since when: nothing is known of their operations.
+    pub(crate) fn take_undecided(&mut self) -> BTreeMap<u32, u64> {
+        std::mem::take(&mut self.undecided)
     }
 
     /// Puts probes on a process's C library, as far as they are not there already; whether there was something to do.
@@ -147,6 +163,11 @@ impl Operations {
         if !probes.files.iter().any(|file| !file.is_loader && !file.functions.functions.is_empty()) {
             return Ok(false);
         }
+        self.undecided.remove(&probes.pid);
+        let is_unfit = |family: &SyncFamily| probes.unfit.iter().any(|(unfit, _)| unfit == family);
+        if SyncFamily::ALL.iter().all(is_unfit) {
+            return Ok(false);
+        }
         self.write_process(ebpf, probes)?;
         let at = match self.watched.iter().position(|watched| watched.pid == pid) {
             Some(at) => at,
@@ -166,7 +187,9 @@ impl Operations {
                 }
                 self.clear_counters(slot);
                 let since_ns = super::capture::now_ns();
-                self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off: BTreeMap::new() });
+                // Since ever: what the program before had is not meant.
+                let off = probes.unfit.iter().map(|(family, _)| (*family, u64::MAX)).collect();
+                self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off });
                 self.watched.len() - 1
             }
         };
@@ -300,7 +323,7 @@ impl Operations {
         if let Err(error) = self.take_off(ebpf, time_ns, &hot) {
             log::warn!("synchronization functions called too often keep their probes: {error}");
         }
-        notes.extend(hot.into_iter().map(|(pid, family)| off_note(time_ns, pid, family)));
+        notes.extend(hot.into_iter().map(|(pid, family)| off_note(time_ns, pid, family, None)));
     }
 
     fn take_off(
@@ -445,11 +468,11 @@ fn attach(
     vouched()?;
     let mut links = Vec::new();
     match attach_families(probe, watched, file, first_site, &on, true) {
-        Ok(link) => links.extend(link),
+        Ok(all) => links.extend(all),
         Err(error) if matches!(io_code(&error), Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP)) => {
             for (number, family) in on.iter().enumerate() {
                 match attach_families(probe, watched, file, first_site, &[*family], number == 0) {
-                    Ok(link) => links.extend(link),
+                    Ok(all) => links.extend(all),
                     Err(error) => {
                         log::warn!("{} of {} cannot be probed: {error}", family.name(), file.name);
                     }
@@ -479,15 +502,22 @@ fn attach_families(
     first_site: u16,
     families: &[SyncFamily],
     with_start: bool,
-) -> Result<Option<UProbeLink>, aya::programs::ProgramError> {
-    let points = points(watched.slot, file, first_site, families, with_start);
-    if points.is_empty() {
-        return Ok(None);
+) -> Result<Vec<UProbeLink>, aya::programs::ProgramError> {
+    let mut points = points(watched.slot, file, first_site, families, with_start);
+    // Where calls come back first: a call that is seen to begin is seen to end.
+    points.reverse();
+    let path = file.file.path();
+    let mut links = Vec::new();
+    for few in gently::in_small_groups(&points, |_| 1) {
+        let points = few.iter().map(|(offset, cookie)| UProbeAttachPoint {
+            location: UProbeAttachLocation::AbsoluteOffset(*offset),
+            cookie: Some(cookie.to_bits()),
+        });
+        let quickly = gently::without_being_held_up();
+        let id = probe.attach(points, &path, UProbeScope::OneProcess(watched.pid))?;
+        links.push(probe.take_link(id)?);
+        drop(quickly);
+        gently::pause();
     }
-    let points = points.into_iter().map(|(offset, cookie)| UProbeAttachPoint {
-        location: UProbeAttachLocation::AbsoluteOffset(offset),
-        cookie: Some(cookie.to_bits()),
-    });
-    let id = probe.attach(points, file.file.path(), UProbeScope::OneProcess(watched.pid))?;
-    probe.take_link(id).map(Some)
+    Ok(links)
 }

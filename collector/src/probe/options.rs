@@ -77,3 +77,10 @@ pub struct ProbeFunction {
     /// The same for every one of its exits.
     pub exits_stepped: bool,
 }
+
+impl ProbeFunction {
+    /// Instructions that get a breakpoint.
+    pub(crate) fn points(&self) -> usize {
+        1 + self.exit_offsets.len()
+    }
+}

@@ -127,7 +127,9 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
         .notes
         .iter()
         .filter_map(|note| match note.kind {
-            NoteKind::Gap { reason: GapReason::OperationsOff { family }, .. } => Some((note.time_ns, family)),
+            NoteKind::Gap { reason: GapReason::OperationsOff { family, .. }, .. } => {
+                Some((note.time_ns, family))
+            }
             _ => None,
         })
         .collect();

@@ -453,5 +453,17 @@ pub enum GapReason {
     OperationsOff {
         /// A [`probe_abi::SyncFamily`] as a number.
         family: u8,
+        /// They never had any probes, because of what a trial has shown; `None`: they had some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tried: Option<OperationsTried>,
     },
+}
+
+/// What a trial of a family's functions has shown, before any of them got probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationsTried {
+    /// Calls in a second of the process's CPU time; `None`: they could not be counted.
+    pub calls: Option<u64>,
+    /// What probes would have cost, in millionths of the process's CPU time.
+    pub cost_ppm: u64,
 }

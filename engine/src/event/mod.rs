@@ -16,8 +16,8 @@ mod window;
 
 pub use facts::{
     AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
-    MOST_FRAMES, MappingFact, Note, NoteKind, PendingOperation, ProcessFact, STACKS_AT_ONCE, StackFact,
-    ThreadBefore, ThreadFact, ThreadState, WindowEnd,
+    MOST_FRAMES, MappingFact, Note, NoteKind, OperationsTried, PendingOperation, ProcessFact, STACKS_AT_ONCE,
+    StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};

@@ -3,7 +3,7 @@
 
 use super::builder::Builder;
 use super::model::{NO_OBJECT, StepKind, Timeline, Use};
-use crate::event::{GapReason, Note, NoteKind};
+use crate::event::{GapReason, Note, NoteKind, OperationsTried};
 use crate::time::Timestamp;
 use probe_abi::{SyncFamily, SyncOperation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ impl OperationsOff {
 /// When, in which process and of which family.
 fn off(notes: &[Note]) -> impl Iterator<Item = (u64, u32, SyncFamily)> {
     notes.iter().filter_map(|note| match note.kind {
-        NoteKind::Gap { pid, reason: GapReason::OperationsOff { family }, .. } => {
+        NoteKind::Gap { pid, reason: GapReason::OperationsOff { family, .. }, .. } => {
             Some((note.time_ns, pid, SyncFamily::from_number(family)?))
         }
         _ => None,
@@ -111,23 +111,59 @@ pub(super) fn shed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
     shed
 }
 
-/// What to say about it: one sentence for each family.
+/// What to say about it: one sentence for each family that lost its probes, and one for each that never got any.
 pub(super) fn sentences(timeline: &Timeline, notes: &[Note]) -> Vec<String> {
-    let mut families: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
-    for (time_ns, _, family) in off(notes) {
-        let (first, processes) = families.entry(family).or_insert((time_ns, 0));
-        *first = time_ns.min(*first);
-        *processes += 1;
+    let mut lost: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
+    let mut never: BTreeMap<SyncFamily, (OperationsTried, usize)> = BTreeMap::new();
+    for note in notes {
+        let NoteKind::Gap { reason: GapReason::OperationsOff { family, tried }, .. } = note.kind else {
+            continue;
+        };
+        let Some(family) = SyncFamily::from_number(family) else { continue };
+        if let Some(tried) = tried {
+            // The dearest of several processes.
+            let (dearest, processes) = never.entry(family).or_insert((tried, 0));
+            if tried.cost_ppm > dearest.cost_ppm {
+                *dearest = tried;
+            }
+            *processes += 1;
+        } else {
+            let (first, processes) = lost.entry(family).or_insert((note.time_ns, 0));
+            *first = note.time_ns.min(*first);
+            *processes += 1;
+        }
     }
-    let sentence = |(family, (first_ns, processes)): (SyncFamily, (u64, usize))| {
+    let of =
+        |processes: usize| if processes == 1 { String::new() } else { format!(" of {processes} processes") };
+    let lost = lost.into_iter().map(|(family, (first_ns, processes))| {
         let after = first_ns.saturating_sub(timeline.start.0) as f64 / 1e9;
-        let of = if processes == 1 { String::new() } else { format!(" of {processes} processes") };
         // What that means for predictions is said once, with the number of objects.
         format!(
-            "{}{of} were used too often for probes and lost them after {after:.3} s: from then on only waits for them \
+            "{}{} were used too often for probes and lost them after {after:.3} s: from then on only waits for them \
              are seen",
-            family.name()
+            family.name(),
+            of(processes)
         )
-    };
-    families.into_iter().map(sentence).collect()
+    });
+    let never = never.into_iter().map(|(family, (tried, processes))| {
+        format!(
+            "{}{} have no probes: {tried}, so that only waits for them are seen",
+            family.name(),
+            of(processes)
+        )
+    });
+    lost.chain(never).collect()
+}
+
+impl std::fmt::Display for OperationsTried {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percent = self.cost_ppm as f64 / 1e4;
+        match self.calls {
+            Some(calls) => write!(
+                f,
+                "they are used {calls} times in a second of the program's CPU time, and probes would cost {percent:.0} %"
+            ),
+            None => f.write_str("how often they are used could not be counted here"),
+        }
+    }
 }

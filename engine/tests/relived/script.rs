@@ -104,7 +104,7 @@ impl Script {
 
     /// The probes on mutexes and condition variables are taken off.
     pub fn loses_probes(&mut self) -> &mut Script {
-        let reason = GapReason::OperationsOff { family: SyncFamily::Mutex as u8 };
+        let reason = GapReason::OperationsOff { family: SyncFamily::Mutex as u8, tried: None };
         let kind = NoteKind::Gap { pid: 7, cpu: None, until_ns: u64::MAX, lost: 0, reason };
         self.now += 1;
         self.notes.push(Note { time_ns: self.now, kind });

@@ -1,0 +1,183 @@
+//! Functions that the stacks of a tally show: which of them matter, found by their places in the file. For recordings, where
+//! nothing is analysed while they are made.
+
+use super::functions::Functions;
+use super::message::Granted;
+use super::promising::Promising;
+use super::tally::{Sampled, Tally};
+use super::worth::{Candidate, Loaded, loaded};
+use crate::binary::Binary;
+use crate::file_key::FileKey;
+use crate::symbols::{ChosenFunction, Selection, SymbolError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Functions on fewer of the samples are not worth anybody's time.
+const LEAST_SHARE: f64 = 0.01;
+/// So few samples say nothing.
+const FEW_SAMPLES: u32 = 10;
+/// Functions of one file that can be found: the largest.
+const MOST_FUNCTIONS: usize = 8_192;
+
+/// A file's functions, in order of their places.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    key: Option<FileKey>,
+    functions: Vec<ChosenFunction>,
+}
+
+impl Table {
+    fn new(key: Option<FileKey>, mut functions: Vec<ChosenFunction>) -> Table {
+        functions.sort_by_key(|function| function.entry_offset);
+        Table { key, functions }
+    }
+
+    /// Number of the function at a place.
+    fn at(&self, offset: u64) -> Option<usize> {
+        let next = self.functions.partition_point(|function| function.entry_offset <= offset);
+        let number = next.checked_sub(1)?;
+        let function = self.functions.get(number)?;
+        (offset - function.entry_offset < function.size.max(1)).then_some(number)
+    }
+}
+
+/// A function in a process's binary, and the samples that it is on.
+#[derive(Default)]
+struct On {
+    samples: u32,
+    threads: BTreeMap<u32, u32>,
+}
+
+impl Functions {
+    /// Probes for functions that stacks show, if some are worth it.
+    pub(super) fn seen_in(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
+        let all: u32 = tally.0.values().flatten().map(|sampled| sampled.count).sum();
+        if all < FEW_SAMPLES {
+            return None;
+        }
+        let mut found: Vec<(u32, Candidate)> = Vec::new();
+        for (&pid, sampled) in tally.0.iter().filter(|(pid, _)| pids.contains(pid)) {
+            let loaded = loaded(pid);
+            let tables: Vec<Arc<Table>> =
+                loaded.iter().map(|loaded| self.table_if_hit(loaded, sampled)).collect();
+            for ((number, function), on) in on_stacks(&loaded, &tables, sampled) {
+                let share = f64::from(on.samples) / f64::from(all);
+                let (module, table) = (&loaded[number].module, &tables[number]);
+                let Some((key, function)) = table.key.zip(table.functions.get(function)) else { continue };
+                if share < LEAST_SHARE || function.unsure.is_some() {
+                    continue;
+                }
+                let Some(address) = module.address(function.entry_offset) else { continue };
+                let its: u32 =
+                    sampled.iter().filter(|s| on.threads.contains_key(&s.thread)).map(|s| s.count).sum();
+                let mut threads: Vec<(u32, u32)> = on.threads.into_iter().collect();
+                threads.sort_by_key(|&(thread, count)| (std::cmp::Reverse(count), thread));
+                let seen = Promising {
+                    name: function.fact.name.clone(),
+                    module: module.name().to_owned(),
+                    cpu: f64::from(its) / f64::from(all),
+                    threads: threads.into_iter().map(|(thread, _)| thread).take(MOST_THREADS).collect(),
+                };
+                let chosen = function.clone();
+                found.push((on.samples, Candidate { seen, chosen, key, pid, address }));
+            }
+        }
+        found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.seen.name.cmp(&other.seen.name)));
+        let open = self.open_of(found.into_iter().map(|(_, candidate)| candidate).collect());
+        // What all of them take is the whole.
+        self.tried(open, 1.0, pids)
+    }
+
+    /// The functions of a file, if samples fell into it.
+    fn table_if_hit(&mut self, loaded: &Loaded, sampled: &[Sampled]) -> Arc<Table> {
+        let Loaded { module, path } = loaded;
+        let is_hit =
+            |sampled: &Sampled| places(&sampled.frames).any(|place| module.file_offset(place).is_some());
+        if !sampled.iter().any(is_hit) {
+            return Arc::default();
+        }
+        let Some(binary) = self.opened(path, &module.path) else { return Arc::default() };
+        let key = binary.key();
+        // Another program by now: its addresses are others.
+        if key.inode() != module.inode {
+            return Arc::default();
+        }
+        if let Some(table) = self.tables.get(&key) {
+            return Arc::clone(table);
+        }
+        let functions = self.read_table(&module.path, &binary).unwrap_or_else(|error| {
+            tracing::debug!("{}: no function is tried: {error}", module.path);
+            Vec::new()
+        });
+        let table = Arc::new(Table::new(Some(key), functions));
+        self.tables.insert(key, Arc::clone(&table));
+        table
+    }
+
+    fn read_table(&mut self, name: &str, binary: &Binary) -> Result<Vec<ChosenFunction>, SymbolError> {
+        let short = name.rsplit('/').next().unwrap_or(name);
+        let selection = Selection { max_functions: MOST_FUNCTIONS, ..self.selection.clone() };
+        Ok(self.parsers.open_binary(binary, short)?.choose(&selection)?.chosen)
+    }
+}
+
+/// Threads named for each.
+const MOST_THREADS: usize = 4;
+
+/// Where a stack is: its innermost instruction, and the calls that its return addresses come from.
+fn places(frames: &[u64]) -> impl Iterator<Item = u64> + '_ {
+    frames.iter().enumerate().map(|(depth, &frame)| if depth == 0 { frame } else { frame.saturating_sub(1) })
+}
+
+/// Which functions are on how many samples, recursion counted once.
+fn on_stacks(loaded: &[Loaded], tables: &[Arc<Table>], sampled: &[Sampled]) -> BTreeMap<(usize, usize), On> {
+    let mut all: BTreeMap<(usize, usize), On> = BTreeMap::new();
+    for sampled in sampled {
+        let here: BTreeSet<(usize, usize)> = places(&sampled.frames)
+            .filter_map(|place| {
+                loaded.iter().zip(tables).enumerate().find_map(|(number, (loaded, table))| {
+                    Some((number, table.at(loaded.module.file_offset(place)?)?))
+                })
+            })
+            .collect();
+        for function in here {
+            let on = all.entry(function).or_default();
+            on.samples += sampled.count;
+            *on.threads.entry(sampled.thread).or_default() += sampled.count;
+        }
+    }
+    all
+}
+
+/// Tables by file.
+pub(super) type Tables = std::collections::HashMap<FileKey, Arc<Table>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(entry_offset: u64, size: u64) -> ChosenFunction {
+        ChosenFunction {
+            fact: engine::event::FunctionFact::default(),
+            address: entry_offset,
+            size,
+            entry_offset,
+            exit_offsets: Vec::new(),
+            unsure: None,
+        }
+    }
+
+    #[test]
+    fn a_place_belongs_to_the_function_around_it_only() {
+        let table = Table::new(None, vec![function(0x200, 0x10), function(0x100, 0x80)]);
+        let at = |offset| table.at(offset);
+        assert_eq!([at(0xff), at(0x100), at(0x17f), at(0x180)], [None, Some(0), Some(0), None]);
+        assert_eq!([at(0x200), at(0x20f), at(0x210)], [Some(1), Some(1), None]);
+        assert_eq!(Table::default().at(5), None);
+    }
+
+    #[test]
+    fn a_return_address_stands_for_the_call_before_it() {
+        assert_eq!(places(&[0x10, 0x20, 0]).collect::<Vec<_>>(), [0x10, 0x1f, 0]);
+    }
+}
