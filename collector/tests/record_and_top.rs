@@ -217,7 +217,8 @@ fn every_lost_record_lies_in_a_gap() {
     let words =
         ["record", "-p", &target.pid(), "-d", "700ms", "--ring-size", "4K", "-o", &file].map(str::to_owned);
     // Writing to small rings faster than they are emptied.
-    let words: Vec<&str> = words.iter().map(String::as_str).chain(["--max-rate", "1000000"]).collect();
+    let words: Vec<&str> =
+        words.iter().map(String::as_str).chain(["--max-rate", "1000000", "--functions", "*"]).collect();
     let output = longpole(&words);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
@@ -284,7 +285,7 @@ fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
     let mut target = place.running();
     for signal in ["-INT", "-TERM"] {
         let file = place.file(&format!("{signal}.lp"));
-        let (mut child, _lines) = recording(&["-p", &target.pid(), "-o", &file]);
+        let (mut child, _lines) = recording(&["--functions", "*", "-p", &target.pid(), "-o", &file]);
         wait_for_bytes(&file, 3_000);
         send(signal, child.id());
         assert_eq!(child.wait().expect("status").code(), Some(0), "{signal}");
@@ -301,7 +302,7 @@ fn a_killed_longpole_leaves_what_it_had_and_the_target_runs_on() {
     let Some(place) = place("a_killed_longpole_leaves_what_it_had_and_the_target_runs_on") else { return };
     let mut target = place.running();
     let file = place.file("killed.lp");
-    let (mut child, _lines) = recording(&["-p", &target.pid(), "-o", &file]);
+    let (mut child, _lines) = recording(&["--functions", "*", "-p", &target.pid(), "-o", &file]);
     wait_for_bytes(&file, 6_000);
     send("-KILL", child.id());
     child.wait().expect("status");

@@ -1,5 +1,6 @@
 //! What the suites share: workloads, the longpole binary, what may run here, goldens, and answers read back.
 
+pub mod asking;
 mod golden;
 mod longpole;
 mod privilege;

@@ -31,7 +31,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     let mut target = Background::must_start(&mut Command::new(program));
     let before = speed(&mut target, 10);
     // The rate limit is out of the way: only the budget is at work.
-    let options = ["-d", "6s", "--max-rate", "1000000000", "--overhead", "2%"];
+    let options = ["-d", "6s", "--max-rate", "1000000000", "--overhead", "2%", "--functions", "*"];
     let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
     record.wait_for_stderr("recording", LIMIT).unwrap();
     let first = speed(&mut target, 20);

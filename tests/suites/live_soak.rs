@@ -33,7 +33,8 @@ fn soak(name: &str, command: &mut Command) {
         match round % 5 {
             1 => drop(call.command().arg("--no-uprobes")),
             2 => drop(call.command().args(["--overhead", "none", "--max-functions", "300"])),
-            _ => {}
+            3 => {}
+            _ => drop(call.command().args(["--functions", "*"])),
         }
         if round % 5 == 4 {
             // In the middle of things, without a chance to clean up.

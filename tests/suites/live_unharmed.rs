@@ -31,6 +31,16 @@ fn wait_for_recording(record: &mut Background) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
+/// With probes on everything at once: what comes of them is what this is about.
+fn attach(options: &[&str], pid: u32) -> Recorded {
+    Recorded::attach(&[&["--functions", "*"], options].concat(), pid)
+}
+
+/// The same in the background.
+fn attach_in_background(options: &[&str], pid: u32) -> (Background, tempfile::TempDir, PathBuf) {
+    Recorded::attach_in_background(&[&["--functions", "*"], options].concat(), pid)
+}
+
 /// The file is whole, and the workload's functions are in it.
 fn has_functions(file: &Path) {
     let report = Longpole::report(file, "1");
@@ -48,7 +58,7 @@ fn a_program_that_crashes() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (mut target, pid) = start(&program, &["crash"]);
-    let (mut record, _folder, file) = Recorded::attach_in_background(&[], pid);
+    let (mut record, _folder, file) = attach_in_background(&[], pid);
     wait_for_recording(&mut record);
     target.say("now").unwrap();
     let ended = record.wait(LIMIT).unwrap();
@@ -76,13 +86,13 @@ fn a_program_that_is_stopped() {
     let (target, pid) = start(&program, &["work"]);
     // Stopped before longpole comes, and still when it goes.
     target.signal("STOP").unwrap();
-    let recorded = Recorded::attach(&["-d", "500ms"], pid);
+    let recorded = attach(&["-d", "500ms"], pid);
     assert!(recorded.ended.stderr.contains("nothing   was recorded"), "{}", recorded.ended.stderr);
     assert!(recorded.ended.stderr.contains("hint: "), "{}", recorded.ended.stderr);
     Longpole::with(["info"]).and(&recorded.file).ok();
     target.signal("CONT").unwrap();
     // Stopped and set going in the middle.
-    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "2s"], pid);
+    let (mut record, _folder, file) = attach_in_background(&["-d", "2s"], pid);
     wait_for_recording(&mut record);
     target.signal("STOP").unwrap();
     std::thread::sleep(Duration::from_millis(300));
@@ -99,7 +109,7 @@ fn a_program_under_a_debugger() {
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (tracer, pid) = start(&program, &["traced", "1"]);
     for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"]] {
-        let recorded = Recorded::attach(options, pid);
+        let recorded = attach(options, pid);
         let said = &recorded.ended.stderr;
         assert!(said.contains("unharmed is traced by unharmed (pid "), "{said}");
         has_functions(&recorded.file);
@@ -125,7 +135,7 @@ fn a_program_under_gdb() {
     let mut gdb = Background::must_start(&mut gdb);
     std::thread::sleep(Duration::from_millis(500));
     let traced = is_traced(pid);
-    let recorded = Recorded::attach(&["-d", "1s", "--exclude", "Outer"], pid);
+    let recorded = attach(&["-d", "1s", "--exclude", "Outer"], pid);
     // gdb may take longer to come, or have passed its hundred already.
     if traced && is_traced(pid) {
         assert!(
@@ -139,7 +149,7 @@ fn a_program_under_gdb() {
     gdb.close_stdin();
     let ended = gdb.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    let recorded = Recorded::attach(&["-d", "1s"], pid);
+    let recorded = attach(&["-d", "1s"], pid);
     has_functions(&recorded.file);
     finish(target);
 }
@@ -193,7 +203,7 @@ fn a_program_that_strace_traces_already() {
     let (target, pid) = start(&program, &["work", "4", "2000"]);
     let tracer = strace(pid);
     for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"], &["-d", "1s", "--no-uprobes"]] {
-        let recorded = Recorded::attach(options, pid);
+        let recorded = attach(options, pid);
         let said = &recorded.ended.stderr;
         assert!(said.contains("unharmed is traced by strace (pid "), "{said}");
         tells_stops(&recorded.file);
@@ -202,7 +212,7 @@ fn a_program_that_strace_traces_already() {
         }
     }
     detach(tracer);
-    let recorded = Recorded::attach(&["-d", "500ms"], pid);
+    let recorded = attach(&["-d", "500ms"], pid);
     assert!(!recorded.ended.stderr.contains("traced by"), "{}", recorded.ended.stderr);
     finish(target);
 }
@@ -215,7 +225,7 @@ fn strace_comes_to_a_program_that_is_recorded() {
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work", "4", "2000"]);
-    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "3s"], pid);
+    let (mut record, _folder, file) = attach_in_background(&["-d", "3s"], pid);
     wait_for_recording(&mut record);
     for _ in 0..3 {
         let tracer = strace(pid);
@@ -284,7 +294,7 @@ fn gdb_comes_to_a_program_that_is_recorded() {
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work"]);
-    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "4s"], pid);
+    let (mut record, _folder, file) = attach_in_background(&["-d", "4s"], pid);
     wait_for_recording(&mut record);
     let mut gdb = Command::new("gdb");
     gdb.args([
@@ -310,7 +320,7 @@ fn a_program_that_drops_its_privileges() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (mut target, pid) = start(&program, &["drop"]);
-    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "2s"], pid);
+    let (mut record, _folder, file) = attach_in_background(&["-d", "2s"], pid);
     wait_for_recording(&mut record);
     target.say("now").unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "nobody");
@@ -318,7 +328,7 @@ fn a_program_that_drops_its_privileges() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     has_functions(&file);
     // And one that has dropped them already.
-    let recorded = Recorded::attach(&["-d", "500ms"], pid);
+    let recorded = attach(&["-d", "500ms"], pid);
     has_functions(&recorded.file);
     finish(target);
 }
@@ -371,7 +381,7 @@ fn a_program_whose_file_is_replaced() {
     let new = folder.path().join("new");
     std::fs::copy(&other, &new).unwrap();
     std::fs::rename(&new, &place).unwrap();
-    let recorded = Recorded::attach(&["-d", "700ms"], pid);
+    let recorded = attach(&["-d", "700ms"], pid);
     has_functions(&recorded.file);
     let report = recorded.report("1");
     assert!(report.at(1).function("InManyCalls", "calls").is_none(), "{}", report.0);
@@ -382,7 +392,7 @@ fn a_program_whose_file_is_replaced() {
     std::fs::copy(&program, &new).unwrap();
     std::fs::rename(&new, &place).unwrap();
     let (mut target, pid) = start(&place, &["replace"]);
-    let (mut record, _folder, file) = Recorded::attach_in_background(&["-d", "2s"], pid);
+    let (mut record, _folder, file) = attach_in_background(&["-d", "2s"], pid);
     wait_for_recording(&mut record);
     std::fs::copy(&program, &new).unwrap();
     std::fs::rename(&new, &place).unwrap();
@@ -420,7 +430,7 @@ fn a_static_program_without_any_symbol() {
         }
     }
     let (target, pid) = start(&program, &["work"]);
-    let recorded = Recorded::attach(&["-d", "500ms"], pid);
+    let recorded = attach(&["-d", "500ms"], pid);
     let said = &recorded.ended.stderr;
     assert!(said.contains("symbol") && said.contains("hint: "), "{said}");
     assert!(said.contains("names no synchronization function of a C library"), "{said}");
@@ -444,7 +454,7 @@ fn ten_thousand_threads() {
         }
     };
     let pid: u32 = ready.strip_prefix("ready ").unwrap().parse().unwrap();
-    let recorded = Recorded::attach(&["-d", "2s"], pid);
+    let recorded = attach(&["-d", "2s"], pid);
     let said = &recorded.ended.stderr;
     // Should thousands of threads have wanted a CPU while longpole was still reading their names.
     assert!(said.contains("\nlost      0\n") || said.contains("did not fit into the rings"), "{said}");

@@ -63,7 +63,17 @@ fn a_killed_longpole_leaves_a_running_program() {
         target.go();
         let file = program.folder.path().join("killed.lp");
         let mut longpole = Command::new(LONGPOLE)
-            .args(["record", "--force", "--max-rate", "1000000", "-p", &target.0.id().to_string(), "-o"])
+            .args([
+                "record",
+                "--force",
+                "--functions",
+                "*",
+                "--max-rate",
+                "1000000",
+                "-p",
+                &target.0.id().to_string(),
+                "-o",
+            ])
             .arg(&file)
             .stderr(Stdio::null())
             .spawn()
@@ -172,7 +182,17 @@ fn one_recording_after_another() {
         let file = program.folder.path().join("again.lp");
         let began = Instant::now();
         let output = Command::new(LONGPOLE)
-            .args(["record", "--force", "-d", "300ms", "-p", &target.0.id().to_string(), "-o"])
+            .args([
+                "record",
+                "--force",
+                "--functions",
+                "*",
+                "-d",
+                "300ms",
+                "-p",
+                &target.0.id().to_string(),
+                "-o",
+            ])
             .arg(&file)
             .output()
             .expect("longpole");

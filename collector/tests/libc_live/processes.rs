@@ -195,7 +195,17 @@ fn owners_in_another_pid_namespace_are_known() {
     let inner: u32 = std::fs::read_to_string(children).expect("children").trim().parse().expect("one child");
     let file = program.folder.path().join("inner.lp");
     let mut longpole = Command::new(LONGPOLE)
-        .args(["record", "--force", "--max-rate", "1000000", "-p", &inner.to_string(), "-o"])
+        .args([
+            "record",
+            "--force",
+            "--functions",
+            "*",
+            "--max-rate",
+            "1000000",
+            "-p",
+            &inner.to_string(),
+            "-o",
+        ])
         .arg(&file)
         .stderr(Stdio::piped())
         .spawn()

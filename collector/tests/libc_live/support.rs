@@ -116,7 +116,7 @@ impl Program {
         let file = self.folder.path().join("attached.lp");
         let mut target = self.gated();
         let mut longpole = Command::new(LONGPOLE)
-            .args(["record", "--force", "-p", &target.0.id().to_string()])
+            .args(["record", "--force", "--functions", "*", "-p", &target.0.id().to_string()])
             .args(with_rate(options))
             .arg("-o")
             .arg(&file)

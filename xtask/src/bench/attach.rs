@@ -42,7 +42,8 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         }
         let start = Instant::now();
         let mut record = Command::new(longpole);
-        record.args(["record", "--force", "--max-functions", "6000", "-p", &target.pid().to_string(), "-o"]);
+        record.args(["record", "--force", "--functions", "*", "--max-functions", "6000"]);
+        record.args(["-p", &target.pid().to_string(), "-o"]);
         let mut record = Background::start(record.arg(scratch.0.join("attach.lp"))).context("longpole")?;
         text.wait_for(FUNCTIONS, &mut record)?;
         attach.push(start.elapsed().as_secs_f64() * 1e3);

@@ -1,0 +1,97 @@
+//! A client that asks a server every millisecond, and notes how long each answer took.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Between an answer and the next question.
+const PAUSE: Duration = Duration::from_millis(1);
+/// No answer of a server that lives takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The client; it asks until it is stopped.
+pub struct Asking {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<io::Result<Vec<Answered>>>,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// When it was asked.
+    pub at: Instant,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Asking {
+    /// Asks over a connection that is there. An answer is whatever comes in one piece.
+    pub fn start<S: Read + Write + Send + 'static>(mut server: S, question: &'static [u8]) -> Asking {
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut answers = Vec::new();
+            let mut answer = [0; 256];
+            while !is_over.load(Ordering::Relaxed) {
+                let at = Instant::now();
+                server.write_all(question)?;
+                if server.read(&mut answer)? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                let took = at.elapsed();
+                answers.push(Answered { at, took });
+                if took > LIMIT {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                std::thread::sleep(PAUSE);
+            }
+            Ok(answers)
+        });
+        Asking { stop, thread }
+    }
+
+    /// All answers.
+    ///
+    /// # Errors
+    /// The server is gone.
+    pub fn finish(self) -> io::Result<Vec<Answered>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| io::Error::other("the client failed"))?
+    }
+}
+
+/// How long those answers took that were asked for from one instant up to another, in order of their lengths; milliseconds.
+pub fn lengths(answers: &[Answered], from: Instant, to: Instant) -> Vec<f64> {
+    let within = answers.iter().filter(|answered| (from..to).contains(&answered.at));
+    let mut lengths: Vec<f64> = within.map(|answered| answered.took.as_secs_f64() * 1e3).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths
+}
+
+/// The length below which this share of them lies; not a number if there is none.
+pub fn quantile(lengths: &[f64], share: f64) -> f64 {
+    let at = (lengths.len() as f64 * share) as usize;
+    lengths.get(at.min(lengths.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_those_that_were_asked_in_time() {
+        let start = Instant::now();
+        let answers: Vec<Answered> = (0..2_000)
+            .map(|number| Answered {
+                at: start + Duration::from_millis(number),
+                took: Duration::from_millis(number),
+            })
+            .collect();
+        let first = lengths(&answers, start, start + Duration::from_millis(1_000));
+        assert_eq!(first.len(), 1_000);
+        assert_eq!([0.5, 0.999, 1.0].map(|share| quantile(&first, share)), [500.0, 999.0, 999.0]);
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+}
