@@ -13,6 +13,7 @@ mod large_binary;
 mod perf_data;
 mod sampling;
 mod simulate;
+mod stall;
 mod symbols;
 mod weights;
 
@@ -49,6 +50,8 @@ enum Which {
     Graph,
     /// Attaching to and detaching from 5,000 functions
     Attach,
+    /// Answers of servers while somebody attaches and goes
+    Stall,
     /// Two threads handing a lock to and fro
     Handover,
     /// A mutex's lock and unlock, recorded from inside the program
@@ -83,12 +86,22 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if wanted(Which::Symbols) {
         page.put("symbols", &symbols::measure(&workspace)?)?;
     }
-    let recorded =
-        [Which::Attach, Which::Handover, Which::Interpose, Which::Sampling, Which::Apps, Which::Flood];
+    let recorded = [
+        Which::Attach,
+        Which::Stall,
+        Which::Handover,
+        Which::Interpose,
+        Which::Sampling,
+        Which::Apps,
+        Which::Flood,
+    ];
     if recorded.into_iter().any(wanted) {
         let longpole = recorder(&workspace)?;
         if wanted(Which::Attach) {
             page.put("attach", &attach::measure(&workspace, &longpole)?)?;
+        }
+        if wanted(Which::Stall) {
+            page.put("stall", &stall::measure(&workspace, &longpole)?)?;
         }
         if wanted(Which::Handover) {
             page.put("handover", &handover::measure(&workspace, &longpole)?)?;
