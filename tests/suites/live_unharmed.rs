@@ -31,14 +31,19 @@ fn wait_for_recording(record: &mut Background) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-/// With probes on everything at once: what comes of them is what this is about.
+/// With probes on everything at once, unless there are to be none: what comes of them is what this is about.
+fn with_all<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let all: &[&str] = if options.contains(&"--no-uprobes") { &[] } else { &["--functions", "*"] };
+    [all, options].concat()
+}
+
 fn attach(options: &[&str], pid: u32) -> Recorded {
-    Recorded::attach(&[&["--functions", "*"], options].concat(), pid)
+    Recorded::attach(&with_all(options), pid)
 }
 
 /// The same in the background.
 fn attach_in_background(options: &[&str], pid: u32) -> (Background, tempfile::TempDir, PathBuf) {
-    Recorded::attach_in_background(&[&["--functions", "*"], options].concat(), pid)
+    Recorded::attach_in_background(&with_all(options), pid)
 }
 
 /// The file is whole, and the workload's functions are in it.
