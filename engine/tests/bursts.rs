@@ -148,9 +148,11 @@ fn predicted(program: &Program) -> Report {
 }
 
 /// Name, acquisitions, contended ones, ns waited, ns held.
-fn rows(report: &Report) -> Vec<(String, u64, Option<u64>, Option<f64>, Option<f64>)> {
+type Row = (String, u64, Option<u64>, Option<f64>, Option<f64>);
+
+fn rows(report: &Report) -> Vec<Row> {
     let locks = report.locks.iter();
-    let mut rows: Vec<_> = locks
+    let mut rows: Vec<Row> = locks
         .map(|lock| (lock.lock.clone(), lock.acquisitions, lock.contended, lock.wait_ns, lock.hold_ns))
         .collect();
     rows.sort_by(|a, b| a.0.cmp(&b.0));

@@ -30,6 +30,7 @@ mod last_moment;
 mod memory;
 mod mutex;
 mod once;
+mod place;
 mod process;
 mod quiet;
 mod real;

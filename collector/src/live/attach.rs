@@ -12,6 +12,7 @@ use super::kernel::Kernel;
 use super::libc::{Libc, LibcChoice};
 use super::locks::{How, Locks};
 use super::message::NewFunctions;
+use super::target_remarks;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
@@ -119,35 +120,12 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
     }
 }
 
-/// A debugger's stops are time of the program that no other machine would be rid of.
-fn traced_remark(process: &Process) -> Option<String> {
-    let (pid, name) = process.tracer.as_ref()?;
-    Some(format!(
-        "{} is traced by {name} (pid {pid}): what that stops shows as waiting, and a breakpoint of it on the first \
-         instruction of a function that gets a probe is lost",
-        process.program_name()
-    ))
-}
-
-/// Who looks at the file of its name would look at another one.
-fn replaced_remark(process: &Process) -> Option<String> {
-    let path = std::fs::read_link(process.open_path()).ok()?;
-    // A file that never had a name has not lost it.
-    let gone = path.to_string_lossy().ends_with(" (deleted)") && !path.starts_with("/memfd:");
-    gone.then(|| {
-        format!(
-            "{}: replaced or deleted on disk since it was started: what is told of it is of the file that runs",
-            process.program_name()
-        )
-    })
-}
-
 fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
     let (mut subjects, mut traced) = (Vec::new(), Vec::new());
     for &pid in asked {
         let process = Process::open(pid)?;
-        traced.extend(traced_remark(&process));
-        traced.extend(replaced_remark(&process));
+        traced.extend(target_remarks::traced(&process));
+        traced.extend(target_remarks::replaced(&process));
         subjects.push(Subject::running(&process));
     }
     let roots = subjects.len();

@@ -51,6 +51,7 @@ mod source;
 mod stretch;
 mod summary;
 mod tally;
+mod target_remarks;
 #[cfg(test)]
 mod tests;
 mod top;

@@ -11,8 +11,9 @@ use super::{
     capture::now_ns,
     error::{ProbeError, ProbeErrorKind},
     governor::{Common, Probes},
+    libc_files::LibcProbes,
     libc_points::off_note,
-    operations::{Executed, LibcProbes},
+    operations::Executed,
     options::{ProbeFunction, Since},
 };
 

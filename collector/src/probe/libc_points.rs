@@ -9,7 +9,7 @@ use probe_abi::{
 
 use crate::symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 
-use super::operations::{COUNTERS_PER_PROCESS, LibcFile};
+use super::{libc_files::LibcFile, operations::COUNTERS_PER_PROCESS};
 
 /// A device number as the kernel has it inside: 12 bits of class, 20 of instance.
 pub(crate) fn kernel_device(device: u64) -> u64 {

@@ -19,15 +19,14 @@ use aya::{
         uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
     },
 };
-use engine::event::{Note, OperationsTried};
+use engine::event::Note;
 use probe_abi::{FunctionCounters, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OWN_RANGES, SyncFamily};
-
-use crate::{binary::Binary, symbols::LibcFunctions};
 
 use super::{
     attach::{Link, close_together, program},
     error::{ProbeError, ProbeErrorKind, io_code},
     gently,
+    libc_files::{LibcFile, LibcProbes},
     libc_points::{kernel_device, off_note, points, sites_of},
     load::Shared,
 };
@@ -40,36 +39,6 @@ pub(crate) const COUNTERS_PER_PROCESS: usize = 8;
 pub(crate) const COUNTERS: usize = MOST_PROCESSES * COUNTERS_PER_PROCESS;
 const _: () = assert!(SyncFamily::ALL.len() <= COUNTERS_PER_PROCESS);
 const _: () = assert!(COUNTERS <= u16::MAX as usize);
-
-/// A process's C library, to be probed.
-#[derive(Clone, Debug, Default)]
-pub struct LibcProbes {
-    /// The process.
-    pub pid: u32,
-    /// Its files.
-    pub files: Vec<LibcFile>,
-    /// Where they are in the process (from, up to), if they are mapped already; the loader first.
-    pub own: Vec<(u64, u64)>,
-    /// Device and inode of its PID namespace as `stat` gives them, if that is not the first one.
-    pub namespace: Option<(u64, u64)>,
-    /// Families that never get any probes: what a trial has shown.
-    pub unfit: Vec<(SyncFamily, OperationsTried)>,
-}
-
-/// One file of it.
-#[derive(Clone, Debug)]
-pub struct LibcFile {
-    /// The same for the same file.
-    pub id: u32,
-    /// Its name, for people.
-    pub name: String,
-    /// The file itself.
-    pub file: Arc<Binary>,
-    /// What it has.
-    pub functions: Arc<LibcFunctions>,
-    /// It is the loader only.
-    pub is_loader: bool,
-}
 
 /// All probes on C libraries.
 pub(crate) struct Operations {

@@ -1,6 +1,6 @@
 //! What to capture.
 
-use super::operations::LibcProbes;
+use super::libc_files::LibcProbes;
 use crate::binary::Binary;
 use engine::event::SamplingFact;
 use std::sync::Arc;

@@ -106,7 +106,7 @@ impl Operations {
         }
         let is_gone = |pid: u32| told.iter().any(|(gone, _)| *gone == pid);
         let off = self.families().filter(|(_, pid, _)| is_gone(*pid));
-        notes.extend(off.map(|(_, pid, family)| off_note(time_ns, pid, family)));
+        notes.extend(off.map(|(_, pid, family)| off_note(time_ns, pid, family, None)));
         let old = self.silence(&is_gone);
         self.close_groups(old);
         told

@@ -1,0 +1,26 @@
+//! What is to be said of a program before it is recorded: who else is at it, and whether its file is still there.
+
+use crate::target::Process;
+
+/// A debugger's stops are time of the program that no other machine would be rid of.
+pub(super) fn traced(process: &Process) -> Option<String> {
+    let (pid, name) = process.tracer.as_ref()?;
+    Some(format!(
+        "{} is traced by {name} (pid {pid}): what that stops shows as waiting, and a breakpoint of it on the first \
+         instruction of a function that gets a probe is lost",
+        process.program_name()
+    ))
+}
+
+/// Who looks at the file of its name would look at another one.
+pub(super) fn replaced(process: &Process) -> Option<String> {
+    let path = std::fs::read_link(process.open_path()).ok()?;
+    // A file that never had a name has not lost it.
+    let gone = path.to_string_lossy().ends_with(" (deleted)") && !path.starts_with("/memfd:");
+    gone.then(|| {
+        format!(
+            "{}: replaced or deleted on disk since it was started: what is told of it is of the file that runs",
+            process.program_name()
+        )
+    })
+}
