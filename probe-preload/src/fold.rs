@@ -33,7 +33,7 @@ const NEAR: usize = 1 << 16;
 pub fn find() {
     let [lock, trylock, unlock] =
         [&mutex::lock::REAL, &mutex::trylock::REAL, &mutex::unlock::REAL].map(crate::real::Real::get);
-    let possible = process::is_glibc() && lock.abs_diff(trylock) < NEAR && lock.abs_diff(unlock) < NEAR;
+    let possible = crate::real::is_glibc() && lock.abs_diff(trylock) < NEAR && lock.abs_diff(unlock) < NEAR;
     POSSIBLE.store(possible, Ordering::Relaxed);
 }
 

@@ -73,7 +73,7 @@ fn a_go_program_gets_no_return_probes() {
     let mut target = Background::start(&mut Command::new(program)).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
     let folder = tempfile::tempdir().unwrap();
-    let ended = record(&folder, &target.pid().to_string()).run();
+    let ended = record(&folder, &target.pid().to_string()).and("--functions").and("*").run();
     assert!(ended.stderr.contains("Go"), "{}", ended.stderr);
     assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
     assert!(!ended.stderr.contains("panicked"));

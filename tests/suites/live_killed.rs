@@ -59,7 +59,8 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
         let mut target = attached.then(|| Background::must_start(&mut workload));
         let mut call = Longpole::with(["record", "-o"]).and(&file);
         match &target {
-            Some(target) => call.command().args(["-p", &target.pid().to_string()]),
+            // Named, so that it is probed at once.
+            Some(target) => call.command().args(["--functions", "Tick", "-p", &target.pid().to_string()]),
             None => call.command().arg("--").arg(&program).arg(&ticks).arg("3000"),
         };
         call.command().env(name, value);
