@@ -80,10 +80,24 @@ pub struct Recorded {
 }
 
 pub fn read(file: &Path, said: String) -> Recorded {
-    let (recording, _) = collector::session::read(file).unwrap_or_else(|error| panic!("{error}\n{said}"));
+    let (mut recording, _) = collector::session::read(file).unwrap_or_else(|error| panic!("{error}\n{said}"));
+    recording.events = one_by_one(std::mem::take(&mut recording.events));
     let lost = recording.facts.end.as_ref().map(|end| end.loss.lost());
     assert_eq!(lost, Some(0), "{said}");
     Recorded { recording, said, file: file.to_owned() }
+}
+
+/// What the library has folded is what probes record: the operations themselves.
+fn one_by_one(events: Vec<Record>) -> Vec<Record> {
+    let mut all: Vec<Record> = events
+        .into_iter()
+        .flat_map(|event| match event {
+            Record::Burst(burst) => burst.unfolded().map(Record::Operation).collect(),
+            other => vec![other],
+        })
+        .collect();
+    all.sort_by_key(|event| event.header().time_ns);
+    all
 }
 
 impl Program {
