@@ -75,13 +75,13 @@ fn a_reader_that_is_stopped_loses_what_it_says() {
     assert!(others < 5_000, "{others} events beside the calls: {session}");
 }
 
-/// What was recorded of a thread that takes and releases a lock so often and does nothing else, with what was said on
-/// stderr: how many operations came and how many were lost.
+/// What was recorded of a thread that takes and releases a lock so often and does nothing else, each operation by itself,
+/// with what was said on stderr: how many operations came and how many were lost.
 fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u64, String)> {
     let program = workload::build("pairs.c").ok()?;
     let options =
         [&["--interpose", "always", "--no-uprobes", "-F", "0", "--overhead", "none"], options].concat();
-    let recorded = Recorded::good(&options, &program, &[&pairs.to_string(), work_ns]);
+    let recorded = Recorded::good(&options, &program, &[&pairs.to_string(), work_ns, "1"]);
     let session = info(&recorded.file);
     let lost = session["loss"]["operations"].as_u64().expect("a count");
     for (reason, count) in session["loss"].as_object().expect("losses") {
