@@ -72,14 +72,16 @@ pub struct CaptureArguments {
     /// Scheduler and futex events only: no probes on functions, nor on libc's for locks
     #[arg(long)]
     pub no_uprobes: bool,
-    /// Probe only functions with a matching name (may be repeated)
+    /// Probe functions with a matching name, and only these, at once and without trying first what that costs (may be
+    /// repeated); without it a running process is tried first
     #[arg(long, value_name = "GLOB")]
     pub functions: Vec<String>,
     /// Never probe functions with a matching name (may be repeated)
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Probe at most this many functions, the largest first [default: 4096; validate: none, unless functions are chosen or
-    /// --calibrate asks which ones need more CPU time]
+    /// Probe at most this many functions, the largest first; a command with more than 1,024 begins without probes unless
+    /// this or --functions is given [default: 4096; validate: none, unless functions are chosen or --calibrate asks which ones
+    /// need more CPU time]
     #[arg(long, value_name = "N")]
     pub max_functions: Option<String>,
     /// Take the probes off functions called more often than this per second [default: 10000]
