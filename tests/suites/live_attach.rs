@@ -131,3 +131,39 @@ fn top_once_answers_without_a_terminal() {
     assert!(functions.contains("ParallelQuickSort"), "{functions}");
     assert!(target.is_running().unwrap());
 }
+
+/// Such a recording was given up, and with it all that it had: reading about thousands of threads takes a while.
+#[test]
+fn a_program_that_ends_while_longpole_attaches_keeps_what_was_seen() {
+    skip_unless_live!();
+    const THREADS: usize = 5_000;
+    let program = skip_unless_built!(workload::build("crowd.c"));
+    let mut kept = 0;
+    let delays = [0, 20, 40, 60, 80, 120, 160, 200, 300, 400];
+    for (number, delay) in delays.into_iter().enumerate() {
+        let mut target = Background::must_start(Command::new(&program).arg(THREADS.to_string()));
+        assert_eq!(target.line(LIMIT).unwrap(), "ready");
+        // Named functions get their probes at once.
+        let named: &[&str] = if number % 2 == 0 { &[] } else { &["--functions", "Tick"] };
+        let (record, _folder, file) = Recorded::attach_in_background(named, target.pid());
+        std::thread::sleep(Duration::from_millis(delay));
+        target.say("end").unwrap();
+        let ended = record.wait(LIMIT).unwrap();
+        let target = target.wait(LIMIT).unwrap();
+        assert_eq!((target.code, target.signal), (Some(0), None), "{}", target.stderr);
+        if ended.code == Some(1) {
+            // Nothing had been looked at yet.
+            let before = ["is a zombie", "ended while longpole was attaching", "no process with PID"];
+            assert!(before.iter().any(|why| ended.stderr.contains(why)), "{}", ended.stderr);
+            assert!(!file.exists(), "{}", ended.stderr);
+            continue;
+        }
+        assert_eq!(ended.code, Some(0), "after {delay} ms: {}", ended.stderr);
+        let info = Longpole::with(["info"]).and(&file).ok().stdout;
+        assert!(info.contains("crowd"), "{info}");
+        let is_said = ended.stderr.contains("ended while longpole was attaching");
+        assert!(is_said || !ended.stderr.contains("events    0"), "after {delay} ms: {}", ended.stderr);
+        kept += 1;
+    }
+    assert!(kept >= delays.len() / 2, "{kept} of {} were kept", delays.len());
+}

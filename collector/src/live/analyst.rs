@@ -41,6 +41,7 @@ impl Analyst {
         let busy = Arc::new(AtomicBool::new(false));
         let is_busy = Arc::clone(&busy);
         let thread = super::parts::spawn("analysis", news.clone(), (), move || {
+            super::parts::behind_others();
             while let Ok(job) = inbox.recv() {
                 is_busy.store(true, Ordering::Release);
                 let Job { recording, cut_by_events, reported } = job;

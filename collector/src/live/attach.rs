@@ -7,6 +7,7 @@
 //! 4. Only then are threads read from /proc: who is born meanwhile is in the records.
 //! 5. The command is let go, when the thread that empties the rings is running.
 
+use super::alive::is_alive;
 use super::functions::{First, Functions};
 use super::kernel::Kernel;
 use super::libc::{Libc, LibcChoice};
@@ -121,12 +122,14 @@ pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, User
 }
 
 fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
+    // They work for somebody; whoever attaches has time.
+    let later = super::parts::Hurry::later();
     let (mut subjects, mut traced) = (Vec::new(), Vec::new());
-    for &pid in asked {
-        let process = Process::open(pid)?;
-        traced.extend(target_remarks::traced(&process));
-        traced.extend(target_remarks::replaced(&process));
-        subjects.push(Subject::running(&process));
+    let processes = asked.iter().map(|&pid| Process::open(pid)).collect::<Result<Vec<_>, _>>()?;
+    for process in &processes {
+        traced.extend(target_remarks::traced(process));
+        traced.extend(target_remarks::replaced(process));
+        subjects.push(Subject::running(process));
     }
     let roots = subjects.len();
     if plan.children {
@@ -141,13 +144,15 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     }
     let Started { mut capture, mut functions, mut facts, mut remarks, mut unprobed, libraries } =
         start(plan, &subjects, roots, None)?;
+    drop(later);
     remarks.extend(traced);
     let start_ns = capture.start_ns();
     let hurry = super::parts::Hurry::now();
-    for &pid in asked {
-        merge(&mut facts, attach_facts(pid, plan.children)?);
+    for process in &processes {
+        merge(&mut facts, attach_facts(process, plan.children));
     }
     drop(hurry);
+    remarks.extend(processes.iter().filter_map(target_remarks::ended));
     // Children born between the list and the start: their parents were not watched yet.
     let known: BTreeSet<u32> = subjects.iter().map(|subject| subject.pid).collect();
     let late: Vec<u32> =
@@ -216,7 +221,7 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
     };
     // What the gate does until it is opened is not the command's.
     facts.start_ns = monotonic_ns().max(capture.start_ns());
-    merge(&mut facts, attach_facts(pid, false)?);
+    merge(&mut facts, attach_facts(&Process::open(pid)?, false));
     for process in facts.processes.iter_mut().filter(|process| process.pid == pid) {
         process.comm.clone_from(&name);
         if let Some(binary) = child.command_binary() {
@@ -293,7 +298,7 @@ impl Libraries {
 }
 
 /// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be probed, is an
-/// error for the first `strict` subjects and a remark for the others.
+/// error for the first `strict` subjects, unless they have ended meanwhile, and a remark for the others.
 fn start(
     plan: &CapturePlan,
     subjects: &[Subject],
@@ -347,7 +352,7 @@ fn start(
                         facts.modules.extend(modules);
                     }
                 }
-                Err(error) if number < strict => return Err(error.into()),
+                Err(error) if number < strict && is_alive(*pid) => return Err(error.into()),
                 Err(error) => {
                     remarks.push(format!("{name}: no function is probed: {error}"));
                     unread.push(*pid);
@@ -374,7 +379,7 @@ fn start(
         libc: libc.clone(),
         pids: subjects.iter().map(|subject| subject.pid).collect(),
         // A command is held: it cannot be gone.
-        optional_pids: if strict == 0 { 0 } else { subjects.len().saturating_sub(strict) },
+        optional_pids: if strict == 0 { 0 } else { subjects.len() },
         children: plan.children,
         functions: probes,
         most_functions: functions.as_ref().map_or(0, Functions::number_limit),
@@ -387,6 +392,12 @@ fn start(
         budget_ppm: plan.budget_ppm,
     })
     .map_err(probe_error)?;
+    let strict = subjects.get(..strict).unwrap_or_default();
+    for (pid, error) in capture.unprobed() {
+        if strict.iter().any(|subject| subject.pid == *pid) && is_alive(*pid) {
+            return Err(probe_error(error.clone()));
+        }
+    }
     facts.hit_costs = capture.hit_costs();
     if let Some(functions) = &mut functions {
         functions.may_cost(plan.budget_ppm, facts.hit_costs);

@@ -72,6 +72,7 @@ impl Chooser {
         let looking = Arc::new(AtomicBool::new(false));
         let is_looking = Arc::clone(&looking);
         super::parts::spawn("symbols", news.clone(), (), move || {
+            super::parts::behind_others();
             // Nobody listens any more, or nobody asks.
             let _ = Work { choose, settling: Settling::new(held), is_looking, news }.run(&inbox);
         })?;

@@ -1,10 +1,12 @@
 //! The thread that keeps what the pump brings: in the session file, in the sliding window, or in both.
 
 use super::message::{Failure, Message};
+use super::parts::Urgency;
 use super::pump::Feed;
 use super::sliding::Sliding;
 use crate::session::{Summary, Writer};
 use engine::event::{Facts, WindowEnd};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
@@ -13,6 +15,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// How often it is looked whether the file is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// So many items that wait are too many: the kernel's rings fill up when there is no room for more.
+const BEHIND: usize = super::run::BATCHES / 4;
 
 /// Where the pump's feed goes.
 pub struct Keeper {
@@ -29,7 +34,12 @@ impl Keeper {
     pub fn run(mut self, feed: &Receiver<Feed>, news: &UnboundedSender<Message>) -> Option<Summary> {
         let mut looked = Instant::now();
         let mut summary = None;
-        while let Ok(item) = feed.recv() {
+        let mut urgency = Urgency::of_this_thread();
+        let mut waiting = VecDeque::new();
+        while let Some(item) = waiting.pop_front().or_else(|| feed.recv().ok()) {
+            let room = BEHIND.saturating_sub(waiting.len());
+            waiting.extend(feed.try_iter().take(room));
+            urgency.hurry(waiting.len() >= BEHIND);
             if let Some(sliding) = &mut self.sliding {
                 sliding.take(&item, &self.skip_last_report);
             }

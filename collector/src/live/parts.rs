@@ -1,6 +1,7 @@
 //! Threads that tell the loop when they fail.
 
 use super::message::{Failure, Message};
+use crate::target::take_short_turns;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
@@ -32,11 +33,44 @@ pub fn spawn<T: Send + 'static>(
 
 /// Puts the calling thread before ordinary ones (nice −10, as far as rights allow): on a machine that is full, the
 /// rings of a flood fill up within the time that a fair turn takes, and the thread that empties them needs little.
-/// The other threads, the analysis above all, wait like everyone else.
 pub fn before_others() {
     crate::probe::count_this_thread();
+    take_short_turns();
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!("no higher priority: {error}");
+    }
+}
+
+/// Lets the recorded program's threads go first, and get their CPU back soon: for a thread that has much to do, which is in no
+/// hurry.
+pub fn behind_others() {
+    take_short_turns();
+    if let Err(error) = rustix::process::setpriority_process(None, PATIENT) {
+        tracing::debug!("no lower priority: {error}");
+    }
+}
+
+/// For a thread that has much to do and must not fall behind: it is one among others until it does.
+pub struct Urgency {
+    hurries: bool,
+}
+
+impl Urgency {
+    /// Of the calling thread, which is in no hurry yet.
+    pub fn of_this_thread() -> Urgency {
+        crate::probe::count_this_thread();
+        take_short_turns();
+        Urgency { hurries: false }
+    }
+
+    /// Before others from now on, or among them.
+    pub fn hurry(&mut self, hurries: bool) {
+        if std::mem::replace(&mut self.hurries, hurries) == hurries {
+            return;
+        }
+        if let Err(error) = rustix::process::setpriority_process(None, if hurries { NICE } else { 0 }) {
+            tracing::debug!("priority stays: {error}");
+        }
     }
 }
 
@@ -47,8 +81,20 @@ pub struct Hurry(i32);
 impl Hurry {
     /// From now on, if that is allowed.
     pub fn now() -> Option<Hurry> {
+        Hurry::at(NICE)
+    }
+
+    /// The other way round: the calling thread comes behind others until this is dropped, if it may come back.
+    pub fn later() -> Option<Hurry> {
+        take_short_turns();
+        // Who may come before others may come back from behind them.
+        drop(Hurry::now()?);
+        Hurry::at(PATIENT)
+    }
+
+    fn at(nice: i32) -> Option<Hurry> {
         let before = rustix::process::getpriority_process(None).ok()?;
-        rustix::process::setpriority_process(None, NICE).ok()?;
+        rustix::process::setpriority_process(None, nice).ok()?;
         Some(Hurry(before))
     }
 }
@@ -62,6 +108,8 @@ impl Drop for Hurry {
 }
 
 const NICE: i32 = -10;
+/// As for whoever reads symbols: a tenth of the share of an ordinary thread.
+const PATIENT: i32 = 10;
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// Batches between the pump and the keeper: a hiccup of the disk of about a second.
-const BATCHES: usize = 64;
+pub(super) const BATCHES: usize = 64;
 
 /// Everything that is measured and where it goes.
 pub struct Setup {
@@ -139,10 +139,7 @@ async fn run_loop(setup: Setup) -> io::Result<Ended> {
     let keeper = Keeper { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
     let (feed, fed) = sync_channel(BATCHES);
     let keeper_news = news.clone();
-    let keeper = parts::spawn("keeper", news.clone(), (), move || {
-        parts::before_others();
-        keeper.run(&fed, &keeper_news)
-    })?;
+    let keeper = parts::spawn("keeper", news.clone(), (), move || keeper.run(&fed, &keeper_news))?;
 
     let pump_news = news.clone();
     let (mut source, end_threads) = (setup.source, setup.end_threads);

@@ -1,5 +1,6 @@
 //! What is to be said of a program before it is recorded: who else is at it, and whether its file is still there.
 
+use super::alive::is_alive;
 use crate::target::Process;
 
 /// A debugger's stops are time of the program that no other machine would be rid of.
@@ -10,6 +11,18 @@ pub(super) fn traced(process: &Process) -> Option<String> {
          instruction of a function that gets a probe is lost",
         process.program_name()
     ))
+}
+
+/// It was there when it was asked for.
+pub(super) fn ended(process: &Process) -> Option<String> {
+    (!is_alive(process.pid)).then(|| {
+        format!(
+            "{} (pid {}) ended while longpole was attaching to it: what was seen until then is recorded, and for short \
+             programs there is `longpole record -- CMD`",
+            process.program_name(),
+            process.pid
+        )
+    })
 }
 
 /// Who looks at the file of its name would look at another one.

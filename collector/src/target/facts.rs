@@ -13,12 +13,18 @@ use std::collections::BTreeSet;
 /// often at most. Whoever is born later is in the events, since capture starts before this.
 const MAX_ROUNDS: usize = 16;
 
-/// The processes and threads of `pid` (and its existing descendants, if `children`) as /proc shows them now; the
-/// process asked for comes first. `Facts::start_ns` stays 0: only the capture knows from when on events are
+/// The processes and threads of `asked` (and its existing descendants, if `children`) as /proc shows them now; the
+/// process asked for comes first. One that has ended since it was opened, or ends meanwhile, is told of as it was then, with
+/// those of its threads that could still be read. `Facts::start_ns` stays 0: only the capture knows from when on events are
 /// complete. Call this after it has started, so that no thread can be born unseen.
-pub fn attach_facts(pid: u32, children: bool) -> Result<Facts, TargetError> {
+pub fn attach_facts(asked: &Process, children: bool) -> Facts {
+    let pid = asked.pid;
     let mut facts = Facts::default();
-    add(&mut facts, &Process::open(pid)?)?;
+    match Process::open(pid) {
+        // It may run another program by now.
+        Ok(now) if now.is_same(asked) => add(&mut facts, &now),
+        _ => add(&mut facts, asked),
+    }
     let mut seen = BTreeSet::from([pid]);
     for _ in 0..if children { MAX_ROUNDS } else { 0 } {
         let new: Vec<u32> = descendants(pid).into_iter().filter(|&child| seen.insert(child)).collect();
@@ -28,41 +34,44 @@ pub fn attach_facts(pid: u32, children: bool) -> Result<Facts, TargetError> {
         for child in new {
             // A child that has ended meanwhile, or that may not be looked at, does not spoil the rest.
             if let Ok(process) = Process::open(child) {
-                let _ = add(&mut facts, &process);
+                add(&mut facts, &process);
             }
         }
     }
-    Ok(facts)
+    facts
 }
 
 /// The living threads of a process now, for instance at the end of a recording.
 pub fn threads_of(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
-    threads(&ProcDir::open(pid)?)
+    let threads = threads(&ProcDir::open(pid)?)?;
+    if threads.is_empty() { Err(TargetError::ExitedDuringAttach { pid }) } else { Ok(threads) }
 }
 
-fn add(facts: &mut Facts, process: &Process) -> Result<(), TargetError> {
-    facts.threads.extend(threads(process.folder())?);
+fn add(facts: &mut Facts, process: &Process) {
+    facts.threads.extend(threads(process.folder()).unwrap_or_default());
     facts.processes.push(ProcessFact {
         pid: process.pid,
         comm: process.comm.clone(),
         executable: process.executable.clone(),
         inner_pids: process.namespace_pids.get(1..).unwrap_or_default().to_vec(),
     });
-    Ok(())
 }
 
+/// None if all have ended.
 fn threads(folder: &ProcDir) -> Result<Vec<ThreadFact>, TargetError> {
     let mut seen = BTreeSet::new();
     let mut threads = Vec::new();
     for _ in 0..MAX_ROUNDS {
-        let new: Vec<u32> = folder.numbers("task")?.into_iter().filter(|&tid| seen.insert(tid)).collect();
+        let now = match folder.numbers("task") {
+            // It has ended since the round before: what that has shown is true.
+            Err(_) if !seen.is_empty() => break,
+            now => now?,
+        };
+        let new: Vec<u32> = now.into_iter().filter(|&tid| seen.insert(tid)).collect();
         if new.is_empty() {
             break;
         }
         threads.extend(new.into_iter().filter_map(|tid| thread(folder, tid)));
-    }
-    if threads.is_empty() {
-        return Err(TargetError::ExitedDuringAttach { pid: folder.pid() });
     }
     Ok(threads)
 }
@@ -120,14 +129,14 @@ mod tests {
         let before = monotonic_ns();
         let facts = loop {
             // The grandchild may not have run exec yet.
-            let facts = attach_facts(pid, true).unwrap();
+            let facts = attach_facts(&Process::open(pid).unwrap(), true);
             let asleep = facts.threads.iter().all(|thread| thread.state == ThreadState::Sleeping);
             if facts.processes.iter().any(|process| process.comm == "sleep") && asleep {
                 break facts;
             }
             std::thread::yield_now();
         };
-        let without = attach_facts(pid, false).unwrap();
+        let without = attach_facts(&Process::open(pid).unwrap(), false);
         Command::new("kill").arg(grandchild.to_string()).status().unwrap();
 
         assert_eq!((facts.processes.len(), facts.threads.len()), (2, 2));
@@ -139,6 +148,22 @@ mod tests {
         assert!(thread.seen_ns >= before && thread.seen_ns <= monotonic_ns());
         assert!(thread.start_time_ns > 0);
         assert_eq!((without.processes.len(), without.threads.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_since_is_told_of_as_it_was() {
+        let mut child = Killed(Command::new("sleep").arg("100").spawn().unwrap());
+        let asked = loop {
+            let asked = Process::open(child.0.id()).unwrap();
+            if asked.comm == "sleep" {
+                break asked;
+            }
+        };
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
+        let facts = attach_facts(&asked, true);
+        assert_eq!((facts.processes.len(), facts.threads.len()), (1, 0));
+        assert_eq!((facts.processes[0].pid, facts.processes[0].comm.as_str()), (asked.pid, "sleep"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod proc_dir;
 mod proc_text;
 mod process;
 pub mod signals;
+mod turns;
 mod usage;
 
 pub use busy::BusyTimes;
@@ -34,4 +35,5 @@ pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
 pub use maps::{Code, MappedRange, Module, code, mapped, modules, vdso};
 pub use owner::{Account, SudoUser};
 pub use process::{Process, Seccomp, descendants};
+pub use turns::take_short_turns;
 pub use usage::children_cpu_time;

@@ -27,6 +27,7 @@ pub struct Process {
     pub shadow_stack: bool,
     folder: ProcDir,
     first_thread: u32,
+    began_ticks: u64,
 }
 
 /// The mode in /proc/PID/status.
@@ -61,19 +62,24 @@ impl Process {
             let text = folder.text(&format!("task/{tid}/stat")).unwrap_or_default();
             Stat::parse(&text).is_some_and(|stat| !stat.is_dead())
         };
-        let threads: Vec<u32> = folder.numbers("task")?.into_iter().filter(is_alive).collect();
-        let Some(first_thread) = foremost(pid, &threads) else {
-            let zombie = stat.is_dead();
-            let gone = TargetError::ExitedDuringAttach { pid };
-            return Err(if zombie { TargetError::Zombie { pid } } else { gone });
+        // There may be thousands of threads, and little time.
+        let others = || folder.numbers("task").unwrap_or_default().into_iter().filter(is_alive);
+        let Some(first_thread) = foremost(pid, !stat.is_dead(), others) else {
+            return Err(TargetError::Zombie { pid });
         };
         let executable = folder.link(&format!("task/{first_thread}/exe"))?;
-        let has_shadow_stack = |tid: &u32| {
-            let status = folder.text(&format!("task/{tid}/status")).unwrap_or_default();
-            status_field(&status, "x86_Thread_features").is_some_and(|text| text.contains("shstk"))
-        };
-        let shadow_stack = threads.iter().any(has_shadow_stack);
         let status_of_first = folder.text(&format!("task/{first_thread}/status")).unwrap_or_default();
+        let guarded = |status: &str| {
+            let features = status_field(status, "x86_Thread_features")?;
+            Some(features.contains("shstk"))
+        };
+        // A kernel that has shadow stacks tells of them for every thread.
+        let shadow_stack = guarded(&status_of_first).is_some_and(|first| {
+            let of_thread = |tid: u32| {
+                guarded(&folder.text(&format!("task/{tid}/status")).unwrap_or_default()).unwrap_or(false)
+            };
+            first || folder.numbers("task").unwrap_or_default().into_iter().any(of_thread)
+        });
         let tracer = status_field(&status_of_first, "TracerPid").and_then(|text| text.parse().ok());
         let tracer = tracer.filter(|&pid: &u32| pid != 0).map(|pid| {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -93,6 +99,7 @@ impl Process {
             tracer,
             shadow_stack,
             first_thread,
+            began_ticks: stat.start_ticks,
             folder,
         })
     }
@@ -117,15 +124,24 @@ impl Process {
         Stat::parse(&self.folder.text("stat").ok()?).map(|stat| stat.start_ticks)
     }
 
+    /// Whether this and `other` are one process, and not two that had the same number one after the other.
+    pub fn is_same(&self, other: &Process) -> bool {
+        self.pid == other.pid && self.began_ticks == other.began_ticks
+    }
+
     pub(super) fn folder(&self) -> &ProcDir {
         &self.folder
     }
 }
 
-/// The thread that stands for a process with these: its leader; or another where that is gone while they run on. It is
-/// not the one with the smallest number: the kernel's numbers start anew from small ones when they have run out.
-fn foremost(pid: u32, threads: &[u32]) -> Option<u32> {
-    threads.iter().find(|&&tid| tid == pid).or(threads.first()).copied()
+/// The thread that stands for a process: its leader; or another where that is gone while they run on. It is not the one with
+/// the smallest number: the kernel's numbers start anew from small ones when they have run out.
+fn foremost<I: Iterator<Item = u32>>(
+    pid: u32,
+    leader_lives: bool,
+    threads: impl FnOnce() -> I,
+) -> Option<u32> {
+    if leader_lives { Some(pid) } else { threads().next() }
 }
 
 /// A name as /proc gives it, safe to print.
@@ -180,10 +196,9 @@ mod tests {
     /// A program whose threads came and went was said to have ended, when the one that stood for it did.
     #[test]
     fn a_leader_stands_for_its_process_whatever_its_number() {
-        assert_eq!(foremost(32765, &[433, 434, 32765]), Some(32765));
-        assert_eq!(foremost(7, &[7, 9]), Some(7));
-        assert_eq!(foremost(32765, &[433, 434]), Some(433), "the leader is gone");
-        assert_eq!(foremost(7, &[]), None);
+        assert_eq!(foremost(32765, true, || [433, 434, 32765].into_iter()), Some(32765));
+        assert_eq!(foremost(32765, false, || [433, 434].into_iter()), Some(433), "the leader is gone");
+        assert_eq!(foremost(7, false, || [0u32; 0].into_iter()), None);
     }
 
     #[test]

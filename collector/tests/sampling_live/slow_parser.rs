@@ -5,7 +5,7 @@ use collector::live::{Kernel, Mode, Setup, run};
 use collector::probe::{Capture, CaptureOptions};
 use collector::session::{ClockAnchor, Meta, Overwrite, Writer};
 use collector::symbols::Parsers;
-use collector::target::{attach_facts, threads_of};
+use collector::target::{Process, attach_facts, threads_of};
 use collector::unwind::Sampler;
 use engine::event::{CallGraph, NoteKind, Recording, SamplingFact};
 use probe_abi::Record;
@@ -49,7 +49,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Result<Recor
         ..CaptureOptions::default()
     })
     .map_err(|error| error.to_string())?;
-    let mut facts = attach_facts(pid, false).expect("it lives");
+    let mut facts = attach_facts(&Process::open(pid).expect("it lives"), false);
     (facts.start_ns, facts.sampling) = (capture.start_ns(), Some(sampling));
     let session = folder.join(format!("session{parser_sleeps_s}.lp"));
     let meta = Meta::of_this_machine(ClockAnchor::now(facts.start_ns));

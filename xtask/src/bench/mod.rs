@@ -35,7 +35,7 @@ pub struct Options {
     /// Only this one; all if left out
     #[arg(value_enum)]
     only: Option<Which>,
-    /// Of the real programs only those whose names begin so (may be repeated); BENCHMARKS.md stays as it is
+    /// Of the real programs and servers only those whose names begin so (may be repeated); BENCHMARKS.md stays as it is
     #[arg(long = "only", value_name = "NAME")]
     programs: Vec<String>,
 }
@@ -101,7 +101,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             page.put("attach", &attach::measure(&workspace, &longpole)?)?;
         }
         if wanted(Which::Stall) {
-            page.put("stall", &stall::measure(&workspace, &longpole)?)?;
+            let text = stall::measure(&workspace, &longpole, &options.programs)?;
+            if options.programs.is_empty() {
+                page.put("stall", &text)?;
+            } else {
+                println!("{text}");
+            }
         }
         if wanted(Which::Handover) {
             page.put("handover", &handover::measure(&workspace, &longpole)?)?;

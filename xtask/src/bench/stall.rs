@@ -100,11 +100,11 @@ fn wait_for(socket: &Path) -> Result<()> {
 /// Lengths of answers in milliseconds, by way, stretch and share.
 type Table = Vec<[[Sample; SHARES.len()]; STRETCHES.len()]>;
 
-/// Asks two servers while each of the ways comes and goes, in turns.
+/// Asks two servers, or those whose names begin so, while each of the ways comes and goes, in turns.
 ///
 /// # Errors
 /// A server, longpole or perf cannot be run.
-pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
+pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
     let program = match workload::build("answers.c") {
         Ok(program) => program,
         Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
@@ -121,6 +121,9 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         STRETCH.as_secs()
     );
     for name in ["redis-server under redis-benchmark", "a server of 50 threads under 8 clients"] {
+        if !only.is_empty() && !only.iter().any(|only| name.starts_with(only.as_str())) {
+            continue;
+        }
         let server = if name.starts_with("redis") {
             Server::redis(&scratch.0)?
         } else {

@@ -56,7 +56,10 @@ impl CodeNamer {
     fn reading_with(parsers: Parsers, pace: Pace, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
         let (told, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("code names", news, (), move || run(parsers, pace, &inbox, &outbox))?;
+        parts::spawn("code names", news, (), move || {
+            parts::behind_others();
+            run(parsers, pace, &inbox, &outbox);
+        })?;
         Ok(CodeNamer { news: Some(told), names })
     }
 

@@ -42,7 +42,10 @@ impl Namer {
     ) -> io::Result<Namer> {
         let (asks, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("names", news, (), move || run(pace, launched, &inbox, &outbox))?;
+        parts::spawn("names", news, (), move || {
+            parts::behind_others();
+            run(pace, launched, &inbox, &outbox);
+        })?;
         Ok(Namer { asks: Some(asks), names })
     }
 
