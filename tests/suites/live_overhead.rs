@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use longpole_tests::{
-    Background, Longpole, Recorded, Report, must_run, skip_unless_built, skip_unless_live, workload,
+    Background, Longpole, Recorded, Report, must_run, run, skip_unless_built, skip_unless_live, workload,
 };
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -162,5 +162,41 @@ fn a_program_with_thousands_of_functions_begins_without_probes() {
     for options in [["--max-functions", "4000"], ["-F", "0"]] {
         let asked = launch(&[&["--overhead", "none"], &options[..]].concat());
         assert!(on(&asked) > 1_000, "{options:?}: {}", asked.ended.stderr);
+    }
+}
+
+/// Units per second of CPU time of each way of `moods`, from a second after it was begun: the middle of its lines.
+fn settled(output: &str) -> [f64; 3] {
+    const LINES: usize = 20;
+    let mut ways: [Vec<f64>; 3] = Default::default();
+    let lines: Vec<&str> = output.lines().collect();
+    for stretch in lines.chunks_exact(LINES) {
+        for line in &stretch[LINES / 2..] {
+            let numbers: Vec<f64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
+            ways[numbers[0] as usize].push(numbers[1] / numbers[2] * 1e9);
+        }
+    }
+    ways.map(|mut speeds| {
+        speeds.sort_by(f64::total_cmp);
+        speeds[speeds.len() / 2]
+    })
+}
+
+/// Whatever a program does, within a second longpole has found what may be recorded of it. By its own CPU time, alone and
+/// recorded, in turn.
+#[test]
+fn a_change_of_ways_is_dear_for_less_than_a_second() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("moods.c"));
+    let arguments = ["2000", "6"];
+    let before = settled(&run(Command::new(&program).args(arguments), LIMIT).unwrap().stdout);
+    let recorded = Recorded::launch(&[], &program, &arguments);
+    assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
+    let with = settled(&recorded.ended.stdout);
+    let after = settled(&run(Command::new(&program).args(arguments), LIMIT).unwrap().stdout);
+    for way in 0..3 {
+        let alone = before[way].min(after[way]);
+        // With probes on the small functions it is less than half, and with a record for each operation four fifths.
+        assert!(with[way] > 0.8 * alone, "way {way}: {} of {alone}\n{}", with[way], recorded.ended.stderr);
     }
 }

@@ -11,6 +11,9 @@ use std::time::Duration;
 /// In front of what goes on under a line: as wide as its label.
 const INDENT: &str = "          ";
 
+/// So many samples left out for each that was taken are too many to be passed over.
+const FEW_LEFT: u64 = 3;
+
 /// Everything the summary tells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordSummary {
@@ -68,7 +71,10 @@ impl RecordSummary {
             put(label, paint, &style.text(text).split(' ').collect::<Vec<_>>(), "")
         };
         let seconds = self.elapsed.as_secs_f64();
-        line("recorded", Paint::Plain, &format!("{}, {}", self.subject, duration(seconds * 1e9)))?;
+        let left_out = self.left_out_text();
+        let paint = if left_out.is_some() { Paint::Warning } else { Paint::Plain };
+        let left_out = left_out.map_or(String::new(), |text| format!("; {text}"));
+        line("recorded", paint, &format!("{}, {}{left_out}", self.subject, duration(seconds * 1e9)))?;
         line("events", Paint::Plain, &self.events_text(seconds))?;
         let lost = self.loss.lost();
         let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
@@ -106,6 +112,23 @@ impl RecordSummary {
             writeln!(out, "{}", style.paint(Paint::Bold, &line))?;
         }
         Ok(())
+    }
+
+    /// What is not in the recording so that it cost no more than it may, beyond probes of functions, whose calls are still in
+    /// the samples: without it whoever reads on would take what is there for the whole.
+    fn left_out_text(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.loss.operations_left_out > 0 {
+            parts.push(format!("{} lock operations", grouped(self.loss.operations_left_out)));
+        }
+        // Half of the ticks and the shares are the same with a wider ±; of few samples little can be said.
+        if let Some((_, counts)) = self.samples
+            && counts.left_out > FEW_LEFT.saturating_mul(counts.taken)
+        {
+            let all = counts.left_out.saturating_add(counts.taken);
+            parts.push(format!("{} of {} samples", grouped(counts.left_out), grouped(all)));
+        }
+        (!parts.is_empty()).then(|| format!("left out to keep to the budget: {}", parts.join(" and ")))
     }
 
     /// What to do about a recording without a single event.
@@ -321,6 +344,26 @@ mod tests {
              locks     recorded by probes on the functions of libc.so.6\n\
              file      longpole-quicksort-4242-20260101T000000Z.lp, 6.4 MB\n\
              next      longpole report longpole-quicksort-4242-20260101T000000Z.lp\n"
+        );
+    }
+
+    #[test]
+    fn what_was_left_out_is_on_the_first_line() {
+        let mut summary = summary();
+        summary.loss.operations_left_out = 1_200;
+        let counts = SampleCounts { taken: 100, left_out: 200, ..SampleCounts::default() };
+        let sampling = SamplingFact { rate_hz: 499, call_graph: engine::event::CallGraph::Auto };
+        summary.samples = Some((sampling, counts));
+        let first = |summary: &RecordSummary| text(summary).lines().next().unwrap_or_default().to_owned();
+        assert_eq!(
+            first(&summary),
+            "recorded  quicksort (pid 4242), 10.0 s; left out to keep to the budget: 1,200 lock operations"
+        );
+        summary.samples = Some((sampling, SampleCounts { left_out: 900, ..counts }));
+        assert!(
+            first(&summary).ends_with("1,200 lock operations and 900 of 1,000 samples"),
+            "{}",
+            first(&summary)
         );
     }
 

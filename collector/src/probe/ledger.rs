@@ -10,6 +10,8 @@ use aya::Ebpf;
 use engine::event::{HitCosts, Overhead};
 use probe_abi::CpuCounters;
 
+use crate::target::own_cpu_time_ns;
+
 use super::{
     capture::now_ns,
     clocks::{CpuTime, waited_for_ns},
@@ -69,6 +71,8 @@ pub(crate) struct Ledger {
     target: CpuTime,
     waited_for: WaitedFor,
     own: CpuTime,
+    /// All of longpole's CPU time as of the start.
+    longpole_before_ns: u64,
     functions: Vec<Line>,
     /// Calls, as far as they are in the books, of functions that have no probes any more.
     gone: BTreeMap<u32, u64>,
@@ -220,6 +224,7 @@ impl Ledger {
             target: CpuTime::default(),
             waited_for: WaitedFor::default(),
             own: CpuTime::default(),
+            longpole_before_ns: own_cpu_time_ns(),
             functions: Vec::new(),
             gone: BTreeMap::new(),
             version: 0,
@@ -329,6 +334,9 @@ impl Ledger {
 
     /// As of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
+        // What reads symbols, names and shows is no reason to take probes off, but whoever pays sees it.
+        let longpole_ns =
+            own_cpu_time_ns().saturating_sub(self.longpole_before_ns).max(self.last.collector_ns);
         let event_ns = self.event_ns as u64;
         let added_ns = self.hit_ns.saturating_add(event_ns).saturating_add(self.last.sampling_ns());
         let added_ns = added_ns.saturating_add(self.inside.took_ns());
@@ -346,7 +354,7 @@ impl Ledger {
             left_out_ns: self.inside.left_out_ns,
             samples: self.last.samples,
             sample_ns: self.last.sampling_ns(),
-            collector_ns: self.last.collector_ns.saturating_add(self.last.elsewhere_ns),
+            collector_ns: longpole_ns.saturating_add(self.last.elsewhere_ns),
             unwinding_ns: self.last.unwinding_ns,
         }
     }

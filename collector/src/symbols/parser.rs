@@ -18,6 +18,7 @@ use super::variables::Named;
 use crate::binary::Binary;
 use crate::outline::Outline;
 use crate::sandbox::{Limits, wire};
+use crate::target::Helper;
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -279,6 +280,8 @@ fn make_safe(text: &mut String) {
 #[derive(Debug)]
 struct Worker {
     child: Child,
+    /// Counts its CPU time until it is waited for.
+    helper: Option<Helper>,
     socket: UnixStream,
     files: HostFiles,
     path: PathBuf,
@@ -314,7 +317,8 @@ impl Worker {
             .spawn()
             .map_err(failed)?;
         let (limits, patience) = (parsers.limits, parsers.patience);
-        Ok(Worker { child, socket, files, path: path.to_owned(), limits, patience, gone: None })
+        let helper = Some(Helper::of(child.id()));
+        Ok(Worker { child, helper, socket, files, path: path.to_owned(), limits, patience, gone: None })
     }
 
     fn send(&mut self, told: &Told, file: Option<&File>, until: Instant) -> Result<(), SymbolError> {
@@ -420,6 +424,7 @@ impl Worker {
     fn finish(&mut self) {
         // Ended already: nothing to do.
         let _ = self.child.kill();
+        self.helper = None;
         let _ = self.child.wait();
     }
 }

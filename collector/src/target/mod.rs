@@ -36,4 +36,4 @@ pub use maps::{Code, MappedRange, Module, code, mapped, modules, vdso};
 pub use owner::{Account, SudoUser};
 pub use process::{Process, Seccomp, descendants};
 pub use turns::take_short_turns;
-pub use usage::children_cpu_time;
+pub use usage::{Helper, children_cpu_time, own_cpu_time_ns};

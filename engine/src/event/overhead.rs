@@ -67,7 +67,7 @@ pub struct Overhead {
     pub samples: u64,
     /// CPU time of taking them, nanoseconds of the recorded threads.
     pub sample_ns: u64,
-    /// CPU time of longpole's threads that empty the rings, write the file and govern, nanoseconds.
+    /// CPU time of longpole: all of its threads and the processes that read symbols for it, nanoseconds.
     pub collector_ns: u64,
     /// Of that, what making samples of stacks took.
     pub unwinding_ns: u64,

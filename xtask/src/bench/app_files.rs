@@ -66,9 +66,29 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
          threads = [threading.Thread(target=work, args=(40 + n,)) for n in range(2)]\n\
          [t.start() for t in threads]\n[t.join() for t in threads]\n",
     )?;
+    project(&work.join("project"))?;
+    std::fs::write(work.join("loop.sh"), "i=0; while [ $i -lt 4000 ]; do /bin/true; i=$((i + 1)); done\n")?;
     std::fs::create_dir_all(work.join("html"))?;
     std::fs::write(work.join("html/page"), vec![b'x'; 4_000])?;
     Ok(())
+}
+
+/// Sources of a small C program, and how to build it from `FROM` into `OUT`.
+fn project(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let mut objects = String::new();
+    for file in 0..240 {
+        let source = format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+             int f{file}(int n)\n{{\n    char text[64];\n    snprintf(text, sizeof text, \"%d\", n * {file});\n    \
+             return (int)strlen(text) + atoi(text);\n}}\n"
+        );
+        std::fs::write(folder.join(format!("f{file}.c")), source)?;
+        objects.push_str(&format!(" $(OUT)/f{file}.o"));
+    }
+    let makefile =
+        format!("$(OUT)/all.a:{objects}\n\tar rcs $@ $^\n$(OUT)/%.o: $(FROM)/%.c\n\tcc -O1 -c -o $@ $<\n");
+    Ok(std::fs::write(folder.join("Makefile"), makefile)?)
 }
 
 /// A folder for what one of two programs writes, and for what tells it where.

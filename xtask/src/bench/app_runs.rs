@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use longpole_tests::{Background, run, shell};
 
 use super::app_files::prepare_side;
-use super::in_turns::{Group, Work, has_ended, in_turns};
+use super::in_turns::{Group, Took, Work, has_ended, in_turns};
 
 /// No run takes this long on a machine that has anything left for it.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
@@ -56,6 +56,14 @@ fn in_folder(line: &str, work: &Path) -> String {
         }
         None => line.to_owned(),
     };
+    let line = match line.split_once("WORKLOAD/") {
+        Some((before, rest)) => {
+            let (source, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+            let built = longpole_tests::workload::build(source).unwrap_or_default();
+            format!("{before}{} {rest}", built.display())
+        }
+        None => line,
+    };
     line.replace("DATA", &work.join("data").display().to_string())
         .replace("WORK", &work.display().to_string())
 }
@@ -63,12 +71,12 @@ fn in_folder(line: &str, work: &Path) -> String {
 /// How long the command takes alone and recorded: from when it is let go to the end of its process, without what longpole
 /// does before and after.
 pub(super) fn commands(
-    (before, line): (&str, &str),
+    (before, options, line): (&str, &str, &str),
     work: &Path,
     [alone, recorded]: [&Side; 2],
     longpole: &Path,
     file: &Path,
-) -> Result<([f64; 2], String)> {
+) -> Result<([Took; 2], String)> {
     for side in [alone, recorded] {
         run(&mut shell(&side.words(before, work)), LIMIT).context("sh")?;
     }
@@ -78,8 +86,10 @@ pub(super) fn commands(
     let mut by_itself =
         Background::start(&mut alone.group.shell(&format!("{line_alone} >/dev/null"))).context("sh")?;
     by_itself.close_stdin();
-    let line =
-        format!("\"$LONGPOLE\" record --force -o \"$FILE\" -- {} >/dev/null", recorded.words(line, work));
+    let line = format!(
+        "\"$LONGPOLE\" record --force -o \"$FILE\" {options} -- {} >/dev/null",
+        recorded.words(line, work)
+    );
     let mut record = recorded.group.shell(&line);
     let mut record =
         Background::start(record.env("LONGPOLE", longpole).env("FILE", file)).context("longpole")?;
@@ -111,7 +121,7 @@ pub(super) fn servers(
     sides: [&Side; 2],
     longpole: &Path,
     file: &Path,
-) -> Result<([f64; 2], String)> {
+) -> Result<([Took; 2], String)> {
     let start = |side: &Side| {
         let server = Background::start(&mut side.group.shell(&side.words(line, work))).context("sh")?;
         let mut warm = Err(anyhow::anyhow!("never tried"));

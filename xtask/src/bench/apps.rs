@@ -59,8 +59,10 @@ struct App {
 
 enum Load {
     /// What a shell does before, and a command that ends by itself, in its words; `DATA` is a file of some ten megabytes,
-    /// `WORK` a folder with others, `SIDE` one for what it writes.
+    /// `WORK` a folder with others, `SIDE` one for what it writes, `WORKLOAD/NAME.c` what a workload of the tests is built to.
     Command(&'static str, &'static str),
+    /// The same of a command that starts others, which are recorded, too.
+    Commands(&'static str, &'static str),
     /// A server that longpole is attached to, what drives it, and from when on that is measured.
     Server(&'static str, Drive, Since),
 }
@@ -71,7 +73,7 @@ const NGINX_SERVER: &str = "nginx -p SIDE -c SIDE/nginx.conf -e SIDE/nginx.log";
 const NGINX_NEEDS: [(&str, &str); 1] = [("nginx", "nginx-light")];
 
 /// Each takes some ten seconds: what longpole takes to begin is a part of that, as it is of a run that somebody records.
-const APPS: [App; 13] = [
+const APPS: [App; 18] = [
     App {
         name: "pigz",
         needs: &[("pigz", "pigz")],
@@ -116,6 +118,30 @@ const APPS: [App; 13] = [
         needs: &[("python3", "python3")],
         load: Load::Command("", "PYTHON WORK/threads.py"),
     },
+    App {
+        name: "sysbench mutex",
+        needs: &[("sysbench", "sysbench")],
+        load: Load::Command("", "sysbench mutex --threads=2 --mutex-locks=400000 run"),
+    },
+    App {
+        name: "two mutexes",
+        needs: &[("cc", "gcc")],
+        load: Load::Command("", "WORKLOAD/two_mutexes.c 2000000"),
+    },
+    App {
+        name: "threads that come and go",
+        needs: &[("cc", "gcc")],
+        load: Load::Command("", "WORKLOAD/churn.c 80000 4"),
+    },
+    App {
+        name: "make -j2",
+        needs: &[("make", "make"), ("gcc", "gcc")],
+        load: Load::Commands(
+            "rm -rf SIDE/out && mkdir SIDE/out",
+            "make -s -j2 -f WORK/project/Makefile FROM=WORK/project OUT=SIDE/out",
+        ),
+    },
+    App { name: "a shell's loop", needs: &[("sh", "dash")], load: Load::Commands("", "sh WORK/loop.sh") },
     App { name: "redis", needs: &REDIS_NEEDS, load: Load::Server(REDIS, drive_redis, Since::Settled) },
     App {
         name: "redis from attach on",
@@ -137,6 +163,10 @@ struct Measured {
     recorded: Sample,
     /// Of each pair.
     slower: Sample,
+    /// CPU time of the program and of longpole together above that of the program alone, percent.
+    more_cpu: Sample,
+    /// The same as longpole tells it.
+    told: Sample,
     /// Seconds that it took longer, where that is the price of attaching.
     held_up: Option<Sample>,
     events: f64,
@@ -192,9 +222,11 @@ fn text(measured: &[Measured], missing: &[String], pairs: Pairs) -> Result<Strin
          (with longpole), so that a machine that is uneven is so\nfor both; the slow-down is the middle of the pairs', with \
          the smallest and the largest. longpole's programs in the kernel look at the\nevents of the one alone, too, and \
          pass them by: for nginx, with the most of them, that hides up to 1 %. The targets: median\nslow-down at most \
-         1 %, worst at most 5 %, at most 8 bytes of recording for each event.\n\n\
-         | program | s alone | s recorded | slow-down | pairs | events | bytes per event | lost, % | overhead as longpole tells it |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+         1 %, worst at most 5 %, at most 8 bytes of recording for each event.\n\
+         CPU time more: what the program and longpole take together above what the program takes alone; longpole says so in \
+         its summary.\n\n\
+         | program | s alone | s recorded | slow-down | pairs | CPU time more, % | longpole says | events | bytes per event | lost, % |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
         pairs.told()
     );
     let (mut slower, mut worst, mut events, mut bytes) = (Sample::default(), 0.0_f64, 0.0, 0.0);
@@ -207,16 +239,17 @@ fn text(measured: &[Measured], missing: &[String], pairs: Pairs) -> Result<Strin
         bytes += one.bytes;
         writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {:.0} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {:.0} | {} | {} |",
             one.name,
             one.alone,
             one.recorded,
             one.slower,
             one.slower.len(),
+            one.more_cpu,
+            if one.told.len() == 0 { one.overhead.clone() } else { format!("{} %", one.told) },
             one.events,
             digits(one.bytes / one.events.max(1.0)),
-            one.lost,
-            one.overhead
+            one.lost
         )?;
     }
     let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
@@ -254,6 +287,8 @@ impl App {
             alone: Sample::default(),
             recorded: Sample::default(),
             slower: Sample::default(),
+            more_cpu: Sample::default(),
+            told: Sample::default(),
             held_up: matches!(self.load, Load::Server(_, _, Since::Attach)).then(Sample::default),
             events: 0.0,
             bytes: 0.0,
@@ -267,19 +302,23 @@ impl App {
             let (alone, recorded) = (Side::new(work, "alone", 18_745)?, Side::new(work, "recorded", 18_746)?);
             let ([alone, recorded], said) = match &self.load {
                 Load::Command(before, line) => {
-                    commands((before, line), work, [&alone, &recorded], longpole, &file)?
+                    commands((before, "", line), work, [&alone, &recorded], longpole, &file)?
+                }
+                Load::Commands(before, line) => {
+                    commands((before, "--children", line), work, [&alone, &recorded], longpole, &file)?
                 }
                 Load::Server(line, drive, since) => {
                     servers((line, *drive, *since), work, [&alone, &recorded], longpole, &file)?
                 }
             };
             if std::mem::replace(&mut warm, true) {
-                measured.slower.push(recorded / alone);
+                measured.slower.push(recorded.wall_s / alone.wall_s);
                 if let Some(held_up) = &mut measured.held_up {
-                    held_up.push(recorded - alone);
+                    held_up.push(recorded.wall_s - alone.wall_s);
                 }
-                measured.alone.push(alone);
-                measured.recorded.push(recorded);
+                measured.alone.push(alone.wall_s);
+                measured.recorded.push(recorded.wall_s);
+                measured.more_cpu.push(100.0 * (recorded.cpu_s / alone.cpu_s - 1.0));
                 measured.take_summary(&said, &file)?;
             }
         }
@@ -295,7 +334,11 @@ impl Measured {
         self.bytes = std::fs::metadata(file).context("no recording")?.len() as f64;
         self.lost.push(lost_percent(said)?);
         let overhead = line("overhead ").context("no overhead")?;
-        self.overhead = overhead.split(" (").next().unwrap_or_default().to_owned();
+        let overhead = overhead.split(" (").next().unwrap_or_default();
+        if overhead.ends_with('%') {
+            self.told.push(overhead.trim_end_matches('%').trim().parse().unwrap_or(f64::NAN));
+        }
+        self.overhead = overhead.to_owned();
         Ok(())
     }
 }

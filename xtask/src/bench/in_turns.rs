@@ -70,6 +70,18 @@ impl Group {
         self.put("cgroup.freeze", "0")
     }
 
+    /// CPU time of all that its processes have done so far, those that are gone included.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn cpu_s(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(self.folder.join("cpu.stat"))?;
+        let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));
+        let usage: f64 =
+            usage.and_then(|text| text.trim().parse().ok()).context("no usage_usec in cpu.stat")?;
+        Ok(usage / 1e6)
+    }
+
     fn put(&self, file: &str, text: &str) -> Result<()> {
         let path = self.folder.join(file);
         let mut file =
@@ -100,13 +112,26 @@ pub struct Work<'a> {
     pub done: &'a mut dyn FnMut() -> bool,
 }
 
-/// Lets both run in turns until both are done; seconds that each has run. Both are let go in the end.
+/// What a work took.
+#[derive(Clone, Copy, Default)]
+pub struct Took {
+    /// Seconds.
+    pub wall_s: f64,
+    /// CPU time of all its processes, seconds.
+    pub cpu_s: f64,
+}
+
+/// Lets both run in turns until both are done; what each has taken. Both are let go in the end.
 ///
 /// # Errors
 /// One cannot be held, or does not come to an end.
-pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[f64; 2]> {
+pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
     let mut took = [Duration::ZERO; 2];
     let mut done = [false; 2];
+    let mut cpu_s = [0.0; 2];
+    for (cpu_s, work) in cpu_s.iter_mut().zip(&works) {
+        *cpu_s = -work.group.cpu_s()?;
+    }
     let begin = Instant::now();
     // First, second, second, first: neither is always the one that comes later.
     for turn in [0, 1, 1, 0].into_iter().cycle() {
@@ -134,10 +159,13 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[f64; 2]> {
         // What it does after its work is not in the other's way either.
         work.group.hold()?;
     }
-    for work in &works {
+    for (cpu_s, work) in cpu_s.iter_mut().zip(&works) {
+        *cpu_s += work.group.cpu_s()?;
         work.group.let_go()?;
     }
-    Ok(took.map(|took| took.as_secs_f64()))
+    let [first, second] = took.map(|took| took.as_secs_f64());
+    let [cpu_first, cpu_second] = cpu_s;
+    Ok([Took { wall_s: first, cpu_s: cpu_first }, Took { wall_s: second, cpu_s: cpu_second }])
 }
 
 /// Whether the process has ended, whoever waits for it.
