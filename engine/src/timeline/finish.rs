@@ -6,6 +6,7 @@ use super::doubt::{AtEnd, Ran};
 use super::machine::Machine;
 use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
+use super::unfold::Joined;
 use crate::event::{Facts, FunctionId, GapReason, NoteKind, Recording, ThreadFact};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -16,8 +17,8 @@ use rustc_hash::FxHashMap;
 const CPU_TIME_TOLERANCE_PERCENT: u64 = 5;
 const CPU_TIME_TOLERANCE_NS: u64 = 20_000_000;
 
-/// Ends all threads at the window's end.
-pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -> Timeline {
+/// Ends all threads at the window's end. What was recorded as sums becomes about so many pairs of operations at most.
+pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     builder.advance_to(end_ns);
     let end_facts: FxHashMap<(u32, u32), &ThreadFact> = facts
@@ -42,7 +43,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         }
         out.push(thread.out);
     }
-    super::unfold::unfold(&mut out, &mut locks);
+    let joined = super::unfold::unfold(&mut out, &mut locks, most_pairs);
     let unknown = out
         .iter()
         .map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0)
@@ -102,7 +103,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64) -
         counts,
         findings: Vec::new(),
     };
-    timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined);
+    timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     timeline
 }
 
@@ -181,6 +182,7 @@ fn findings(
     recording: &Recording,
     disagreements: &[(String, u64, u64)],
     joined_gaps: u64,
+    joined: Option<Joined>,
 ) -> Vec<Finding> {
     let counts = &timeline.counts;
     let mut findings = Vec::new();
@@ -292,6 +294,15 @@ fn findings(
             format!(
                 "{operations} of threads that may not read the clock or call the kernel (seccomp, PR_SET_TSC) were counted, \
                  not recorded: only waits show there, and what such a thread held is not known"
+            ),
+        );
+    }
+    if let Some(Joined { acquisitions, pairs }) = joined {
+        say(
+            "operations_joined",
+            format!(
+                "mutexes that several threads use were taken {acquisitions} times, more than are decided one by one: {pairs} \
+                 stand for them, so that waits for those mutexes at other numbers of CPUs are rougher than usual"
             ),
         );
     }

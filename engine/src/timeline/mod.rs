@@ -48,6 +48,11 @@ use crate::event::{Facts, Recording};
 /// The timeline of a recording, from [`Facts::start_ns`] to the end of its window (its last event, if it was cut
 /// short). Never fails: what does not fit becomes `Unknown` and a finding.
 pub fn build(recording: &Recording) -> Timeline {
+    build_with(recording, unfold::MOST_PAIRS)
+}
+
+/// What was recorded as sums becomes about so many pairs of operations at most.
+fn build_with(recording: &Recording, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     let last_ns = || recording.events.iter().map(|event| event.header().time_ns).max();
     let end_ns = facts.end.as_ref().map(|end| end.end_ns).or_else(last_ns).unwrap_or(0).max(facts.start_ns);
@@ -55,7 +60,7 @@ pub fn build(recording: &Recording) -> Timeline {
     for event in &recording.events {
         builder.record(event);
     }
-    finish::finish(builder, recording, end_ns)
+    finish::finish(builder, recording, end_ns, most_pairs)
 }
 
 /// The facts of the same recording for a window that begins at `start_ns`: what everything before it proves.

@@ -11,19 +11,29 @@ use crate::time::Timestamp;
 use probe_abi::SyncOperation;
 
 /// Most pairs of operations that are made; of more, each stands for several.
-const MOST_PAIRS: u64 = 4_000_000;
+pub(super) const MOST_PAIRS: u64 = 4_000_000;
 
 /// No thread.
 const NOBODY: u32 = u32::MAX;
 
-/// Puts what was folded where it belongs.
-pub(super) fn unfold(threads: &mut [Thread], locks: &mut Locks) {
+/// Acquisitions that were too many to be told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Joined {
+    /// How many there were, of mutexes that several threads use.
+    pub(super) acquisitions: u64,
+    /// How many stand for them.
+    pub(super) pairs: u64,
+}
+
+/// Puts what was folded where it belongs, in about so many pairs at most; `Some` if one stands for several that somebody
+/// might have waited for.
+pub(super) fn unfold(threads: &mut [Thread], locks: &mut Locks, most_pairs: u64) -> Option<Joined> {
     if locks.folded.is_empty() {
-        return;
+        return None;
     }
     let mut folded = std::mem::take(&mut locks.folded);
     folded.sort_by_key(|folded| (folded.thread, folded.burst.header.time_ns));
-    let pairs = Pairs::of(&folded, locks);
+    let pairs = Pairs::of(&folded, locks, most_pairs);
     let first_new = locks.uses.len();
     for of_thread in folded.chunk_by(|a, b| a.thread == b.thread) {
         let Some(thread) = of_thread.first().and_then(|first| threads.get_mut(first.thread as usize)) else {
@@ -33,6 +43,7 @@ pub(super) fn unfold(threads: &mut [Thread], locks: &mut Locks) {
         insert(thread, &made);
     }
     number_by_end(threads, &mut locks.uses, first_new);
+    pairs.joined(&folded)
 }
 
 /// How many pairs of operations a burst becomes.
@@ -41,10 +52,12 @@ struct Pairs {
     alone: Vec<u32>,
     /// Pairs of all bursts on objects of several threads.
     shared: u64,
+    /// Most of these that are made, but for one for each burst.
+    most: u64,
 }
 
 impl Pairs {
-    fn of(folded: &[Folded], locks: &Locks) -> Pairs {
+    fn of(folded: &[Folded], locks: &Locks, most: u64) -> Pairs {
         let mut users: Vec<Option<u32>> = vec![None; locks.all.len()];
         let mut uses = |object: u32, thread: u32| {
             if let Some(user) = users.get_mut(object as usize) {
@@ -57,7 +70,7 @@ impl Pairs {
         }
         folded.iter().for_each(|folded| uses(folded.object, folded.thread));
         let alone: Vec<u32> = users.into_iter().map(|user| user.unwrap_or(NOBODY)).collect();
-        let mut pairs = Pairs { alone, shared: 0 };
+        let mut pairs = Pairs { alone, shared: 0, most };
         let shared = folded.iter().filter(|folded| !pairs.is_alone(folded));
         pairs.shared = shared.map(|folded| u64::from(folded.burst.count)).sum();
         pairs
@@ -71,12 +84,18 @@ impl Pairs {
         let count = u64::from(folded.burst.count);
         if self.is_alone(folded) {
             count.min(1)
-        } else if self.shared <= MOST_PAIRS {
+        } else if self.shared <= self.most {
             count
         } else {
-            let share = u128::from(count) * u128::from(MOST_PAIRS) / u128::from(self.shared);
+            let share = u128::from(count) * u128::from(self.most) / u128::from(self.shared);
             u64::try_from(share).unwrap_or(count).clamp(count.min(1), count)
         }
+    }
+
+    fn joined(&self, folded: &[Folded]) -> Option<Joined> {
+        let shared = folded.iter().filter(|folded| !self.is_alone(folded));
+        let pairs = shared.map(|folded| self.for_burst(folded)).sum();
+        (pairs < self.shared).then_some(Joined { acquisitions: self.shared, pairs })
     }
 }
 

@@ -2,6 +2,7 @@
 //! character for each 10 ns: `=` running, `-` runnable, `_` blocked, `?` unknown, a space where the thread does
 //! not live; below it the waits, the stack over time, and every count that is not 0.
 
+mod bursts;
 mod functions;
 mod gaps;
 mod life;
