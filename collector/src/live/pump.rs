@@ -12,8 +12,8 @@ use crate::probe::NewMapping;
 use crate::target::is_c_library;
 use crate::tui::LiveCounts;
 use engine::event::{
-    AddressFact, CodeFact, FunctionFact, GapReason, LossCounts, MappingFact, ModuleFact, NoteKind, Overhead,
-    ThreadFact, WindowEnd,
+    AddressFact, CodeFact, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact, ModuleFact, NoteKind,
+    Overhead, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, VecDeque};
@@ -311,7 +311,8 @@ impl Pump {
             if let Some(namer) = self.code {
                 let _ = feed.send(Feed::Code(namer.finish()));
             }
-            let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples };
+            let left_out = LeftOut::default();
+            let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples, left_out };
             let _ = feed.send(Feed::End(end));
         }
     }

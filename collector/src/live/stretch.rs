@@ -275,7 +275,7 @@ mod tests {
             for one in 0..40 {
                 id += 1;
                 let frames = vec![at + one * 16, 0x1011];
-                let kind = NoteKind::Stack { id, pid: 1, frames };
+                let kind = NoteKind::Stack { id, pid: 1, frames, cut: false };
                 notes.push(Note { time_ns: second * SECOND, kind });
             }
             // A process that was told to go without probes, and has ended since.

@@ -123,7 +123,7 @@ mod tests {
     fn ticks_are_counted_by_thread_and_stack_and_told_when_it_is_time() {
         let now = Instant::now();
         let mut tallying = Tallying::new(now, true);
-        let kind = NoteKind::Stack { id: 3, pid: 7, frames: vec![0x10, 0x20] };
+        let kind = NoteKind::Stack { id: 3, pid: 7, frames: vec![0x10, 0x20], cut: false };
         tallying.notes(&[Note { time_ns: 1, kind }]);
         for (tid, stack, reason) in [
             (8, 3, SampleReason::Tick),

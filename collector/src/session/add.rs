@@ -1,6 +1,6 @@
 //! Adding facts to a session file, so that it has them wherever it goes.
 
-use super::v1;
+use super::v1::{self, Limits};
 use engine::event::Facts;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
 /// Puts more facts into a whole session. The file is replaced in one step: whoever reads it sees the old or the new one, and
-/// if this fails the old one stays. Owner and rights stay as they are.
-pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<()> {
+/// if this fails the old one stays. Owner and rights stay as they are. Gives back how many entries the file had no room for.
+pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<u64> {
     // A link stays a link.
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -17,7 +17,8 @@ pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<()> {
     let metadata = source.metadata()?;
     let mut new = tempfile::Builder::new().prefix(".longpole-").suffix(".lp.tmp").tempfile_in(folder)?;
     let mut out = BufWriter::with_capacity(1 << 20, new.as_file_mut());
-    v1::add_facts(BufReader::with_capacity(1 << 20, source), &mut out, facts)?;
+    let source = BufReader::with_capacity(1 << 20, source);
+    let left_out = v1::add_facts(source, &mut out, facts, Limits::FILE)?;
     out.flush()?;
     drop(out);
     let file = new.as_file();
@@ -28,7 +29,7 @@ pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<()> {
     file.set_permissions(metadata.permissions())?;
     file.sync_all()?;
     new.persist(&path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(left_out)
 }
 
 #[cfg(test)]
@@ -55,7 +56,7 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).expect("mode");
         for _ in 0..2 {
             let more = Facts { functions: vec![function(2, "better")], ..Facts::default() };
-            add_facts(&path, &more).expect("added");
+            assert_eq!(add_facts(&path, &more).expect("added"), 0);
             let (recording, info) = session::read(&path).expect("read");
             assert!(info.whole(), "{:?}", info.damage);
             assert_eq!(recording.facts.start_ns, 5);

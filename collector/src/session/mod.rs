@@ -20,4 +20,4 @@ pub use file::{CreateError, CreateProblem, Overwrite, check_file, create_file, c
 pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use read::{is_session, read, read_from};
-pub use v1::{Contradiction, EventChunk, EventChunks, Summary, Writer};
+pub use v1::{Contradiction, Disk, EventChunk, EventChunks, Limits, Summary, Writer, stack_bytes};

@@ -43,7 +43,7 @@ pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInf
                     known: probe_abi::ABI_VERSION,
                 });
             }
-            let limits = Limits { events: event_budget(), json_bytes: Limits::JSON_BYTES };
+            let limits = Limits { events: event_budget(), ..Limits::FILE };
             v1::read(source, &header, file_bytes, limits)
         }
         0 => Err(SessionError::HeaderCorrupt),

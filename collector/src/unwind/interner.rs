@@ -1,10 +1,8 @@
 //! Numbers for stacks: the same stack comes again and again.
 
+use crate::session::stack_bytes;
 use engine::event::STACKS_AT_ONCE;
 use rustc_hash::FxHashMap;
-
-/// Memory of a stack beside its frames when a recording is read, in bytes.
-const EACH: u64 = 64;
 
 /// A stack of a process that runs a program since some time.
 type Key = (u32, u64, Box<[u64]>);
@@ -70,9 +68,8 @@ impl Interner {
 
     /// The room that one more leaves; `None`: there is not so much.
     fn room_after(&self, frames: &[u64]) -> Option<Option<u64>> {
-        let takes = EACH.saturating_add(8 * frames.len() as u64);
         match self.room {
-            Some(room) => room.checked_sub(takes).map(Some),
+            Some(room) => room.checked_sub(stack_bytes(frames.len())).map(Some),
             None => Some(None),
         }
     }
@@ -113,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_recording_has_room_for_so_much() {
-        let mut interner = Interner::new(Some(EACH * 2 + 8 * 3));
+        let mut interner = Interner::new(Some(stack_bytes(1) + stack_bytes(2)));
         assert_eq!(interner.number(7, 0, &[1, 2]), Interned::New(1));
         assert_eq!(interner.number(7, 0, &[3, 4]), Interned::Full);
         assert_eq!(interner.number(7, 0, &[5]), Interned::New(2));
@@ -124,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_stack_that_is_read_later_has_its_number_before() {
-        let mut interner = Interner::new(Some(EACH * 3 + 8 * 3));
+        let mut interner = Interner::new(Some(3 * stack_bytes(1)));
         let first = interner.reserve().expect("a number");
         assert_eq!(interner.number(7, 0, &[1]), Interned::New(first + 1));
         assert!(interner.fill(first, 7, 0, &[2]));

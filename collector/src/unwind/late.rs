@@ -111,9 +111,10 @@ impl Sampler {
     /// Tells a stack that has waited, unless it needs one more answer.
     fn tell(&mut self, waiting: Waiting) {
         let Waiting { number, pid, time_ns, since_ns, .. } = waiting;
-        let frames = match waiting.stack.copied() {
+        // Its sample is on its way, and cannot say any more that the stack is cut off.
+        let (frames, cut) = match waiting.stack.copied() {
             None => match waiting.stack {
-                Kept::Frames(frames) => frames,
+                Kept::Frames(frames) => (frames, false),
                 Kept::Copy { .. } => return,
             },
             Some(copied) => match self.unwind((pid, since_ns), time_ns, &copied, !waiting.looked) {
@@ -121,16 +122,17 @@ impl Sampler {
                 Followed::To(Unwound { frames, whole, .. }) => {
                     let frames = sane(&frames);
                     let kept = frames.get(..MOST_FRAMES).unwrap_or(frames);
-                    self.counts.truncated += u64::from(!whole || kept.len() < frames.len());
+                    let cut = !whole || kept.len() < frames.len();
+                    self.counts.truncated += u64::from(cut);
                     if kept.is_empty() || !self.interner.fill(number, pid, since_ns, kept) {
                         self.counts.without_stack += 1;
                         self.counts.no_room += u64::from(!kept.is_empty());
                         return;
                     }
-                    kept.to_vec()
+                    (kept.to_vec(), cut)
                 }
             },
         };
-        self.notes.push(Note { time_ns, kind: NoteKind::Stack { id: number, pid, frames } });
+        self.notes.push(Note { time_ns, kind: NoteKind::Stack { id: number, pid, frames, cut } });
     }
 }

@@ -8,6 +8,7 @@ use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
 use super::process::{Kept, On, Sampled, Waiting};
 use super::reader::{Ask, Reader};
+use crate::session::Limits;
 use crate::symbols::Parsers;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{
@@ -20,8 +21,8 @@ use std::mem::offset_of;
 use std::sync::Arc;
 use zerocopy::FromBytes as _;
 
-/// Bytes of memory that the stacks of a recording take at most when it is read: half of what a reader takes.
-const ROOM: u64 = 128 << 20;
+/// Bytes of memory that the stacks of a recording take at most when it is read: half of what a file has room for.
+const ROOM: u64 = Limits::FILE.bytes / 2;
 /// Most processes remembered at once.
 const MOST_PROCESSES: usize = 4096;
 /// Most mappings told of a recording: a program may map without end.
@@ -319,7 +320,8 @@ impl Sampler {
             // Where its code is comes before it: whoever names stacks looks at each once.
             self.wait(Waiting { number, pid, time_ns, since_ns, stack, on: On::Look, looked: false });
         } else {
-            let kind = NoteKind::Stack { id: number, pid, frames: frames.to_vec() };
+            // The sample itself says whether it is cut off.
+            let kind = NoteKind::Stack { id: number, pid, frames: frames.to_vec(), cut: false };
             self.notes.push(Note { time_ns, kind });
         }
         number
@@ -404,7 +406,7 @@ mod tests {
         let first = sampler.sample(raw(10, &[0x1000, 0x2000]).as_bytes()).expect("a sample");
         assert_eq!((first.stack, first.reason, first.flags), (1, 1, 2));
         assert_eq!((first.header.kind, first.header.time_ns, first.header.tid), (Kind::Sample as u8, 10, 8));
-        let kind = NoteKind::Stack { id: 1, pid: u32::MAX, frames: vec![0x1000, 0x2000] };
+        let kind = NoteKind::Stack { id: 1, pid: u32::MAX, frames: vec![0x1000, 0x2000], cut: false };
         assert_eq!(sampler.take_notes(), [Note { time_ns: 10, kind }]);
         assert_eq!(sampler.sample(raw(20, &[0x1000, 0x2000]).as_bytes()).map(|s| s.stack), Some(1));
         assert_eq!(sampler.take_notes(), []);
@@ -535,6 +537,31 @@ mod tests {
         assert_eq!((now.stack, now.flags, stacks(&mut sampler)), (2, 0, vec![]));
         assert_eq!(sampler.counts(0), SampleCounts { taken: 4, ..SampleCounts::default() });
         assert_eq!((sampler.waiting, sampler.waiting_bytes), (0, 0));
+    }
+
+    /// That a stack was cut off was counted, but neither it nor its sample said so when it was followed later.
+    #[test]
+    fn a_stack_that_is_cut_off_says_so_when_it_is_told_later() {
+        let (mut sampler, _asked, tell) = played();
+        // The caller of the second one lies beyond what was copied.
+        let mut beyond = copy(20, 0x20);
+        beyond.count = 16;
+        for raw in [copy(10, 0x120), beyond] {
+            assert_eq!(sampler.sample(raw.as_bytes()).map(|sample| sample.flags), Some(0), "not yet known");
+        }
+        for told in [seen(0), tables(0)] {
+            tell.send(told).expect("it listens");
+            sampler.go_on(&mut || false);
+        }
+        let cut = |note: &Note| matches!(note.kind, NoteKind::Stack { cut: true, .. });
+        assert_eq!(sampler.take_notes().iter().map(cut).collect::<Vec<_>>(), [false, true]);
+        let counts = SampleCounts { taken: 2, truncated: 1, ..SampleCounts::default() };
+        assert_eq!(sampler.counts(0), counts);
+        // What is followed at once says so itself.
+        let mut beyond = copy(30, 0x20);
+        beyond.count = 16;
+        let now = sampler.sample(beyond.as_bytes()).expect("a sample");
+        assert_eq!((now.stack, now.flags), (2, SampleFlags::TRUNCATED));
     }
 
     #[test]

@@ -162,7 +162,7 @@ mod tests {
     fn places_are_asked_for_once_and_calls_where_they_were_made() {
         let note = |frames: &[u64]| Note {
             time_ns: 5,
-            kind: NoteKind::Stack { id: 1, pid: 7, frames: frames.to_vec() },
+            kind: NoteKind::Stack { id: 1, pid: 7, frames: frames.to_vec(), cut: false },
         };
         let mut recording = Recording {
             facts: Facts { mappings: vec![mapping(0, 0x1000, "a")], ..Facts::default() },

@@ -2,6 +2,7 @@
 //! Serializable because the session file stores them.
 
 use super::code::CodeFact;
+use super::left_out::LeftOut;
 use super::module::ModuleFact;
 use super::overhead::{HitCosts, IdleWake, Overhead};
 use super::sampling::{SampleCounts, SamplingFact};
@@ -314,6 +315,9 @@ pub struct WindowEnd {
     /// for in a deadlock. Only of programs whose C library's functions were recorded from inside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingOperation>,
+    /// What the session file had no room for.
+    #[serde(skip_serializing_if = "LeftOut::is_nothing")]
+    pub left_out: LeftOut,
 }
 
 /// A synchronization operation that had not come back; the fields are those of [`probe_abi::Operation`].
@@ -415,6 +419,9 @@ pub enum NoteKind {
         /// User-space addresses, the innermost frame first: where it was, and then where each call returns to.
         /// At most [`MOST_FRAMES`].
         frames: Vec<u64>,
+        /// It goes on above the last one. A sample whose stack was told later than itself does not know of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
     },
     /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
     Gap {

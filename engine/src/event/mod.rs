@@ -6,6 +6,7 @@ mod call;
 mod code;
 mod facts;
 mod futex;
+mod left_out;
 mod module;
 pub mod order;
 mod overhead;
@@ -23,6 +24,7 @@ pub use facts::{
 pub use call::{CallKind, call_kind};
 pub use code::{CodeFact, CodeMap, CodePlace, InlinedFact, frame_address, unnamed_code};
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee};
+pub use left_out::LeftOut;
 pub use module::ModuleFact;
 pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};

@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn stack(time_ns: u64, id: u32) -> Note {
-        Note { time_ns, kind: NoteKind::Stack { id, pid: 7, frames: vec![1] } }
+        Note { time_ns, kind: NoteKind::Stack { id, pid: 7, frames: vec![1], cut: false } }
     }
 
     #[test]

@@ -48,7 +48,8 @@ pub fn sampled_recording(
                     .collect();
                 let next = numbers.len() as u32 + 1;
                 let number = *numbers.entry(frames.clone()).or_insert_with(|| {
-                    notes.push(Note { time_ns: tick, kind: NoteKind::Stack { id: next, pid, frames } });
+                    let kind = NoteKind::Stack { id: next, pid, frames, cut: false };
+                    notes.push(Note { time_ns: tick, kind });
                     next
                 });
                 taken += 1;

@@ -322,6 +322,10 @@ fn findings(
             ),
         );
     }
+    let left_out = recording.facts.end.as_ref().map(|end| end.left_out).unwrap_or_default();
+    if !left_out.is_nothing() {
+        say("file_full", format!("the session file had no room for {left_out}"));
+    }
     for (function, ns) in super::shed::in_doubt(timeline, recording) {
         let fact = timeline.functions.iter().find(|fact| fact.id == function && !fact.name.is_empty());
         let name = fact.map_or_else(|| format!("function #{function}"), |fact| fact.name.clone());

@@ -6,13 +6,15 @@ use super::model::{NO_STACK, Seen, Stack};
 use crate::event::{Note, NoteKind};
 use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The recording's stacks by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stacks {
     pub(super) all: Vec<Stack>,
     numbers: FxHashMap<u32, u32>,
+    /// Indices of those that go on above their last frame.
+    cut: FxHashSet<u32>,
 }
 
 impl Stacks {
@@ -20,10 +22,13 @@ impl Stacks {
     pub(super) fn new(notes: &[Note]) -> Stacks {
         let mut stacks = Stacks::default();
         for note in notes {
-            let NoteKind::Stack { id, pid, frames } = &note.kind else { continue };
+            let NoteKind::Stack { id, pid, frames, cut } = &note.kind else { continue };
             let Ok(next) = u32::try_from(stacks.all.len()) else { break };
             if let std::collections::hash_map::Entry::Vacant(free) = stacks.numbers.entry(*id) {
                 free.insert(next);
+                if *cut {
+                    stacks.cut.insert(next);
+                }
                 let frames = frames.clone();
                 stacks.all.push(Stack { pid: *pid, time: Timestamp(note.time_ns), frames });
             }
@@ -46,7 +51,7 @@ impl Builder {
                 time: Timestamp(header.time_ns),
                 stack,
                 reason,
-                truncated: sample.flags & SampleFlags::TRUNCATED != 0,
+                truncated: sample.flags & SampleFlags::TRUNCATED != 0 || self.stacks.cut.contains(&stack),
             });
         }
     }

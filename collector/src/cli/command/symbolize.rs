@@ -5,7 +5,7 @@ use crate::cli::input::Input;
 use crate::cli::plan::{InputPlan, SymbolPlan, SymbolizePlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::cell::grouped;
-use crate::session;
+use crate::session::{self, Limits};
 use crate::symbolize::{self, Client, Settings, code_of, symbolize};
 use crate::symbols::{Parsers, safe};
 use engine::event::{Facts, Recording};
@@ -30,14 +30,15 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
     }
     let mut found = names(&recording.facts, &plan.symbols)?;
     found.facts.code = code_of(&recording, &Parsers::of_longpole(), &plan.symbols.folders, true);
-    if !found.is_empty() {
-        session::add_facts(&plan.file, &found.facts).map_err(|error| {
+    let left_out = match found.is_empty() {
+        true => 0,
+        false => session::add_facts(&plan.file, &found.facts).map_err(|error| {
             UserError::runtime(
                 format!("{name} cannot be written: {error}"),
                 "the session is as it was; check that its folder has room and may be written to",
             )
-        })?;
-    }
+        })?,
+    };
     to_stdout(|out| {
         for (module, missing) in &found.modules {
             let missing = missing.as_deref().unwrap_or("all there");
@@ -54,7 +55,16 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
         if found.is_empty() {
             writeln!(out, "nothing new: the session stays as it is")
         } else {
-            writeln!(out, "{functions} functions and {calls} calls have better names or lines now")
+            writeln!(out, "{functions} functions and {calls} calls have better names or lines now")?;
+            match left_out {
+                0 => Ok(()),
+                left_out => writeln!(
+                    out,
+                    "the session has no room for {} of these names: it holds {} MiB of everything but events",
+                    grouped(left_out),
+                    Limits::FILE.bytes >> 20
+                ),
+            }
         }
     })?;
     Ok(Outcome::Done)

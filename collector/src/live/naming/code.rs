@@ -360,7 +360,7 @@ mod tests {
             namer.mappings(&mappings);
             // The second frame is a return address, and the third lies nowhere.
             let frames = vec![at, at + 1, 0x10];
-            notes.push(Note { time_ns: 5, kind: NoteKind::Stack { id, pid, frames } });
+            notes.push(Note { time_ns: 5, kind: NoteKind::Stack { id, pid, frames, cut: false } });
         }
         notes.push(Note { time_ns: 6, kind: NoteKind::ProbesOn { functions: vec![1] } });
         namer.stacks(&notes);

@@ -32,6 +32,8 @@ pub enum ChunkKind {
     Stacks = 7,
     IndexPart = 8,
     Draft = 9,
+    EndPart = 10,
+    CutStacks = 11,
 }
 
 impl ChunkKind {
@@ -47,6 +49,8 @@ impl ChunkKind {
             7 => ChunkKind::Stacks,
             8 => ChunkKind::IndexPart,
             9 => ChunkKind::Draft,
+            10 => ChunkKind::EndPart,
+            11 => ChunkKind::CutStacks,
             _ => return None,
         })
     }

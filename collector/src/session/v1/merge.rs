@@ -1,101 +1,9 @@
-//! Facts may come in several chunks: cutting them up for writing, and putting them together when reading.
+//! Facts may come in several chunks: putting them together when reading.
 
-use engine::event::{
-    AddressFact, CodeFact, Facts, FunctionFact, MappingFact, ModuleFact, ProcessFact, ThreadFact,
-};
+use engine::event::Facts;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
-
-/// Entries per chunk when writing.
-const PER_CHUNK: usize = 4096;
-
-/// Names longer than this are cut: they come from the target and must not break the recording.
-const MOST_NAME_BYTES: usize = 1024;
-
-/// Most entries of all lists together when reading.
-pub const MOST_ENTRIES: usize = 1 << 22;
-
-/// Facts in pieces of a size that fits into a chunk. `end` is left out: it has a chunk of its own.
-pub fn pieces(facts: &Facts) -> Vec<Facts> {
-    let count = |entries: usize| entries.div_ceil(PER_CHUNK);
-    let chunks = count(facts.processes.len())
-        .max(count(facts.threads.len()))
-        .max(count(facts.functions.len()))
-        .max(count(facts.addresses.len()))
-        .max(count(facts.modules.len()))
-        .max(count(facts.mappings.len()))
-        .max(count(facts.code.len()));
-    (0..chunks.max(1))
-        .map(|i| Facts {
-            start_ns: facts.start_ns,
-            processes: piece(&facts.processes, i, shorten_process),
-            threads: piece(&facts.threads, i, shorten_thread),
-            functions: piece(&facts.functions, i, shorten_function),
-            addresses: piece(&facts.addresses, i, shorten_address),
-            modules: piece(&facts.modules, i, shorten_module),
-            hit_costs: facts.hit_costs,
-            sampling: facts.sampling,
-            mappings: piece(&facts.mappings, i, shorten_mapping),
-            idle_wake: facts.idle_wake,
-            tick_ns: facts.tick_ns,
-            idle_tick_ns: facts.idle_tick_ns,
-            launched: facts.launched,
-            code: piece(&facts.code, i, shorten_code),
-            end: None,
-        })
-        .collect()
-}
-
-fn piece<T: Clone>(all: &[T], i: usize, shorten: fn(&mut T)) -> Vec<T> {
-    let mut piece: Vec<T> = all.chunks(PER_CHUNK).nth(i).unwrap_or_default().to_vec();
-    piece.iter_mut().for_each(shorten);
-    piece
-}
-
-fn shorten_process(process: &mut ProcessFact) {
-    shorten(&mut process.comm);
-    shorten(&mut process.executable);
-}
-
-/// For `WindowEnd`, too.
-pub fn shorten_thread(thread: &mut ThreadFact) {
-    shorten(&mut thread.comm);
-}
-
-fn shorten_function(function: &mut FunctionFact) {
-    shorten(&mut function.name);
-    shorten(&mut function.module);
-    if let Some(location) = &mut function.location {
-        shorten(location);
-    }
-}
-
-fn shorten_address(address: &mut AddressFact) {
-    let AddressFact { name, location, module, build_id, .. } = address;
-    name.iter_mut().chain(location).chain(module).chain(build_id).for_each(shorten);
-}
-
-fn shorten_module(module: &mut ModuleFact) {
-    let ModuleFact { name, path, build_id, missing, own_locks } = module;
-    [name, path].into_iter().chain(build_id).chain(missing).chain(own_locks).for_each(shorten);
-}
-
-fn shorten_mapping(mapping: &mut MappingFact) {
-    let MappingFact { path, build_id, .. } = mapping;
-    [path].into_iter().chain(build_id).for_each(shorten);
-}
-
-fn shorten_code(code: &mut CodeFact) {
-    const MOST_INLINED: usize = 64;
-    let CodeFact { path, build_id, function, declared, line, inlined, .. } = code;
-    [path].into_iter().chain(build_id).chain(function).chain(declared).chain(line).for_each(shorten);
-    inlined.truncate(MOST_INLINED);
-    for inlined in inlined {
-        shorten(&mut inlined.function);
-        inlined.line.iter_mut().for_each(shorten);
-    }
-}
 
 /// Entries of all lists.
 pub fn entries(facts: &Facts) -> usize {
@@ -106,13 +14,6 @@ pub fn entries(facts: &Facts) -> usize {
         + facts.modules.len()
         + facts.mappings.len()
         + facts.code.len()
-}
-
-fn shorten(name: &mut String) {
-    if name.len() > MOST_NAME_BYTES {
-        name.truncate(name.floor_char_boundary(MOST_NAME_BYTES));
-        name.push('…');
-    }
 }
 
 /// Puts facts together, entry by entry.
@@ -129,10 +30,10 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// Adds a chunk's facts: what has a known key replaces, the rest is appended. `false`: that would be more than
-    /// any recording has.
-    pub fn add(&mut self, more: Facts) -> bool {
-        if entries(&self.facts) + entries(&more) > MOST_ENTRIES {
+    /// Adds a chunk's facts: what has a known key replaces, the rest is appended. `false`: that would be more than so many
+    /// entries. A writer counts what it replaces, too, so that it never comes to this.
+    pub fn add(&mut self, more: Facts, most: usize) -> bool {
+        if entries(&self.facts) + entries(&more) > most {
             return false;
         }
         if more.start_ns != 0 {
@@ -183,6 +84,7 @@ fn merge<T, K: Hash + Eq>(all: &mut Vec<T>, known: &mut HashMap<K, usize>, more:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::event::{FunctionFact, ThreadFact};
 
     fn function(id: u32, name: &str) -> FunctionFact {
         FunctionFact { id, name: name.into(), ..FunctionFact::default() }
@@ -194,7 +96,7 @@ mod tests {
         let first =
             Facts { start_ns: 7, functions: vec![function(1, "a"), function(2, "b")], ..Facts::default() };
         let second = Facts { functions: vec![function(2, "better"), function(3, "c")], ..Facts::default() };
-        assert!(merger.add(first) && merger.add(second));
+        assert!(merger.add(first, 10) && merger.add(second, 10));
         let facts = merger.finish();
         assert_eq!(facts.start_ns, 7);
         let names: Vec<_> = facts.functions.iter().map(|f| (f.id, f.name.as_str())).collect();
@@ -202,24 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn many_facts_make_several_pieces_and_a_hostile_name_is_cut() {
-        let mut functions: Vec<_> = (0..10_000).map(|id| function(id, "f")).collect();
-        functions[9_999].name = "é".repeat(10_000_000);
-        let pieces = pieces(&Facts { functions, ..Facts::default() });
-        assert_eq!(pieces.iter().map(|p| p.functions.len()).collect::<Vec<_>>(), [4096, 4096, 1808]);
-        let name = &pieces[2].functions[1807].name;
-        assert!(name.len() <= MOST_NAME_BYTES + 3 && name.ends_with('…'), "{} bytes", name.len());
-    }
-
-    #[test]
     fn more_entries_than_any_recording_has_are_refused() {
         let mut merger = Merger::default();
-        let half = MOST_ENTRIES as u32 / 2;
-        let processes = |from: u32| Facts {
-            processes: (from..from + half).map(|pid| ProcessFact { pid, ..ProcessFact::default() }).collect(),
+        let half = |from: u32| Facts {
+            functions: (from..from + 50).map(|id| function(id, "f")).collect(),
             ..Facts::default()
         };
-        assert!(merger.add(processes(0)) && merger.add(processes(half)));
-        assert!(!merger.add(Facts { threads: vec![ThreadFact::default()], ..Facts::default() }));
+        assert!(merger.add(half(0), 100) && merger.add(half(50), 100));
+        assert!(!merger.add(Facts { threads: vec![ThreadFact::default()], ..Facts::default() }, 100));
     }
 }

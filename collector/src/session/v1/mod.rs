@@ -20,30 +20,41 @@
 //! | 7 stacks | stacks that samples name: see [`stacks`]; among the notes when read | stacks |
 //! | 8 index part | the same as an index in the middle of a very long recording, whose index would be larger than a chunk may be | chunks |
 //! | 9 draft | chunks that are not yet full, which would stand at the offset in `first_ns`: see [`tail`]; none in a recording that has ended | records |
+//! | 10 end part | JSON `engine::event::WindowEnd` of nothing but threads and pending operations; they are those of the end that follows, before its own; only if they are many | threads and operations |
+//! | 11 cut stacks | which of the stacks in the last chunk of them go on above their outermost frame: see [`stacks`]; none if none does | such stacks |
 //!
-//! A reader skips chunks of a kind it does not know. Nothing in a file makes a reader take memory without bound:
+//! A reader skips chunks of a kind it does not know: one that does not know kinds 10 and 11 misses threads at the end, which
+//! are a second opinion, and cut stacks look whole. Nothing in a file makes a reader take memory without bound:
 //! chunks are at most 16 MiB unpacked (a draft 32 MiB), a writer stores a chunk plain rather than packed more than 256 : 1, and a
-//! reader stops when events would fill half of the memory that is free.
+//! reader stops when events would fill half of the memory that is free. Of everything else a file holds so much ([`room`]), which
+//! a writer keeps to: what would be more is left out, and counted in the end.
 
 mod add;
 mod chunk;
 mod columns;
+mod cut;
 mod disk;
 mod drafts;
 mod event_chunk;
 mod header;
 mod index;
 mod merge;
+mod object;
 mod reader;
+mod room;
 mod stacks;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod varint;
+mod walk;
 mod writer;
 
 pub use add::add_facts;
+pub use disk::Disk;
 pub use event_chunk::{Contradiction, EventChunk, EventChunks};
 pub use header::{FileHeader, MAGIC};
-pub use reader::{Limits, read};
+pub use reader::read;
+pub use room::Limits;
+pub use stacks::memory as stack_bytes;
 pub use writer::{Summary, Writer};

@@ -1,32 +1,20 @@
 //! Reading a session up to its last whole chunk.
 
-use super::chunk::{CHUNK_MAGIC, ChunkHeader, ChunkKind, Unpacker};
+use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::drafts::{self, Behind};
 use super::header::FileHeader;
 use super::index::{Entry, Fold};
-use super::merge::{MOST_ENTRIES, Merger};
+use super::merge::Merger;
+use super::room::{Limits, Room};
+use super::walk::Walk;
 use super::{columns, stacks};
 use crate::session::{Damage, DamageKind, SessionError, SessionInfo};
-use engine::event::{Note, Recording};
+use engine::event::{Note, PendingOperation, Recording, ThreadFact, WindowEnd};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::ops::Range;
 
-/// Most that is read; what lies behind is damage of the kind [`DamageKind::TooLarge`].
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Events.
-    pub events: u64,
-    /// Bytes of unpacked JSON in all chunks of facts and notes, and of unpacked stacks, together. Counting entries is not enough, because
-    /// their lists and names have any length.
-    pub json_bytes: u64,
-}
-
-impl Limits {
-    /// A recording of a million functions takes about as much. In memory a byte of a list becomes at most 8: `0,`
-    /// in a list of rates, in a vector that has just doubled.
-    pub const JSON_BYTES: u64 = 256 << 20;
-}
-
-/// Reads what follows the file header. `file_bytes` is the size of the whole file.
+/// Reads what follows the file header. `file_bytes` is the size of the whole file. What lies behind the limits is damage of
+/// the kind [`DamageKind::TooLarge`].
 pub fn read<R: Read + Seek>(
     source: R,
     header: &FileHeader,
@@ -37,21 +25,14 @@ pub fn read<R: Read + Seek>(
         source,
         file_bytes,
         at: FileHeader::BYTES as u64,
-        limits,
-        json_bytes: 0,
         unpacker: Unpacker::new()?,
         contents: Contents {
+            room: Room::of(limits),
             info: SessionInfo { version: (header.major, header.minor), file_bytes, ..SessionInfo::default() },
             ..Contents::default()
         },
     };
-    let stopped = loop {
-        match reader.chunk()? {
-            Step::Next => {}
-            Step::Stop(kind) => break kind,
-        }
-    };
-    let damage = match stopped {
+    let damage = match reader.chunks()? {
         None => None,
         Some(kind) => reader.behind(kind)?,
     };
@@ -63,9 +44,6 @@ struct Reader<R> {
     file_bytes: u64,
     /// Offset of the next chunk.
     at: u64,
-    limits: Limits,
-    /// Unpacked JSON of facts and notes so far.
-    json_bytes: u64,
     unpacker: Unpacker,
     contents: Contents,
 }
@@ -97,26 +75,22 @@ impl<R: Read + Seek> Reader<R> {
         } else {
             Behind::Nothing
         };
-        let payload = match behind {
+        let (begin, chunks) = match behind {
             Behind::Nothing => return self.rest(kind).map(Some),
             Behind::Remains => return Ok(Some(unfinished)),
-            Behind::Draft(payload) => payload,
+            Behind::Draft { begin, chunks } => (begin, chunks),
         };
+        if begin < self.at {
+            self.again_up_to(begin)?;
+        }
         let mut draft = Reader {
-            file_bytes: payload.len() as u64,
-            source: Cursor::new(payload),
+            file_bytes: chunks.len() as u64,
+            source: Cursor::new(chunks),
             at: 0,
-            limits: self.limits,
-            json_bytes: self.json_bytes,
             unpacker: Unpacker::new()?,
             contents: std::mem::take(&mut self.contents),
         };
-        let stopped = loop {
-            match draft.chunk()? {
-                Step::Next => {}
-                Step::Stop(kind) => break kind,
-            }
-        };
+        let stopped = draft.chunks()?;
         self.contents = draft.contents;
         Ok(match stopped {
             // The end of the recording itself was in it.
@@ -124,6 +98,29 @@ impl<R: Read + Seek> Reader<R> {
             Some(DamageKind::TooLarge) => Some(Damage { kind: DamageKind::TooLarge, ..unfinished }),
             Some(_) => Some(unfinished),
         })
+    }
+
+    /// Reads the file anew as if it ended there.
+    fn again_up_to(&mut self, end: u64) -> io::Result<()> {
+        let Contents { info: SessionInfo { version, file_bytes, .. }, room, .. } = &self.contents;
+        self.contents = Contents {
+            info: SessionInfo { version: *version, file_bytes: *file_bytes, ..SessionInfo::default() },
+            room: Room::of(*room.limits()),
+            ..Contents::default()
+        };
+        (self.at, self.file_bytes) = (FileHeader::BYTES as u64, end);
+        self.source.seek(SeekFrom::Start(self.at))?;
+        self.chunks().map(|_| ())
+    }
+
+    /// Reads all good chunks; why there are no more: `None` if all is well.
+    fn chunks(&mut self) -> io::Result<Option<DamageKind>> {
+        loop {
+            match self.chunk()? {
+                Step::Next => {}
+                Step::Stop(kind) => return Ok(kind),
+            }
+        }
     }
 
     /// Reads the next chunk. `at` moves on only if it was good.
@@ -160,15 +157,7 @@ impl<R: Read + Seek> Reader<R> {
             return Ok(corrupt("the checksum of a chunk is wrong"));
         }
         let kind = ChunkKind::from_number(header.kind);
-        let (events, json_bytes) = match kind {
-            Some(ChunkKind::Events) => (u64::from(header.items), 0),
-            Some(ChunkKind::Facts | ChunkKind::Notes) => (0, u64::from(header.raw_bytes)),
-            _ => (0, 0),
-        };
-        self.json_bytes = self.json_bytes.saturating_add(json_bytes);
-        if self.contents.info.events.saturating_add(events) > self.limits.events
-            || self.json_bytes > self.limits.json_bytes
-        {
+        if !self.contents.has_room(kind, &header) {
             return Ok(Step::Stop(Some(DamageKind::TooLarge)));
         }
         if kind == Some(ChunkKind::Draft) {
@@ -181,11 +170,10 @@ impl<R: Read + Seek> Reader<R> {
                 Ok(())
             }
             Some(ChunkKind::Stacks) => {
-                let room = self.limits.json_bytes.saturating_sub(self.json_bytes);
+                let room = self.contents.room.bytes_left();
                 match self.unpacker.unpack(&header, stored).map(|payload| stacks::decode(&payload, room)) {
                     Ok(Ok((notes, used))) if notes.len() as u64 == u64::from(header.items) => {
-                        self.json_bytes = self.json_bytes.saturating_add(used);
-                        self.contents.add_stacks(notes)
+                        self.contents.add_stacks(notes, used)
                     }
                     Ok(Err(stacks::NoStacks::TooLarge)) => {
                         return Ok(Step::Stop(Some(DamageKind::TooLarge)));
@@ -218,8 +206,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// Counts what lies behind the last good chunk by its headers, without unpacking. Goes forward only, so it takes
-    /// time in proportion to the file whatever the file holds.
+    /// Counts what lies behind the last good chunk by its headers, without unpacking.
     fn rest(&mut self, kind: DamageKind) -> io::Result<Damage> {
         let mut damage = Damage {
             kind,
@@ -233,56 +220,19 @@ impl<R: Read + Seek> Reader<R> {
             // The damaged chunk itself is none of the whole ones.
             first += 1;
         }
-        self.source.seek(SeekFrom::Start(first))?;
-        // `window[next..]`, which lies at `window_at + next` in the file, has not been looked at yet.
-        let mut window: Vec<u8> = Vec::new();
-        let mut window_at = first;
-        let mut next = 0;
-        loop {
-            if window.len() - next < ChunkHeader::BYTES {
-                window.drain(..next);
-                window_at += next as u64;
-                next = 0;
-                if self.source.by_ref().take(1 << 16).read_to_end(&mut window)? == 0 {
-                    return Ok(damage);
-                }
-                continue;
-            }
-            let left = &window[next..];
-            match left.windows(CHUNK_MAGIC.len()).position(|bytes| bytes == CHUNK_MAGIC) {
-                Some(0) => {}
-                Some(skip) => {
-                    next += skip;
-                    continue;
-                }
-                None => {
-                    next = window.len() - (CHUNK_MAGIC.len() - 1);
-                    continue;
-                }
-            }
-            let header = left.first_chunk().and_then(|bytes| ChunkHeader::decode(bytes).ok());
-            let Some(header) = header else {
-                next += 1;
-                continue;
-            };
-            let start = window_at + next as u64;
-            let end = start + ChunkHeader::BYTES as u64 + u64::from(header.stored_bytes);
+        let mut walk = Walk::from(&mut self.source, first)?;
+        while let Some((at, header)) = walk.header()? {
+            let end = at + ChunkHeader::BYTES as u64 + u64::from(header.stored_bytes);
             if end > self.file_bytes {
-                next += 1;
                 continue;
             }
             damage.unread_chunks += 1;
             if header.kind == ChunkKind::Events as u16 {
                 damage.unread_events = damage.unread_events.saturating_add(u64::from(header.items));
             }
-            if end <= window_at + window.len() as u64 {
-                next = (end - window_at) as usize;
-            } else {
-                self.source.seek(SeekFrom::Start(end))?;
-                window.clear();
-                (window_at, next) = (end, 0);
-            }
+            walk.skip_to(end)?;
         }
+        Ok(damage)
     }
 }
 
@@ -292,15 +242,34 @@ struct Contents {
     recording: Recording,
     facts: Merger,
     info: SessionInfo,
+    room: Room,
     /// The chunks on the way, to be compared with the index.
     seen: Fold,
+    /// Threads and pending operations of the end that is to follow.
+    end_parts: (Vec<ThreadFact>, Vec<PendingOperation>),
     /// There were stacks.
     stacks: bool,
+    /// Those of the last chunk of stacks, among the notes.
+    last_stacks: Range<usize>,
     /// The index has been read, so the session is whole.
     indexed: bool,
 }
 
 impl Contents {
+    /// Whether what a chunk says it holds may be added.
+    fn has_room(&mut self, kind: Option<ChunkKind>, header: &ChunkHeader) -> bool {
+        let bytes = u64::from(header.raw_bytes);
+        match kind {
+            Some(ChunkKind::Events) => {
+                self.info.events.saturating_add(u64::from(header.items)) <= self.room.limits().events
+            }
+            Some(ChunkKind::Facts) => self.room.take_facts(0, bytes),
+            Some(ChunkKind::Notes) => self.room.take_notes(0, bytes),
+            Some(ChunkKind::EndPart) => self.room.take_end(0, bytes),
+            _ => true,
+        }
+    }
+
     fn take(&mut self, kind: ChunkKind, entry: &Entry, payload: &[u8]) -> Result<(), &'static str> {
         const NO_JSON: &str = "a chunk does not hold what its kind says";
         match kind {
@@ -312,7 +281,7 @@ impl Contents {
             ChunkKind::Facts => {
                 let mut facts: engine::event::Facts = serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
                 facts.end = None;
-                if !self.facts.add(facts) {
+                if !self.facts.add(facts, self.room.limits().facts) {
                     return Err("there are more facts than any recording has");
                 }
             }
@@ -330,15 +299,34 @@ impl Contents {
             }
             ChunkKind::Notes => {
                 let notes: Vec<Note> = serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
-                if self.recording.notes.len() + notes.len() > MOST_ENTRIES {
+                if !self.room.take_notes(notes.len(), 0) {
                     return Err("there are more notes than any recording has");
                 }
                 self.recording.notes.extend(notes);
             }
+            ChunkKind::CutStacks => {
+                let last = self.recording.notes.get_mut(self.last_stacks.clone()).unwrap_or_default();
+                if stacks::mark_cut(payload, last) != Some(entry.items) {
+                    return Err("a chunk of cut stacks does not decode");
+                }
+            }
             // They are taken where the room for them is known, and drafts where no other chunk follows.
             ChunkKind::Stacks | ChunkKind::Draft => {}
+            ChunkKind::EndPart => {
+                let WindowEnd { threads, pending, .. } =
+                    serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
+                if !self.room.take_end(threads.len() + pending.len(), 0) {
+                    return Err("there are more threads at the end than any machine has");
+                }
+                self.end_parts.0.extend(threads);
+                self.end_parts.1.extend(pending);
+            }
             ChunkKind::End => {
-                self.recording.facts.end = Some(serde_json::from_slice(payload).map_err(|_| NO_JSON)?);
+                let mut end: WindowEnd = serde_json::from_slice(payload).map_err(|_| NO_JSON)?;
+                let (mut threads, mut pending) = std::mem::take(&mut self.end_parts);
+                threads.append(&mut end.threads);
+                pending.append(&mut end.pending);
+                self.recording.facts.end = Some(WindowEnd { threads, pending, ..end });
             }
             ChunkKind::Index | ChunkKind::IndexPart => {
                 let (fold, offset) = Fold::of_index(kind, payload).ok_or("the index does not decode")?;
@@ -352,11 +340,14 @@ impl Contents {
         Ok(())
     }
 
-    fn add_stacks(&mut self, notes: Vec<Note>) -> Result<(), &'static str> {
-        if self.recording.notes.len() + notes.len() > MOST_ENTRIES {
+    /// Stacks in so many bytes of memory, for which there is room.
+    fn add_stacks(&mut self, notes: Vec<Note>, bytes: u64) -> Result<(), &'static str> {
+        if !self.room.take_notes(notes.len(), bytes) {
             return Err("there are more stacks than any recording has");
         }
+        let first = self.recording.notes.len();
         self.recording.notes.extend(notes);
+        self.last_stacks = first..self.recording.notes.len();
         self.stacks = true;
         Ok(())
     }

@@ -7,6 +7,9 @@
 //!
 //! `near` is the zigzag difference to the same value of the stack before, an address's to the address before it.
 //! The `shared` outermost frames are those of the stack before; the others follow, the outermost first.
+//!
+//! Which of them go on above their outermost frame stands in a chunk of its own behind them, if any do: for each such stack
+//! how many stacks lie between it and the one before (a varint).
 
 use super::varint::{put, take, unzigzag, zigzag};
 use engine::event::{MOST_FRAMES, Note, NoteKind};
@@ -22,6 +25,11 @@ pub enum NoStacks {
 
 /// Memory of a stack beside its frames, in bytes.
 const EACH: u64 = 64;
+
+/// Memory that a stack of so many frames takes when it is read, in bytes.
+pub fn memory(frames: usize) -> u64 {
+    EACH + 8 * frames.min(MOST_FRAMES) as u64
+}
 
 /// What is predicted from.
 #[derive(Default)]
@@ -39,12 +47,37 @@ pub struct Encoder {
     last: Last,
     payload: Vec<u8>,
     stacks: u32,
+    cut: Cut,
     times: Option<(u64, u64)>,
+}
+
+/// Which stacks of a chunk are cut off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// How many.
+    pub stacks: u32,
+    /// Number of the first stack behind the last of them.
+    behind: u32,
+    /// See the module.
+    pub payload: Vec<u8>,
+}
+
+/// The stacks of one chunk, packed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// How many.
+    pub stacks: u32,
+    /// Time of the first and of the last.
+    pub times: (u64, u64),
+    /// See the module.
+    pub payload: Vec<u8>,
+    /// Those that are cut off.
+    pub cut: Cut,
 }
 
 impl Encoder {
     /// Adds a stack; only so many of its innermost frames as a stack may have.
-    pub fn push(&mut self, time_ns: u64, id: u32, pid: u32, frames: &[u64]) {
+    pub fn push(&mut self, time_ns: u64, (id, pid): (u32, u32), frames: &[u64], is_cut: bool) {
         let near = |payload: &mut Vec<u8>, last: u64, value: u64| {
             put(payload, zigzag(value.wrapping_sub(last)));
             value
@@ -62,6 +95,11 @@ impl Encoder {
             before = near(payload, before, frame);
         }
         last.frames = outward;
+        if is_cut {
+            put(&mut self.cut.payload, u64::from(self.stacks.saturating_sub(self.cut.behind)));
+            self.cut.behind = self.stacks.saturating_add(1);
+            self.cut.stacks = self.cut.stacks.saturating_add(1);
+        }
         self.stacks = self.stacks.saturating_add(1);
         let (first, latest) = self.times.unwrap_or((time_ns, time_ns));
         self.times = Some((first.min(time_ns), latest.max(time_ns)));
@@ -77,16 +115,29 @@ impl Encoder {
         self.stacks
     }
 
-    /// Number of stacks, first and last time, and payload so far, if there are any. They stay.
-    pub fn draft(&self) -> Option<(u32, (u64, u64), Vec<u8>)> {
-        Some((self.stacks, self.times?, self.payload.clone()))
+    /// What there is so far, if there is anything. It stays.
+    pub fn draft(&self) -> Option<Packed> {
+        let (stacks, times) = (self.stacks, self.times?);
+        Some(Packed { stacks, times, payload: self.payload.clone(), cut: self.cut.clone() })
     }
 
-    /// Number of stacks, first and last time, and payload, if there are any. Empty from then on.
-    pub fn finish(&mut self) -> Option<(u32, (u64, u64), Vec<u8>)> {
-        let full = std::mem::take(self);
-        Some((full.stacks, full.times?, full.payload))
+    /// The same; empty from then on.
+    pub fn finish(&mut self) -> Option<Packed> {
+        let Encoder { payload, stacks, cut, times, .. } = std::mem::take(self);
+        Some(Packed { stacks, times: times?, payload, cut })
     }
+}
+
+/// Marks those of a chunk's stacks that a payload says are cut off; gives back how many. `None`: it says what cannot be.
+pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
+    let (mut rest, mut marked) = (stacks.iter_mut(), 0u32);
+    while !payload.is_empty() {
+        let between = usize::try_from(take(&mut payload)?).ok()?;
+        let NoteKind::Stack { cut, .. } = &mut rest.nth(between)?.kind else { return None };
+        *cut = true;
+        marked = marked.saturating_add(1);
+    }
+    Some(marked)
 }
 
 /// The stacks of a payload as notes, with the memory that they take; at most `room` bytes of it.
@@ -105,7 +156,7 @@ pub fn decode(mut payload: &[u8], room: u64) -> Result<(Vec<Note>, u64), NoStack
         if shared > last.frames.len() || shared.checked_add(more).is_none_or(|all| all > MOST_FRAMES) {
             return Err(NoStacks::Malformed);
         }
-        used = used.saturating_add(EACH + 8 * (shared + more) as u64);
+        used = used.saturating_add(memory(shared + more));
         if used > room {
             return Err(NoStacks::TooLarge);
         }
@@ -117,7 +168,7 @@ pub fn decode(mut payload: &[u8], room: u64) -> Result<(Vec<Note>, u64), NoStack
         }
         let whole = |value: u64| u32::try_from(value).map_err(|_| NoStacks::Malformed);
         let frames = last.frames.iter().rev().copied().collect();
-        let kind = NoteKind::Stack { id: whole(last.id)?, pid: whole(last.pid)?, frames };
+        let kind = NoteKind::Stack { id: whole(last.id)?, pid: whole(last.pid)?, frames, cut: false };
         notes.push(Note { time_ns: last.time_ns, kind });
     }
     Ok((notes, used))
@@ -131,9 +182,9 @@ mod tests {
     fn encoded(stacks: &[(u64, u32, u32, Vec<u64>)]) -> Vec<u8> {
         let mut encoder = Encoder::default();
         for (time_ns, id, pid, frames) in stacks {
-            encoder.push(*time_ns, *id, *pid, frames);
+            encoder.push(*time_ns, (*id, *pid), frames, false);
         }
-        encoder.finish().map(|(.., payload)| payload).unwrap_or_default()
+        encoder.finish().map(|packed| packed.payload).unwrap_or_default()
     }
 
     proptest! {
@@ -143,10 +194,33 @@ mod tests {
              proptest::collection::vec(prop_oneof![0u64..5, any::<u64>()], 0..12)), 0..40)) {
             let (notes, _) = decode(&encoded(&stacks), u64::MAX).expect("decoded");
             let back: Vec<_> = notes.into_iter().map(|note| match note.kind {
-                NoteKind::Stack { id, pid, frames } => (note.time_ns, id, pid, frames),
+                NoteKind::Stack { id, pid, frames, cut: false } => (note.time_ns, id, pid, frames),
                 other => panic!("{other:?}"),
             }).collect();
             prop_assert_eq!(back, stacks);
+        }
+
+        #[test]
+        fn those_that_are_cut_off_come_back(cut in proptest::collection::vec(any::<bool>(), 0..60)) {
+            let mut encoder = Encoder::default();
+            for (id, &is_cut) in (1..).zip(&cut) {
+                encoder.push(7, (id, 7), &[u64::from(id)], is_cut);
+            }
+            let Some(packed) = encoder.finish() else { return Ok(()) };
+            let (mut notes, _) = decode(&packed.payload, u64::MAX).expect("decoded");
+            prop_assert_eq!(mark_cut(&packed.cut.payload, &mut notes), Some(packed.cut.stacks));
+            let back: Vec<bool> = notes
+                .iter()
+                .map(|note| matches!(note.kind, NoteKind::Stack { cut: true, .. }))
+                .collect();
+            prop_assert_eq!(back, cut);
+        }
+
+        #[test]
+        fn any_bytes_mark_some_or_are_refused(bytes in proptest::collection::vec(0u8..200, 0..9)) {
+            let kind = NoteKind::Stack { id: 1, pid: 7, frames: vec![], cut: false };
+            let mut notes = vec![Note { time_ns: 1, kind }; 5];
+            prop_assert!(mark_cut(&bytes, &mut notes).is_none_or(|marked| marked <= 5));
         }
 
         #[test]

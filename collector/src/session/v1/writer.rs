@@ -5,26 +5,25 @@ use super::disk::Disk;
 use super::event_chunk::{EventChunk, EventChunks};
 use super::header::FileHeader;
 use super::index::{self, Entry};
+use super::object::{Growing, List, MOST_ENTRY_BYTES};
+use super::room::{Limits, Room};
 use super::tail::Tail;
-use super::{merge, stacks};
+use super::{cut, stacks};
 use crate::session::{CreateError, Meta, Overwrite, create_file, create_unused};
-use engine::event::{Facts, Note, NoteKind, WindowEnd};
+use engine::event::{Facts, LeftOut, Note, NoteKind, WindowEnd};
 use probe_abi::Record;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Notes per chunk.
-const NOTES_PER_CHUNK: usize = 64;
+const NOTES_PER_CHUNK: u32 = 64;
 
 /// Bytes of stacks per chunk.
 const STACK_BYTES: usize = 256 << 10;
 
 /// Bytes of whole chunks that wait for a chunk of events.
 const MOST_HELD: usize = 1 << 20;
-
-/// Threads kept of `WindowEnd`: more than this and the chunk could grow too large. They are a second opinion only.
-const MOST_END_THREADS: usize = 1 << 16;
 
 /// What a finished session holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,25 +40,31 @@ pub struct Summary {
     pub first_ns: u64,
     /// Time of the latest record.
     pub last_ns: u64,
+    /// What the file had no room for.
+    pub left_out: LeftOut,
 }
 
 /// Appends chunks to a file, and behind them drafts of those that are not yet full: see [`super::tail`]. After an
-/// error every further call fails: what was written before it stays readable.
+/// error every further call fails: what was written before it stays readable. What no reader would take ([`Limits::FILE`])
+/// is left out and counted, which is no error.
 pub struct Writer<D: Disk = File> {
     tail: Tail<D>,
     packer: Packer,
     /// The open chunk.
     events: EventChunks,
-    notes: Vec<Note>,
+    /// Notes that wait for their chunk, and the time of the earliest and the latest.
+    notes: Growing,
+    note_times: (u64, u64),
     stacks: stacks::Encoder,
     /// Whole chunks that go to the file with the next chunk of events.
     held: Vec<u8>,
     /// What the last draft held: bytes of whole chunks, records, stacks and notes.
-    drafted: (usize, u32, u32, usize),
+    drafted: (usize, u32, u32, u32),
     /// Chunks that no part of the index lists yet.
     entries: Vec<Entry>,
     most_entries: usize,
     summary: Summary,
+    room: Room,
     broken: bool,
 }
 
@@ -92,16 +97,19 @@ impl<D: Disk> Writer<D> {
             tail: Tail::new(disk),
             packer: Packer::new()?,
             events: EventChunks::default(),
-            notes: Vec::new(),
+            notes: Growing::default(),
+            note_times: (u64::MAX, 0),
             stacks: stacks::Encoder::default(),
             held: FileHeader::CURRENT.encode().to_vec(),
             drafted: (0, 0, 0, 0),
             entries: Vec::new(),
             most_entries: index::MOST_ENTRIES,
             summary: Summary { bytes: FileHeader::BYTES as u64, ..Summary::default() },
+            room: Room::of(Limits::FILE),
             broken: false,
         };
-        writer.json(ChunkKind::Meta, 1, (meta.clock.monotonic_ns, meta.clock.monotonic_ns), meta)?;
+        let times = (meta.clock.monotonic_ns, meta.clock.monotonic_ns);
+        writer.chunk(ChunkKind::Meta, 1, times, serde_json::to_vec(meta)?)?;
         writer.keep()?;
         Ok(writer)
     }
@@ -109,11 +117,15 @@ impl<D: Disk> Writer<D> {
     /// Writes facts at once, or with the next draft. May be called again with more of them: see the table in the module's documentation.
     /// `Facts::end` is not written: [`Writer::finish`] does that.
     pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
-        for piece in merge::pieces(facts) {
-            let items = u32::try_from(merge::entries(&piece)).unwrap_or(u32::MAX);
-            self.json(ChunkKind::Facts, items, (facts.start_ns, facts.start_ns), &piece)?;
-        }
-        self.keep_or_hold()
+        self.check()?;
+        let (times, mut room) = ((facts.start_ns, facts.start_ns), self.room);
+        let left_out = cut::facts(facts, &mut room, &mut |items, json| {
+            self.chunk(ChunkKind::Facts, items, times, json)?;
+            self.keep_or_hold()
+        })?;
+        self.room = room;
+        self.summary.left_out.facts += left_out;
+        Ok(())
     }
 
     /// Adds a record. It reaches the file with its chunk: when that is full, a second long, or flushed; until then with
@@ -140,16 +152,27 @@ impl<D: Disk> Writer<D> {
     /// Adds a note; it reaches the file with the next chunk of events, or at a flush.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
         self.check()?;
-        if let NoteKind::Stack { id, pid, frames } = &note.kind {
-            self.stacks.push(note.time_ns, *id, *pid, frames);
+        if let NoteKind::Stack { id, pid, frames, cut } = &note.kind {
+            if !self.room.take_notes(1, stacks::memory(frames.len())) {
+                self.summary.left_out.stacks += 1;
+                return Ok(());
+            }
+            self.stacks.push(note.time_ns, (*id, *pid), frames, *cut);
             if self.stacks.bytes() >= STACK_BYTES {
                 self.flush_stacks()?;
                 self.keep_or_hold()?;
             }
             return Ok(());
         }
-        self.notes.push(note.clone());
-        if self.notes.len() >= NOTES_PER_CHUNK {
+        let json = serde_json::to_vec(note)?;
+        let adds = self.notes.adds(List::Alone, json.len()) as u64;
+        if json.len() > MOST_ENTRY_BYTES || !self.room.take_notes(1, adds) {
+            self.summary.left_out.notes += 1;
+            return Ok(());
+        }
+        self.notes.push(List::Alone, &json);
+        self.note_times = (self.note_times.0.min(note.time_ns), self.note_times.1.max(note.time_ns));
+        if self.notes.entries() >= NOTES_PER_CHUNK || self.notes.is_full() {
             self.flush_notes()?;
             self.keep_or_hold()?;
         }
@@ -173,7 +196,7 @@ impl<D: Disk> Writer<D> {
         self.check()?;
         let open = open.or_else(|| self.events.draft());
         let records = open.as_ref().map_or(0, |open| open.records);
-        let held = (self.held.len(), records, self.stacks.stacks(), self.notes.len());
+        let held = (self.held.len(), records, self.stacks.stacks(), self.notes.entries());
         if held == self.drafted || held == (0, 0, 0, 0) {
             return Ok(());
         }
@@ -185,14 +208,17 @@ impl<D: Disk> Writer<D> {
             Ok(())
         };
         // In the order in which they will stay.
-        if let Some((stacks, times, payload)) = self.stacks.draft() {
+        if let Some(stacks::Packed { stacks, times, payload, cut }) = self.stacks.draft() {
             add(ChunkKind::Stacks, stacks, times, payload)?;
+            if cut.stacks > 0 {
+                add(ChunkKind::CutStacks, cut.stacks, times, cut.payload)?;
+            }
         }
         if let Some(EventChunk { records, first_ns, last_ns, payload, .. }) = open {
             add(ChunkKind::Events, records, (first_ns, last_ns), payload)?;
         }
-        if let Some((items, times)) = about(&self.notes) {
-            add(ChunkKind::Notes, items, times, serde_json::to_vec(&self.notes)?)?;
+        if let Some((items, json)) = self.notes.draft() {
+            add(ChunkKind::Notes, items, self.note_times, json)?;
         }
         self.drafted = held;
         match self.tail.draft(records, &chunks) {
@@ -220,16 +246,20 @@ impl<D: Disk> Writer<D> {
     }
 
     fn flush_stacks(&mut self) -> io::Result<()> {
-        match self.stacks.finish() {
-            Some((stacks, times, payload)) => self.chunk(ChunkKind::Stacks, stacks, times, payload),
-            None => Ok(()),
+        let Some(stacks::Packed { stacks, times, payload, cut }) = self.stacks.finish() else {
+            return Ok(());
+        };
+        self.chunk(ChunkKind::Stacks, stacks, times, payload)?;
+        match cut.stacks {
+            0 => Ok(()),
+            stacks => self.chunk(ChunkKind::CutStacks, stacks, times, cut.payload),
         }
     }
 
     fn flush_notes(&mut self) -> io::Result<()> {
-        let notes = std::mem::take(&mut self.notes);
-        match about(&notes) {
-            Some((items, times)) => self.json(ChunkKind::Notes, items, times, &notes),
+        let times = std::mem::replace(&mut self.note_times, (u64::MAX, 0));
+        match self.notes.finish() {
+            Some((items, json)) => self.chunk(ChunkKind::Notes, items, times, json),
             None => Ok(()),
         }
     }
@@ -259,11 +289,16 @@ impl<D: Disk> Writer<D> {
     }
 
     /// Ends the recording in an orderly way.
-    pub fn finish(mut self, mut end: WindowEnd) -> io::Result<Summary> {
+    pub fn finish(mut self, end: WindowEnd) -> io::Result<Summary> {
         self.flush()?;
-        end.threads.truncate(MOST_END_THREADS);
-        end.threads.iter_mut().for_each(merge::shorten_thread);
-        self.json(ChunkKind::End, 1, (end.end_ns, end.end_ns), &end)?;
+        let (times, mut room) = ((end.end_ns, end.end_ns), self.room);
+        let (mut end, left_out) = cut::end(end, &mut room, &mut |items, json| {
+            self.chunk(ChunkKind::EndPart, items, times, json)?;
+            self.keep()
+        })?;
+        self.summary.left_out.end += left_out;
+        end.left_out = self.summary.left_out;
+        self.chunk(ChunkKind::End, 1, times, serde_json::to_vec(&end)?)?;
         self.index(ChunkKind::Index)?;
         self.keep()?;
         self.tail.end()?;
@@ -285,15 +320,11 @@ impl<D: Disk> Writer<D> {
         self
     }
 
-    fn json(
-        &mut self,
-        kind: ChunkKind,
-        items: u32,
-        times: (u64, u64),
-        value: &impl serde::Serialize,
-    ) -> io::Result<()> {
-        self.check()?;
-        self.chunk(kind, items, times, serde_json::to_vec(value)?)
+    /// Less room than a file has.
+    #[cfg(test)]
+    pub fn with_limits(mut self, limits: Limits) -> Writer<D> {
+        self.room = Room::of(limits);
+        self
     }
 
     fn chunk(&mut self, kind: ChunkKind, items: u32, times: (u64, u64), raw: Vec<u8>) -> io::Result<()> {
@@ -323,12 +354,6 @@ impl<D: Disk> Writer<D> {
 fn is_no_room(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
-}
-
-/// How many notes, and the time of the earliest and the latest.
-fn about(notes: &[Note]) -> Option<(u32, (u64, u64))> {
-    let times = || notes.iter().map(|note| note.time_ns);
-    Some((u32::try_from(notes.len()).unwrap_or(u32::MAX), (times().min()?, times().max()?)))
 }
 
 impl<D: Disk> Drop for Writer<D> {

@@ -6,6 +6,7 @@ mod bursts;
 mod functions;
 mod gaps;
 mod life;
+mod samples;
 mod sched;
 mod waits;
 

@@ -87,10 +87,10 @@ fn a_damaged_chunk_in_the_middle_ends_the_reading_and_the_rest_is_counted() {
     let damage = info.damage.expect("damage");
     assert_eq!(damage.at_byte, at as u64);
     assert_eq!(damage.unread_bytes, (bytes.len() - at) as u64);
-    // Six chunks of events, stacks, notes, end and index.
-    assert_eq!((damage.unread_chunks, damage.unread_events), (10, 60));
+    // Six chunks of events, stacks, those that are cut, notes, end and index.
+    assert_eq!((damage.unread_chunks, damage.unread_events), (11, 60));
     let text = damage.to_string();
-    assert!(text.contains("10 whole chunks with 60 events"), "{text}");
+    assert!(text.contains("11 whole chunks with 60 events"), "{text}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::{facts, likely_record, notes, opened, session};
 use crate::session::v1::chunk::{ChunkHeader, ChunkKind};
-use crate::session::v1::{self, FileHeader, Limits, columns};
+use crate::session::v1::room::Room;
+use crate::session::v1::{self, FileHeader, Limits, columns, cut};
 use crate::session::{DamageKind, SessionInfo};
 use engine::event::NoteKind;
 use probe_abi::Record;
@@ -137,13 +138,13 @@ fn more_events_than_fit_into_memory_are_left_out_and_counted() {
     let mut source = Cursor::new(&bytes);
     source.set_position(FileHeader::BYTES as u64);
     let size = bytes.len() as u64;
-    let limits = Limits { events: 35, json_bytes: Limits::JSON_BYTES };
+    let limits = Limits { events: 35, ..Limits::FILE };
     let (recording, info) = v1::read(source, &FileHeader::CURRENT, size, limits).expect("read");
     assert_eq!(recording.events, &records[..30]);
     let damage = info.damage.expect("something is left out");
     assert_eq!(damage.kind, DamageKind::TooLarge);
-    // Seven chunks of events, stacks, notes, end and index.
-    assert_eq!((damage.unread_chunks, damage.unread_events), (11, 70));
+    // Seven chunks of events, stacks, those that are cut, notes, end and index.
+    assert_eq!((damage.unread_chunks, damage.unread_events), (12, 70));
 }
 
 /// Once, notes were counted, but not what they list: a file of 64 MB took more than 32 GB of memory.
@@ -161,7 +162,7 @@ fn a_few_notes_with_endless_lists_are_too_large() {
     bytes.extend(one.repeat(5));
     let mut source = Cursor::new(&bytes);
     source.set_position(FileHeader::BYTES as u64);
-    let limits = Limits { events: 1, json_bytes: 2 * u64::from(raw_bytes) };
+    let limits = Limits { events: 1, bytes: 2 * u64::from(raw_bytes), ..Limits::FILE };
     let (recording, info) = v1::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read");
     assert_eq!(recording.notes.len(), 2);
     let damage = info.damage.expect("damage");
@@ -171,14 +172,20 @@ fn a_few_notes_with_endless_lists_are_too_large() {
 #[test]
 fn facts_stacks_and_notes_share_one_limit() {
     let bytes = session(&[likely_record(0)], 1);
-    let read = |json_bytes| {
+    let read = |bytes_limit| {
         let mut source = Cursor::new(&bytes);
         source.set_position(FileHeader::BYTES as u64);
-        let limits = Limits { events: 1, json_bytes };
+        let limits = Limits { events: 1, bytes: bytes_limit, ..Limits::FILE };
         v1::read(source, &FileHeader::CURRENT, bytes.len() as u64, limits).expect("read")
     };
     let size = |json: Vec<u8>| json.len() as u64;
-    let facts_bytes = size(serde_json::to_vec(&facts()).expect("JSON"));
+    let mut facts_bytes = 0;
+    let mut room = Room::of(Limits::FILE);
+    cut::facts(&facts(), &mut room, &mut |_, json| {
+        facts_bytes += size(json);
+        Ok(())
+    })
+    .expect("JSON");
     let (stacks, others): (Vec<_>, Vec<_>) =
         notes().into_iter().partition(|note| matches!(note.kind, NoteKind::Stack { .. }));
     let stack_bytes: u64 = stacks.iter().map(|_| 64 + 8 * 3).sum();

@@ -2,8 +2,10 @@
 
 use super::{end, facts, likely_record, meta, notes, opened};
 use crate::session::DamageKind;
+use crate::session::v1::chunk::{ChunkHeader, ChunkKind};
 use crate::session::v1::disk::Disk;
-use crate::session::v1::{EventChunks, Writer};
+use crate::session::v1::tail::Tail;
+use crate::session::v1::{EventChunk, EventChunks, FileHeader, Writer};
 use engine::event::{Facts, FunctionFact};
 use probe_abi::Record;
 use proptest::prelude::*;
@@ -252,4 +254,34 @@ fn a_full_disk_holds_as_many_full_chunks_as_it_has_room_for() {
         let (with, without) = (events(true), events(false));
         assert!(with >= without, "room {room}: {with} of {without}");
     }
+}
+
+/// A chunk that was written over drafts ended just where a chunk in one of them began: that was read, too, though what stays
+/// holds its records already.
+#[test]
+fn remains_of_drafts_are_not_taken_for_chunks_that_stay() {
+    let mut chunks = EventChunks::default();
+    for number in 0..5 {
+        chunks.push(&likely_record(number)).expect("of its kind");
+    }
+    let EventChunk { records, payload, .. } = chunks.take().expect("some");
+    let sizes = (0, payload.len());
+    let header = ChunkHeader::of(ChunkKind::Events, records, (0, 0), sizes, &payload).expect("small");
+    let events = [&header.encode()[..], &payload].concat();
+    // As large as the header of a draft.
+    let short = ChunkHeader::of(ChunkKind::CutStacks, 0, (0, 0), (0, 0), &[]).expect("small").encode();
+    let mut bytes = Vec::new();
+    let mut tail = Tail::new(&mut bytes);
+    tail.keep(&FileHeader::CURRENT.encode()).expect("kept");
+    tail.draft(records, &events).expect("drafted");
+    tail.keep(&short).expect("kept");
+    assert!(bytes[FileHeader::BYTES + short.len()..].starts_with(&events), "where the next chunk would be");
+    let (recording, info) = opened(&bytes).expect("read");
+    assert_eq!((recording.events.len(), info.chunks), (0, 1));
+    assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);
+    // With what comes later.
+    let mut tail = Tail::new(&mut bytes);
+    tail.keep(&[&FileHeader::CURRENT.encode()[..], &short].concat()).expect("kept");
+    tail.draft(records, &[&events[..], &events].concat()).expect("drafted");
+    assert_eq!(opened(&bytes).expect("read").0.events.len(), 10);
 }

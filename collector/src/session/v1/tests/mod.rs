@@ -3,14 +3,15 @@
 mod damage;
 mod hostile;
 mod killed;
+mod limits;
 mod writing;
 
 use super::Writer;
 use crate::session::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
-    AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, LossCounts, MappingFact, Note,
-    NoteKind, Overhead, PendingOperation, ProcessFact, Recording, SampleCounts, SamplingFact, ThreadFact,
-    ThreadState, WindowEnd,
+    AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, LeftOut, LossCounts,
+    MappingFact, Note, NoteKind, Overhead, PendingOperation, ProcessFact, Recording, SampleCounts,
+    SamplingFact, ThreadFact, ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -105,8 +106,14 @@ fn notes() -> Vec<Note> {
             time_ns: 4,
             kind: NoteKind::Gap { pid: 0, cpu: Some(1), until_ns: 9, lost: 5, reason: GapReason::RingFull },
         },
-        Note { time_ns: 5, kind: NoteKind::Stack { id: 1, pid: 7, frames: vec![0x1234, 0x2000, 0x1fff] } },
-        Note { time_ns: 5, kind: NoteKind::Stack { id: 2, pid: 7, frames: vec![0x1, 0x2000, 0x1fff] } },
+        Note {
+            time_ns: 5,
+            kind: NoteKind::Stack { id: 1, pid: 7, frames: vec![0x1234, 0x2000, 0x1fff], cut: false },
+        },
+        Note {
+            time_ns: 5,
+            kind: NoteKind::Stack { id: 2, pid: 7, frames: vec![0x1, 0x2000, 0x1fff], cut: true },
+        },
     ]
 }
 
@@ -132,6 +139,7 @@ fn end() -> WindowEnd {
             object: 4,
             ..PendingOperation::default()
         }],
+        left_out: LeftOut::default(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{end, facts, likely_record, meta, notes, opened, session};
 use crate::session::DamageKind;
-use crate::session::v1::{Writer, add_facts};
-use engine::event::Facts;
+use crate::session::v1::{Limits, Writer, add_facts};
+use engine::event::{Facts, FunctionFact, Note, NoteKind};
 use probe_abi::{Kind, Record};
 use proptest::prelude::*;
 use std::io;
@@ -76,6 +76,49 @@ fn likely_records_take_few_bytes() {
     assert_eq!(recording.events, records);
 }
 
+/// Notes that list a lot, and names without end, were more than a chunk, or a draft, may hold: the recording ended there.
+#[test]
+fn large_facts_and_notes_do_not_end_a_recording() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
+    let rates = NoteKind::ProbesOff { functions: vec![u32::MAX; 100_000], rates: vec![u64::MAX; 100_000] };
+    let note = Note { time_ns: 9, kind: rates };
+    let function =
+        |id| FunctionFact { id, name: format!("{:01000}", u64::from(id) << 20), ..Default::default() };
+    writer.push(&likely_record(0)).expect("pushed");
+    for round in 0..2 {
+        // Something is in the file that has to give way.
+        writer.push(&likely_record(1 + round)).expect("pushed");
+        writer.draft(None).expect("drafted");
+        for _ in 0..12 {
+            writer.note(&note).expect("noted");
+        }
+        writer.draft(None).expect("drafted");
+        let from = 20_000 * round as u32;
+        let functions: Vec<FunctionFact> = (from..from + 20_000).map(function).collect();
+        writer.facts(&Facts { functions, ..Facts::default() }).expect("facts");
+    }
+    let summary = writer.finish(end()).expect("finished");
+    assert!(summary.left_out.is_nothing());
+    let (recording, info) = opened(&bytes).expect("read");
+    assert_eq!((info.damage, recording.events.len()), (None, 3));
+    assert_eq!((recording.notes.len(), recording.facts.functions.len()), (24, 40_000));
+}
+
+/// A single note that no chunk can hold.
+#[test]
+fn a_note_larger_than_a_chunk_is_left_out() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
+    let endless = NoteKind::ProbesOn { functions: vec![u32::MAX; 2_000_000] };
+    writer.note(&Note { time_ns: 1, kind: endless }).expect("no error");
+    writer.note(&notes()[0]).expect("noted");
+    let summary = writer.finish(end()).expect("finished");
+    assert_eq!((summary.left_out.notes, summary.left_out.facts), (1, 0));
+    let (recording, info) = opened(&bytes).expect("read");
+    assert_eq!((info.damage, recording.notes.as_slice()), (None, &notes()[..1]));
+}
+
 /// The index of a recording of half a day was larger than a chunk may be: it could not be ended.
 #[test]
 fn a_very_long_recording_has_its_index_in_parts() {
@@ -93,7 +136,7 @@ fn a_very_long_recording_has_its_index_in_parts() {
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
     // With more facts it is whole, too.
     let mut more = Vec::new();
-    add_facts(bytes.as_slice(), &mut more, &facts()).expect("added");
+    add_facts(bytes.as_slice(), &mut more, &facts(), Limits::FILE).expect("added");
     let (recording, info) = opened(&more).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
     // A chunk that is missing in the middle is noticed by the next part: here the second one of events, of many alike.

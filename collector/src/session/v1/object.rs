@@ -1,0 +1,150 @@
+//! JSON that grows entry by entry, so that no chunk becomes too large whatever an entry holds, and it is known before how
+//! much of a file's room an entry takes.
+
+use std::borrow::Cow;
+
+/// Bytes from which on JSON becomes a chunk.
+const GOOD_BYTES: usize = 1 << 20;
+
+/// Most bytes of one entry: a chunk stays below what any chunk may have. Names are cut long before.
+pub const MOST_ENTRY_BYTES: usize = 8 << 20;
+
+/// An object of lists, or one list alone.
+#[derive(Debug, Default)]
+pub struct Growing {
+    json: Vec<u8>,
+    entries: u32,
+    list: Option<List>,
+}
+
+/// The list that entries are added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// There is no object around it.
+    Alone,
+    /// It has this name in the object.
+    Named(&'static str),
+}
+
+impl List {
+    fn begin(self, is_first: bool) -> Cow<'static, str> {
+        match (self, is_first) {
+            (List::Alone, _) => "[".into(),
+            (List::Named(name), true) => format!("{{\"{name}\":[").into(),
+            (List::Named(name), false) => format!(",\"{name}\":[").into(),
+        }
+    }
+
+    fn end(self) -> &'static str {
+        match self {
+            List::Alone => "]",
+            List::Named(_) => "]}",
+        }
+    }
+}
+
+impl Growing {
+    /// Begins with an object that has no lists; nothing if it is empty.
+    pub fn beginning_with(
+        object: &serde_json::Map<String, serde_json::Value>,
+    ) -> serde_json::Result<Growing> {
+        if object.is_empty() {
+            return Ok(Growing::default());
+        }
+        let mut json = serde_json::to_vec(object)?;
+        // It is closed when all is in it.
+        json.pop();
+        Ok(Growing { json, ..Growing::default() })
+    }
+
+    /// Bytes so far; all there will be if nothing more is added.
+    pub fn bytes(&self) -> usize {
+        match self.list {
+            Some(list) => self.json.len() + list.end().len(),
+            None if self.json.is_empty() => 0,
+            None => self.json.len() + 1,
+        }
+    }
+
+    /// Bytes that it has more with an entry of so many in that list.
+    pub fn adds(&self, list: List, entry_bytes: usize) -> usize {
+        let with_it = self.json.len() + self.before(list).len() + entry_bytes + list.end().len();
+        with_it - self.bytes()
+    }
+
+    /// What stands before the next entry.
+    fn before(&self, list: List) -> Cow<'static, str> {
+        match self.list {
+            Some(open) if open == list => ",".into(),
+            Some(_) => format!("]{}", list.begin(false)).into(),
+            None => list.begin(self.json.is_empty()),
+        }
+    }
+
+    /// Adds an entry. Lists come one after the other, and none twice.
+    pub fn push(&mut self, list: List, entry: &[u8]) {
+        let before = self.before(list);
+        self.json.extend_from_slice(before.as_bytes());
+        self.json.extend_from_slice(entry);
+        self.entries = self.entries.saturating_add(1);
+        self.list = Some(list);
+    }
+
+    /// Entries so far.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Large enough for a chunk.
+    pub fn is_full(&self) -> bool {
+        self.json.len() >= GOOD_BYTES
+    }
+
+    /// Number of entries and JSON, if there is any. It stays.
+    pub fn draft(&self) -> Option<(u32, Vec<u8>)> {
+        let mut json = self.json.clone();
+        let end = self.list.map_or("}", List::end);
+        json.extend_from_slice(end.as_bytes());
+        (!self.json.is_empty()).then_some((self.entries, json))
+    }
+
+    /// Number of entries and JSON, if there is any. Empty from then on.
+    pub fn finish(&mut self) -> Option<(u32, Vec<u8>)> {
+        let Growing { mut json, entries, list } = std::mem::take(self);
+        if json.is_empty() {
+            return None;
+        }
+        json.extend_from_slice(list.map_or("}", List::end).as_bytes());
+        Some((entries, json))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grown(object: &str, entries: &[(List, &str)]) -> (u32, String) {
+        let object = serde_json::from_str(object).expect("an object");
+        let mut growing = Growing::beginning_with(&object).expect("JSON");
+        for (list, entry) in entries {
+            let expected = growing.bytes() + growing.adds(*list, entry.len());
+            growing.push(*list, entry.as_bytes());
+            assert_eq!(growing.bytes(), expected);
+        }
+        let bytes = growing.bytes();
+        let draft = growing.draft();
+        let (entries, json) = growing.finish().expect("something");
+        assert_eq!((json.len(), draft), (bytes, Some((entries, json.clone()))));
+        assert_eq!((growing.finish(), growing.bytes()), (None, 0));
+        (entries, String::from_utf8(json).expect("text"))
+    }
+
+    #[test]
+    fn entries_become_lists_and_their_bytes_are_known_before() {
+        let (a, b) = (List::Named("a"), List::Named("b"));
+        assert_eq!(grown("{}", &[(List::Alone, "1"), (List::Alone, "{}")]), (2, "[1,{}]".into()));
+        assert_eq!(grown("{}", &[(a, "1"), (a, "2"), (b, "3")]), (3, r#"{"a":[1,2],"b":[3]}"#.into()));
+        assert_eq!(grown(r#"{"x":7}"#, &[(a, "1"), (b, "2")]), (2, r#"{"x":7,"a":[1],"b":[2]}"#.into()));
+        assert_eq!(grown(r#"{"x":7}"#, &[]), (0, r#"{"x":7}"#.into()));
+    }
+}

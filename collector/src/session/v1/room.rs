@@ -1,0 +1,130 @@
+//! How much one file may hold. The reader takes no more, so that it needs bounded memory whatever a file claims, and the
+//! writer leaves out what would be more, by the same count.
+
+/// Most that a file may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Events. The reader knows how many it has memory for; the writer writes any number.
+    pub events: u64,
+    /// Bytes of unpacked JSON in all chunks of facts and notes, and memory of stacks, together. Counting entries is not
+    /// enough, because their lists and names have any length.
+    pub bytes: u64,
+    /// Entries of facts.
+    pub facts: usize,
+    /// Notes and stacks together.
+    pub notes: usize,
+    /// Bytes of unpacked JSON in all parts of the end. They have room of their own: there is an end to every recording.
+    pub end_bytes: u64,
+    /// Threads and pending operations in all parts of the end.
+    pub end_entries: usize,
+}
+
+impl Limits {
+    /// Those of every file. A recording of a million functions takes about as many bytes. In memory a byte of a list becomes
+    /// at most 8: `0,` in a list of rates, in a vector that has just doubled. A part of the end takes 1 kB for a thread that
+    /// may use 256 CPUs; no Linux has more threads than there may be entries.
+    pub const FILE: Limits = Limits {
+        events: u64::MAX,
+        bytes: 256 << 20,
+        facts: 1 << 22,
+        notes: 1 << 22,
+        end_bytes: 64 << 20,
+        end_entries: 1 << 22,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::FILE
+    }
+}
+
+/// What a file holds so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Room {
+    limits: Limits,
+    bytes: u64,
+    facts: usize,
+    notes: usize,
+    end_bytes: u64,
+    end_entries: usize,
+}
+
+impl Room {
+    /// An empty file.
+    pub fn of(limits: Limits) -> Room {
+        Room { limits, ..Room::default() }
+    }
+
+    /// What it may hold.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Bytes that are left for facts, notes and stacks.
+    pub fn bytes_left(&self) -> u64 {
+        self.limits.bytes.saturating_sub(self.bytes)
+    }
+
+    /// Entries of facts in so many bytes of JSON are there, whether there is room for them or not.
+    pub fn count_facts(&mut self, entries: usize, bytes: u64) {
+        self.facts = self.facts.saturating_add(entries);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// The same for notes, or for stacks in so many bytes of memory.
+    pub fn count_notes(&mut self, notes: usize, bytes: u64) {
+        self.notes = self.notes.saturating_add(notes);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Takes room for entries of facts in so many bytes of JSON. `false`: there is not so much, and none was taken.
+    pub fn take_facts(&mut self, entries: usize, bytes: u64) -> bool {
+        let limits = self.limits;
+        take((&mut self.facts, entries, limits.facts), (&mut self.bytes, bytes, limits.bytes))
+    }
+
+    /// The same for notes, or for stacks in so many bytes of memory.
+    pub fn take_notes(&mut self, notes: usize, bytes: u64) -> bool {
+        let limits = self.limits;
+        take((&mut self.notes, notes, limits.notes), (&mut self.bytes, bytes, limits.bytes))
+    }
+
+    /// The same for threads and pending operations of the end.
+    pub fn take_end(&mut self, entries: usize, bytes: u64) -> bool {
+        let limits = self.limits;
+        take(
+            (&mut self.end_entries, entries, limits.end_entries),
+            (&mut self.end_bytes, bytes, limits.end_bytes),
+        )
+    }
+}
+
+/// Adds to both of what is there, what comes and what may be there at most, or to none.
+fn take(entries: (&mut usize, usize, usize), bytes: (&mut u64, u64, u64)) -> bool {
+    let ((entries, more, most), (bytes, more_bytes, most_bytes)) = (entries, bytes);
+    let all = entries.saturating_add(more);
+    let all_bytes = bytes.saturating_add(more_bytes);
+    let fits = all <= most && all_bytes <= most_bytes;
+    if fits {
+        (*entries, *bytes) = (all, all_bytes);
+    }
+    fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_taken_for_all_or_for_nothing() {
+        let limits = Limits { bytes: 10, facts: 2, notes: 2, end_bytes: 3, end_entries: 1, ..Limits::FILE };
+        let mut room = Room::of(limits);
+        assert!(room.take_facts(1, 6) && !room.take_facts(1, 5) && !room.take_facts(2, 1));
+        assert_eq!(room.bytes_left(), 4);
+        assert!(!room.take_notes(1, 5) && !room.take_notes(3, 0) && room.take_notes(2, 4));
+        assert!(!room.take_facts(1, 1), "the bytes are shared");
+        assert!(!room.take_end(2, 1) && !room.take_end(1, 4) && room.take_end(1, 3), "but for the end's");
+        assert!(!room.take_facts(usize::MAX, 0) && !room.take_notes(0, u64::MAX));
+    }
+}

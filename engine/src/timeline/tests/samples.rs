@@ -1,0 +1,42 @@
+//! Samples and their stacks.
+
+use super::{PID, recording, tid};
+use crate::event::{LeftOut, Note, NoteKind};
+use crate::timeline::build;
+use probe_abi::{Header, Kind, Record, Sample};
+
+/// A stack that was followed later than its sample was on its way: that it is cut off was counted, and no sample said so.
+#[test]
+fn a_sample_is_cut_off_if_itself_or_its_stack_says_so() {
+    let mut recording = recording("A runs");
+    for (id, cut) in [(1, false), (2, true)] {
+        let kind = NoteKind::Stack { id, pid: PID, frames: vec![0x10, 0x20], cut };
+        recording.notes.push(Note { time_ns: 1, kind });
+    }
+    for (time_ns, stack, flags) in [(10, 1, 0), (20, 1, 1), (30, 2, 0), (40, 3, 0), (50, 3, 1)] {
+        let header = Header {
+            time_ns,
+            sequence: 0,
+            cpu: 0,
+            kind: Kind::Sample as u8,
+            context: 0,
+            tid: tid("A"),
+            pid: PID,
+        };
+        recording.events.push(Record::Sample(Sample { header, stack, reason: 0, flags, reserved: 0 }));
+    }
+    let timeline = build(&recording);
+    let cut: Vec<bool> = timeline.threads[0].samples.iter().map(|seen| seen.truncated).collect();
+    assert_eq!(cut, [false, true, true, false, true]);
+}
+
+#[test]
+fn what_a_file_had_no_room_for_is_said() {
+    let mut recording = recording("A runs");
+    assert!(build(&recording).findings.is_empty());
+    let end = recording.facts.end.as_mut().expect("an end");
+    end.left_out = LeftOut { stacks: 2, ..LeftOut::default() };
+    let findings = build(&recording).findings;
+    let said: Vec<_> = findings.iter().map(|said| (said.kind.as_str(), said.text.as_str())).collect();
+    assert_eq!(said, [("file_full", "the session file had no room for 2 stacks of samples")]);
+}
