@@ -43,7 +43,7 @@ fn child() {
         pids: vec![],
         children: false,
         duration: None,
-        writer: None,
+        writer: None::<collector::session::Writer>,
         window: Some(WindowPlan {
             span: window,
             refresh: Duration::from_millis(200),

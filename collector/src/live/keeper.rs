@@ -4,7 +4,7 @@ use super::message::{Failure, Message};
 use super::parts::Urgency;
 use super::pump::Feed;
 use super::sliding::Sliding;
-use crate::session::{Summary, Writer};
+use crate::session::{Disk, Summary, Writer};
 use engine::event::{Facts, WindowEnd};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const BEHIND: usize = super::run::BATCHES / 4;
 
 /// Where the pump's feed goes.
-pub struct Keeper {
+pub struct Keeper<D: Disk> {
     /// The session file, for `record`.
-    pub writer: Option<Writer>,
+    pub writer: Option<Writer<D>>,
     /// The window and who looks at it, for `top`.
     pub sliding: Option<Sliding>,
     /// No last report is wanted: the user is leaving.
     pub skip_last_report: Arc<AtomicBool>,
 }
 
-impl Keeper {
+impl<D: Disk> Keeper<D> {
     /// The thread's whole life. Gives back what the file holds, if there is one and it could be finished.
     pub fn run(mut self, feed: &Receiver<Feed>, news: &UnboundedSender<Message>) -> Option<Summary> {
         let mut looked = Instant::now();
@@ -68,7 +68,11 @@ impl Keeper {
 }
 
 /// Writes one item; gives back the end, if that is what it was.
-fn keep(writer: &mut Writer, item: Feed, looked: &mut Instant) -> std::io::Result<Option<WindowEnd>> {
+fn keep<D: Disk>(
+    writer: &mut Writer<D>,
+    item: Feed,
+    looked: &mut Instant,
+) -> std::io::Result<Option<WindowEnd>> {
     match item {
         Feed::Batch(batch) => {
             // Stacks come before the samples that name them.

@@ -204,6 +204,7 @@ pub(super) fn summary(
         file_bytes: file.bytes,
         file: path.to_owned(),
         loss: ended.counts.loss,
+        left_out: file.left_out,
         overhead: ended.counts.overhead,
         probed: ended.probed.len(),
         taken_off: taken_off.map(|function| function.name.clone()).collect(),

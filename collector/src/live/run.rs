@@ -13,13 +13,14 @@ use super::orders::orders;
 use super::pump::{self, EndThreads, Wanted};
 use super::sliding::{Due, Sliding};
 use super::{EventSource, attaching, parts};
-use crate::session::{Summary, Writer};
+use crate::session::{Disk, Summary, Writer};
 use crate::target::signals::{Relation, has_terminal};
 use crate::target::{GatedChild, LaunchError};
 use crate::tui::{Guard, LiveCounts, Snapshot, State};
 use engine::event::{Facts, FunctionFact, FunctionId};
 use engine::report::Cpus;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 pub(super) const BATCHES: usize = 64;
 
 /// Everything that is measured and where it goes.
-pub struct Setup {
+pub struct Setup<D: Disk = File> {
     /// How it is used.
     pub mode: Mode,
     /// Where records come from.
@@ -46,7 +47,7 @@ pub struct Setup {
     /// Stop after this long.
     pub duration: Option<Duration>,
     /// The session file.
-    pub writer: Option<Writer>,
+    pub writer: Option<Writer<D>>,
     /// The sliding window.
     pub window: Option<WindowPlan>,
     /// The screen, for [`Mode::Screen`].
@@ -118,11 +119,11 @@ pub struct Ended {
 }
 
 /// Runs until the end. Fails only if threads, signals or the terminal cannot be had.
-pub fn run(setup: Setup) -> io::Result<Ended> {
+pub fn run<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run_loop(setup))
 }
 
-async fn run_loop(setup: Setup) -> io::Result<Ended> {
+async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
     let pace = if setup.mode == Mode::Record { Pace::RECORDED } else { Pace::WATCHED };
     let (news, inbox) = unbounded_channel();
     let mut inputs = Inputs::new(inbox, news.clone(), setup.duration, pace.alive)?;

@@ -3,7 +3,8 @@
 use super::message::UnprobedCounts;
 use crate::present::cell::{duration, grouped, width};
 use crate::present::style::{Paint, Style};
-use engine::event::{LossCounts, Overhead, SampleCounts, SamplingFact};
+use crate::session::Limits;
+use engine::event::{LeftOut, LossCounts, Overhead, SampleCounts, SamplingFact};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub struct RecordSummary {
     pub file: std::path::PathBuf,
     /// What got lost.
     pub loss: LossCounts,
+    /// What the file had no room for.
+    pub left_out: LeftOut,
     /// Functions that got probes, in whatever process.
     pub probed: usize,
     /// Names of those that lost them again because they were called too often.
@@ -79,6 +82,11 @@ impl RecordSummary {
         let lost = self.loss.lost();
         let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
         line("lost", paint, &self.lost_text(lost))?;
+        if !self.left_out.is_nothing() {
+            let most = Limits::FILE.bytes >> 20;
+            let text = format!("{}: a file holds {most} MiB of everything but events", self.left_out);
+            line("left out", Paint::Warning, &text)?;
+        }
         line("probes", Paint::Plain, &self.probes_text())?;
         if let Some((sampling, counts)) = &self.samples {
             line("samples", Paint::Plain, &crate::present::samples(sampling, Some(counts)))?;
@@ -365,6 +373,14 @@ mod tests {
             "{}",
             first(&summary)
         );
+    }
+
+    #[test]
+    fn what_the_file_had_no_room_for_is_said() {
+        let left_out = LeftOut { stacks: 12, ..LeftOut::default() };
+        let said = text(&RecordSummary { left_out, ..summary() });
+        let line = "left out  12 stacks of samples: a file holds 256 MiB of everything but events";
+        assert_eq!(said.lines().nth(3), Some(line), "{said}");
     }
 
     /// The terminal cut the lines anywhere.

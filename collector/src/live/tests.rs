@@ -2,12 +2,14 @@
 
 use super::source::Late;
 use super::*;
-use crate::session::{ClockAnchor, Meta, Overwrite, Writer};
+use crate::session::{ClockAnchor, Disk, Meta, Overwrite, Writer};
 use engine::event::Recording;
 use engine::program::Program;
 use engine::report::{Cpus, Detail, Report};
 use engine::synth::{Execution, Generated, Numbers, generate};
+use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn cpus() -> Vec<Cpus> {
@@ -53,6 +55,10 @@ fn generated() -> Vec<Generated> {
 }
 
 fn setup(mode: Mode, generated: &Generated, pace: Pace) -> Setup {
+    setup_on(mode, generated, pace)
+}
+
+fn setup_on<D: Disk>(mode: Mode, generated: &Generated, pace: Pace) -> Setup<D> {
     let mut facts = generated.facts.clone();
     let end = facts.end.take().unwrap_or_default();
     Setup {
@@ -226,21 +232,55 @@ fn a_target_that_is_gone_ends_a_recording() {
     assert_eq!(run(setup).expect("run").reason, Some(StopReason::TargetEnded));
 }
 
+/// A disk with so much room, which others may look at.
+#[derive(Clone, Default)]
+struct Small {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    room: Arc<Mutex<Option<usize>>>,
+}
+
+impl Disk for Small {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let left = self.room.lock().expect("unharmed").map(|room| room.saturating_sub(at as usize));
+        let fits = bytes.len().min(left.unwrap_or(usize::MAX));
+        self.bytes.lock().expect("unharmed").write_at(at, &bytes[..fits])?;
+        if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn cut(&mut self, at: u64) -> io::Result<()> {
+        self.bytes.lock().expect("unharmed").cut(at)
+    }
+
+    fn has_name(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
 #[test]
 fn a_full_disk_is_told_and_what_was_written_stays() {
-    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
-        println!("SKIP a_full_disk_is_told_and_what_was_written_stays: no /dev/full");
-        return;
-    };
     let generated = generated().remove(0);
-    let mut setup = setup(Mode::Record, &generated, Pace::Batches(1));
-    match Writer::new(full, &Meta::of_this_machine(ClockAnchor::now(0))) {
-        Err(_) => return,
-        Ok(writer) => setup.writer = Some(writer),
+    let events = generated.recording().events;
+    let mut setup = setup_on(Mode::Record, &generated, Pace::Batches(1));
+    let disk = Small::default();
+    let mut writer = Writer::new(disk.clone(), &Meta::of_this_machine(ClockAnchor::now(0))).expect("begun");
+    writer.facts(&setup.facts).expect("facts");
+    for event in &events[..10] {
+        writer.push(event).expect("pushed");
     }
+    writer.flush().expect("flushed");
+    // No room for all that comes now.
+    *disk.room.lock().expect("unharmed") = Some(disk.bytes.lock().expect("unharmed").len() + 200);
+    setup.writer = Some(writer);
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::Failed));
-    assert_eq!(ended.failure.map(|failure| failure.part), Some("the session file"));
+    let failure = ended.failure.expect("told");
+    assert_eq!((failure.part, failure.text.as_str()), ("the session file", "no storage space"));
+    assert_eq!(ended.file.map(|file| file.events >= 10), Some(true), "what the file holds is known");
+    let bytes = disk.bytes.lock().expect("unharmed").clone();
+    let (read, info) = crate::session::read_from(io::Cursor::new(bytes)).expect("read");
+    assert_eq!(info.damage.expect("no end").kind, crate::session::DamageKind::NoEnd);
+    assert!(read.events.len() >= 10 && read.events[..10] == events[..10], "{} events", read.events.len());
+    assert_eq!(read.facts.functions, generated.facts.functions);
 }
 
 /// A source that breaks.

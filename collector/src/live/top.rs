@@ -9,7 +9,7 @@ use super::summary::runs_on_text;
 use crate::cli::plan::{TargetPlan, TopPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::{json, style, text};
-use crate::session::{Overwrite, create_file, online_cpus};
+use crate::session::{Overwrite, Writer, create_file, online_cpus};
 use crate::target::monotonic_ns;
 use crate::tui::{Guard, Snapshot, State};
 use std::fs::File;
@@ -59,7 +59,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         pids,
         children: plan.capture.children,
         duration: plan.duration,
-        writer: None,
+        writer: None::<Writer>,
         window: Some(WindowPlan {
             span: plan.window,
             refresh: plan.refresh,

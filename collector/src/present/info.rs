@@ -5,8 +5,8 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::session::{Meta, SessionInfo};
 use engine::event::{
-    FunctionId, HitCost, HitCosts, LossCounts, ModuleFact, NoteKind, Overhead, Recording, SampleCounts,
-    SamplingFact,
+    FunctionId, HitCost, HitCosts, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead, Recording,
+    SampleCounts, SamplingFact,
 };
 use engine::program::Program;
 use serde::Serialize;
@@ -51,6 +51,9 @@ struct SessionFacts {
     gaps: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<LossCounts>,
+    /// What the file had no room for.
+    #[serde(skip_serializing_if = "LeftOut::is_nothing")]
+    left_out: LeftOut,
     #[serde(skip_serializing_if = "Option::is_none")]
     overhead: Option<Overhead>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +129,7 @@ impl Facts {
             modules: recording.facts.modules.clone(),
             gaps: gaps.count(),
             loss: recording.facts.end.as_ref().map(|end| end.loss),
+            left_out: recording.facts.end.as_ref().map(|end| end.left_out).unwrap_or_default(),
             overhead: recording.facts.end.as_ref().and_then(|end| end.overhead),
             hit_costs: recording.facts.hit_costs,
             sampling: recording.facts.sampling,
@@ -230,6 +234,9 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         let missing = module.missing.as_deref().unwrap_or("all symbols and lines there");
         line(out, style, "symbols", &format!("{}: {missing}", module.name))?;
     }
+    if !session.left_out.is_nothing() {
+        line(out, style, "left out", &format!("{}: no room in the file", session.left_out))?;
+    }
     match &session.loss {
         Some(loss) => {
             let mut left_out = match loss.operations_left_out {
@@ -268,7 +275,28 @@ fn line(out: &mut impl Write, style: &Style, label: &str, text: &str) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::event::Note;
+    use engine::event::{Note, WindowEnd};
+
+    #[test]
+    fn what_the_file_had_no_room_for_is_said() {
+        let said = |left_out| {
+            let end = WindowEnd { left_out, ..WindowEnd::default() };
+            let facts = engine::event::Facts { end: Some(end), ..Default::default() };
+            let facts =
+                Facts::of_session(&Recording { facts, ..Recording::default() }, &SessionInfo::default());
+            let (mut people, mut machines) = (Vec::new(), Vec::new());
+            let style = Style { colour: false, unicode: true, width: 100 };
+            text(&facts, &style, &mut people).and_then(|()| json(&facts, &mut machines)).expect("memory");
+            (String::from_utf8_lossy(&people).into_owned(), String::from_utf8_lossy(&machines).into_owned())
+        };
+        let (people, machines) = said(LeftOut { notes: 3, ..LeftOut::default() });
+        let line = "left out        3 notes about gaps and probes: no room in the file\n";
+        assert!(people.contains(line), "{people}");
+        let json = r#""left_out":{"facts":0,"notes":3,"stacks":0,"end":0}"#;
+        assert!(machines.contains(json), "{machines}");
+        let (people, machines) = said(LeftOut::default());
+        assert!(!people.contains("left out") && !machines.contains("\"left_out\""));
+    }
 
     #[test]
     fn a_function_that_lost_its_probes_twice_is_one_function() {
