@@ -56,7 +56,9 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         let begin = header.first_ns;
         source.seek(SeekFrom::Start(begin))?;
         let mut there = Vec::new();
-        source.by_ref().take(kept - begin).read_to_end(&mut there)?;
+        // A file may claim that it began anywhere: one byte too many is enough to see that it is not so.
+        let most = payload.len() as u64 + 1;
+        source.by_ref().take((kept - begin).min(most)).read_to_end(&mut there)?;
         return Ok(match payload.strip_prefix(there.as_slice()) {
             Some([]) => Behind::Remains,
             Some(rest) => Behind::Draft { begin: kept, chunks: rest.to_vec() },
