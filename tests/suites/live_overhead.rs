@@ -170,7 +170,7 @@ fn settled(output: &str) -> [f64; 3] {
     const LINES: usize = 20;
     let mut ways: [Vec<f64>; 3] = Default::default();
     let lines: Vec<&str> = output.lines().collect();
-    for stretch in lines.chunks_exact(LINES) {
+    for stretch in lines.as_chunks::<LINES>().0 {
         for line in &stretch[LINES / 2..] {
             let numbers: Vec<f64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
             ways[numbers[0] as usize].push(numbers[1] / numbers[2] * 1e9);

@@ -126,7 +126,7 @@ impl Parsers {
                 let mut worker = Worker::start(program, self, path, files)?;
                 let told = Told::Binary { path: path.to_owned(), name: name.to_owned() };
                 match worker.ask(&told, Some(&file))? {
-                    Said::Ready => Work::There(worker),
+                    Said::Ready => Work::There(Box::new(worker)),
                     _ => return Err(worker.nonsense()),
                 }
             }
@@ -182,7 +182,7 @@ pub struct Parser {
 #[derive(Debug)]
 enum Work {
     Here(Box<ModuleFunctions>),
-    There(Worker),
+    There(Box<Worker>),
 }
 
 impl Parser {
