@@ -21,6 +21,16 @@
 //! A ring counts as full some places before it is ([`RING_MARGIN`]): between looking and taking a place, signal
 //! handlers may take others.
 //!
+//! **Memory** is used by the piece ([`SharedLayout::piece_records`]): a page of records, or a few. All rings take their
+//! pieces out of one stock, [`SharedWord::FREE`], so that together they never use more than longpole has put there, whoever
+//! comes and however late longpole is. A writer that gets to the end of what it has paid for ([`RingWord::PAID_TO`]) looks
+//! whether the next piece has been read, and then whether longpole has left it there ([`RingWord::IDLE`]: whoever takes the
+//! bit away has the piece); if not, it takes one out of the stock. Nobody takes more than is left for others
+//! ([`may_take`]), so that a few that write without end leave room for those that write now and then. Without a piece it
+//! is with the record as when the ring is full. longpole leaves a piece that it has read where it is, or gives its memory
+//! back to the system and puts it into the stock again, before it moves the tail. It may lower the stock at any time: below
+//! 0, nobody gets anything until as much has come back.
+//!
 //! **The bell**: longpole comes by every now and then, and at once when somebody rings. A writer that finds its ring half
 //! full ([`SharedLayout::rings_at`]) sets [`SharedWord::BELL`] to 1 and, if it was 0, wakes whoever waits for that (a
 //! shared futex). A process with a filter of system calls, which may kill it for that, does not ring, and says so once
@@ -43,7 +53,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 9;
+pub const SHARED_VERSION: u64 = 10;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers, the inherited descriptor
 /// of the shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program
@@ -57,8 +67,28 @@ pub const RING_MARGIN: u64 = 64;
 /// Words of one record.
 pub const RECORD_WORDS: usize = size_of::<crate::Operation>() / 8;
 
-/// Words of a control block: five cache lines, one of which the reader writes.
-pub const CONTROL_WORDS: usize = 40;
+/// Words of a control block: six cache lines, one of which the reader writes, and one that both do.
+pub const CONTROL_WORDS: usize = 48;
+
+/// Most pieces of a ring: bits from [`RingWord::IDLE`] to the end of the control block.
+const MOST_PIECES: usize = 64 * (CONTROL_WORDS - RingWord::IDLE);
+
+/// Records of the smallest piece: a page of them.
+const LEAST_PIECE: usize = PAGE_WORDS / RECORD_WORDS;
+
+/// Whether a ring of which so many pieces wait to be read may take another out of a stock of so many: nobody has more than
+/// is left for all others. With many that write without end each gets an equal part, and as much stays for who comes; one
+/// alone gets half of everything.
+#[inline]
+pub const fn may_take(in_use: u64, free: i64) -> bool {
+    free > 0 && in_use < free as u64
+}
+
+/// Whether it is time to ring: soon that will not be so.
+#[inline]
+pub const fn is_short(in_use: u64, free: i64) -> bool {
+    !may_take(in_use.saturating_mul(2), free)
+}
 
 /// Words of a page.
 const PAGE_WORDS: usize = 512;
@@ -107,6 +137,8 @@ impl SharedWord {
     pub const NOT_UP: usize = 25;
     /// Processes that were wanted but have a clock of their own (time namespaces).
     pub const FOREIGN_CLOCK: usize = 26;
+    /// Pieces of memory that all rings may still take together, as an `i64`. In a cache line of its own.
+    pub const FREE: usize = 32;
 }
 
 /// What recording one operation takes at most, nanoseconds: what takes longer was held up by something else, and is not
@@ -150,8 +182,8 @@ impl RingWord {
     pub const COSTS: usize = 13;
     /// What they took together, nanoseconds.
     pub const COST_NS: usize = 14;
-    /// What an operation that is left out takes of the thread's time, picoseconds; 0: not measured.
-    pub const LEFT_OUT_PS: usize = 15;
+    /// The writer has memory for places before this one.
+    pub const PAID_TO: usize = 15;
     /// Places read. Only the reader writes here.
     pub const TAIL: usize = 16;
     /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left
@@ -188,6 +220,12 @@ impl RingWord {
     pub const FOLDED: usize = 36;
     /// Operations of bursts that found no room, beyond the one number that is missing for each burst.
     pub const FOLD_LOST: usize = 37;
+    /// What an operation that is left out takes of the thread's time, picoseconds; 0: not measured.
+    pub const LEFT_OUT_PS: usize = 38;
+    /// Records for which there was no memory, though there was room in the ring. They are lost as those without room are.
+    pub const SHORT: usize = 39;
+    /// One bit for each piece of the ring that has memory which is not in use, from here to the end of the block.
+    pub const IDLE: usize = 40;
 }
 
 /// What [`RingWord::PHASE`] says about the words behind it.
@@ -243,9 +281,43 @@ impl SharedLayout {
         self.ring(ring) + (number as usize & (self.ring_records - 1)) * RECORD_WORDS
     }
 
-    /// Whether the writer that has just taken this place rings the bell; `used`: places taken and not yet read before it.
-    /// One in sixteen parts of a ring looks at all, so that hardly any record pays for it.
-    #[inline(always)]
+    /// Records of one piece: a power of two, and whole pages.
+    #[inline]
+    pub const fn piece_records(&self) -> u64 {
+        let records = self.ring_records / MOST_PIECES;
+        (if records > LEAST_PIECE { records } else { LEAST_PIECE }) as u64
+    }
+
+    /// Pieces of one ring.
+    #[inline]
+    pub const fn pieces(&self) -> usize {
+        self.ring_records / self.piece_records() as usize
+    }
+
+    /// Bytes of one piece.
+    #[inline]
+    pub const fn piece_bytes(&self) -> u64 {
+        self.piece_records() * (RECORD_WORDS * size_of::<u64>()) as u64
+    }
+
+    /// Where the piece with this place is noted as idle: a word from [`RingWord::IDLE`] on, and its bit.
+    #[inline]
+    pub const fn idle(&self, place: u64) -> (usize, u64) {
+        let piece = (place / self.piece_records()) as usize & (self.pieces() - 1);
+        (RingWord::IDLE + piece / 64, 1 << (piece % 64))
+    }
+
+    /// The end of the piece that the writer needs for this place, if all of it has been read before; `None`: the ring is
+    /// full.
+    #[inline]
+    pub const fn piece_end(&self, place: u64, tail: u64) -> Option<u64> {
+        let end = (place & !(self.piece_records() - 1)).wrapping_add(self.piece_records());
+        if end.wrapping_sub(tail) <= self.ring_records as u64 - RING_MARGIN { Some(end) } else { None }
+    }
+
+    /// Whether the writer that is about to take this place, the first one of a piece, rings the bell; `used`: places taken
+    /// and not yet read before it. One in sixteen parts of a ring looks at all.
+    #[inline]
     pub const fn rings_at(&self, place: u64, used: u64) -> bool {
         let records = self.ring_records as u64;
         place & (records / 16 - 1) == 0 && used >= (records - RING_MARGIN) / 2

@@ -1,9 +1,9 @@
 //! Taking places in a thread's ring and filling them with records.
 
 use crate::ring::Own;
-use crate::word::{add_one, will_write};
+use crate::word::{add_one, count, will_write};
 use core::sync::atomic::{Ordering, compiler_fence};
-use probe_abi::interpose::{RECORD_WORDS, RING_MARGIN, RingWord, SharedWord};
+use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord, is_short, may_take};
 use probe_abi::{Context, Header, Kind};
 
 /// The place so far ahead is asked for while one is written: whoever empties the ring has had it in another CPU's cache.
@@ -17,8 +17,6 @@ const fn fixed(kind: Kind) -> u64 {
 /// A place in the ring that has been taken.
 pub struct Place {
     number: u64,
-    /// Places taken and not yet read before it.
-    used: u64,
 }
 
 impl Own {
@@ -26,15 +24,68 @@ impl Own {
     #[inline(always)]
     pub fn take_place(&self) -> Option<Place> {
         let head = self.word(RingWord::HEAD);
-        let tail = self.word(RingWord::TAIL).load(Ordering::Acquire);
-        let used = head.load(Ordering::Relaxed).wrapping_sub(tail);
-        if used >= self.shared.layout.ring_records as u64 - RING_MARGIN {
+        let next = head.load(Ordering::Relaxed);
+        if next >= self.word(RingWord::PAID_TO).load(Ordering::Relaxed) && !self.pays_for(next) {
             return None;
         }
         let number = add_one(head);
         // Not before the place is taken: a reader that sees none taken knows that what comes is newer.
         compiler_fence(Ordering::SeqCst);
-        Some(Place { number, used })
+        Some(Place { number })
+    }
+
+    /// Gets the memory for this place, with the rest of its piece; `false`: there is none, or the ring is full.
+    #[cold]
+    #[inline(never)]
+    fn pays_for(&self, place: u64) -> bool {
+        let layout = self.shared.layout;
+        let paid_to = self.word(RingWord::PAID_TO);
+        let paid = paid_to.load(Ordering::Relaxed);
+        let tail = self.word(RingWord::TAIL).load(Ordering::Acquire);
+        let used = place.wrapping_sub(tail);
+        self.rings_for_room(place, used);
+        let Some(end) = layout.piece_end(place, tail) else { return false };
+        let (word, bit) = layout.idle(place);
+        let idle = self.word(word);
+        let free = self.shared.word(SharedWord::FREE);
+        let was_idle =
+            idle.load(Ordering::Relaxed) & bit != 0 && idle.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
+        if !was_idle {
+            let (in_use, left) = (used / layout.piece_records(), free.load(Ordering::Relaxed) as i64);
+            if is_short(in_use, left) {
+                self.shared.ring();
+            }
+            if !may_take(in_use, left) {
+                count(self.word(RingWord::SHORT));
+                self.leaves_out_if_it_may();
+                return false;
+            }
+            free.fetch_sub(1, Ordering::AcqRel);
+        }
+        if paid_to.compare_exchange(paid, end, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            // A signal handler that came in between has paid for the same piece.
+            free.fetch_add(1, Ordering::AcqRel);
+        }
+        true
+    }
+
+    /// Rings if it is time to empty this ring.
+    fn rings_for_room(&self, place: u64, used: u64) {
+        let layout = self.shared.layout;
+        if !layout.rings_at(place, used) {
+            return;
+        }
+        self.shared.ring();
+        if layout.nearly_full(used) {
+            self.leaves_out_if_it_may();
+        }
+    }
+
+    /// Better left out than lost.
+    fn leaves_out_if_it_may(&self) {
+        if self.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) == 1 {
+            self.word(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
+        }
     }
 
     /// Fills it: the record of this kind and number, of this time, with these words behind the header.
@@ -49,14 +100,6 @@ impl Own {
         }
         self.place(at, 0).store(time_ns, Ordering::Release);
         will_write(self.place(at.wrapping_add(PREPARED), 0));
-        if self.shared.layout.rings_at(at, place.used) {
-            self.shared.ring();
-            if self.shared.layout.nearly_full(place.used)
-                && self.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) == 1
-            {
-                self.word(RingWord::LEAVE_OUT).store(1, Ordering::Relaxed);
-            }
-        }
     }
 
     /// A record whose time is known already; `false`: there was no room.

@@ -13,11 +13,13 @@ mod cost;
 mod foreign;
 mod library;
 mod open;
+mod pieces;
 mod place;
 mod ring;
 mod rings;
 mod session;
 mod shared;
+mod stock;
 
 pub use bell::Bell;
 pub use check::check_library;

@@ -2,15 +2,13 @@
 
 use super::cost::Sums;
 use super::open::{Look, Open, Told};
+use super::pieces::Passed;
 use super::shared::Shared;
 use engine::event::PendingOperation;
 use probe_abi::interpose::{MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord};
 use probe_abi::{Burst, Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
-
-/// After this many records the writer learns that there is room again: a page of them.
-const ROOM_EVERY: u64 = 64;
 
 /// What an operation costs in all, in its thread and here, nanoseconds: of the order of what was measured
 /// (`cargo xtask bench interpose`, and Barnes of SPLASH).
@@ -26,8 +24,8 @@ const DEBT_NS: f64 = 250e6;
 /// A thread that would fill its ring in this time is busy.
 const BUSY_NS: u64 = 160_000_000;
 
-/// Up to so many rings all memory that they have ever used is kept, and of more those with the lowest numbers keep theirs
-/// while their threads are busy: 64 MiB. It counts as the target's, which may have a limit.
+/// Up to so many rings all memory that they have ever used is kept while there is enough, and of more rings that of busy
+/// threads.
 pub(super) const GENEROUS: usize = 32;
 
 /// What is known of a ring from reading it. Only what lies in our own memory is believed.
@@ -39,6 +37,8 @@ pub(super) struct Ring {
     pub is_new: bool,
     /// Places read.
     tail: u64,
+    /// What its thread knows of that, and what has become of their memory.
+    passed: Passed,
     /// Places that were taken when the last turn looked.
     last_head: u64,
     /// A place is being written, and was not yet taken at this time: what will stand there is newer.
@@ -91,9 +91,10 @@ pub(super) struct Turn<'a> {
     pub most: u64,
     /// What recording may cost of the thread's time; `None`: no limit.
     pub share: Option<f64>,
-    /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once, and the
-    /// ring is one of the first ([`GENEROUS`]).
+    /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once.
     pub frugal: bool,
+    /// It is given back in any case: others need it.
+    pub short: bool,
     /// Nothing more is recorded: what is folded by now is all.
     pub last: bool,
 }
@@ -101,12 +102,22 @@ pub(super) struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// Takes nothing: only looks at the ring.
     pub fn looking(shared: &'a Shared, number: usize) -> Turn<'a> {
-        Turn { shared, number, before_ns: 0, last_ns: 0, most: 0, share: None, frugal: false, last: false }
+        Turn {
+            shared,
+            number,
+            before_ns: 0,
+            last_ns: 0,
+            most: 0,
+            share: None,
+            frugal: false,
+            short: false,
+            last: false,
+        }
     }
 }
 
 impl Turn<'_> {
-    fn control(&self, word: usize) -> &AtomicU64 {
+    pub fn control(&self, word: usize) -> &AtomicU64 {
         self.shared.word(self.shared.layout().control(self.number) + word)
     }
 }
@@ -140,7 +151,7 @@ impl Ring {
             // No writer of ours does that: the target has written over it. Nothing there means anything.
             self.undecodable = self.undecodable.saturating_add(1);
             self.tail = head;
-            turn.control(RingWord::TAIL).store(head, Ordering::Release);
+            self.passed.over(turn, head);
             return (0, Emptied::Yes);
         }
         let mut newest_ns = turn.before_ns;
@@ -150,6 +161,7 @@ impl Ring {
         let ring_records = turn.shared.layout().ring_records as u64;
         let since_last_ns = turn.before_ns.saturating_sub(turn.last_ns);
         let quiet = taken.saturating_mul(BUSY_NS) < ring_records.saturating_mul(since_last_ns);
+        let gives_back = turn.short || turn.frugal && quiet;
         let layout = turn.shared.layout();
         for _ in 0..taken.min(turn.most) {
             let record = turn.shared.record(layout.place(turn.number, self.tail));
@@ -161,14 +173,7 @@ impl Ring {
             let words = record.each_ref().map(|word| word.load(Ordering::Relaxed));
             time.store(0, Ordering::Release);
             self.tail = self.tail.wrapping_add(1);
-            if self.tail.is_multiple_of(ROOM_EVERY) {
-                if turn.frugal && (quiet || turn.number >= GENEROUS) {
-                    // The writer keeps away from this page until it learns that it has been read.
-                    let first = turn.shared.layout().place(turn.number, self.tail.wrapping_sub(ROOM_EVERY));
-                    turn.shared.give_back_page(first);
-                }
-                turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
-            }
+            self.passed.to(turn, self.tail, gives_back);
             if words[0] > newest_ns {
                 newest_ns = clock();
             }
@@ -184,7 +189,7 @@ impl Ring {
                 self.undecodable = self.undecodable.saturating_add(1);
             }
         }
-        turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
+        self.passed.all(turn, self.tail, gives_back);
         // Behind what had been taken by then: it was taken since.
         let new = self.tail.wrapping_sub(last_head) < 1 << 63;
         self.writing_since_ns = match self.writing_since_ns {
@@ -273,7 +278,7 @@ impl Ring {
         if head != self.tail && (owner_is_gone || gone_on) {
             self.torn = self.torn.saturating_add(1);
             self.tail = self.tail.wrapping_add(1);
-            turn.control(RingWord::TAIL).store(self.tail, Ordering::Release);
+            self.passed.all(turn, self.tail, turn.short);
             self.writing_since_ns = None;
         }
     }
@@ -322,6 +327,13 @@ impl Ring {
         Some(forbidden.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
     }
 
+    /// Records of which it is known that they found no memory.
+    pub fn short(shared: &Shared, number: usize) -> u64 {
+        let short = shared.word(shared.layout().control(number) + RingWord::SHORT);
+        // The target may have written anything.
+        Some(short.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
+    }
+
     /// What that took of its thread's time, nanoseconds.
     pub fn left_out_ns(shared: &Shared, number: usize) -> u64 {
         let each_ps = shared.word(shared.layout().control(number) + RingWord::LEFT_OUT_PS);
@@ -350,6 +362,7 @@ impl Ring {
         self.debt_ns = 0.0;
         self.active = false;
         self.writing_since_ns = None;
+        self.passed.end(shared, number, self.tail);
         shared.word(control + RingWord::OWNER).store(0, Ordering::Release);
     }
 

@@ -4,18 +4,22 @@ use super::bell::Bell;
 use super::place::{Place, mapped};
 use super::rings::{Rings, Turned};
 use super::shared::Shared;
+use super::stock;
 use crate::probe::{OperationsInside, now_ns};
-use engine::event::PendingOperation;
+use engine::event::{DISORDER_NS, PendingOperation};
+use probe_abi::Record;
 use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout, SharedWord};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Threads alive at the same time that can be recorded.
 const RINGS: usize = 16_384;
 /// Records of one thread's ring unless asked otherwise: as many as a thread that does nothing else makes in some 8 ms.
 const RING_RECORDS: usize = 32_768;
+/// How often it is looked what memory there is.
+const RECKON_EVERY_NS: u64 = 1_000_000_000;
 const RECORD_BYTES: usize = size_of::<probe_abi::Operation>();
 
 /// The memory or the library's file could not be made.
@@ -29,6 +33,16 @@ pub struct Interposed {
     rings: Rings,
     place: Place,
     first: Vec<String>,
+    /// The command.
+    pid: AtomicU32,
+    /// What rings may use, and what may wait of them.
+    most_bytes: u64,
+    /// When that was reckoned last.
+    reckoned_ns: u64,
+    /// When the rings were emptied last.
+    drained_ns: u64,
+    /// Operations that were taken out of rings and thrown away, since too many waited.
+    thrown_away: u64,
 }
 
 impl Interposed {
@@ -51,7 +65,44 @@ impl Interposed {
         let shared = Shared::new(layout)?;
         shared.word(SharedWord::CHILDREN).store(u64::from(children), Ordering::Release);
         let share = budget_ppm.map(|ppm| f64::from(ppm) / 1e6);
-        Ok(Interposed { rings: Rings::new(shared, share), place: Place::new()?, first })
+        let mut rings = Rings::new(shared, share);
+        let most_bytes = stock::bytes_now(None, 0, (records * RECORD_BYTES) as u64);
+        rings.may_use(most_bytes);
+        let pid = AtomicU32::new(0);
+        Ok(Interposed {
+            rings,
+            place: Place::new()?,
+            first,
+            pid,
+            most_bytes,
+            reckoned_ns: 0,
+            drained_ns: 0,
+            thrown_away: 0,
+        })
+    }
+
+    /// Reckons anew what rings may use, if it is time.
+    fn reckon(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.reckoned_ns) < RECKON_EVERY_NS {
+            return;
+        }
+        self.reckoned_ns = now_ns;
+        let pid = Some(self.pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0);
+        let ring_bytes = (self.rings.shared.layout().ring_records * RECORD_BYTES) as u64;
+        self.most_bytes = stock::bytes_now(pid, self.rings.used_bytes(), ring_bytes);
+        self.rings.may_use(self.most_bytes);
+    }
+
+    /// Whether the rings are left alone for now: records that were taken from them before fill so many bytes already, and
+    /// those leave when their time has come. Meanwhile the rings fill, and what does not fit into them is counted.
+    pub fn waits(&self, held_bytes: u64) -> bool {
+        held_bytes > self.most_bytes
+            && self.is_recording()
+            && now_ns().saturating_sub(self.drained_ns) <= DISORDER_NS
+    }
+
+    fn is_recording(&self) -> bool {
+        self.rings.shared.word(SharedWord::RECORDING).load(Ordering::Relaxed) == 1
     }
 
     /// The descriptor that the command has to inherit.
@@ -98,6 +149,7 @@ impl Interposed {
     /// Records from now on, in this process and, if wanted, its children.
     pub fn start(&self, pid: u32) {
         let shared = &self.rings.shared;
+        self.pid.store(pid, Ordering::Relaxed);
         shared.word(SharedWord::ROOT_PID).store(u64::from(pid), Ordering::Release);
         shared.word(SharedWord::RECORDING).store(1, Ordering::Release);
     }
@@ -129,6 +181,14 @@ impl Interposed {
             "process",
             &format!("with a clock of their own (time namespaces) {by_probes}"),
         );
+        let short = self.rings.short().saturating_add(self.thrown_away);
+        if short > 0 {
+            sentences.push(format!(
+                "{short} of the lost operations found no memory: all rings together may use {} MiB, an eighth of what \
+                 is available here",
+                self.most_bytes >> 20
+            ));
+        }
         sentences
     }
 
@@ -148,15 +208,27 @@ impl Interposed {
     }
 
     /// Hands the records that are there to `sink`, with the number of their ring. Never waits. The number of records, and
-    /// up to when all have been handed over, if the rings were emptied.
-    pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {
-        let Turned { records, complete_to_ns } = self.rings.drain(&mut now_ns, &mut lives, sink);
+    /// up to when all have been handed over, if the rings were emptied. With far too many bytes `held` by whoever takes them,
+    /// they are only counted: a thread that is stopped while it writes one may keep all others from leaving for a while.
+    pub fn drain(&mut self, held_bytes: u64, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {
+        self.drained_ns = now_ns();
+        self.reckon(self.drained_ns);
+        let too_much = held_bytes > self.most_bytes.saturating_mul(2);
+        let thrown_away = &mut self.thrown_away;
+        let mut sink = |ring: usize, bytes: &[u8]| {
+            if too_much {
+                *thrown_away = thrown_away.saturating_add(operations_of(bytes));
+            } else {
+                sink(ring, bytes);
+            }
+        };
+        let Turned { records, complete_to_ns } = self.rings.drain(&mut now_ns, &mut lives, &mut sink);
         (records, complete_to_ns)
     }
 
     /// Records that did not fit, and bytes that were none.
     pub fn loss(&self) -> (u64, u64) {
-        (self.rings.dropped(), self.rings.undecodable())
+        (self.rings.dropped().saturating_add(self.thrown_away), self.rings.undecodable())
     }
 
     /// See [`Rings::cost`].
@@ -188,6 +260,14 @@ impl Drop for Interposed {
             tracing::info!("{} stays: the command still has it", self.place.path().display());
             self.place.leave();
         }
+    }
+}
+
+/// How many operations a record stands for.
+fn operations_of(bytes: &[u8]) -> u64 {
+    match Record::decode(bytes) {
+        Ok(Record::Burst(burst)) => 2 * u64::from(burst.count),
+        _ => 1,
     }
 }
 

@@ -80,13 +80,16 @@ impl Shared {
         unsafe { record.as_ref() }
     }
 
-    /// Gives the page of memory that begins with this word back to the system; all words in it are 0 from now on. If that
-    /// does not work it only stays in use.
-    pub fn give_back_page(&self, first: usize) {
+    /// Gives the memory of so many words from this one on, whole pages, back to the system; all of them are 0 from now on.
+    /// `false`: that does not work.
+    pub fn give_back(&self, first: usize, words: usize) -> bool {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let Ok(at) = libc::off_t::try_from(first.saturating_mul(8)) else { return };
+        let [Ok(at), Ok(bytes)] = [first, words].map(|words| libc::off_t::try_from(words.saturating_mul(8)))
+        else {
+            return false;
+        };
         // SAFETY: fallocate takes numbers; our mapping shows zeroes there afterwards.
-        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, 4096) };
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) == 0 }
     }
 
     /// The bell in it.

@@ -76,6 +76,7 @@ impl Intake {
 
     /// One turn of the source: whatever it hands over is decoded and waits for its place in time.
     pub fn drain(&mut self, source: &mut dyn EventSource) -> Drained {
+        source.held(self.merger.held_bytes());
         let drained = source.drain(&mut |ring, bytes| match Record::decode(bytes) {
             Ok(record) => {
                 self.changes.extend(process_change(&record));

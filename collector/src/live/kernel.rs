@@ -32,6 +32,8 @@ pub struct Kernel {
     /// Somebody waits for the command's bell.
     has_bell: bool,
     quiet: Quiet,
+    /// Bytes of records that wait for their place in time.
+    held_bytes: u64,
 }
 
 fn unprobed(error: ProbeError) -> Unprobed {
@@ -53,6 +55,7 @@ impl Kernel {
             sampler: None,
             has_bell: false,
             quiet,
+            held_bytes: 0,
         }
     }
 
@@ -122,6 +125,10 @@ impl EventSource for Kernel {
         self.capture.written()
     }
 
+    fn held(&mut self, bytes: u64) {
+        self.held_bytes = bytes;
+    }
+
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
         // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
         let before_ns = now_ns();
@@ -142,9 +149,14 @@ impl EventSource for Kernel {
             sink(ring, bytes);
         });
         let mut complete_to_ns = (records < Capture::RING_TURN).then_some(before_ns);
+        let mut waits = false;
         if let Some(interposed) = &mut self.interposed {
+            waits = interposed.waits(self.held_bytes);
+        }
+        if let Some(interposed) = self.interposed.as_mut().filter(|_| !waits) {
             let first = self.capture.ring_count();
-            let (more, to_ns) = interposed.drain(&mut |ring, bytes| sink(first + ring, bytes));
+            let (more, to_ns) =
+                interposed.drain(self.held_bytes, &mut |ring, bytes| sink(first + ring, bytes));
             self.capture.see_operations(&interposed.cost());
             records += more;
             complete_to_ns = complete_to_ns.zip(to_ns).map(|(a, b)| a.min(b));
@@ -157,7 +169,11 @@ impl EventSource for Kernel {
         if stirred {
             self.quiet.stir(Instant::now());
         }
-        Drained { records, complete_to_ns, more: complete_to_ns.is_none(), ended: false }
+        let more = complete_to_ns.is_none();
+        if waits {
+            complete_to_ns = None;
+        }
+        Drained { records, complete_to_ns, more, ended: false }
     }
 
     fn take_notes(&mut self) -> Vec<Note> {

@@ -33,6 +33,10 @@ pub trait EventSource: Send {
         Vec::new()
     }
 
+    /// Whoever calls [`EventSource::drain`] has so many bytes of records that wait for their place in time: what can, should
+    /// wait in its ring.
+    fn held(&mut self, _bytes: u64) {}
+
     /// Hands over records that are there, ring by ring, at most as many as the source thinks right for one turn.
     /// Never waits.
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained;

@@ -2,6 +2,7 @@
 
 use super::v1::{self, FileHeader, Limits};
 use super::{SessionError, SessionInfo};
+use crate::target::memory;
 use engine::event::Recording;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -54,12 +55,8 @@ pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInf
 /// How many events may be read: half of the memory that is free now. The engine needs the other half.
 fn event_budget() -> u64 {
     const WITHOUT_PROC: u64 = 1 << 26;
-    let available_kib = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
-    });
-    match available_kib {
-        Some(kib) => (kib.saturating_mul(1024) / 2 / size_of::<probe_abi::Record>() as u64).max(1 << 20),
+    match memory::of_machine() {
+        Some(bytes) => (bytes / 2 / size_of::<probe_abi::Record>() as u64).max(1 << 20),
         None => WITHOUT_PROC,
     }
 }

@@ -13,6 +13,7 @@ pub mod idle_wake;
 mod launch;
 pub mod limits;
 mod maps;
+pub mod memory;
 mod namespace;
 mod owner;
 mod proc_dir;

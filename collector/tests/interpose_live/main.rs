@@ -7,5 +7,6 @@ mod cost;
 mod counts;
 mod forbidden;
 mod life;
+mod memory;
 mod odd;
 mod support;

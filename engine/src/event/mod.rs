@@ -10,6 +10,7 @@ mod left_out;
 mod module;
 pub mod order;
 mod overhead;
+mod queue;
 mod sampling;
 mod sequence;
 mod waiting;

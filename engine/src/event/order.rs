@@ -17,16 +17,20 @@
 //! it is known where its numbers start ([`Merger::numbered_from`]); otherwise they say nothing. Samples have numbers of
 //! their own, which are not looked at: a lost one is counted by whoever takes them.
 
+use super::queue::{Blocks, Queue, Waiting};
 use super::sequence::Sequence;
 use super::{GapReason, Note, NoteKind};
 use probe_abi::{Header, Record};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// Disorder allowed inside a ring unless told otherwise. A record's time is read before its place in the ring is
 /// taken; in between a virtual CPU may be held up, and a thread in a function probe may even be pre-empted and
 /// wait for its next turn.
 pub const DISORDER_NS: u64 = 100_000_000;
+
+/// A ring keeps memory for so many records out of order; it is seldom needed.
+const MUCH_SWAPPED: usize = 1024;
 
 /// What the merger left out, or missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +50,7 @@ pub struct OrderCounts {
 #[derive(Clone, Debug)]
 pub struct Merger {
     rings: Vec<Ring>,
+    blocks: Blocks,
     disorder_ns: u64,
     first_number: Option<u32>,
     counts: OrderCounts,
@@ -53,12 +58,12 @@ pub struct Merger {
 }
 
 /// Order of release: time, CPU, unwrapped number.
-type Key = (u64, u16, i64);
+pub(super) type Key = (u64, u16, i64);
 
 #[derive(Clone, Debug, Default)]
 struct Ring {
     /// Records in order; what came a little late has been put in its place.
-    ordered: VecDeque<Waiting>,
+    ordered: Queue,
     /// Records whose place in `ordered` is too far from its end.
     swapped: BinaryHeap<Reverse<Waiting>>,
     bound_ns: u64,
@@ -87,39 +92,6 @@ impl Cpus {
     }
 }
 
-/// A record and its number, unwrapped. The rest of its key is in the record: by the ten thousand these lie in the caches
-/// that the program could use.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    number: i64,
-    record: Record,
-}
-
-impl Waiting {
-    #[inline]
-    fn key(&self) -> Key {
-        let header = self.record.header();
-        (header.time_ns, header.cpu, self.number)
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-impl Eq for Waiting {}
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
 impl Ring {
     #[inline]
     fn head(&self) -> Option<Key> {
@@ -134,23 +106,25 @@ impl Ring {
         }
     }
 
-    fn insert(&mut self, number: i64, record: Record) {
+    fn insert(&mut self, number: i64, record: Record, blocks: &mut Blocks) {
         const NEAR: usize = 16;
         let waiting = Waiting { number, record };
-        let key = waiting.key();
-        if self.ordered.back().is_none_or(|last| last.key() <= key) {
-            return self.ordered.push_back(waiting);
+        if self.ordered.back().is_none_or(|last| last.key() <= waiting.key()) {
+            return self.ordered.push_back(waiting, blocks);
         }
-        let after = self.ordered.iter().rev().take(NEAR + 1).take_while(|last| last.key() > key).count();
-        if after <= NEAR {
-            self.ordered.insert(self.ordered.len() - after, waiting);
-        } else {
+        if let Err(waiting) = self.ordered.insert_near_end(waiting, NEAR, blocks) {
             self.swapped.push(Reverse(waiting));
         }
     }
 
     /// Hands out its records that come before `until`; how many.
-    fn run(&mut self, index: usize, until: Option<(Key, usize)>, sink: &mut impl FnMut(&Record)) -> u64 {
+    fn run(
+        &mut self,
+        index: usize,
+        until: Option<(Key, usize)>,
+        blocks: &mut Blocks,
+        sink: &mut impl FnMut(&Record),
+    ) -> u64 {
         let leaves = |key: Key| until.is_none_or(|until| (key, index) < until);
         let mut left = 0;
         while self.swapped.is_empty() {
@@ -158,16 +132,23 @@ impl Ring {
                 return left;
             };
             sink(&waiting.record);
-            self.ordered.pop_front();
+            self.ordered.pop_front(blocks);
             left += 1;
         }
         while let Some(head) = self.head().filter(|head| leaves(*head)) {
-            let of_ordered = self.ordered.pop_front_if(|waiting| waiting.key() == head);
-            let of_swapped = || self.swapped.pop().map(|Reverse(waiting)| waiting);
-            if let Some(waiting) = of_ordered.or_else(of_swapped) {
+            let is_ordered = self.ordered.front().is_some_and(|waiting| waiting.key() == head);
+            let next = if is_ordered {
+                self.ordered.pop_front(blocks)
+            } else {
+                self.swapped.pop().map(|Reverse(waiting)| waiting)
+            };
+            if let Some(waiting) = next {
                 sink(&waiting.record);
                 left += 1;
             }
+        }
+        if self.swapped.is_empty() && self.swapped.capacity() > MUCH_SWAPPED {
+            self.swapped.shrink_to(MUCH_SWAPPED);
         }
         left
     }
@@ -183,6 +164,7 @@ impl Merger {
     pub fn with_disorder(rings: usize, disorder_ns: u64) -> Merger {
         Merger {
             rings: vec![Ring::default(); rings],
+            blocks: Blocks::default(),
             disorder_ns,
             first_number: None,
             counts: OrderCounts::default(),
@@ -214,7 +196,7 @@ impl Merger {
             // Samples are numbered apart, and a lost one leaves no gap: nothing else is missing for it. Of records with
             // the same time they come first: what the thread was doing when it did that.
             const FIRST: i64 = i64::MIN;
-            ring.insert(FIRST + i64::from(header.sequence), record);
+            ring.insert(FIRST + i64::from(header.sequence), record, &mut self.blocks);
             return;
         }
         let first = self.first_number.filter(|_| header.cpu != Header::NO_CPU);
@@ -224,7 +206,7 @@ impl Merger {
             return;
         };
         ring.bound_ns = ring.bound_ns.max(header.time_ns.saturating_sub(self.disorder_ns));
-        ring.insert(number, record);
+        ring.insert(number, record, &mut self.blocks);
     }
 
     /// Declares that everything this ring will still show was recorded after `up_to_ns`: the caller read the
@@ -293,6 +275,12 @@ impl Merger {
         notes
     }
 
+    /// Bytes of the records that are still held.
+    pub fn held_bytes(&self) -> u64 {
+        let swapped = self.rings.iter().map(|ring| ring.swapped.capacity()).sum::<usize>();
+        self.blocks.bytes().saturating_add((swapped * size_of::<Waiting>()) as u64)
+    }
+
     /// What was left out or missed so far.
     pub fn counts(&self) -> OrderCounts {
         self.counts
@@ -326,7 +314,7 @@ impl Merger {
             let next = heads.peek().map(|Reverse(next)| *next);
             let until = [next, end].into_iter().flatten().min();
             let Some(ring) = self.rings.get_mut(index) else { break };
-            left += ring.run(index, until, sink);
+            left += ring.run(index, until, &mut self.blocks, sink);
             if let Some(head) = ring.head() {
                 heads.push(Reverse((head, index)));
             }

@@ -1,0 +1,78 @@
+//! What all rings say together.
+
+use super::super::ring::{GENEROUS, Ring};
+use super::{MOST_PENDING, Rings};
+use crate::probe::OperationsInside;
+use engine::event::PendingOperation;
+use probe_abi::interpose::SharedWord;
+use std::sync::atomic::Ordering;
+
+/// How often it is looked what more rings than a few say of operations that are left out.
+const LEFT_OUT_EVERY_NS: u64 = 500_000_000;
+
+impl Rings {
+    /// Records that did not fit.
+    pub fn dropped(&self) -> u64 {
+        let without = self.shared.word(SharedWord::WITHOUT_RING).load(Ordering::Relaxed);
+        self.rings.iter().enumerate().fold(without, |sum, (number, ring)| {
+            sum.saturating_add(ring.dropped(&self.shared, number)).saturating_add(ring.torn)
+        })
+    }
+
+    /// Those of them for which there was no memory, though there was room in their ring.
+    pub fn short(&self) -> u64 {
+        let short = |number| Ring::short(&self.shared, number);
+        (0..self.rings.len()).map(short).fold(0, u64::saturating_add)
+    }
+
+    /// Operations of threads alone in their process that were left out, to keep to the budget.
+    pub fn left_out(&self) -> u64 {
+        let left_out = |number| Ring::left_out(&self.shared, number);
+        (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
+    }
+
+    /// Operations of threads that may touch neither the clock nor the kernel: they were only counted.
+    pub fn forbidden(&self) -> u64 {
+        let without = self.shared.word(SharedWord::FORBIDDEN).load(Ordering::Relaxed);
+        let forbidden = |number| Ring::forbidden(&self.shared, number);
+        (0..self.rings.len()).map(forbidden).fold(without, u64::saturating_add)
+    }
+
+    /// Operations recorded so far, and those left out as of a moment ago, with what that took of their threads' time.
+    pub fn cost(&self) -> OperationsInside {
+        let (recorded, recorded_ns) = self.costs.total();
+        OperationsInside { recorded, recorded_ns, ..self.left_out_inside }
+    }
+
+    /// Looks at all rings, so only now and then where there are many.
+    pub(super) fn see_left_out(&mut self, now_ns: u64) {
+        let soon = now_ns.saturating_sub(self.left_out_seen_ns) < LEFT_OUT_EVERY_NS;
+        if soon && self.rings.len() > GENEROUS {
+            return;
+        }
+        self.left_out_seen_ns = now_ns;
+        let took_ns = |number| Ring::left_out_ns(&self.shared, number);
+        self.left_out_inside = OperationsInside {
+            left_out: self.left_out(),
+            left_out_ns: (0..self.rings.len()).map(took_ns).fold(0, u64::saturating_add),
+            ..OperationsInside::default()
+        };
+    }
+
+    /// Bytes that were no records.
+    pub fn undecodable(&self) -> u64 {
+        self.rings.iter().fold(0, |sum, ring| sum.saturating_add(ring.undecodable))
+    }
+
+    /// What threads are in the middle of, or were when they ended.
+    pub fn take_pending(&mut self) -> Vec<PendingOperation> {
+        let mut pending = std::mem::take(&mut self.pending);
+        for (number, ring) in self.rings.iter().enumerate() {
+            if pending.len() < MOST_PENDING {
+                pending.extend(ring.pending(&self.shared, number));
+            }
+        }
+        pending.sort_by_key(|operation| (operation.began_ns, operation.tid));
+        pending
+    }
+}

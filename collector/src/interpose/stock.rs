@@ -1,0 +1,139 @@
+//! The memory that all rings may use together, and how much that is.
+
+use super::shared::Shared;
+use crate::target::memory;
+use probe_abi::interpose::SharedWord;
+use std::sync::atomic::Ordering;
+
+/// This part of what is available goes to the rings. The records that have been taken from them and wait for their place in
+/// time may use as much again, and what of the rings may come on top.
+const PART: u64 = 8;
+/// With less, hardly anything could be recorded of a few threads.
+const LEAST_BYTES: u64 = 1 << 20;
+/// More is no use: nobody empties so much before it is full again. At least so much for so many rings, however large.
+const MOST_BYTES: u64 = 256 << 20;
+const MOST_FULL_RINGS: u64 = 32;
+
+/// What rings of this size may use, and what may wait of them, where so much is available, rings included.
+pub(super) fn bytes_of(available: u64, ring_bytes: u64) -> u64 {
+    let most = MOST_BYTES.max(MOST_FULL_RINGS.saturating_mul(ring_bytes));
+    (available / PART).clamp(LEAST_BYTES, most)
+}
+
+/// The same on this machine as it is now: what is free, and may be used by this process and that one, and what rings use
+/// already.
+pub(super) fn bytes_now(pid: Option<u32>, used: u64, ring_bytes: u64) -> u64 {
+    let pids = [std::process::id()].into_iter().chain(pid);
+    let available = pids.filter_map(memory::available_bytes).min();
+    // Whoever cannot tell has enough.
+    bytes_of(available.map_or(u64::MAX, |available| available.saturating_add(used)), ring_bytes)
+}
+
+/// What of it has been put into the memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stock {
+    pieces: i64,
+}
+
+impl Stock {
+    /// As much as all rings can use.
+    pub fn of_all(shared: &Shared) -> Stock {
+        let mut stock = Stock { pieces: 0 };
+        stock.becomes(shared, u64::MAX);
+        stock
+    }
+
+    /// From now on it is so much.
+    pub fn becomes(&mut self, shared: &Shared, bytes: u64) {
+        let layout = shared.layout();
+        let most = (layout.rings * layout.pieces()) as u64;
+        let pieces = (bytes / layout.piece_bytes()).clamp(1, most) as i64;
+        let more = pieces - std::mem::replace(&mut self.pieces, pieces);
+        shared.word(SharedWord::FREE).fetch_add(more as u64, Ordering::AcqRel);
+    }
+
+    fn free(self, shared: &Shared) -> i64 {
+        shared.word(SharedWord::FREE).load(Ordering::Relaxed) as i64
+    }
+
+    /// Bytes of what has been taken out of it. The target may write anything there.
+    pub fn used_bytes(self, shared: &Shared) -> u64 {
+        let used = self.pieces.saturating_sub(self.free(shared)).max(0);
+        (used as u64).saturating_mul(shared.layout().piece_bytes())
+    }
+
+    /// Whether what has been read is to come back, whoever may need it again.
+    pub fn is_short(self, shared: &Shared) -> bool {
+        self.free(shared) < self.pieces / 2
+    }
+
+    /// Whether what lies idle is to come back, too.
+    pub fn is_nearly_empty(self, shared: &Shared) -> bool {
+        self.free(shared) < self.pieces / 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe_abi::interpose::{SharedLayout, is_short, may_take};
+
+    /// Rings of six hundred threads had 1.2 GB, in a container with 512 MB; and one busy thread is to have all of its ring.
+    #[test]
+    fn all_rings_together_have_a_part_of_what_there_is() {
+        let ring = 2 << 20;
+        assert_eq!(bytes_of(400 << 20, ring), 50 << 20);
+        assert_eq!(bytes_of(1 << 40, ring), MOST_BYTES);
+        assert_eq!(bytes_of(1 << 40, 64 << 20), 2 << 30, "who asks for large rings gets some");
+        assert_eq!(bytes_of(0, ring), LEAST_BYTES);
+        assert_eq!(bytes_of(u64::MAX, u64::MAX), u64::MAX / PART);
+    }
+
+    /// Lets so many threads take pieces in turn, as many as they can get, up to a ring's; what each has then, and what is
+    /// left.
+    fn shared_out(pieces: i64, threads: usize, of_ring: u64) -> (Vec<u64>, i64) {
+        let (mut each, mut free) = (vec![0u64; threads], pieces);
+        while let Some(taker) = each.iter_mut().filter(|own| **own < of_ring && may_take(**own, free)).min() {
+            (*taker, free) = (*taker + 1, free - 1);
+        }
+        (each, free)
+    }
+
+    #[test]
+    fn whoever_writes_without_end_leaves_as_much_as_it_has() {
+        // 50 MiB by the page.
+        let (all, of_ring) = (12_800, 512);
+        assert_eq!(shared_out(all, 1, of_ring), (vec![512], 12_288), "one alone fills its ring");
+        assert_eq!(shared_out(all, 20, of_ring).0, [512; 20]);
+        let (each, free) = shared_out(all, 600, of_ring);
+        assert!(each.iter().all(|own| (21..=22).contains(own)) && free >= 21, "{free}: {each:?}");
+        let (each, free) = shared_out(100, 16_384, of_ring);
+        assert!(free >= 0 && each.iter().sum::<u64>() + free as u64 == 100);
+        // Greedy ones that came first leave something.
+        let (mut greedy, mut free) = (0, all);
+        while may_take(greedy, free) {
+            (greedy, free) = (greedy + 1, free - 1);
+        }
+        assert!(may_take(0, free) && free >= all / 2 - 1);
+        assert!(!may_take(0, 0) && !may_take(0, -5) && !may_take(u64::MAX, i64::MAX));
+        assert!(is_short(5, 10) && !is_short(4, 10) && is_short(0, 0));
+    }
+
+    #[test]
+    fn it_can_be_made_smaller_than_what_is_in_use() {
+        let shared = Shared::new(SharedLayout::new(8, 1024).expect("layout")).expect("memory");
+        let mut stock = Stock::of_all(&shared);
+        let free = || shared.word(SharedWord::FREE).load(Ordering::Relaxed) as i64;
+        assert_eq!((free(), stock.used_bytes(&shared)), (8 * 16, 0));
+        // The target takes a hundred.
+        shared.word(SharedWord::FREE).fetch_sub(100, Ordering::Relaxed);
+        assert!(stock.is_nearly_empty(&shared));
+        stock.becomes(&shared, 50 * 4096);
+        assert_eq!((free(), stock.used_bytes(&shared)), (-50, 100 * 4096));
+        stock.becomes(&shared, u64::MAX);
+        assert_eq!(free(), 28);
+        shared.word(SharedWord::FREE).store(u64::MAX / 2, Ordering::Relaxed);
+        assert_eq!(stock.used_bytes(&shared), 0, "nonsense is no number");
+        assert!(!stock.is_short(&shared));
+    }
+}

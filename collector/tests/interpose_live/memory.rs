@@ -1,0 +1,110 @@
+//! Many threads where there is little memory: neither they nor longpole may be ended for it.
+
+use crate::support::cannot;
+use probe_abi::Record;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
+
+/// A control group that may have so much memory, of either version; gone with it.
+struct Group(PathBuf);
+
+impl Group {
+    /// The reason if there can be none.
+    fn new(bytes: u64) -> Result<Group, String> {
+        let mounts = std::fs::read_to_string("/proc/mounts").map_err(|error| error.to_string())?;
+        let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
+        let name = format!("longpole-test-{}", std::process::id());
+        let mut why = "no control groups are mounted that limit memory".to_owned();
+        for mount in &mounts {
+            let &[_, folder, kind, options, ..] = mount.as_slice() else { continue };
+            let limit = match kind {
+                "cgroup" if options.split(',').any(|option| option == "memory") => "memory.limit_in_bytes",
+                "cgroup2" => {
+                    // It may be so already, or not be ours to say.
+                    drop(std::fs::write(Path::new(folder).join("cgroup.subtree_control"), "+memory"));
+                    "memory.max"
+                }
+                _ => continue,
+            };
+            let group = Path::new(folder).join(&name);
+            if let Err(error) = std::fs::create_dir(&group) {
+                why = format!("{}: {error}", group.display());
+                continue;
+            }
+            let group = Group(group);
+            match std::fs::write(group.0.join(limit), bytes.to_string()) {
+                Ok(()) => return Ok(group),
+                Err(error) => why = format!("{}/{limit}: {error}", group.0.display()),
+            }
+        }
+        Err(why)
+    }
+
+    /// What becomes this command is a member before.
+    fn command(&self) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
+        command
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+/// Six hundred busy threads had 1.2 GB of rings, and what was taken out of them another 1.5 GB: in a container with 512 MB
+/// both they and longpole were killed.
+#[test]
+fn six_hundred_busy_threads_and_longpole_live_in_512_mb() {
+    let test = "six_hundred_busy_threads_and_longpole_live_in_512_mb";
+    if cannot(test) {
+        return;
+    }
+    let group = match Group::new(512 << 20) {
+        Ok(group) => group,
+        Err(why) => {
+            println!("SKIP {test}: {why}");
+            return;
+        }
+    };
+    let folder = tempfile::tempdir().expect("folder");
+    let (program, file) = (folder.path().join("many_lockers"), folder.path().join("many_lockers.lp"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/workloads/many_lockers.c");
+    let compiled = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(source).output();
+    let compiled = compiled.expect("a compiler");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let mut longpole = group.command();
+    longpole.arg(LONGPOLE).args(["record", "--no-uprobes", "--interpose", "always", "-F", "0"]);
+    longpole.args(["--overhead", "none", "-o"]).arg(&file).arg("--").arg(&program).args(["600", "300"]);
+    let ended = longpole.stdin(Stdio::null()).output().expect("a shell");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{}: {said}", ended.status);
+    let made = String::from_utf8_lossy(&ended.stdout);
+    let made =
+        made.strip_suffix(" operations\n").and_then(|made| made.parse::<u64>().ok()).expect("a number");
+
+    let (recording, _) = collector::session::read(&file).expect("a session");
+    let loss = recording.facts.end.as_ref().expect("an end").loss;
+    let recorded = recording.events.iter().map(|event| match event {
+        Record::Operation(_) => 1,
+        Record::Burst(burst) => 2 * u64::from(burst.count),
+        _ => 0,
+    });
+    let recorded: u64 = recorded.sum();
+    assert!(recorded > 100_000, "{recorded} of {made}: {said}");
+    // Threads are made and waited for besides.
+    let lost = loss.operations + loss.late;
+    assert_eq!(recorded + lost, made + 2 * 600, "{recorded} recorded, {loss:?}: {said}");
+    if lost > made / 10 {
+        assert!(said.contains("lock operations came faster") && said.contains("found no memory"), "{said}");
+    }
+}
