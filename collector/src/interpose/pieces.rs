@@ -36,12 +36,11 @@ impl Passed {
         let piece = turn.shared.layout().piece_records();
         let (first, end) = (self.to & !(piece - 1), tail & !(piece - 1));
         // The writer keeps away from them until it learns that they have been read.
-        if end.wrapping_sub(first) <= turn.shared.layout().ring_records as u64 {
-            if !(gives_back && gives(turn.shared, turn.number, first, end)) {
-                for place in (first..end).step_by(piece as usize) {
-                    let (word, bit) = turn.shared.layout().idle(place);
-                    turn.control(word).fetch_or(bit, Ordering::AcqRel);
-                }
+        let sane = end.wrapping_sub(first) <= turn.shared.layout().ring_records as u64;
+        if sane && !(gives_back && gives(turn.shared, turn.number, first, end)) {
+            for place in (first..end).step_by(piece as usize) {
+                let (word, bit) = turn.shared.layout().idle(place);
+                turn.control(word).fetch_or(bit, Ordering::AcqRel);
             }
         }
         self.over(turn, tail);

@@ -13,6 +13,7 @@ use aya::{
 };
 
 use super::error::ProbeError;
+use crate::target::memory;
 
 /// The programs' arrays of rings, by name.
 pub(crate) const RECORDS: &str = "RINGS";
@@ -30,7 +31,14 @@ const USUAL_OF_ALL: usize = 256 << 20;
 /// Bytes of a CPU's ring unless asked otherwise.
 pub fn usual_bytes() -> usize {
     let cpus = aya::util::nr_cpus().map_or(1, |cpus| cpus.get() as usize);
-    share(cpus.min(probe_abi::MAX_RINGS), USUAL_OF_ALL, USUAL)
+    share(cpus.min(probe_abi::MAX_RINGS), at_hand(USUAL_OF_ALL), USUAL)
+}
+
+/// So many bytes for all rings together, but no more than an eighth of what this process may still take: the kernel takes
+/// all of it at once, and whoever has a limit is ended for it.
+pub(crate) fn at_hand(most: usize) -> usize {
+    let available = memory::available_bytes(std::process::id()).map_or(usize::MAX, |bytes| bytes as usize);
+    most.min(available / 8)
 }
 
 /// Bytes of each of so many rings, where somebody wants so many: a power of two.
@@ -110,7 +118,9 @@ mod tests {
             let largest = bytes(cpus, usize::MAX);
             assert!(largest.is_power_of_two() && largest * cpus <= MOST_OF_ALL, "{cpus} CPUs: {largest}");
             for how in [CallGraph::Fp, CallGraph::Auto, CallGraph::Dwarf] {
-                let of_samples = samples::ring_bytes(how, cpus);
+                let of_samples = samples::ring_bytes(how, cpus, |most| most);
+                let of_little = samples::ring_bytes(how, cpus, |most| most.min(16 << 20));
+                assert!(of_little * cpus <= 16 << 20 || of_little <= 256 << 10, "{cpus}: {of_little}");
                 assert!(
                     of_samples.is_power_of_two() && of_samples * cpus <= 256 << 20,
                     "{cpus}: {of_samples}"

@@ -124,7 +124,7 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
     };
     let sample_rings = match options.sampling {
         Some(sampling) => {
-            let bytes = samples::ring_bytes(sampling.call_graph, rings);
+            let bytes = samples::ring_bytes(sampling.call_graph, rings, cpu_rings::at_hand);
             cpu_rings::make(&mut ebpf, cpu_rings::SAMPLES, rings, bytes)?
         }
         None => Vec::new(),

@@ -33,10 +33,13 @@ const EVENTS_APART: u32 = 4;
 
 /// Bytes of each of so many rings: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps and wake-ups
 /// of many threads) writes 1.2 MB in the longest pause between two turns. Where there are many CPUs hardly all of them do.
-pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize) -> usize {
+/// `at_hand`: what there is for so many bytes that all of them may have.
+pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize, at_hand: impl Fn(usize) -> usize) -> usize {
     match call_graph {
-        CallGraph::Fp => cpu_rings::share(rings, 32 << 20, 64 << 10..=1 << 20),
-        CallGraph::Auto | CallGraph::Dwarf => cpu_rings::share(rings, 128 << 20, 256 << 10..=8 << 20),
+        CallGraph::Fp => cpu_rings::share(rings, at_hand(32 << 20), 64 << 10..=1 << 20),
+        CallGraph::Auto | CallGraph::Dwarf => {
+            cpu_rings::share(rings, at_hand(128 << 20), 256 << 10..=8 << 20)
+        }
     }
 }
 
