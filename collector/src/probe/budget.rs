@@ -38,6 +38,10 @@ const LEAST_OF_CPU: f64 = 0.001;
 /// less by it could not be shown (BENCHMARKS.md).
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSE_GROWS: u32 = 4;
+/// The pause of those that went along with others.
+const SHORT_PAUSE: Duration = Duration::from_secs(1);
+/// Most that come back at once: each takes the target's memory map for a moment.
+const MOST_BACK: usize = 512;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// Between two tries to give probes back: those that may, come back together.
 const TRY_EVERY: Duration = Duration::from_secs(5);
@@ -156,6 +160,22 @@ impl Budget {
         Decision::default()
     }
 
+    /// These went though they cost little, because they shared a link with one that had to go: they come back soon.
+    pub(crate) fn went_along(&mut self, innocent: impl Iterator<Item = ProbeId>, now_ns: u64) {
+        let recent = self.recent();
+        let own_ns = recent.own_ns.max(1) as f64;
+        let costs: BTreeMap<ProbeId, u64> = recent.probes.into_iter().collect();
+        for probe in innocent {
+            let cost = costs.get(&probe).copied().unwrap_or(0) as f64;
+            // One that had to go before by itself is no better now.
+            let pause = self.off.get(&probe).map_or(SHORT_PAUSE, |off| off.pause);
+            self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost / own_ns, pause });
+        }
+        for window in &mut self.windows {
+            window.probes.retain(|(probe, _)| self.off.get(probe).is_none_or(|off| off.since_ns.is_none()));
+        }
+    }
+
     /// Probes that something else has taken off do not come back.
     pub(crate) fn forget(&mut self, gone: impl Fn(ProbeId) -> bool) {
         self.off.retain(|&probe, _| !gone(probe));
@@ -237,7 +257,7 @@ impl Budget {
         cheapest.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut back = Vec::new();
         for (expected, probe) in cheapest {
-            if expected > room {
+            if expected > room || back.len() >= MOST_BACK {
                 break;
             }
             room -= expected;
@@ -373,6 +393,23 @@ mod tests {
         assert_eq!(first.shed, [1]);
         assert!(*when <= 60 * MS, "{when}");
         assert_eq!(world.changes.len(), 1);
+    }
+
+    #[test]
+    fn who_went_along_with_a_dear_one_comes_back_soon_and_not_all_at_once() {
+        let innocent = 2..1_002;
+        let rates: Vec<(ProbeId, f64, f64)> = std::iter::once((1, 100_000.0, 17_000.0))
+            .chain(innocent.clone().map(|probe| (probe, 0.1, 17_000.0)))
+            .collect();
+        let mut world = World::new(20_000, &rates);
+        world.run(1.0);
+        assert_eq!(world.changes[0].1.shed, [1]);
+        world.on.retain(|probe| !innocent.contains(probe));
+        world.budget.went_along(innocent.clone(), world.spent.now_ns);
+        world.run(20.0);
+        assert!(innocent.clone().all(|probe| world.on.contains(&probe)));
+        let most = world.changes.iter().map(|(_, decision)| decision.give_back.len()).max();
+        assert_eq!(most, Some(MOST_BACK));
     }
 
     /// A function called thirty times a second lost its probes for the one call that fell into the first moment.

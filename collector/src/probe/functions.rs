@@ -12,14 +12,8 @@ use std::{
     thread::JoinHandle,
 };
 
-use aya::{
-    Ebpf,
-    programs::{
-        UProbe,
-        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
-    },
-};
-use probe_abi::{Cookie, MAX_GROUPS};
+use aya::{Ebpf, programs::UProbe};
+use probe_abi::MAX_GROUPS;
 
 use crate::binary::Binary;
 
@@ -27,6 +21,7 @@ use super::{
     attach::{Link, close_together, program},
     calibrate,
     error::{ProbeError, ProbeErrorKind},
+    function_links::{SmallLink, attach_some},
     gently,
     load::Shared,
     options::ProbeFunction,
@@ -67,12 +62,12 @@ pub(crate) struct Group {
     /// When it was found what the process runs.
     pub(super) chosen_ns: u64,
     pub(super) binary: Arc<Binary>,
-    slot: u8,
+    pub(super) slot: u8,
     generation: u16,
     pub(super) functions: Vec<ProbeFunction>,
     /// Without probes for now.
     pub(super) resting: Vec<ProbeFunction>,
-    links: Vec<UProbeLink>,
+    links: Vec<SmallLink>,
 }
 
 impl Group {
@@ -233,28 +228,101 @@ impl Functions {
         })
     }
 
+    /// Takes the probes off these functions at once, and off those that share a link with one: new links for the others would
+    /// take seconds where there are thousands of functions and a program that does nothing but hit probes. All of them rest,
+    /// but for those in `for_good`; gives back all.
+    pub(crate) fn rest_at_once(&mut self, tired: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
+        // A function has probes in all processes or in none.
+        let mut all = tired.clone();
+        let mut closed = Vec::new();
+        loop {
+            let before = all.len();
+            for group in &mut self.groups {
+                let shares =
+                    |link: &mut SmallLink| link.functions.iter().any(|function| all.contains(function));
+                let links: Vec<SmallLink> = group.links.extract_if(.., shares).collect();
+                all.extend(links.iter().flat_map(|link| &link.functions));
+                closed.extend(links);
+            }
+            if all.len() == before {
+                break;
+            }
+        }
+        let gone = |function: u32| for_good && tired.contains(&function);
+        for group in &mut self.groups {
+            let rest = group.functions.extract_if(.., |function| all.contains(&function.id));
+            group.resting.extend(rest);
+            group.resting.retain(|function| !gone(function.id));
+        }
+        self.resting.extend(all.iter().filter(|function| !gone(**function)));
+        self.close(closed);
+        self.version = self.version.wrapping_add(1);
+        all
+    }
+
     /// Puts probes back on functions that rest. On an error they go on resting.
     pub(crate) fn wake(&mut self, ebpf: &mut Ebpf, rested: &BTreeSet<u32>) -> Result<(), ProbeError> {
         self.resting.retain(|function| !rested.contains(function));
-        self.change(ebpf, &mut |group| {
-            let wakes = |function: &mut ProbeFunction| rested.contains(&function.id);
-            let before = group.functions.len();
-            group.functions.extend(group.resting.extract_if(.., wakes));
-            group.functions.len() != before
-        })
+        self.each(&mut |functions, group| functions.add_links(ebpf, group, rested))
     }
 
-    /// Gives every group that `change` has changed new links. Those of processes that have ended go.
+    /// Gives a group links for those of its resting functions that are named. Its others stay: none has probes twice.
+    fn add_links(
+        &mut self,
+        ebpf: &mut Ebpf,
+        group: &mut Group,
+        rested: &BTreeSet<u32>,
+    ) -> Result<(), ProbeError> {
+        let woken: Vec<ProbeFunction> =
+            group.resting.extract_if(.., |function| rested.contains(&function.id)).collect();
+        if woken.is_empty() {
+            return Ok(());
+        }
+        let probe: &mut UProbe = program(ebpf, "function_probe")?;
+        let had = group.links.len();
+        let (mut links, mut refused) = (Vec::new(), Vec::new());
+        group.functions.extend(woken.iter().cloned());
+        let attached = group
+            .vouch()
+            .and_then(|()| {
+                gently::in_small_groups(&woken, ProbeFunction::points).try_for_each(|few| {
+                    attach_some(probe, group, group.generation, few, &mut links, &mut refused)
+                })
+            })
+            .and_then(|()| group.vouch());
+        group.links.append(&mut links);
+        self.version = self.version.wrapping_add(1);
+        if let Err(error) = attached {
+            self.close(group.links.split_off(had));
+            let back = group.functions.extract_if(.., |function| rested.contains(&function.id));
+            group.resting.extend(back);
+            return Err(error);
+        }
+        group.functions.retain(|function| !refused.contains(&function.id));
+        self.refused.extend(refused);
+        Ok(())
+    }
+
+    /// Gives every group that `change` has changed new links.
     fn change(
         &mut self,
         ebpf: &mut Ebpf,
         change: &mut dyn FnMut(&mut Group) -> bool,
     ) -> Result<(), ProbeError> {
+        self.each(&mut |functions, group| {
+            if change(group) { functions.replace(ebpf, group) } else { Ok(()) }
+        })
+    }
+
+    /// Does something to each group. Those of processes that have ended go.
+    fn each(
+        &mut self,
+        work: &mut dyn FnMut(&mut Functions, &mut Group) -> Result<(), ProbeError>,
+    ) -> Result<(), ProbeError> {
         let (mut kept, mut ended) = (Vec::new(), Vec::new());
         let mut result = Ok(());
         for mut group in std::mem::take(&mut self.groups) {
-            let replaced = if change(&mut group) { self.replace(ebpf, &mut group) } else { Ok(()) };
-            match replaced {
+            match work(self, &mut group) {
                 Err(error) if error.kind == ProbeErrorKind::Target => {
                     ended.push(group);
                     continue;
@@ -320,8 +388,9 @@ impl Functions {
         self.closing.retain(|thread| !thread.is_finished());
     }
 
-    fn close(&mut self, links: Vec<UProbeLink>) {
-        self.closing.extend(close_together(links.into_iter().map(|link| Box::new(link) as Link).collect()));
+    fn close(&mut self, links: Vec<SmallLink>) {
+        let links = links.into_iter().map(|SmallLink { link, .. }| Box::new(link) as Link);
+        self.closing.extend(close_together(links.collect()));
     }
 
     /// All functions that have probes now, once for each process.
@@ -354,74 +423,6 @@ impl Functions {
         self.remove_processes(&|_| true);
         std::mem::take(&mut self.closing)
     }
-}
-
-/// Attaches `functions`; where the kernel refuses a link because of one of its instructions, halves are tried, so
-/// that only the refused functions go without.
-fn attach_some(
-    probe: &mut UProbe,
-    group: &Group,
-    generation: u16,
-    functions: &[ProbeFunction],
-    links: &mut Vec<UProbeLink>,
-    refused: &mut Vec<u32>,
-) -> Result<(), ProbeError> {
-    // Of an instruction that cannot be probed the kernel says ENOTSUPP, which only it knows, or EINVAL.
-    const ENOTSUPP: i32 = 524;
-    if functions.is_empty() {
-        return Ok(());
-    }
-    match attach_one(probe, group, generation, functions) {
-        Ok(link) => {
-            links.push(link);
-            gently::pause();
-        }
-        Err(error) => match super::error::io_code(&error) {
-            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) if functions.len() > 1 => {
-                let (left, right) = functions.split_at(functions.len() / 2);
-                attach_some(probe, group, generation, left, links, refused)?;
-                attach_some(probe, group, generation, right, links, refused)?;
-            }
-            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) => {
-                log::debug!(
-                    "the kernel does not probe function {} of {}",
-                    functions[0].id,
-                    group.binary.name()
-                );
-                refused.extend(functions.iter().map(|function| function.id));
-            }
-            _ => {
-                let what = format!("cannot probe {} in process {}", group.binary.name(), group.pid);
-                let failed = ProbeError::from_cause(what, &error);
-                return Err(match super::error::io_code(&error) {
-                    Some(libc::ENOENT | libc::ESRCH) => {
-                        ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
-                    }
-                    _ => failed,
-                });
-            }
-        },
-    }
-    Ok(())
-}
-
-fn attach_one(
-    probe: &mut UProbe,
-    group: &Group,
-    generation: u16,
-    functions: &[ProbeFunction],
-) -> Result<UProbeLink, aya::programs::ProgramError> {
-    let points = functions.iter().flat_map(|function| {
-        let point = |offset: u64, exit: bool| UProbeAttachPoint {
-            location: UProbeAttachLocation::AbsoluteOffset(offset),
-            cookie: Some(Cookie { function: function.id, exit, group: group.slot, generation }.to_bits()),
-        };
-        std::iter::once(point(function.entry_offset, false))
-            .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
-    });
-    let _quickly = gently::without_being_held_up();
-    let id = probe.attach(points, group.binary.path(), UProbeScope::OneProcess(group.pid))?;
-    probe.take_link(id)
 }
 
 /// Most links for one more process: one when few slots are left, since many processes are worth more than quickly

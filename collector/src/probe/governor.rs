@@ -48,6 +48,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The same while probes are hardly hit: only samples can become too dear.
 const LOOK_WHEN_IDLE: Duration = Duration::from_millis(400);
 
+/// With more functions than this new links for all of them take longer than a program that hits them all the time can
+/// wait.
+const MANY: usize = 256;
+
 /// What the capture and its governor both work on.
 pub(crate) struct Probes {
     pub(crate) ebpf: Ebpf,
@@ -247,7 +251,10 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     if hot.is_empty() {
         return;
     }
-    if let Err(error) = functions.shed(ebpf, &|number| hot.contains_key(&number)) {
+    if functions.functions().nth(MANY).is_some() {
+        let tired = hot.keys().copied().collect();
+        rest_at_once(functions, budget, notes, &tired, true);
+    } else if let Err(error) = functions.shed(ebpf, &|number| hot.contains_key(&number)) {
         log::warn!("functions called too often keep their probes: {error}");
     }
     budget.forget(|number| hot.contains_key(&number));
@@ -288,7 +295,10 @@ fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget,
     if !shed.is_empty() {
         // From now on their calls are incomplete; when the last probe is gone is not known so exactly.
         let time_ns = now_ns();
-        if let Err(error) = functions.rest(ebpf, &shed.iter().copied().collect()) {
+        let tired = shed.iter().copied().collect();
+        if functions.functions().nth(MANY).is_some() {
+            rest_at_once(functions, budget, notes, &tired, false);
+        } else if let Err(error) = functions.rest(ebpf, &tired) {
             log::warn!("functions over the budget keep their probes: {error}");
         }
         let rates = vec![0; shed.len()];
@@ -299,6 +309,29 @@ fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget,
             log::warn!("functions with room in the budget get no probes: {error}");
         }
         notes.push(Note { time_ns: now_ns(), kind: NoteKind::ProbesOn { functions: give_back } });
+    }
+}
+
+/// Takes probes off without putting new ones on those that lose theirs along with them: these come back later.
+fn rest_at_once(
+    functions: &mut Functions,
+    budget: &mut Budget,
+    notes: &mut Vec<Note>,
+    tired: &BTreeSet<u32>,
+    for_good: bool,
+) {
+    let time_ns = now_ns();
+    let all = functions.rest_at_once(tired, for_good);
+    let along: Vec<u32> = all.difference(tired).copied().collect();
+    log::debug!(
+        "{} functions lose their probes at once, {} of them along with others",
+        all.len(),
+        along.len()
+    );
+    budget.went_along(along.iter().copied(), time_ns);
+    if !along.is_empty() {
+        let rates = vec![0; along.len()];
+        notes.push(Note { time_ns, kind: NoteKind::ProbesOff { functions: along, rates } });
     }
 }
 

@@ -21,6 +21,7 @@ mod coverage;
 mod cpu_rings;
 mod error;
 mod filter;
+mod function_links;
 mod functions;
 mod gently;
 mod governor;

@@ -1,0 +1,90 @@
+//! Links that put breakpoints on some functions of a process.
+
+use aya::programs::{
+    UProbe,
+    uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
+};
+use probe_abi::Cookie;
+
+use super::{
+    error::{ProbeError, ProbeErrorKind, io_code},
+    functions::Group,
+    gently,
+    options::ProbeFunction,
+};
+
+/// A link of few breakpoints.
+pub(super) struct SmallLink {
+    pub(super) link: UProbeLink,
+    /// Whose they are.
+    pub(super) functions: Vec<u32>,
+}
+
+/// Attaches `functions`; where the kernel refuses a link because of one of its instructions, halves are tried, so
+/// that only the refused functions go without.
+pub(super) fn attach_some(
+    probe: &mut UProbe,
+    group: &Group,
+    generation: u16,
+    functions: &[ProbeFunction],
+    links: &mut Vec<SmallLink>,
+    refused: &mut Vec<u32>,
+) -> Result<(), ProbeError> {
+    // Of an instruction that cannot be probed the kernel says ENOTSUPP, which only it knows, or EINVAL.
+    const ENOTSUPP: i32 = 524;
+    if functions.is_empty() {
+        return Ok(());
+    }
+    match attach_one(probe, group, generation, functions) {
+        Ok(link) => {
+            let functions = functions.iter().map(|function| function.id).collect();
+            links.push(SmallLink { link, functions });
+            gently::pause();
+        }
+        Err(error) => match io_code(&error) {
+            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) if functions.len() > 1 => {
+                let (left, right) = functions.split_at(functions.len() / 2);
+                attach_some(probe, group, generation, left, links, refused)?;
+                attach_some(probe, group, generation, right, links, refused)?;
+            }
+            Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) => {
+                log::debug!(
+                    "the kernel does not probe function {} of {}",
+                    functions[0].id,
+                    group.binary.name()
+                );
+                refused.extend(functions.iter().map(|function| function.id));
+            }
+            _ => {
+                let what = format!("cannot probe {} in process {}", group.binary.name(), group.pid);
+                let failed = ProbeError::from_cause(what, &error);
+                return Err(match io_code(&error) {
+                    Some(libc::ENOENT | libc::ESRCH) => {
+                        ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
+                    }
+                    _ => failed,
+                });
+            }
+        },
+    }
+    Ok(())
+}
+
+fn attach_one(
+    probe: &mut UProbe,
+    group: &Group,
+    generation: u16,
+    functions: &[ProbeFunction],
+) -> Result<UProbeLink, aya::programs::ProgramError> {
+    let points = functions.iter().flat_map(|function| {
+        let point = |offset: u64, exit: bool| UProbeAttachPoint {
+            location: UProbeAttachLocation::AbsoluteOffset(offset),
+            cookie: Some(Cookie { function: function.id, exit, group: group.slot, generation }.to_bits()),
+        };
+        std::iter::once(point(function.entry_offset, false))
+            .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
+    });
+    let _quickly = gently::without_being_held_up();
+    let id = probe.attach(points, group.binary.path(), UProbeScope::OneProcess(group.pid))?;
+    probe.take_link(id)
+}
