@@ -11,6 +11,7 @@ use super::alive::is_alive;
 use super::functions::{First, Functions};
 use super::kernel::Kernel;
 use super::libc::{Libc, LibcChoice};
+use super::libraries::{Libraries, tries_locks};
 use super::locks::{How, Locks};
 use super::message::NewFunctions;
 use super::target_remarks;
@@ -20,10 +21,9 @@ use crate::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, Since, check_capabilities,
     check_programs, now_ns, usual_ring_bytes,
 };
-use crate::symbols::{Parsers, glob_matches};
+use crate::symbols::Parsers;
 use crate::target::{
-    CLibraryKind, ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits,
-    mapped_c_libraries, monotonic_ns,
+    ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits, monotonic_ns,
 };
 use crate::unwind::Sampler;
 use engine::event::{Facts, HitCosts, SamplingFact};
@@ -257,46 +257,6 @@ struct Started {
     libraries: Libraries,
 }
 
-/// The C libraries that got probes.
-#[derive(Default)]
-struct Libraries {
-    /// File names, each once.
-    names: Vec<String>,
-    /// Why one did not.
-    why: Option<String>,
-    /// Their functions are tried first.
-    tried: bool,
-}
-
-impl Libraries {
-    /// Those of programs that run: nothing has probes yet.
-    fn of_running(subjects: &[Subject]) -> Libraries {
-        let mut libraries = Libraries { tried: true, ..Libraries::default() };
-        for process in subjects.iter().filter_map(|subject| Process::open(subject.pid).ok()) {
-            for library in mapped_c_libraries(&process) {
-                if library.kind != CLibraryKind::Loader && !libraries.names.contains(&library.name) {
-                    libraries.names.push(library.name);
-                }
-            }
-        }
-        libraries
-    }
-
-    /// How operations are recorded; `instead`: why not from inside.
-    fn how(self, plan: &CapturePlan, instead: Option<String>) -> How {
-        if self.tried && !self.names.is_empty() {
-            return How::Tried(self.names);
-        }
-        if !self.names.is_empty() {
-            return How::Probes { libraries: self.names, instead };
-        }
-        if !plan.uprobes {
-            return How::No("--no-uprobes asks for scheduler events only".to_owned());
-        }
-        How::No(self.why.or(instead).unwrap_or_else(|| "no C library was found".to_owned()))
-    }
-}
-
 /// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be probed, is an
 /// error for the first `strict` subjects, unless they have ended meanwhile, and a remark for the others.
 fn start(
@@ -363,7 +323,7 @@ fn start(
     let (mut libc, mut libraries) = (Vec::new(), Libraries::default());
     let tries_locks = tries_locks(plan);
     if tries_locks {
-        libraries = Libraries::of_running(subjects);
+        libraries = Libraries::of_running(subjects.iter().map(|subject| subject.pid));
     } else if let Some(functions) = &mut functions {
         for subject in subjects.iter().filter(|subject| !(subject.held && is_inside)) {
             match functions.libc.choose_for(subject.pid, subject.binary.as_deref().filter(|_| subject.held)) {
@@ -429,24 +389,6 @@ fn start(
     }
     Ok(Started { capture, functions, facts, remarks, unprobed, libraries })
 }
-
-/// Whether families of lock functions get probes only when a trial has shown that these cost little: in programs that run,
-/// and serve somebody. Not if somebody has named such functions, or has said that it may cost what it will.
-fn tries_locks(plan: &CapturePlan) -> bool {
-    let is_named = |name: &str| plan.selection.functions.iter().any(|glob| glob_matches(glob, name));
-    let named = LOCK_FUNCTIONS.into_iter().any(is_named);
-    plan.uprobes && matches!(plan.target, TargetPlan::Attach { .. }) && plan.budget_ppm.is_some() && !named
-}
-
-/// Who names one of these means locks.
-const LOCK_FUNCTIONS: [&str; 6] = [
-    "pthread_mutex_lock",
-    "pthread_mutex_unlock",
-    "pthread_cond_wait",
-    "pthread_rwlock_rdlock",
-    "pthread_barrier_wait",
-    "sem_wait",
-];
 
 /// What it costs that functions were named.
 fn named_cost(plan: &CapturePlan, costs: Option<HitCosts>, count: usize) -> Option<String> {

@@ -87,6 +87,8 @@ pub enum Effect {
     NoteProbed(Probed),
     /// Remember which functions lost their probes.
     NoteTakenOff(Vec<engine::event::FunctionId>),
+    /// Remember which have them again.
+    NoteBackOn(Vec<engine::event::FunctionId>),
     /// New counts.
     ShowCounts(Box<crate::tui::LiveCounts>),
     /// The target has ended: say so on the screen.
@@ -194,6 +196,7 @@ impl Control {
             Message::Unprobed(why) => vec![Effect::NoteUnprobed(why)],
             Message::Probed(probed) => vec![Effect::NoteProbed(probed)],
             Message::TakenOff(functions) => vec![Effect::NoteTakenOff(functions)],
+            Message::BackOn(functions) => vec![Effect::NoteBackOn(functions)],
             Message::Report(snapshot) => self.report(snapshot),
             Message::Sighted(sighting) if self.stop.is_none() => {
                 vec![Effect::TryFunctions(sighting, self.alive().collect())]

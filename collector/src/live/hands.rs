@@ -180,6 +180,7 @@ impl Hands {
                 self.refused.extend(refused);
             }
             Effect::NoteTakenOff(functions) => self.taken_off.extend(functions),
+            Effect::NoteBackOn(functions) => self.taken_off.retain(|one| !functions.contains(one)),
             Effect::ShowCounts(counts) => {
                 self.counts = *counts;
                 if let Some((_, state)) = &mut self.screen {

@@ -48,6 +48,8 @@ pub enum Message {
     Probed(Probed),
     /// These functions lost their probes: they were called too often.
     TakenOff(Vec<FunctionId>),
+    /// Functions that have probes again.
+    BackOn(Vec<FunctionId>),
     /// A new report.
     Report(Arc<Snapshot>),
     /// What samples show of functions without probes.

@@ -32,6 +32,7 @@ mod keeper;
 mod kernel;
 mod keyboard;
 mod libc;
+mod libraries;
 mod lock_trials;
 mod locks;
 mod message;

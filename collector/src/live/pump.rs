@@ -367,6 +367,7 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
             NoteKind::ProbesOff { functions, .. } => {
                 news.send(Message::TakenOff(functions.clone())).ok()?;
             }
+            NoteKind::ProbesOn { functions } => news.send(Message::BackOn(functions.clone())).ok()?,
             NoteKind::Gap { reason: GapReason::OperationsOff { family, tried }, .. } => {
                 if let Some(family) = SyncFamily::from_number(*family) {
                     news.send(Message::OperationsOff(family, *tried)).ok()?;
@@ -401,6 +402,24 @@ mod tests {
         assert_eq!(next_interval(interval, 0, short), short);
         assert_eq!(next_interval(short, 1_000_000, short), short / 2);
         assert_eq!(next_interval(short / 4, 1_000_000, short), short / 4);
+    }
+
+    /// Functions that had been given back were still said to be off.
+    #[test]
+    fn who_lost_probes_and_who_got_them_back_is_told() {
+        let (news, mut inbox) = tokio::sync::mpsc::unbounded_channel();
+        let (feed, _fed) = std::sync::mpsc::sync_channel(1);
+        let note = |time_ns, kind| Note { time_ns, kind };
+        let batch = Batch {
+            notes: vec![
+                note(1, NoteKind::ProbesOff { functions: vec![3, 4], rates: vec![0, 0] }),
+                note(2, NoteKind::ProbesOn { functions: vec![4] }),
+            ],
+            ..Batch::default()
+        };
+        hand_on(batch, &feed, &news).expect("somebody listens");
+        assert!(matches!(inbox.try_recv(), Ok(Message::TakenOff(functions)) if functions == [3, 4]));
+        assert!(matches!(inbox.try_recv(), Ok(Message::BackOn(functions)) if functions == [4]));
     }
 
     #[test]

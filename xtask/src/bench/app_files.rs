@@ -67,7 +67,7 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
          [t.start() for t in threads]\n[t.join() for t in threads]\n",
     )?;
     project(&work.join("project"))?;
-    std::fs::write(work.join("loop.sh"), "i=0; while [ $i -lt 4000 ]; do /bin/true; i=$((i + 1)); done\n")?;
+    std::fs::write(work.join("loop.sh"), "i=0; while [ $i -lt 12000 ]; do /bin/true; i=$((i + 1)); done\n")?;
     std::fs::create_dir_all(work.join("html"))?;
     std::fs::write(work.join("html/page"), vec![b'x'; 4_000])?;
     Ok(())
@@ -77,7 +77,7 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
 fn project(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut objects = String::new();
-    for file in 0..240 {
+    for file in 0..700 {
         let source = format!(
             "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
              int f{file}(int n)\n{{\n    char text[64];\n    snprintf(text, sizeof text, \"%d\", n * {file});\n    \

@@ -9,7 +9,8 @@ use longpole_tests::{run, shell};
 
 use super::Scratch;
 use super::app_files::prepare;
-use super::app_runs::{Drive, LIMIT, Side, Since, commands, drive_nginx, drive_redis, servers};
+use super::app_list::{APPS, App, Load, STORMS};
+use super::app_runs::{LIMIT, Side, Since, commands, servers};
 use super::handover::lost_percent;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
@@ -49,113 +50,6 @@ impl Pairs {
     }
 }
 
-/// A program, what to install for it, and what it does.
-struct App {
-    name: &'static str,
-    /// Programs it takes and the Debian packages they come in.
-    needs: &'static [(&'static str, &'static str)],
-    load: Load,
-}
-
-enum Load {
-    /// What a shell does before, and a command that ends by itself, in its words; `DATA` is a file of some ten megabytes,
-    /// `WORK` a folder with others, `SIDE` one for what it writes, `WORKLOAD/NAME.c` what a workload of the tests is built to.
-    Command(&'static str, &'static str),
-    /// The same of a command that starts others, which are recorded, too.
-    Commands(&'static str, &'static str),
-    /// A server that longpole is attached to, what drives it, and from when on that is measured.
-    Server(&'static str, Drive, Since),
-}
-
-const REDIS: &str = "redis-server --port 0 --unixsocket SIDE/redis.sock --save '' --appendonly no";
-const REDIS_NEEDS: [(&str, &str); 2] = [("redis-server", "redis-server"), ("redis-benchmark", "redis-tools")];
-const NGINX_SERVER: &str = "nginx -p SIDE -c SIDE/nginx.conf -e SIDE/nginx.log";
-const NGINX_NEEDS: [(&str, &str); 1] = [("nginx", "nginx-light")];
-
-/// Each takes some ten seconds: what longpole takes to begin is a part of that, as it is of a run that somebody records.
-const APPS: [App; 18] = [
-    App {
-        name: "pigz",
-        needs: &[("pigz", "pigz")],
-        load: Load::Command("", "pigz -p2 -7 -c DATA DATA DATA"),
-    },
-    App {
-        name: "pbzip2",
-        needs: &[("pbzip2", "pbzip2")],
-        load: Load::Command("", "pbzip2 -p2 -c DATA DATA DATA"),
-    },
-    App {
-        name: "xz -T2",
-        needs: &[("xz", "xz-utils")],
-        load: Load::Command("", "xz -T2 -1 --block-size=4MiB -c DATA DATA DATA"),
-    },
-    App { name: "zstd -T2", needs: &[("zstd", "zstd")], load: Load::Command("", "zstd -T2 -12 -q -c DATA") },
-    App {
-        name: "x264",
-        needs: &[("x264", "x264")],
-        load: Load::Command(
-            "",
-            "x264 --quiet --no-progress --threads 2 --preset fast --demuxer raw --input-res 640x360 -o /dev/null DATA",
-        ),
-    },
-    App {
-        name: "sqlite3",
-        needs: &[("sqlite3", "sqlite3")],
-        load: Load::Command("rm -f SIDE/bench.db*", "sqlite3 SIDE/bench.db < WORK/bench.sql"),
-    },
-    App {
-        name: "ripgrep",
-        needs: &[("rg", "ripgrep")],
-        load: Load::Command("", "rg -j2 -c 'w[0-9]*3_[0-9]*[57] w[0-9]+_1' WORK/tree WORK/tree WORK/tree"),
-    },
-    App {
-        name: "sort",
-        needs: &[("sort", "coreutils")],
-        load: Load::Command("", "sort --parallel=2 -S 1G -o /dev/null WORK/lines WORK/lines"),
-    },
-    App {
-        name: "python3",
-        needs: &[("python3", "python3")],
-        load: Load::Command("", "PYTHON WORK/threads.py"),
-    },
-    App {
-        name: "sysbench mutex",
-        needs: &[("sysbench", "sysbench")],
-        load: Load::Command("", "sysbench mutex --threads=2 --mutex-locks=400000 run"),
-    },
-    App {
-        name: "two mutexes",
-        needs: &[("cc", "gcc")],
-        load: Load::Command("", "WORKLOAD/two_mutexes.c 2000000"),
-    },
-    App {
-        name: "threads that come and go",
-        needs: &[("cc", "gcc")],
-        load: Load::Command("", "WORKLOAD/churn.c 80000 4"),
-    },
-    App {
-        name: "make -j2",
-        needs: &[("make", "make"), ("gcc", "gcc")],
-        load: Load::Commands(
-            "rm -rf SIDE/out && mkdir SIDE/out",
-            "make -s -j2 -f WORK/project/Makefile FROM=WORK/project OUT=SIDE/out",
-        ),
-    },
-    App { name: "a shell's loop", needs: &[("sh", "dash")], load: Load::Commands("", "sh WORK/loop.sh") },
-    App { name: "redis", needs: &REDIS_NEEDS, load: Load::Server(REDIS, drive_redis, Since::Settled) },
-    App {
-        name: "redis from attach on",
-        needs: &REDIS_NEEDS,
-        load: Load::Server(REDIS, drive_redis, Since::Attach),
-    },
-    App { name: "nginx", needs: &NGINX_NEEDS, load: Load::Server(NGINX_SERVER, drive_nginx, Since::Settled) },
-    App {
-        name: "nginx from attach on",
-        needs: &NGINX_NEEDS,
-        load: Load::Server(NGINX_SERVER, drive_nginx, Since::Attach),
-    },
-];
-
 /// What the runs of one program gave.
 struct Measured {
     name: &'static str,
@@ -175,16 +69,52 @@ struct Measured {
     overhead: String,
 }
 
-/// Runs all programs that are here.
+/// Which programs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Under their own load.
+    Apps,
+    /// That start others, or threads, or take mutexes, as fast as they can.
+    Storms,
+}
+
+impl Table {
+    fn apps(self) -> &'static [App] {
+        match self {
+            Table::Apps => &APPS,
+            Table::Storms => &STORMS,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Table::Apps => "Real programs under their own load",
+            Table::Storms => "Storms of processes, threads and locks",
+        }
+    }
+
+    fn targets(self) -> &'static str {
+        match self {
+            Table::Apps => {
+                "The targets: median\nslow-down at most 1 %, worst at most 5 %, at most 8 bytes of recording for each event."
+            }
+            Table::Storms => {
+                "The targets: processes at most\n1.1, two mutexes at most 1.05, and what longpole says within a third of what is measured."
+            }
+        }
+    }
+}
+
+/// Runs all programs of a table that are here.
 ///
 /// # Errors
 /// None is, or none that is runs to its end.
-pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
+pub fn measure(workspace: &Workspace, longpole: &Path, which: Table, only: &[String]) -> Result<String> {
     let scratch = Scratch::new(workspace, "apps")?;
     prepare(&scratch.0)?;
     let pairs = Pairs::wanted();
     let (mut measured, mut missing) = (Vec::new(), Vec::new());
-    for app in &APPS {
+    for app in which.apps() {
         if !only.is_empty() && !only.iter().any(|name| app.name.starts_with(name.as_str())) {
             continue;
         }
@@ -212,22 +142,23 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
     if measured.is_empty() {
         bail!("none of the programs was measured: {}", missing.join(", "));
     }
-    text(&measured, &missing, pairs)
+    text(which, &measured, &missing, pairs)
 }
 
-fn text(measured: &[Measured], missing: &[String], pairs: Pairs) -> Result<String> {
+fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -> Result<String> {
     let mut text = format!(
-        "## Real programs under their own load\n\nTime of the work alone and under `longpole record` with default \
+        "## {}\n\nTime of the work alone and under `longpole record` with default \
          settings: {}. The two of a\npair run in turns of half a second, one held while the other runs \
          (with longpole), so that a machine that is uneven is so\nfor both; the slow-down is the middle of the pairs', with \
          the smallest and the largest. longpole's programs in the kernel look at the\nevents of the one alone, too, and \
-         pass them by: for nginx, with the most of them, that hides up to 1 %. The targets: median\nslow-down at most \
-         1 %, worst at most 5 %, at most 8 bytes of recording for each event.\n\
+         pass them by: for nginx, with the most of them, that hides up to 1 %. {}\n\
          CPU time more: what the program and longpole take together above what the program takes alone; longpole says so in \
          its summary.\n\n\
          | program | s alone | s recorded | slow-down | pairs | CPU time more, % | longpole says | events | bytes per event | lost, % |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
-        pairs.told()
+        which.title(),
+        pairs.told(),
+        which.targets()
     );
     let (mut slower, mut worst, mut events, mut bytes) = (Sample::default(), 0.0_f64, 0.0, 0.0);
     for one in measured {

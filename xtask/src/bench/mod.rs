@@ -1,6 +1,7 @@
 //! `./x bench`: measures what the README claims and keeps the results, with machine and date, in BENCHMARKS.md.
 
 mod app_files;
+mod app_list;
 mod app_runs;
 mod apps;
 mod attach;
@@ -58,6 +59,8 @@ enum Which {
     Interpose,
     /// Real programs under their own load, and the size of their recordings
     Apps,
+    /// Programs that start others, or threads, or take mutexes, as fast as they can
+    Storms,
     /// Half a million events a second for a minute
     Flood,
     /// Sixteen busy threads with their stacks sampled
@@ -93,6 +96,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         Which::Interpose,
         Which::Sampling,
         Which::Apps,
+        Which::Storms,
         Which::Flood,
     ];
     if recorded.into_iter().any(wanted) {
@@ -117,10 +121,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         if wanted(Which::Sampling) {
             page.put("sampling", &sampling::measure(&workspace, &longpole)?)?;
         }
-        if wanted(Which::Apps) {
-            let text = apps::measure(&workspace, &longpole, &options.programs)?;
+        for (which, name, table) in
+            [(Which::Apps, "apps", apps::Table::Apps), (Which::Storms, "storms", apps::Table::Storms)]
+        {
+            if !wanted(which) {
+                continue;
+            }
+            let text = apps::measure(&workspace, &longpole, table, &options.programs)?;
             if options.programs.is_empty() {
-                page.put("apps", &text)?;
+                page.put(name, &text)?;
             } else {
                 println!("{text}");
             }

@@ -1,0 +1,64 @@
+//! Which C libraries of the target get probes at once, and which families of their functions are tried first.
+
+use super::locks::How;
+use crate::cli::plan::{CapturePlan, TargetPlan};
+use crate::symbols::glob_matches;
+use crate::target::{CLibraryKind, Process, mapped_c_libraries};
+
+/// The C libraries that got probes.
+#[derive(Default)]
+pub(super) struct Libraries {
+    /// File names, each once.
+    pub(super) names: Vec<String>,
+    /// Why one did not.
+    pub(super) why: Option<String>,
+    /// Their functions are tried first.
+    tried: bool,
+}
+
+impl Libraries {
+    /// Those of programs that run: nothing has probes yet.
+    pub(super) fn of_running(pids: impl Iterator<Item = u32>) -> Libraries {
+        let mut libraries = Libraries { tried: true, ..Libraries::default() };
+        for process in pids.filter_map(|pid| Process::open(pid).ok()) {
+            for library in mapped_c_libraries(&process) {
+                if library.kind != CLibraryKind::Loader && !libraries.names.contains(&library.name) {
+                    libraries.names.push(library.name);
+                }
+            }
+        }
+        libraries
+    }
+
+    /// How operations are recorded; `instead`: why not from inside.
+    pub(super) fn how(self, plan: &CapturePlan, instead: Option<String>) -> How {
+        if self.tried && !self.names.is_empty() {
+            return How::Tried(self.names);
+        }
+        if !self.names.is_empty() {
+            return How::Probes { libraries: self.names, instead };
+        }
+        if !plan.uprobes {
+            return How::No("--no-uprobes asks for scheduler events only".to_owned());
+        }
+        How::No(self.why.or(instead).unwrap_or_else(|| "no C library was found".to_owned()))
+    }
+}
+
+/// Whether families of lock functions get probes only when a trial has shown that these cost little: in programs that run,
+/// and serve somebody. Not if somebody has named such functions, or has said that it may cost what it will.
+pub(super) fn tries_locks(plan: &CapturePlan) -> bool {
+    let is_named = |name: &str| plan.selection.functions.iter().any(|glob| glob_matches(glob, name));
+    let named = LOCK_FUNCTIONS.into_iter().any(is_named);
+    plan.uprobes && matches!(plan.target, TargetPlan::Attach { .. }) && plan.budget_ppm.is_some() && !named
+}
+
+/// Who names one of these means locks.
+const LOCK_FUNCTIONS: [&str; 6] = [
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_cond_wait",
+    "pthread_rwlock_rdlock",
+    "pthread_barrier_wait",
+    "sem_wait",
+];
