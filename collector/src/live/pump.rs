@@ -383,6 +383,7 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::event::Note;
 
     const LONGEST: Duration = Duration::from_millis(50);
 

@@ -139,12 +139,20 @@ pub fn outcome(ended: &Ended) -> Outcome {
     ended.child_status.map_or(Outcome::Done, Outcome::from)
 }
 
+/// Bytes of a command line that a recording keeps.
+const MOST_COMMAND: usize = 64 << 10;
+
 fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
     let mut meta = Meta::of_this_machine(clock);
     let mut cpu_list = None;
     meta.command = match &plan.capture.target {
         TargetPlan::Launch { command, .. } => {
-            command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+            let mut room = MOST_COMMAND;
+            let fits = |word: &&std::ffi::OsString| {
+                room = room.saturating_sub(word.len());
+                room > 0
+            };
+            command.iter().take_while(fits).map(|word| word.to_string_lossy().into_owned()).collect()
         }
         TargetPlan::Attach { pids } => pids.first().map(|&pid| command_line(pid)).unwrap_or_default(),
     };
@@ -181,7 +189,7 @@ fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
 /// What a process was started with; it may have overwritten it since.
 fn command_line(pid: u32) -> Vec<String> {
     let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    bytes.truncate(64 << 10);
+    bytes.truncate(MOST_COMMAND);
     let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
