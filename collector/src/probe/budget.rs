@@ -132,6 +132,11 @@ impl Budget {
         }
     }
 
+    /// Whether anything is ever taken off or given back by it.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.share.is_some()
+    }
+
     /// Takes a look, and says what to do. Looks come every few hundredths of a second.
     pub(crate) fn look(&mut self, spent: &Spent) -> Decision {
         let Some(share) = self.share else { return Decision::default() };
@@ -373,6 +378,18 @@ mod tests {
         /// Cost of the hits ÷ own time.
         fn share(&self) -> f64 {
             self.hits_ns / self.own_ns
+        }
+    }
+
+    /// With `--overhead none` functions that went along with one over the rate limit would stay without probes.
+    #[test]
+    fn without_a_limit_nothing_comes_back() {
+        let mut budget = Budget::new(None);
+        assert!(!budget.is_limited() && Budget::new(Some(20_000)).is_limited());
+        budget.went_along([7].into_iter(), 0);
+        for second in 0..100 {
+            let spent = Spent { now_ns: second * 1_000 * MS, ..Spent::default() };
+            assert_eq!(budget.look(&spent), Decision::default());
         }
     }
 

@@ -251,7 +251,8 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     if hot.is_empty() {
         return;
     }
-    if functions.functions().nth(MANY).is_some() {
+    // Without a limit nobody gives back what goes along.
+    if budget.is_limited() && functions.functions().nth(MANY).is_some() {
         let tired = hot.keys().copied().collect();
         rest_at_once(functions, budget, notes, &tired, true);
     } else if let Err(error) = functions.shed(ebpf, &|number| hot.contains_key(&number)) {
