@@ -1,8 +1,8 @@
 //! What must hold for every program, and the shapes of the paper's Fig. 7 and Fig. 8.
 
 use engine::critical_path::CriticalPath;
-use engine::program::{Operation, Program, json};
-use engine::report::{Cpus, Detail, report};
+use engine::program::{FunctionRef, Operation, Program, json};
+use engine::report::Cpus;
 use engine::synth::{Lengths, random_program};
 
 const COUNTS: &str = "1-6,inf";
@@ -98,13 +98,19 @@ fn with_a_processor_for_each_thread_the_weights_are_the_critical_path() {
     });
 }
 
-/// Weights of `program` on `cpus`, by function, for programs in which each function has one segment.
+/// Weights of `program` on `cpus`, by function, for programs in which each function has one segment: on the paper's schedule, in
+/// which waits by the clock are as long on any number of processors as they are on unlimited ones.
 fn weights(program: &str, cpus: &str) -> Vec<(String, f64)> {
     let program = json::read(program).expect("a program");
-    let report = report(&program, &Cpus::parse_list(cpus).expect("counts"), Detail::Segments);
-    assert_eq!(report.findings, []);
-    let segments = report.results[0].segments.iter();
-    segments.map(|segment| (segment.function.clone().expect("a function"), segment.weight)).collect()
+    let path = CriticalPath::of(&program).expect("a program");
+    assert_eq!(path.findings(), []);
+    let cpus = Cpus::parse_list(cpus).expect("counts");
+    let weights = path.weights(&cpus).next().expect("weights");
+    let name = |function: FunctionRef| program.functions[function.0 as usize].name.clone();
+    let segments = path.segments();
+    segments
+        .map(|segment| (name(segment.function.expect("a function")), weights.weight(segment.point, 0)))
+        .collect()
 }
 
 fn weight(program: &str, cpus: &str, function: &str) -> f64 {
@@ -138,8 +144,4 @@ fn figure_8_a_weight_below_zero() {
     assert_eq!(weight(program, "3", "thick"), -1.0 / 3.0);
     assert_eq!(weight(program, "3", "moved"), 0.0);
     assert_eq!(weight(program, "4", "thick"), 0.0);
-    let program = json::read(program).expect("a program");
-    let report = report(&program, &Cpus::parse_list("3").expect("counts"), Detail::Functions);
-    let row = report.results[0].functions.last().expect("the negative one comes last");
-    assert_eq!((row.function.as_str(), row.calls, row.tet_ns), ("thick", 1, -1.0));
 }

@@ -228,11 +228,11 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     use SyncOperation as S;
     let enter = |time| {
         let header = header(Kind::FunctionEnter, time, 1);
-        Record::FunctionEnter(FunctionEnter { header, function: 1, reserved: 0, stack_pointer: 900 })
+        Record::FunctionEnter(FunctionEnter { header, function: 1, silent: 0, stack_pointer: 900 })
     };
     let leave = |time| {
         let header = header(Kind::FunctionExit, time, 1);
-        Record::FunctionExit(FunctionExit { header, function: 1, reserved: 0, stack_pointer: 900 })
+        Record::FunctionExit(FunctionExit { header, function: 1, silent: 0, stack_pointer: 900 })
     };
     let program = recorded(vec![
         enter(50),

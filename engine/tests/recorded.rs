@@ -1,6 +1,6 @@
 //! What a recording shows of objects and waits, whatever the number of CPUs.
 
-use engine::event::{AddressFact, FutexFact};
+use engine::event::{AddressFact, FunctionFact, FutexFact};
 use engine::program::{Program, RecordedWait, from_timeline, json};
 use engine::time::Timestamp;
 use engine::timeline::{
@@ -53,6 +53,43 @@ fn program(threads: Vec<Thread>, wakeups: Vec<Wakeup>) -> Program {
         counts: Counts { events: 10, spurious: 3, ..Counts::default() },
         ..Timeline::default()
     })
+}
+
+/// A function that is recorded by its entry only may have ended long before: it was named for all that came later.
+#[test]
+fn who_woke_whom_is_no_function_of_which_only_the_entry_is_known() {
+    let fact = |id, name: &str, exits_probed| FunctionFact {
+        id,
+        name: name.to_owned(),
+        module: "program".to_owned(),
+        exits_probed,
+        ..FunctionFact::default()
+    };
+    let step = |time, kind| Step { time: Timestamp(time), kind };
+    let wakers = |entered: &[u32]| {
+        let mut waker = thread(1, &[(0, RUNNING)], vec![]);
+        waker.steps = entered.iter().map(|id| step(1, StepKind::Enter(*id))).collect();
+        waker.steps.push(step(20, StepKind::Wake(0)));
+        let waiter = thread(
+            2,
+            &[(0, RUNNING), (5, State::Blocked(0)), (20, RUNNING)],
+            vec![wait(futex(0x40, 128), Wake::By(0))],
+        );
+        let program = from_timeline(&Timeline {
+            end: Timestamp(100),
+            threads: vec![waker, waiter],
+            wakeups: vec![Wakeup { time: Timestamp(20), waker: 0, wakee: 1, ended: Some(0) }],
+            functions: vec![fact(1, "serve", true), fact(2, "log_line", false)],
+            counts: Counts { events: 10, ..Counts::default() },
+            ..Timeline::default()
+        });
+        let object = program.recorded.objects.first().expect("the futex");
+        object.wakers.iter().map(|share| share.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(wakers(&[1]), ["serve"]);
+    assert_eq!(wakers(&[1, 2]), ["serve"]);
+    assert_eq!(wakers(&[2, 1]), ["serve"]);
+    assert_eq!(wakers(&[2]), [""; 0]);
 }
 
 /// Words that no recorded operation is about have rows; the end of a thread is no lock; and that nobody knows how often

@@ -277,7 +277,7 @@ proptest! {
         }
         // Files and binaries have the same sum, too.
         for grouping in [Grouping::File, Grouping::Line, Grouping::Module] {
-            let grouped = report_by(&sampled, &cpus(), Detail::Functions, grouping);
+            let grouped = report_by(&sampled, &cpus(), Detail::Functions, grouping, &engine::predict::Model::default());
             for (grouped, plain) in grouped.results.iter().zip(&with.results) {
                 let sum = |rows: &[FunctionRow]| rows.iter().map(|row| row.tet_ns).sum::<f64>();
                 let (a, b) = (sum(&grouped.functions), sum(&plain.functions));
@@ -373,7 +373,8 @@ fn what_samples_may_be_wrong_by_is_chance_in_a_comparison() {
     let program = workload(7);
     let probed = [true, true, false, false, false, false, false, false];
     let [a, b] = [1, 2].map(|seed| sampled_program(&program, &probed, us(250), seed));
-    let compared = engine::compare::compare(&a, &b, &cpus()).expect("both can be scheduled");
+    let compared = engine::compare::compare(&a, &b, &cpus(), &engine::predict::Model::default())
+        .expect("both can be scheduled");
     let mut rows = 0;
     for row in compared.functions.iter().filter(|row| row.name != "main" && row.name != "work") {
         for change in &row.changes {

@@ -13,7 +13,7 @@ fn program(threads: &str) -> Program {
 }
 
 fn ideal() -> Model {
-    Model { scheduler: Scheduler::Ideal, ..Model::default() }
+    Model { scheduler: Some(Scheduler::Ideal), ..Model::default() }
 }
 
 fn cpus(list: &str) -> Vec<Cpus> {
@@ -137,13 +137,15 @@ fn a_comparison_tells_what_changed_from_what_may_be_chance() {
             .collect();
         program(&format!(r#"{{"name":"T","ops":[{}]}}"#, calls.join(",")))
     };
-    let comparison = compare(&thread(500, 1), &thread(600, 2), &cpus("1,inf")).expect("a comparison");
+    let comparison =
+        compare(&thread(500, 1), &thread(600, 2), &cpus("1,inf"), &Model::default()).expect("a comparison");
     let row =
         |name: &str| comparison.functions.iter().find(|row| row.name == name).expect("a row").changes[0];
     assert!(row("hash").is_clear() && (row("hash").by_ns() - 40_000.0).abs() < 3_000.0, "{:?}", row("hash"));
     assert!(!row("parse").is_clear(), "{:?}", row("parse"));
     assert!(comparison.curve.iter().all(|row| row.time.is_clear()), "{:?}", comparison.curve);
     assert_eq!(comparison.functions[0].name, "hash");
-    let same = compare(&thread(500, 1), &thread(500, 1), &cpus("1")).expect("a comparison");
+    let same =
+        compare(&thread(500, 1), &thread(500, 1), &cpus("1"), &Model::default()).expect("a comparison");
     assert!(same.functions.iter().all(|row| !row.changes[0].is_clear()));
 }

@@ -199,6 +199,10 @@ pub struct CpuCounters {
     pub samples_lost: u64,
     /// Time that taking samples took, nanoseconds.
     pub samples_ns: u64,
+    /// Of the samples, those at sleeps and wake-ups.
+    pub event_samples: u64,
+    /// Of `samples_ns`, what taking those took.
+    pub event_samples_ns: u64,
     /// Ticks of this CPU's clock in processes that are recorded.
     pub ticks: u64,
     /// Ticks that did not come besides, because the clock is slower than asked for to keep to the budget.
@@ -206,7 +210,7 @@ pub struct CpuCounters {
     /// Ticks of this CPU's clock that met somebody else.
     pub ticks_elsewhere: u64,
     /// Always 0: no two CPUs share a cache line.
-    pub reserved: [u64; 7],
+    pub reserved: [u64; 5],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

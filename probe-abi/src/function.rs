@@ -11,8 +11,8 @@ pub struct FunctionEnter {
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// Hits of the thread's function probes since its last record that left none: folded, cut or below the depth limit.
+    pub silent: u32,
     /// Stack pointer at the first instruction: on x86-64 the address of the return address.
     pub stack_pointer: u64,
 }
@@ -25,11 +25,15 @@ pub struct FunctionExit {
     pub header: Header,
     /// Number of the function in the session's function table.
     pub function: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// As [`FunctionEnter::silent`].
+    pub silent: u32,
     /// Stack pointer at that instruction: on x86-64 equal to the one of the matching entry.
     pub stack_pointer: u64,
 }
+
+/// So many hits without a record are told by a record of their own: an entry of a function that is cut, which says nothing but
+/// their number.
+pub const SILENT_AT_ONCE: u32 = 16;
 
 const _: () = assert!(size_of::<FunctionEnter>() == 40);
 const _: () = assert!(size_of::<FunctionExit>() == 40);

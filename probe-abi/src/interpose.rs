@@ -45,6 +45,11 @@
 //! then what the thread is going to write, and takes it from there: nothing of it gets lost with a program that is
 //! killed. What the thread writes later under the same number has been told.
 //!
+//! **Where that would soon find no room**, it is only counted, if that is allowed ([`SharedWord::RATHER_LEAVE_OUT`]): what
+//! begins to be folded then takes no number ([`FOLD_COUNTED`]), each pair of it is added to [`RingWord::COUNTED`] when the
+//! mutex is given back, and nothing is written of it. So no number is missing: nobody was in the way of any of them. An
+//! acquisition that anything else follows but its release is written, and takes a number then.
+//!
 //! [`RingWord::PHASE`] and what follows is the operation that the thread is in: what it waits for when it never
 //! comes back.
 
@@ -53,7 +58,7 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 
 /// Bumped whenever the layout changes: the library is embedded in the longpole that reads its rings, so that they can
 /// differ only by a mistake.
-pub const SHARED_VERSION: u64 = 10;
+pub const SHARED_VERSION: u64 = 11;
 
 /// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers, the inherited descriptor
 /// of the shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program
@@ -189,6 +194,9 @@ impl RingWord {
     /// 1: as long as the thread is the only one of its process, its operations on mutexes that no other process has are left
     /// out. Written by the reader, and by the thread itself ([`SharedWord::RATHER_LEAVE_OUT`]).
     pub const LEAVE_OUT: usize = 17;
+    /// Operations that were folded and only counted, two for each pair. The writer's, and only where there is hardly any
+    /// room: so it does not matter that the reader has the cache line.
+    pub const COUNTED: usize = 22;
     /// Operations that the thread has made since it may touch neither the clock nor the kernel (strict seccomp,
     /// `PR_SET_TSC`). The writer's, and seldom, so that it does not matter that the reader has the cache line.
     pub const FORBIDDEN: usize = 23;
@@ -200,7 +208,8 @@ impl RingWord {
     pub const FOLD_CALLER: usize = 26;
     /// Return address of the calls that give it back.
     pub const FOLD_RELEASE: usize = 27;
-    /// Its number in the ring, as in [`crate::Header::sequence`]; [`crate::Burst::flags`] from bit 32 on.
+    /// Its number in the ring, as in [`crate::Header::sequence`], or [`FOLD_COUNTED`]; [`crate::Burst::flags`] from bit 32
+    /// on.
     pub const FOLD_NUMBER: usize = 28;
     /// Its first acquisition.
     pub const FOLD_BEGAN: usize = 29;
@@ -227,6 +236,9 @@ impl RingWord {
     /// One bit for each piece of the ring that has memory which is not in use, from here to the end of the block.
     pub const IDLE: usize = 40;
 }
+
+/// Of [`RingWord::FOLD_NUMBER`]: this burst has no number, since it is only counted.
+pub const FOLD_COUNTED: u64 = 1 << 63;
 
 /// What [`RingWord::PHASE`] says about the words behind it.
 #[repr(u8)]

@@ -19,7 +19,7 @@ use aya_ebpf::{
 use aya_log_ebpf::warn;
 use probe_abi::{
     CROWDED_CALLS, CROWDED_SHIFT, Context, Cookie, CpuCounters, FunctionCounters, FunctionEnter,
-    FunctionExit, Kind, MAX_GROUPS, MAX_OPEN_FRAMES, RATE_WINDOW_SHIFT,
+    FunctionExit, Kind, MAX_GROUPS, MAX_OPEN_FRAMES, RATE_WINDOW_SHIFT, SILENT_AT_ONCE,
 };
 
 use crate::{
@@ -45,6 +45,8 @@ struct Frames {
     depth: u64,
     /// Result of [`scan`]: 1 + the index of the innermost frame of the function it looked for, 0 if there is none.
     found: u64,
+    /// Hits since the last record.
+    silent: u64,
     frames: [Frame; MAX_OPEN_FRAMES],
 }
 
@@ -58,6 +60,7 @@ const _: () = assert!(MAX_OPEN_FRAMES.is_power_of_two());
 static NO_FRAMES: Frames = Frames {
     depth: 0,
     found: 0,
+    silent: 0,
     frames: [Frame { stack_pointer: 0, return_address: 0, function: 0 }; MAX_OPEN_FRAMES],
 };
 
@@ -109,10 +112,6 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     let on = count_call(function, time_ns);
     let frames = match THREADS.get_ptr_mut(&tid) {
         Some(frames) => frames,
-        None if !on => {
-            count!(cut);
-            return;
-        }
         None => {
             // Fails only without memory or with too many threads; the look-up below shows it.
             let _ = THREADS.insert(&tid, &NO_FRAMES, u64::from(BPF_ANY));
@@ -121,7 +120,9 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
                 None => {
                     warn!(&(), "no memory for the open frames of thread {}", tid);
                     count!(unfolded);
-                    record_enter(time_ns, tid, pid, function, stack_pointer);
+                    if on {
+                        record_enter(time_ns, tid, pid, function, stack_pointer, 0);
+                    }
                     return;
                 }
             }
@@ -135,6 +136,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         let returns_to = read_return_address(outer.stack_pointer);
         if outer.return_address == 0 || returns_to == 0 || outer.return_address == returns_to {
             count!(folded);
+            pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
             return;
         }
         // That frame, and all that it had called, have been left without an exit.
@@ -143,10 +145,12 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     }
     if !on {
         count!(cut);
+        pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
         return;
     }
     if is_below_limit(depth) {
         // Counts for the caller at the limit.
+        pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
         return;
     }
     if (depth as usize) < MAX_OPEN_FRAMES {
@@ -158,11 +162,13 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
     } else {
         count!(unfolded);
     }
-    record_enter(time_ns, tid, pid, function, stack_pointer);
+    let silent = take_silent(frames);
+    record_enter(time_ns, tid, pid, function, stack_pointer, silent);
 }
 
 #[inline(always)]
 fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
+    let mut silent = 0;
     if let Some(frames) = THREADS.get_ptr_mut(&tid) {
         let (depth, found) = scan(frames, stack_pointer, function, false);
         let top = depth.wrapping_sub(1) as usize & MASK;
@@ -173,16 +179,40 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         } else if found.is_some() || !is_on(function) || is_below_limit(depth) {
             // The end of a folded call, of one that was cut, or of one below the depth limit: of a frame that was
             // open before the probes came no frame of ours is left here, since they were all below it.
+            pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
             return;
         }
+        silent = take_silent(frames);
     }
     // With or without an entry of ours: a function that was open before the probes came ends as well.
     ring::write(Kind::FunctionExit, Context::Task, time_ns, tid, pid, |header| FunctionExit {
         header,
         function,
-        reserved: 0,
+        silent,
         stack_pointer,
     });
+}
+
+/// A hit without a record of its own: what it took of the thread's time must not count as the program's.
+#[inline(always)]
+fn pass_silently(frames: *mut Frames, time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
+    let silent = memory::word(frames, offset_of!(Frames, silent));
+    // SAFETY: a word of a map value that only this thread uses.
+    if unsafe { memory::add(silent, 1) } + 1 >= u64::from(SILENT_AT_ONCE) {
+        let silent = take_silent(frames);
+        record_enter(time_ns, tid, pid, function, stack_pointer, silent);
+    }
+}
+
+/// Hits since the last record, which are told now.
+#[inline(always)]
+fn take_silent(frames: *mut Frames) -> u32 {
+    let silent = memory::word(frames, offset_of!(Frames, silent));
+    // SAFETY: a word of a map value that only this thread uses.
+    let count = unsafe { memory::load(silent) };
+    // SAFETY: a word of a map value that only this thread uses.
+    unsafe { memory::store(silent, 0) };
+    count as u32
 }
 
 /// Whether as many calls are open as are to be recorded.
@@ -310,11 +340,11 @@ fn is_on(function: u32) -> bool {
 }
 
 #[inline(always)]
-fn record_enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
+fn record_enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64, silent: u32) {
     ring::write(Kind::FunctionEnter, Context::Task, time_ns, tid, pid, |header| FunctionEnter {
         header,
         function,
-        reserved: 0,
+        silent,
         stack_pointer,
     });
 }

@@ -26,10 +26,13 @@ use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting};
 #[map]
 static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096, BPF_F_NO_PREALLOC);
 
-/// One number that the user side writes: of two to the power of it ticks one comes (the user side slows the clock), and
-/// sleeps and wake-ups are as many times as far apart. What recording costs is kept to its budget with it.
+/// Two numbers that the user side writes: of two to the power of the first ticks one comes (the user side slows the clock), and
+/// sleeps and wake-ups are two to the power of the second times as far apart. What recording costs is kept to its budget with
+/// them.
 #[map]
-static SAMPLE_THINNING: Array<u64> = Array::with_max_entries(1, 0);
+static SAMPLE_THINNING: Array<u64> = Array::with_max_entries(2, 0);
+const OF_TICKS: u32 = 0;
+const OF_EVENTS: u32 = 1;
 /// More than a second between two ticks tells nothing.
 const MOST_THINNING: u64 = 8;
 
@@ -79,7 +82,7 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     }
     // SAFETY: a counter in a map value.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks)), 1) };
-    let left_out = (1 << thinning()) - 1;
+    let left_out = (1 << thinning(OF_TICKS)) - 1;
     // SAFETY: as above.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_left_out)), left_out) };
     // SAFETY: the program's own context.
@@ -98,9 +101,9 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
 }
 
 #[inline(always)]
-fn thinning() -> u64 {
+fn thinning(of: u32) -> u64 {
     // SAFETY: a word in a map value.
-    SAMPLE_THINNING.get_ptr_mut(0).map_or(0, |word| unsafe { memory::load(word) }).min(MOST_THINNING)
+    SAMPLE_THINNING.get_ptr_mut(of).map_or(0, |word| unsafe { memory::load(word) }).min(MOST_THINNING)
 }
 
 /// The current thread does something that its stack explains: it goes to sleep, or wakes another.
@@ -117,7 +120,7 @@ pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u
     };
     // SAFETY: a map value of 8 bytes.
     let before = unsafe { memory::load(last) };
-    if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) << thinning() {
+    if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) << thinning(OF_EVENTS) {
         return;
     }
     // SAFETY: as above.
@@ -166,6 +169,12 @@ fn take(taken: Taken) {
     let took_ns = ring::now_ns().wrapping_sub(taken.time_ns);
     // SAFETY: as above.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, samples_ns)), took_ns) };
+    if taken.reason as u8 != SampleReason::Tick as u8 {
+        // SAFETY: as above.
+        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, event_samples)), 1) };
+        // SAFETY: as above.
+        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, event_samples_ns)), took_ns) };
+    }
 }
 
 /// Takes only where the thread is; `false` if there is no room.

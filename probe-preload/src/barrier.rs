@@ -1,10 +1,12 @@
 //! `pthread_barrier_*`
 
 use crate::export::operation;
-use crate::real::Real;
+use crate::real::{Real, find_each};
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[&init::REAL, &destroy::REAL, &wait::REAL];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(init::REAL, destroy::REAL, wait::REAL);
+}
 
 operation! {
     init = 3 (barrier, attributes, count), Real::new(c"pthread_barrier_init"), ["pthread_barrier_init"],

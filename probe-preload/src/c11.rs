@@ -9,9 +9,6 @@ use crate::ring;
 use crate::thread::created;
 use probe_abi::SyncOperation;
 
-/// None: C libraries may lack them.
-pub const ALL: &[&Real] = &[];
-
 const ENOMEM: i32 = 12;
 const EBUSY: i32 = 16;
 const EINVAL: i32 = 22;

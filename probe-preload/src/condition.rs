@@ -3,11 +3,12 @@
 //! which is looked up when there is none of the name.
 
 use crate::export::operation;
-use crate::real::Real;
+use crate::real::{Real, find_each};
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] =
-    &[&init::REAL, &destroy::REAL, &wait::REAL, &timedwait::REAL, &signal::REAL, &broadcast::REAL];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(init::REAL, destroy::REAL, wait::REAL, timedwait::REAL, signal::REAL, broadcast::REAL);
+}
 
 /// Who comes back from a wait has the mutex again. No flags.
 pub fn taken_again(mutex: usize) -> u16 {

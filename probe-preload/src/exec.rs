@@ -2,8 +2,8 @@
 //! There the file is not seen (another root folder, mounts of its own), or the program is another machine's or has 32
 //! bits. So whoever starts a program is looked at, and hands on an environment without the library then.
 
-use crate::descriptor::Text;
-use crate::real::{self, Real};
+use crate::caller::{Memory, Unreadable};
+use crate::real::{self, Real, find_each};
 use crate::watch::watch;
 use crate::{filter, system};
 use core::ffi::c_char;
@@ -20,25 +20,6 @@ fn ends(byte: u8) -> bool {
     matches!(byte, 0 | b':' | b' ')
 }
 
-/// The entries of a list of strings.
-fn entries(list: List) -> impl Iterator<Item = *const c_char> {
-    (0..).map_while(move |i| {
-        // SAFETY: an entry of the list; the last one is null and ends it.
-        let entry = unsafe { list.wrapping_add(i).read() };
-        (!entry.is_null()).then_some(entry)
-    })
-}
-
-fn text(entry: *const c_char) -> Text {
-    // SAFETY: entries of an environment are NUL-ended.
-    unsafe { Text::new(entry) }
-}
-
-/// The bytes of a text.
-fn bytes(mut text: Text) -> impl Iterator<Item = u8> {
-    core::iter::from_fn(move || Some(text.next()).filter(|&byte| byte != 0))
-}
-
 /// Whether this NUL-ended name is the library's. Byte by byte, or the compiler makes a call of libc's out of it.
 fn has_end(name: &[u8]) -> bool {
     let ended = LIBRARY.iter().chain(&[0]);
@@ -46,13 +27,23 @@ fn has_end(name: &[u8]) -> bool {
         && name.iter().rev().zip(ended.rev()).all(|(a, b)| core::hint::black_box(a) == b)
 }
 
-/// Reads the names in `LD_PRELOAD`, one after the other, each NUL-ended, and whether it is this library's; one that is too
-/// long to be is empty.
-fn each_name(list: Text, mut take: impl FnMut(&[u8], bool)) {
+/// A name in `LD_PRELOAD`.
+struct Name<'a> {
+    /// Where it begins, and its length.
+    place: (usize, usize),
+    /// The name itself, NUL-ended; empty if it is too long to be the library's.
+    text: &'a [u8],
+    is_ours: bool,
+}
+
+/// Reads the names in `LD_PRELOAD`, one after the other; gives the place of the NUL behind them.
+fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) -> Result<usize, Unreadable> {
     // Longer than longpole's names, and small enough to be cleared without a call of memset.
     let mut name = [0u8; 128];
     let mut length = 0;
-    for byte in bytes(list).chain([0]) {
+    let mut at = list;
+    loop {
+        let byte = memory.byte(at)?;
         if !ends(byte) {
             if let Some(place) = name.get_mut(length) {
                 *place = byte;
@@ -62,107 +53,149 @@ fn each_name(list: Text, mut take: impl FnMut(&[u8], bool)) {
             if let Some(end) = name.get_mut(length) {
                 *end = 0;
             }
-            let name = name.get(..=length).unwrap_or_default();
-            take(name, has_end(name));
+            let text = name.get(..=length).unwrap_or_default();
+            take(&Name { place: (at.wrapping_sub(length), length), text, is_ours: has_end(text) });
             length = 0;
         }
+        if byte == 0 {
+            return Ok(at);
+        }
+        at = at.wrapping_add(1);
     }
 }
 
-/// Whether this `LD_PRELOAD` names the library and the file is not there.
-fn is_missing(list: Text) -> bool {
-    let mut missing = false;
-    each_name(list, |name, is_ours| {
-        missing |= is_ours && !system::is_readable(name.as_ptr().cast());
-    });
-    missing
-}
-
 /// Whether the library is for another kind of program than this file.
-fn is_foreign(path: *const c_char) -> bool {
+fn is_foreign(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
     const ELF: &[u8] = b"\x7fELF";
     const CLASS_64: u8 = 2;
     #[cfg(target_arch = "x86_64")]
     const MACHINE: [u8; 2] = [62, 0];
     #[cfg(target_arch = "aarch64")]
     const MACHINE: [u8; 2] = [183, 0];
+    if path == 0 {
+        return Ok(false);
+    }
     // Without a slash it is searched for.
-    if path.is_null() || bytes(text(path)).all(|byte| byte != b'/') {
-        return false;
+    for at in 0.. {
+        match memory.byte(path.wrapping_add(at))? {
+            0 => return Ok(false),
+            b'/' => break,
+            _ => {}
+        }
     }
     let mut head = [0u8; 20];
-    system::read_head(path, &mut head) == head.len()
+    Ok(system::read_head(path as *const c_char, &mut head) == head.len()
         && head.iter().zip(ELF).all(|(a, b)| core::hint::black_box(a) == b)
-        && (head[4] != CLASS_64 || [head[18], head[19]] != MACHINE)
+        && (head[4] != CLASS_64 || [head[18], head[19]] != MACHINE))
 }
 
-/// The environment to start a program with; `path`: its file, if that is known.
+/// The environment to start a program with; `path`: its file, if that is known. What cannot be read is handed on as it is:
+/// the kernel says what is wrong with it.
 fn environment(list: List, path: *const c_char) -> List {
     // A filter may forbid to look.
     if list.is_null() || filter::is_filtered() {
         return list;
     }
-    let preload = entries(list).find_map(|entry| text(entry).behind(PRELOAD));
-    let Some(preload) = preload else { return list };
-    let mut has_ours = false;
-    each_name(preload, |_, is_ours| has_ours |= is_ours);
-    if !has_ours || !(is_missing(preload) || is_foreign(path)) {
-        return list;
+    changed(list as usize, path as usize).ok().flatten().unwrap_or(list)
+}
+
+/// Another environment, if there has to be one.
+fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
+    let mut memory = Memory::new();
+    let Some(preload) = memory.find(list, PRELOAD)? else { return Ok(None) };
+    let (mut has_ours, mut is_missing) = (false, false);
+    let end = each_name(&mut memory, preload, |name| {
+        has_ours |= name.is_ours;
+        is_missing |= name.is_ours && !system::is_readable(name.text.as_ptr().cast());
+    })?;
+    if !has_ours || !(is_missing || is_foreign(&mut memory, path)?) {
+        return Ok(None);
     }
-    without(list, preload).unwrap_or(list)
+    without(&mut memory, list, preload, end.wrapping_sub(preload))
+}
+
+/// Memory that is filled from its beginning, and never beyond its end.
+struct Filling {
+    at: *mut u8,
+    left: usize,
+}
+
+impl Filling {
+    fn put(&mut self, byte: u8) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        // SAFETY: inside the memory, which is ours alone.
+        unsafe { self.at.write(byte) };
+        self.at = self.at.wrapping_add(1);
+        self.left = left;
+    }
+
+    fn put_address(&mut self, address: usize) {
+        for byte in address.to_ne_bytes() {
+            self.put(byte);
+        }
+    }
 }
 
 /// The same environment without the library, in memory of its own, which is never given back: the program that it is for
 /// takes the place of this one.
-fn without(list: List, preload: Text) -> Option<List> {
-    let count = entries(list).count();
-    // The memory is all 0: what is not written ends the list and the text.
-    let room = (count + 1) * size_of::<usize>() + PRELOAD.len() + bytes(preload).count() + 1;
-    let memory = system::map_private(room.next_multiple_of(system::PAGE))?;
-    let new = memory.cast::<*const c_char>();
-    // SAFETY: behind the pointers, of which there are at most so many.
-    let names = unsafe { memory.add((count + 1) * size_of::<usize>()) };
-    let mut length = 0;
-    let mut put = |byte: u8| {
-        // SAFETY: what is written is a part of the old list, and there is room for all of it.
-        unsafe { names.wrapping_add(length).write(byte) };
-        length += 1;
-    };
-    PRELOAD.iter().for_each(|&byte| put(byte));
-    let mut others = 0;
-    let mut rest = preload;
-    each_name(preload, |_, is_ours| {
-        // The same name in the text itself, which may be longer than what is looked at.
-        let mut byte = rest.next();
-        while byte != 0 && ends(byte) {
-            byte = rest.next();
-        }
-        if !is_ours && others > 0 {
-            put(b':');
-        }
-        others += usize::from(!is_ours);
-        while !ends(byte) {
-            if !is_ours {
-                put(byte);
-            }
-            byte = rest.next();
-        }
-    });
-    let mut written = 0;
-    for entry in entries(list) {
-        let is_preload = text(entry).behind(PRELOAD).is_some();
-        let is_shared =
-            text(entry).behind(SHARED_VARIABLE.as_bytes()).is_some_and(|mut rest| rest.next() == b'=');
-        let entry = match () {
-            () if is_shared || is_preload && others == 0 => continue,
-            () if is_preload => names.cast_const().cast(),
-            () => entry,
-        };
-        // SAFETY: no more than the old list has.
-        unsafe { new.wrapping_add(written).write(entry) };
-        written += 1;
+fn without(
+    memory: &mut Memory,
+    list: usize,
+    preload: usize,
+    length: usize,
+) -> Result<Option<List>, Unreadable> {
+    let mut count = 0;
+    while memory.entry(list, count)? != 0 {
+        count += 1;
     }
-    Some(new.cast_const())
+    // The memory is all 0: what is not written ends the list and the text. Another thread may make either longer
+    // meanwhile; then the last of it is left out.
+    let (pointers, text) = (count * size_of::<usize>(), PRELOAD.len() + length);
+    let bytes = (pointers + size_of::<usize>() + text + 1).next_multiple_of(system::PAGE);
+    let Some(new) = system::map_private(bytes) else { return Ok(None) };
+    let names = new.wrapping_add(pointers + size_of::<usize>());
+    let mut filling = Filling { at: names, left: text };
+    PRELOAD.iter().for_each(|&byte| filling.put(byte));
+    let mut others = 0;
+    let mut kept = Ok(());
+    // A second pair of eyes: the names are read one by one meanwhile.
+    let mut again = Memory::new();
+    each_name(memory, preload, |name| {
+        if name.is_ours {
+            return;
+        }
+        if others > 0 {
+            filling.put(b':');
+        }
+        others += 1;
+        let (place, length) = name.place;
+        for at in 0..length {
+            match again.byte(place.wrapping_add(at)) {
+                Ok(byte) => filling.put(byte),
+                Err(Unreadable) => kept = Err(Unreadable),
+            }
+        }
+    })?;
+    kept?;
+    let mut filling = Filling { at: new, left: pointers };
+    for index in 0..count {
+        let entry = memory.entry(list, index)?;
+        if entry == 0 {
+            break;
+        }
+        let shared = memory.behind(entry, SHARED_VARIABLE.as_bytes())?;
+        let is_shared = match shared {
+            Some(rest) => memory.byte(rest)? == b'=',
+            None => false,
+        };
+        let is_preload = memory.behind(entry, PRELOAD)?.is_some();
+        match () {
+            () if is_shared || is_preload && others == 0 => {}
+            () if is_preload => filling.put_address(names as usize),
+            () => filling.put_address(entry),
+        }
+    }
+    Ok(Some(new.cast_const().cast()))
 }
 
 /// The program's own environment becomes one without the library if need be.
@@ -252,19 +285,21 @@ given! {
     spawnp = "posix_spawnp", SPAWNP = c"posix_spawnp", (pid, path, actions, attributes, words, list), list, path as *const c_char;
 }
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[
-    &EXECVE,
-    &FEXECVE,
-    &SPAWN,
-    &SPAWNP,
-    &vector::REAL,
-    &vector_searched::REAL,
-    &list::REAL,
-    &list_searched::REAL,
-    &shell::REAL,
-    &pipe::REAL,
-];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(
+        EXECVE,
+        FEXECVE,
+        SPAWN,
+        SPAWNP,
+        vector::REAL,
+        vector_searched::REAL,
+        list::REAL,
+        list_searched::REAL,
+        shell::REAL,
+        pipe::REAL
+    );
+}
 
 #[cfg(test)]
 mod tests {
@@ -277,10 +312,36 @@ mod tests {
     }
 
     fn read(list: List) -> Vec<std::string::String> {
-        entries(list)
+        let mut memory = Memory::new();
+        let entries = (0..).map(|index| memory.entry(list as usize, index).expect("a list"));
+        entries
+            .take_while(|&entry| entry != 0)
             // SAFETY: entries of an environment.
-            .map(|entry| unsafe { CStr::from_ptr(entry) }.to_string_lossy().into_owned())
+            .map(|entry| unsafe { CStr::from_ptr(entry as *const c_char) }.to_string_lossy().into_owned())
             .collect()
+    }
+
+    /// A library that is gone, so that whatever can be read is changed.
+    #[test]
+    fn what_the_kernel_would_refuse_is_handed_on_as_it_is() {
+        let bad = 8 as *const c_char;
+        let preload = c"LD_PRELOAD=/tmp/longpole-0-0/longpole-preload.so".as_ptr();
+        for list in [&[bad, core::ptr::null()][..], &[preload, bad, core::ptr::null()]] {
+            assert_eq!(environment(list.as_ptr(), core::ptr::null()), list.as_ptr());
+        }
+        assert_eq!(environment(bad.cast(), core::ptr::null()), bad.cast());
+        let folder = tempfile();
+        let there = std::format!("LD_PRELOAD={}/longpole-preload.so\0", folder.display());
+        std::fs::write(folder.join("longpole-preload.so"), "").expect("file");
+        let list = [there.as_ptr().cast(), core::ptr::null()];
+        assert_eq!(environment(list.as_ptr(), bad), list.as_ptr());
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    fn tempfile() -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(std::format!("longpole-exec-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("folder");
+        folder
     }
 
     #[test]

@@ -3,8 +3,6 @@
 //! Each name is a few instructions: the return address becomes one more argument, then the implementation is jumped to,
 //! which returns to the caller itself. Nothing is on the stack meanwhile, so that unwinding goes through.
 
-use crate::real::Real;
-
 /// `export!(ARGUMENTS, IMPLEMENTATION, ["name", …])` where ARGUMENTS is how many the function has. `"label" as
 /// "name@VERSION"` is a name with a symbol version.
 macro_rules! export {
@@ -87,23 +85,18 @@ macro_rules! operation {
 pub(crate) use operation;
 
 /// Looks up what is behind every function that each C library has, so that none of it is left to a first call from a
-/// signal handler. The others are looked up when they are called: asking for a function that is not there allocates.
+/// signal handler. The others (those of C11 among them) are looked up when they are called: asking for a function that is
+/// not there allocates.
 pub fn find_all() {
-    let all: [&[&Real]; 10] = [
-        crate::mutex::ALL,
-        crate::condition::ALL,
-        crate::rwlock::ALL,
-        crate::barrier::ALL,
-        crate::spin::ALL,
-        crate::semaphore::ALL,
-        crate::once::ALL,
-        crate::thread::ALL,
-        crate::c11::ALL,
-        crate::exec::ALL,
-    ];
-    for real in all.into_iter().flatten() {
-        real.find();
-    }
+    crate::mutex::find();
+    crate::condition::find();
+    crate::rwlock::find();
+    crate::barrier::find();
+    crate::spin::find();
+    crate::semaphore::find();
+    crate::once::find();
+    crate::thread::find();
+    crate::exec::find();
     crate::fold::find();
     crate::filter::find();
 }

@@ -4,7 +4,8 @@
 //! What makes that true: taking is done with `pthread_mutex_trylock`, which never waits; a release looks first whether
 //! anybody waits; and each mutex has a word that says who had it last, so that nobody else has had it in between. The
 //! order in which threads had a mutex is whole therefore, and only within one thread's turn does a burst know sums
-//! instead of times. Everything else that the thread does ends it ([`settle`]), and so do mutexes of special kinds.
+//! instead of times. Where there is hardly any room for records, those of bursts are the first to go: their pairs are
+//! counted ([`FOLD_COUNTED`]), so that what somebody waits for is still written. Everything else that the thread does ends it ([`settle`]), and so do mutexes of special kinds.
 
 use crate::mutex::{lock_word, plain_kind};
 use crate::process;
@@ -13,7 +14,7 @@ use crate::tls::tls;
 use crate::word::add_one;
 use crate::{clock, mutex};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use probe_abi::interpose::{Phase, RingWord};
+use probe_abi::interpose::{FOLD_COUNTED, Phase, RingWord};
 use probe_abi::{Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, SyncOperation};
 
 /// Of so many operations one tells what it took: an acquisition comes with each release, and is taken to be like it.
@@ -111,12 +112,16 @@ fn goes_on(own: &Own, mutex: usize, caller: usize, now_ns: u64) -> bool {
 #[inline(never)]
 fn begins(own: &Own, mutex: usize, caller: usize, flags: u16, now_ns: u64) {
     write(own);
-    let number = add_one(own.word(RingWord::ATTEMPTS)) as u32;
+    let number = if own.is_pressed() {
+        FOLD_COUNTED
+    } else {
+        add_one(own.word(RingWord::ATTEMPTS)) & u64::from(u32::MAX)
+    };
     for (index, value) in [
         (RingWord::FOLD_OBJECT, mutex as u64),
         (RingWord::FOLD_CALLER, caller as u64),
         (RingWord::FOLD_RELEASE, 0),
-        (RingWord::FOLD_NUMBER, u64::from(number) | u64::from(flags) << 32),
+        (RingWord::FOLD_NUMBER, number | u64::from(flags) << 32),
         (RingWord::FOLD_BEGAN, now_ns),
         (RingWord::FOLD_ENDED, now_ns),
         (RingWord::FOLD_COUNT, 0),
@@ -172,8 +177,11 @@ pub fn gives(mutex: usize, caller: usize) -> bool {
         word(RingWord::FOLD_SINCE).store(0, Ordering::Relaxed);
         word(RingWord::FOLD_COUNT).store(pairs + 1, Ordering::Relaxed);
         // One of a burst's operations is counted with its record.
-        let more = if pairs == 0 { 1 } else { 2 };
-        word(RingWord::FOLDED).store(get(RingWord::FOLDED) + more, Ordering::Relaxed);
+        let (sum, more) = match get(RingWord::FOLD_NUMBER) & FOLD_COUNTED {
+            0 => (RingWord::FOLDED, if pairs == 0 { 1 } else { 2 }),
+            _ => (RingWord::COUNTED, 2),
+        };
+        word(sum).store(get(sum) + more, Ordering::Relaxed);
     }
     changed(&own, version);
     if short && called_ns != 0 {
@@ -235,9 +243,10 @@ fn write(own: &Own) {
         return;
     }
     let (pairs, since_ns) = (word(RingWord::FOLD_COUNT), word(RingWord::FOLD_SINCE));
-    let (number, flags) = (word(RingWord::FOLD_NUMBER) as u32, word(RingWord::FOLD_NUMBER) >> 32);
-    let mut lock_number = u64::from(number);
-    if pairs > 0 {
+    let number = word(RingWord::FOLD_NUMBER);
+    let (is_counted, flags) = (number & FOLD_COUNTED != 0, number >> 32 & 0xffff);
+    let number = number as u32;
+    if pairs > 0 && !is_counted {
         let (began_ns, ended_ns) = (word(RingWord::FOLD_BEGAN), word(RingWord::FOLD_ENDED));
         let half = |value: u64| value & u64::from(u32::MAX);
         let apart_least = if pairs > 1 { word(RingWord::FOLD_APART_LEAST) } else { 0 };
@@ -252,11 +261,10 @@ fn write(own: &Own) {
             let lost = own.word(RingWord::FOLD_LOST);
             lost.store(lost.load(Ordering::Relaxed) + (2 * pairs - 1), Ordering::Relaxed);
         }
-        if since_ns != 0 {
-            lock_number = add_one(own.word(RingWord::ATTEMPTS));
-        }
     }
     if since_ns != 0 {
+        let has_number = pairs == 0 && !is_counted;
+        let lock_number = if has_number { u64::from(number) } else { add_one(own.word(RingWord::ATTEMPTS)) };
         let last = SyncOperation::MutexLock as u64 | flags << 16;
         own.put(Kind::Operation, lock_number as u32, since_ns, [since_ns, object, 0, caller, last]);
     }

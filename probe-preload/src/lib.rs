@@ -19,6 +19,7 @@ compile_error!("probe-preload knows the instructions and system calls of x86-64 
 
 mod barrier;
 mod c11;
+mod caller;
 mod clock;
 mod condition;
 mod descriptor;

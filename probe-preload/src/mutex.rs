@@ -2,23 +2,25 @@
 
 use crate::export::operation;
 use crate::process;
-use crate::real::Real;
+use crate::real::{Real, find_each};
 use crate::tls::tls;
 use core::sync::atomic::{AtomicU32, Ordering};
 use probe_abi::OperationFlags;
 
 pub const EOWNERDEAD: i32 = 130;
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[
-    &init::REAL,
-    &destroy::REAL,
-    &lock::REAL,
-    &trylock::REAL,
-    &timedlock::REAL,
-    &unlock::REAL,
-    &consistent::REAL,
-];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(
+        init::REAL,
+        destroy::REAL,
+        lock::REAL,
+        trylock::REAL,
+        timedlock::REAL,
+        unlock::REAL,
+        consistent::REAL
+    );
+}
 
 operation! {
     init = 2 (mutex, attributes), Real::new(c"pthread_mutex_init"), ["pthread_mutex_init", "__pthread_mutex_init"],
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     #[cfg(target_env = "gnu")]
     fn a_thread_knows_its_number_without_the_kernel() {
-        process::look();
+        process::look_until_up();
         let numbers = || (thread_number(), Some(crate::system::tid()));
         let (known, asked) = numbers();
         assert_eq!(known, asked);

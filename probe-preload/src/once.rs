@@ -2,14 +2,16 @@
 //! ours, which notes it and jumps to the program's. It is not on the stack meanwhile: exceptions go through.
 
 use crate::export::export;
-use crate::real::Real;
+use crate::real::{Real, find_each};
 use crate::ring;
 use crate::tls::{RAN, ROUTINE, tls};
 use core::arch::naked_asm;
 use probe_abi::{OperationFlags, SyncOperation};
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[&ONCE];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(ONCE);
+}
 
 static ONCE: Real = Real::new(c"pthread_once");
 

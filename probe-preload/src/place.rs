@@ -69,6 +69,26 @@ impl Own {
         true
     }
 
+    /// Whether there will soon be no room for what somebody waits for, so that what nobody does is better counted.
+    #[inline(never)]
+    pub fn is_pressed(&self) -> bool {
+        if self.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) != 1 {
+            return false;
+        }
+        let layout = self.shared.layout;
+        let next = self.word(RingWord::HEAD).load(Ordering::Relaxed);
+        let used = next.wrapping_sub(self.word(RingWord::TAIL).load(Ordering::Acquire));
+        if layout.nearly_full(used) {
+            return true;
+        }
+        // The memory for the next record has yet to be found.
+        let (word, bit) = layout.idle(next);
+        let free = self.shared.word(SharedWord::FREE).load(Ordering::Relaxed) as i64;
+        next >= self.word(RingWord::PAID_TO).load(Ordering::Relaxed)
+            && self.word(word).load(Ordering::Relaxed) & bit == 0
+            && !may_take(used / layout.piece_records(), free)
+    }
+
     /// Rings if it is time to empty this ring.
     fn rings_for_room(&self, place: u64, used: u64) {
         let layout = self.shared.layout;

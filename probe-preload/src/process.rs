@@ -224,6 +224,15 @@ pub fn look() {
     }
 }
 
+/// As [`look`], and waits where another test's thread is at it: who comes by meanwhile is let through, knowing nothing.
+#[cfg(test)]
+pub fn look_until_up() {
+    look();
+    while STATE.load(Ordering::Acquire) == STARTING {
+        std::thread::yield_now();
+    }
+}
+
 /// When the library is loaded: programs change their environment, or write over it. Operations may come before.
 #[cfg(not(test))]
 extern "C" fn on_load() {

@@ -40,24 +40,61 @@ macro_rules! weak {
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 const ENOSYS: i32 = 38;
 
+/// A NUL-ended text in place of a pointer to one: every pointer is one more for the loader to relocate, in each program
+/// that starts, and a page of its own that has to be copied for that.
+#[derive(Clone, Copy)]
+struct Inline<const N: usize>([u8; N]);
+
+impl<const N: usize> Inline<N> {
+    const EMPTY: Inline<N> = Inline([0; N]);
+
+    const fn of(text: &CStr) -> Inline<N> {
+        let text = text.to_bytes_with_nul();
+        assert!(text.len() <= N, "a longer name than any so far");
+        let mut bytes = [0; N];
+        let mut i = 0;
+        while i < text.len() {
+            bytes[i] = text[i];
+            i += 1;
+        }
+        Inline(bytes)
+    }
+
+    fn text(&self) -> *const c_char {
+        self.0.as_ptr().cast()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.first().is_none_or(|&byte| byte == 0)
+    }
+}
+
 /// One function behind ours.
 pub struct Real {
-    name: &'static CStr,
-    /// The version of the symbol, where it has several that differ.
-    version: Option<&'static CStr>,
     address: AtomicUsize,
+    name: Inline<28>,
+    /// The version of the symbol, where it has several that differ.
+    version: Inline<12>,
 }
+
+/// `find_each!(A, B, …)`: looks these up, one after the other. A list of them would have to be relocated.
+macro_rules! find_each {
+    ($($real:path),+ $(,)?) => {
+        $($real.find();)+
+    };
+}
+pub(crate) use find_each;
 
 impl Real {
     /// The default version, or the only one.
     pub const fn new(name: &'static CStr) -> Real {
-        Real { name, version: None, address: AtomicUsize::new(0) }
+        Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::EMPTY }
     }
 
     /// This version; the default one where the C library knows no versions or not this one.
     #[cfg(any(test, target_arch = "x86_64"))]
     pub const fn of_version(name: &'static CStr, version: &'static CStr) -> Real {
-        Real { name, version: Some(version), address: AtomicUsize::new(0) }
+        Real { address: AtomicUsize::new(0), name: Inline::of(name), version: Inline::of(version) }
     }
 
     /// Its address. A C library that lacks it has no caller for it either, but should there be one it hears `ENOSYS`.
@@ -83,9 +120,9 @@ impl Real {
     #[inline(never)]
     pub fn find(&self) -> usize {
         let errno = errno();
-        let mut found = self.version.map_or(0, |version| look_up_version(self.name, version));
+        let mut found = if self.version.is_empty() { 0 } else { look_up_version(&self.name, &self.version) };
         if found == 0 {
-            found = look_up(self.name);
+            found = look_up(&self.name);
         }
         if found == 0 {
             found = missing as extern "C" fn() -> i32 as usize;
@@ -126,18 +163,18 @@ extern "C" fn missing() -> i32 {
 
 /// dlsym finds its caller by the return address, so that the call must stand here and must not be the last thing done.
 #[inline(never)]
-fn look_up(name: &CStr) -> usize {
+fn look_up(name: &Inline<28>) -> usize {
     let dlsym = weak!("dlsym");
     if dlsym == 0 {
         return 0;
     }
     // SAFETY: libc's dlsym has this type.
     let dlsym: extern "C" fn(*mut c_void, *const c_char) -> usize = unsafe { transmute(dlsym) };
-    core::hint::black_box(dlsym(NEXT, name.as_ptr()))
+    core::hint::black_box(dlsym(NEXT, name.text()))
 }
 
 #[inline(never)]
-fn look_up_version(name: &CStr, version: &CStr) -> usize {
+fn look_up_version(name: &Inline<28>, version: &Inline<12>) -> usize {
     let dlvsym = weak!("dlvsym");
     if dlvsym == 0 {
         return 0;
@@ -145,7 +182,7 @@ fn look_up_version(name: &CStr, version: &CStr) -> usize {
     type Dlvsym = extern "C" fn(*mut c_void, *const c_char, *const c_char) -> usize;
     // SAFETY: libc's dlvsym has this type.
     let dlvsym: Dlvsym = unsafe { transmute(dlvsym) };
-    core::hint::black_box(dlvsym(NEXT, name.as_ptr(), version.as_ptr()))
+    core::hint::black_box(dlvsym(NEXT, name.text(), version.text()))
 }
 
 /// A value that the kernel has handed to the program, 0 if it has not.
@@ -234,7 +271,7 @@ mod tests {
     fn versions_of_a_function_are_told_apart() {
         let old = Real::of_version(c"pthread_cond_wait", c"GLIBC_2.2.5");
         let new = Real::of_version(c"pthread_cond_wait", c"GLIBC_2.3.2");
-        let unknown = Real::of_version(c"pthread_cond_wait", c"LONGPOLE_1.0");
+        let unknown = Real::of_version(c"pthread_cond_wait", c"LONGPOLE_1");
         assert_ne!(old.get(), new.get());
         assert_eq!(unknown.get(), new.get());
     }

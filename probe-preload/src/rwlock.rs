@@ -1,20 +1,22 @@
 //! `pthread_rwlock_*`
 
 use crate::export::operation;
-use crate::real::Real;
+use crate::real::{Real, find_each};
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[
-    &init::REAL,
-    &destroy::REAL,
-    &read::REAL,
-    &try_read::REAL,
-    &timed_read::REAL,
-    &write::REAL,
-    &try_write::REAL,
-    &timed_write::REAL,
-    &unlock::REAL,
-];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(
+        init::REAL,
+        destroy::REAL,
+        read::REAL,
+        try_read::REAL,
+        timed_read::REAL,
+        write::REAL,
+        try_write::REAL,
+        timed_write::REAL,
+        unlock::REAL
+    );
+}
 
 operation! {
     init = 2 (lock, attributes), Real::new(c"pthread_rwlock_init"), ["pthread_rwlock_init", "__pthread_rwlock_init"],

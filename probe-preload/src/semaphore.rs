@@ -1,22 +1,24 @@
 //! `sem_*`: they return −1 and leave the error in `errno`.
 
 use crate::export::{export, operation};
-use crate::real::{Real, errno};
+use crate::real::{Real, errno, find_each};
 use crate::ring;
 use core::ffi::c_char;
 use probe_abi::SyncOperation;
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[
-    &init::REAL,
-    &destroy::REAL,
-    &OPEN,
-    &close::REAL,
-    &wait::REAL,
-    &trywait::REAL,
-    &timedwait::REAL,
-    &post::REAL,
-];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(
+        init::REAL,
+        destroy::REAL,
+        OPEN,
+        close::REAL,
+        wait::REAL,
+        trywait::REAL,
+        timedwait::REAL,
+        post::REAL
+    );
+}
 
 fn outcome(result: i32) -> i32 {
     if result == -1 { errno() } else { result }

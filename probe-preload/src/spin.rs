@@ -1,10 +1,12 @@
 //! `pthread_spin_*`
 
 use crate::export::operation;
-use crate::real::Real;
+use crate::real::{Real, find_each};
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[&init::REAL, &destroy::REAL, &lock::REAL, &trylock::REAL, &unlock::REAL];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(init::REAL, destroy::REAL, lock::REAL, trylock::REAL, unlock::REAL);
+}
 
 operation! {
     init = 2 (lock, shared), Real::new(c"pthread_spin_init"), ["pthread_spin_init"],

@@ -1,12 +1,14 @@
 //! `pthread_create`, `_join`, `_detach`, `_exit`
 
 use crate::export::{export, operation};
-use crate::real::Real;
+use crate::real::{Real, find_each};
 use crate::ring;
 use probe_abi::SyncOperation;
 
-/// Functions that every C library has.
-pub const ALL: &[&Real] = &[&CREATE, &join::REAL, &detach::REAL, &EXIT];
+/// Looks up the functions that every C library has.
+pub fn find() {
+    find_each!(CREATE, join::REAL, detach::REAL, EXIT);
+}
 
 operation! {
     join = 2 (thread, value), Real::new(c"pthread_join"), ["pthread_join"],

@@ -26,7 +26,8 @@ fn a_hand_off_chain_cannot_be_sped_up() {
     for answer in [report.at(1), report.at(2), report.at(8), report.at("inf")] {
         assert_eq!(most_of_its_own(&answer), "HoldToken");
         assert_eq!(answer.function("HoldToken", "calls"), Some(199.0));
-        within(answer.speedup(), 0.99, 1.3, "the speed-up of a chain");
+        // Every hand-over to an idle CPU takes as long as waking took in the recording, on a busy host half of a step.
+        within(answer.speedup(), 0.3, 1.3, "the speed-up of a chain");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Locks that are no calls of the C library: what of them a recording shows, and that it says once what it cannot show,
 //! about as many objects as there are. Issue 3, "Synchronization operations".
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -96,4 +97,35 @@ fn nothing_is_missing_of_the_c_librarys_locks() {
     let recorded = Recorded::good(&["--interpose", "always"], &program, &["23", "3", "20000"]);
     let report = recorded.report("1,4");
     assert!(report.findings("uncontended").is_empty(), "{}", report.0);
+}
+
+/// CPython's GIL is a mutex, a condition variable and a flag. It was "held 0.2 %", which is the mutex; threads of Python have
+/// it nearly all the time.
+#[test]
+fn the_gil_is_a_lock_and_held_as_it_is() {
+    skip_unless_live!();
+    let is_there =
+        run(Command::new("python3").args(["-c", "0"]), LIMIT).is_ok_and(|ended| ended.code == Some(0));
+    if !is_there {
+        println!("SKIP the_gil_is_a_lock_and_held_as_it_is: no python3");
+        return;
+    }
+    let script = "import threading
+def work():
+    s = 0
+    for i in range(1500000):
+        s = (s * 31 + i) % 1000003
+threads = [threading.Thread(target=work) for _ in range(3)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]";
+    let recorded = Recorded::good(&["--interpose", "always"], Path::new("python3"), &["-c", script]);
+    let report = recorded.report("1").0;
+    let rows = report["locks"].as_array().cloned().unwrap_or_default();
+    let held = |start: &str| -> f64 {
+        let named =
+            rows.iter().filter(|row| row["lock"].as_str().is_some_and(|name| name.starts_with(start)));
+        named.filter_map(|row| row["hold_ns"].as_f64()).fold(0.0, f64::max)
+    };
+    let (lock, mutex) = (held("lock "), held("mutex "));
+    assert!(mutex > 0.0 && lock > 10.0 * mutex, "{lock} {mutex}: {rows:?}");
 }

@@ -51,9 +51,8 @@ pub fn provide(workspace: &Workspace) -> Result<std::result::Result<PathBuf, Str
     command::must(&mut build, "building the library to put before libc")?;
     let folder = workspace.target.join("preload");
     let fresh = folder.join("longpole-preload.so.new");
-    let versions = workspace.root.join("probe-preload/versions.map");
     command::must(
-        &mut link(&linker, &folder.join("libprobe_preload.a"), &versions, &fresh),
+        &mut link(&linker, &folder.join("libprobe_preload.a"), &workspace.root.join("probe-preload"), &fresh),
         "linking the library to put before libc",
     )?;
     copy_if_new(&fresh, &library)?;
@@ -75,13 +74,18 @@ fn linker(toolchain: &Toolchain) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-fn link(linker: &Path, archive: &Path, versions: &Path, to: &Path) -> Command {
+fn link(linker: &Path, archive: &Path, source: &Path, to: &Path) -> Command {
     let mut link = Command::new(linker);
     link.args(["-flavor", "gnu", "-shared", "-o"]).arg(to);
     link.arg("--whole-archive").arg(archive).args(["--no-whole-archive", "--gc-sections"]);
-    link.arg("--version-script").arg(versions).arg("--undefined-version");
-    link.args(["-soname", "longpole-preload.so", "--hash-style=both", "--build-id", "--strip-all"]);
-    link.args(["--eh-frame-hdr", "-z", "now", "-z", "relro", "-z", "noexecstack"]);
+    link.arg("--version-script").arg(source.join("versions.map")).arg("--undefined-version");
+    link.args(["-soname", "longpole-preload.so", "--hash-style=gnu", "--build-id", "--strip-all"]);
+    link.args(["--eh-frame-hdr", "-z", "now", "-z", "noexecstack"]);
+    // Two mappings, and none that is split for a part to become read-only: that part would be the addresses of seven
+    // variables and functions of libc, and one of a vDSO's beside it is written later in any case. Each mapping costs a
+    // program that starts, forks and ends some microseconds, as much as all that the library does itself.
+    link.args(["-z", "norelro", "-z", "separate-loadable-segments", "--no-rosegment"]);
+    link.arg("-T").arg(source.join("sections.ld"));
     link
 }
 
@@ -96,6 +100,55 @@ mod tests {
         nm.arg("-D").arg(if defined { "--defined-only" } else { "--undefined-only" }).arg(library);
         let text = command::text(&mut nm).context("nm").unwrap();
         text.lines().filter_map(|line| Some(line.split_whitespace().next_back()?.to_owned())).collect()
+    }
+
+    fn number<const N: usize>(file: &[u8], at: usize) -> u64 {
+        let bytes = file[at..at + N].iter().rev();
+        bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+
+    /// Type, offset in the file, address, bytes in the file and in memory of each part of the program.
+    fn parts(file: &[u8]) -> Vec<[u64; 5]> {
+        let (headers, count) = (number::<8>(file, 32) as usize, number::<2>(file, 56) as usize);
+        let part = |at: usize| [number::<4>(file, at), number::<8>(file, at + 8), number::<8>(file, at + 16)];
+        let sizes = |at: usize| [number::<8>(file, at + 32), number::<8>(file, at + 40)];
+        let all = (0..count).map(|i| headers + 56 * i);
+        all.map(|at| [part(at).as_slice(), &sizes(at)].concat().try_into().unwrap()).collect()
+    }
+
+    /// A shell's loop starts thousands of programs that never lock anything: there the library is what the loader does
+    /// with it. Two mappings without a hole between them, nothing to clear, nothing to protect, one page to change.
+    #[test]
+    fn the_loader_has_little_to_do() {
+        const PAGE: u64 = 4096;
+        let library = match provide(&Workspace::find()).unwrap() {
+            Ok(library) => library,
+            Err(reason) => {
+                println!("SKIP the_loader_has_little_to_do: {reason}");
+                return;
+            }
+        };
+        let file = std::fs::read(library).unwrap();
+        let parts = parts(&file);
+        let of = |kind: u64| parts.iter().filter(move |part| part[0] == kind).collect::<Vec<_>>();
+        let [code, data] = of(1)[..] else { panic!("not two mappings: {parts:x?}") };
+        // Pages of AArch64 may be larger, and its linker leaves room for that.
+        let gap = data[2] - (code[2] + code[4]).next_multiple_of(PAGE);
+        assert!(gap == 0 || cfg!(target_arch = "aarch64"), "a hole: {parts:x?}");
+        assert_eq!((data[2] % PAGE, data[3]), (0, data[4]), "more to map, or to clear: {parts:x?}");
+        assert!(of(0x6474_e552).is_empty(), "something is to become read-only: {parts:x?}");
+        let dynamic = of(2)[0];
+        let entry = |tag: u64| {
+            let at = (0..).map(|i| dynamic[1] as usize + 16 * i);
+            let mut entries = at.map(|at| (number::<8>(&file, at), number::<8>(&file, at + 8)));
+            entries.find(|entry| entry.0 == tag || entry.0 == 0).filter(|entry| entry.0 == tag)
+        };
+        assert!(entry(4).is_none() && entry(0x6fff_fef5).is_some(), "one table of names is enough");
+        let (table, bytes) = (entry(7).unwrap().1 as usize, entry(8).unwrap().1 as usize);
+        let places: Vec<u64> = (table..table + bytes).step_by(24).map(|at| number::<8>(&file, at)).collect();
+        assert!((8..16).contains(&places.len()), "{} relocations", places.len());
+        let first_page = data[2]..data[2] + PAGE;
+        assert!(places.iter().all(|place| first_page.contains(place)), "more than one page: {places:x?}");
     }
 
     /// What it must not do: keep a program from starting because a symbol, or a version of one, is missing; or put

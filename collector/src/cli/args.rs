@@ -72,12 +72,12 @@ pub struct CaptureArguments {
     /// Scheduler and futex events only: no probes on functions, nor on libc's for locks
     #[arg(long)]
     pub no_uprobes: bool,
-    /// Probe functions with a matching name, and only these, at once and without trying first what that costs (may be
-    /// repeated); without it a running process is tried first
-    #[arg(long, value_name = "GLOB")]
+    /// Probe the function of this name, or as much of it as is needed, or all functions with a matching name (hash*), and only
+    /// these, at once and without trying first what that costs (may be repeated); without it a running process is tried first
+    #[arg(long, value_name = "NAME|GLOB")]
     pub functions: Vec<String>,
-    /// Never probe functions with a matching name (may be repeated)
-    #[arg(long, value_name = "GLOB")]
+    /// Never probe the function of this name, or functions with a matching name (may be repeated)
+    #[arg(long, value_name = "NAME|GLOB")]
     pub exclude: Vec<String>,
     /// Probe at most this many functions, the largest first; a command with more than 1,024 begins without probes unless
     /// this or --functions is given [default: 4096; validate: none, unless functions are chosen or --calibrate asks which ones
@@ -91,8 +91,8 @@ pub struct CaptureArguments {
     /// samples become rarer; or: none
     #[arg(long, value_name = "SHARE", default_value = "2%")]
     pub overhead: String,
-    /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: as often as a
-    /// sixteenth of --overhead pays for, up to 499; validate: 0]
+    /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: 499, or
+    /// fewer where three quarters of --overhead do not pay for it; validate: 0]
     #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ")]
     pub frequency: Option<String>,
     /// How stacks are read: fp (frame pointers), dwarf (unwind tables, dearer), or auto: whichever a program's binaries need
@@ -174,6 +174,10 @@ pub struct ReportArguments {
     /// CPU counts to predict for, for example 1,2,4-8,inf
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
     pub cpus: String,
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -234,8 +238,9 @@ pub struct PredictArguments {
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
-    /// How threads share CPUs: eevdf (as Linux), or ideal (infinitely small slices at no cost)
-    #[arg(long, value_name = "MODEL", default_value = "eevdf")]
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
     pub model: String,
     /// How long a thread may go on while another wants its CPU [default: as recorded, else Linux's]
     #[arg(long, value_name = "TIME")]

@@ -13,7 +13,7 @@ use crate::present::text::By;
 use crate::target::CpuList;
 use crate::validate::{depends_on_cpus, doubling};
 use engine::event::{CallGraph, SamplingFact};
-use engine::predict::{Io, Model, Scheduler};
+use engine::predict::{Io, Model};
 use std::path::PathBuf;
 
 /// Checks a command line; every error is a usage error.
@@ -27,6 +27,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         }),
         Command::Top(args) => Plan::Top(top(args)?),
         Command::Report(args) => Plan::Report(ReportPlan {
+            scheduler: value::scheduler(&args.model)?,
             cpus: value::cpu_list(&args.cpus)?,
             top: args.top.map(|text| value::count("--top", &text)).transpose()?,
             input: input(args.file),
@@ -265,7 +266,7 @@ fn predict(args: args::PredictArguments) -> Result<PredictPlan, UserError> {
         cpus: value::cpu_list(&args.cpus)?,
         json: args.json,
         model: Model {
-            scheduler: scheduler(&args.model)?,
+            scheduler: value::scheduler(&args.model)?,
             slice_ns: args.slice.map(|text| value::duration("--slice", &text)).transpose()?.map(value::ns),
             switch_cost_ns: time("--switch-cost", args.switch_cost)?,
             wake_latency_ns: time("--wake-latency", args.wake_latency)?,
@@ -318,14 +319,6 @@ fn runs(text: &str) -> Result<u32, UserError> {
         ));
     }
     Ok(runs)
-}
-
-fn scheduler(text: &str) -> Result<Scheduler, UserError> {
-    match text {
-        "eevdf" => Ok(Scheduler::Eevdf),
-        "ideal" => Ok(Scheduler::Ideal),
-        other => Err(UserError::usage(format!("no model '{other}'"), "models are eevdf and ideal")),
-    }
 }
 
 fn io(text: &str) -> Result<Io, UserError> {

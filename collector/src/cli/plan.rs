@@ -196,6 +196,8 @@ pub enum OutputPlan {
 /// `longpole report`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportPlan {
+    /// How threads share CPUs; `None`: as usual for such a program.
+    pub scheduler: Option<engine::predict::Scheduler>,
     /// What to read.
     pub input: InputPlan,
     /// CPU counts, in the order asked; not empty.

@@ -2,9 +2,23 @@
 
 use super::UserError;
 use crate::target::CpuList;
+use engine::predict::Scheduler;
 use engine::report::Cpus;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// How threads share CPUs; `None`: as usual for such a program.
+pub fn scheduler(text: &str) -> Result<Option<Scheduler>, UserError> {
+    match text {
+        "auto" => Ok(None),
+        "eevdf" => Ok(Some(Scheduler::Eevdf)),
+        "ideal" => Ok(Some(Scheduler::Ideal)),
+        other => Err(UserError::usage(
+            format!("no model '{other}'"),
+            "models are eevdf (as Linux), ideal (infinitely small slices at no cost) and auto",
+        )),
+    }
+}
 
 /// `1,2,4-8,inf`
 pub fn cpu_list(text: &str) -> Result<Vec<Cpus>, UserError> {

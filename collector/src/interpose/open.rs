@@ -2,7 +2,7 @@
 //! is certain as soon as it cannot go on: then it is told from here, and what the thread writes of it later is left out.
 
 use super::shared::Shared;
-use probe_abi::interpose::{RECORD_WORDS, RingWord};
+use probe_abi::interpose::{FOLD_COUNTED, RECORD_WORDS, RingWord};
 use probe_abi::{Burst, Context, Header, Kind, MOST_APART_NS, MOST_HELD_NS, Operation, SyncOperation};
 use std::sync::atomic::{Ordering, fence};
 
@@ -45,10 +45,11 @@ pub(super) struct Told {
 }
 
 impl Look {
-    /// The number of what is there.
+    /// The number of what is there, if that is written at all.
     pub fn number(&self) -> Option<u32> {
         match self {
-            Look::There(open) => Some(open.number as u32),
+            Look::There(open) if open.has_burst() => Some(open.number as u32),
+            Look::There(open) => (open.since_ns != 0).then(|| open.lock_number()),
             Look::Nothing | Look::Changing(_) => None,
         }
     }
@@ -102,7 +103,7 @@ impl Open {
     /// Hands over what it is, once. Numbers and times are the target's.
     pub fn tell(&self, told: &mut Told, owner: u64, sink: &mut dyn FnMut(&[u8; RECORD_WORDS * 8])) {
         let (burst, lock) = (self.number as u32, self.lock_number());
-        if self.count > 0 && told.burst != Some(burst) {
+        if self.has_burst() && told.burst != Some(burst) {
             told.burst = Some(burst);
             sink(&zerocopy::transmute!(self.burst(owner)));
         }
@@ -112,9 +113,18 @@ impl Open {
         }
     }
 
+    /// Whether there are pairs that are written: they may only be counted.
+    fn has_burst(&self) -> bool {
+        self.count > 0 && !self.is_counted()
+    }
+
+    fn is_counted(&self) -> bool {
+        self.number & FOLD_COUNTED != 0
+    }
+
     /// The number that the acquisition without a release gets when it is written.
     fn lock_number(&self) -> u32 {
-        if self.count > 0 { self.attempts as u32 } else { self.number as u32 }
+        if self.count > 0 || self.is_counted() { self.attempts as u32 } else { self.number as u32 }
     }
 
     fn header(kind: Kind, time_ns: u64, sequence: u32, owner: u64) -> Header {
@@ -171,9 +181,10 @@ impl Told {
     /// Numbers that have been told for good of a thread that is gone: those that it had counted, and whether one more is
     /// used that it had not.
     pub fn of_one_gone(&self, open: &Open) -> (u64, bool) {
-        let burst = open.count > 0 && self.burst == Some(open.number as u32);
+        let burst = open.has_burst() && self.burst == Some(open.number as u32);
         let lock = self.lock.is_some_and(|(number, _)| number == open.lock_number());
-        (u64::from(burst || open.count == 0 && lock), burst && lock)
+        let has_number = open.count == 0 && !open.is_counted();
+        (u64::from(burst || has_number && lock), lock && (burst || open.is_counted()))
     }
 }
 
@@ -327,6 +338,39 @@ mod tests {
         ring.free(&shared, 0);
         assert_eq!(Open::look(&shared, 0, false), Look::Nothing);
         assert_eq!(ring.dropped(&shared, 0), 0);
+    }
+
+    /// Pairs that are only counted have no number, so that none is missing; the acquisition behind them gets the next one.
+    #[test]
+    fn what_is_only_counted_is_not_told_but_an_acquisition_that_lasts_is() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, FOLD_COUNTED, 3, 2_000, 0);
+        set(&shared, &[(RingWord::ATTEMPTS, 0), (RingWord::COUNTED, 6)]);
+        let now_ns = 2_501 + MOST_HELD_NS.max(MOST_APART_NS);
+        assert_eq!(turn(&mut ring, &shared, now_ns, false), []);
+        assert_eq!((ring.dropped(&shared, 0), Ring::counted(&shared, 0)), (0, 6));
+        set(&shared, &[(RingWord::FOLD_SINCE, 2_500)]);
+        assert_eq!(pairs(&turn(&mut ring, &shared, now_ns, false)), [(0, 0)]);
+        assert_eq!(turn(&mut ring, &shared, now_ns + 1, false), [], "not twice");
+        writes(&shared, Kind::Operation, 0, 2_500);
+        writes(&shared, Kind::Operation, 1, 2_600);
+        set(&shared, &[(RingWord::FOLD_OBJECT, 0), (RingWord::ATTEMPTS, 2)]);
+        assert_eq!(pairs(&turn(&mut ring, &shared, now_ns + 2, false)), [(1, 0)]);
+        assert_eq!(ring.dropped(&shared, 0), 0);
+    }
+
+    /// As above, of a thread that is gone with the mutex in its hands.
+    #[test]
+    fn an_acquisition_behind_what_is_counted_is_told_of_one_who_is_gone() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        folds(&shared, FOLD_COUNTED, 3, 2_000, 2_500);
+        set(&shared, &[(RingWord::ATTEMPTS, 5), (RingWord::HEAD, 0)]);
+        assert_eq!(pairs(&turn(&mut ring, &shared, 9_000, true)), [(5, 0)]);
+        let before = ring.dropped(&shared, 0);
+        ring.free(&shared, 0);
+        assert_eq!(ring.dropped(&shared, 0), before, "the next thread's first number is another one");
+        let attempts = shared.word(shared.layout().control(0) + RingWord::ATTEMPTS);
+        assert_eq!(attempts.load(Ordering::Relaxed), 6);
     }
 
     #[test]

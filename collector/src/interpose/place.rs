@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Folders to try. Not the user's `TMPDIR`: the command may run as another user, who may not be let in there.
 const FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-const NAME: &str = "longpole-preload.so";
-const PREFIX: &str = "longpole-";
+const PREFIX: &str = engine::event::LIBRARY.0;
+const NAME: &str = engine::event::LIBRARY.1;
 
 /// The library's file. Removed when dropped, unless [`Place::leave`] was called.
 #[derive(Debug)]

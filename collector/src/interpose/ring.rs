@@ -5,7 +5,7 @@ use super::open::{Look, Open, Told};
 use super::pieces::Passed;
 use super::shared::Shared;
 use engine::event::PendingOperation;
-use probe_abi::interpose::{MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord};
+use probe_abi::interpose::{FOLD_COUNTED, MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord};
 use probe_abi::{Burst, Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
@@ -137,7 +137,7 @@ impl Ring {
         self.see_owner(turn);
         let last_head = std::mem::replace(&mut self.last_head, head);
         let taken = head.wrapping_sub(self.tail);
-        let folded = turn.control(RingWord::FOLDED).load(Ordering::Relaxed);
+        let folded = Ring::folded(turn);
         let folded = folded.wrapping_sub(std::mem::replace(&mut self.folded, folded));
         self.active |= taken != 0 || folded != 0;
         if taken != 0 || folded != 0 {
@@ -292,7 +292,8 @@ impl Ring {
         let stretches = shared.word(control + RingWord::STRETCHES).load(Ordering::Acquire);
         // Between counting the attempt and taking the place it is one too many; a nonsense number is none.
         // What is folded has its number, and no place.
-        let folding = shared.word(control + RingWord::FOLD_OBJECT).load(Ordering::Acquire) != 0;
+        let folding = shared.word(control + RingWord::FOLD_OBJECT).load(Ordering::Acquire) != 0
+            && shared.word(control + RingWord::FOLD_NUMBER).load(Ordering::Relaxed) & FOLD_COUNTED == 0;
         let missing = attempts.wrapping_sub(head).wrapping_sub(stretches).wrapping_sub(u64::from(folding));
         let sane = |number: u64| if number < 1 << 48 { number } else { 0 };
         let lost = shared.word(control + RingWord::FOLD_LOST).load(Ordering::Relaxed);
@@ -302,7 +303,7 @@ impl Ring {
     /// What its records since the last time took of their threads' time.
     pub fn take_costs(&mut self, turn: &Turn<'_>) -> Sums {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
-        let records = word(RingWord::HEAD).saturating_add(word(RingWord::FOLDED));
+        let records = word(RingWord::HEAD).saturating_add(Ring::folded(turn));
         let (measured, took_ns) = (word(RingWord::COSTS), word(RingWord::COST_NS));
         // The target may have written anything there; and the sum comes before the number.
         let most_ns = measured.saturating_add(1).saturating_mul(MOST_COST_NS);
@@ -325,6 +326,19 @@ impl Ring {
         let forbidden = shared.word(shared.layout().control(number) + RingWord::FORBIDDEN);
         // The target may have written anything.
         Some(forbidden.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
+    }
+
+    /// Operations of uncontended pairs that were counted and not written.
+    pub fn counted(shared: &Shared, number: usize) -> u64 {
+        let counted = shared.word(shared.layout().control(number) + RingWord::COUNTED);
+        // The target may have written anything.
+        Some(counted.load(Ordering::Relaxed)).filter(|&count| count < 1 << 48).unwrap_or(0)
+    }
+
+    /// Operations that its threads have folded, written or not: they cost them the same.
+    fn folded(turn: &Turn<'_>) -> u64 {
+        let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
+        word(RingWord::FOLDED).wrapping_add(word(RingWord::COUNTED))
     }
 
     /// Records of which it is known that they found no memory.

@@ -181,11 +181,10 @@ impl Interposed {
             "process",
             &format!("with a clock of their own (time namespaces) {by_probes}"),
         );
-        let short = self.rings.short().saturating_add(self.thrown_away);
-        if short > 0 {
+        if self.short() > 0 {
             sentences.push(format!(
-                "{short} of the lost operations found no memory: all rings together may use {} MiB, an eighth of what \
-                 is available here",
+                "the rings of all threads together may use {} MiB, an eighth of what is available here: operations that \
+                 found no memory are lost",
                 self.most_bytes >> 20
             ));
         }
@@ -231,6 +230,11 @@ impl Interposed {
         (self.rings.dropped().saturating_add(self.thrown_away), self.rings.undecodable())
     }
 
+    /// Those of the records that did not fit for which there was no memory.
+    pub fn short(&self) -> u64 {
+        self.rings.short().saturating_add(self.thrown_away)
+    }
+
     /// See [`Rings::cost`].
     pub fn cost(&self) -> OperationsInside {
         self.rings.cost()
@@ -239,6 +243,11 @@ impl Interposed {
     /// Operations that were left out on purpose, see [`engine::event::LossCounts::operations_left_out`].
     pub fn left_out(&self) -> u64 {
         self.rings.left_out()
+    }
+
+    /// See [`engine::event::LossCounts::operations_counted`].
+    pub fn counted(&self) -> u64 {
+        self.rings.counted()
     }
 
     /// Operations that were only counted, see [`engine::event::LossCounts::operations_forbidden`].

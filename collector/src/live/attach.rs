@@ -21,7 +21,7 @@ use crate::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, Since, check_capabilities,
     check_programs, now_ns, usual_ring_bytes,
 };
-use crate::symbols::Parsers;
+use crate::symbols::{Parsers, SymbolError};
 use crate::target::{
     ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits, monotonic_ns,
 };
@@ -313,6 +313,8 @@ fn start(
                     }
                 }
                 Err(error) if number < strict && is_alive(*pid) => return Err(error.into()),
+                // Whoever named it can say which of them before anything has begun.
+                Err(error @ SymbolError::Unclear { .. }) if number == 0 => return Err(error.into()),
                 Err(error) => {
                     remarks.push(format!("{name}: no function is probed: {error}"));
                     unread.push(*pid);

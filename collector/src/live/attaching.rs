@@ -1,8 +1,9 @@
 //! The thread that puts probes on while a capture runs: the kernel may need some hundred milliseconds for it, in which the
 //! rings have to be emptied.
 
+use super::ended::Ended;
 use super::intake::Batch;
-use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed};
+use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed, UnprobedCounts};
 use super::parts;
 use super::pump::Feed;
 use crate::probe::{LibcProbes, ProbeFunction, Since};
@@ -10,7 +11,7 @@ use engine::event::{FunctionId, GapReason, Note, NoteKind};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -109,7 +110,8 @@ pub fn start(
     let (jobs, inbox) = channel();
     let (done, results) = channel();
     let over = Arc::new(AtomicBool::new(false));
-    let worker = Worker { attach, done, news: news.clone(), over: Arc::clone(&over) };
+    let ended = Ended::default();
+    let worker = Worker { attach, done, news: news.clone(), over: Arc::clone(&over), ended };
     let thread = parts::spawn("attach", news, (), move || {
         parts::before_others();
         worker.run(&inbox);
@@ -123,11 +125,22 @@ struct Worker {
     done: Sender<Feed>,
     news: UnboundedSender<Message>,
     over: Arc<AtomicBool>,
+    /// Processes that ended too soon, until they are told.
+    ended: Ended,
 }
 
 impl Worker {
     fn run(mut self, inbox: &Receiver<Job>) {
-        while let Ok(job) = inbox.recv() {
+        loop {
+            let job = match self.ended.due_in() {
+                None => inbox.recv().map_err(RecvTimeoutError::from),
+                Some(wait) => inbox.recv_timeout(wait),
+            };
+            let job = match job {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) if self.tell_ended().is_some() => continue,
+                Err(_) => break,
+            };
             let over = self.over.load(Ordering::Acquire);
             let goes_on = match job {
                 Job::Process(chosen) => self.process(chosen, over),
@@ -142,10 +155,19 @@ impl Worker {
                 }
                 Job::End => None,
             };
-            if goes_on.is_none() {
+            let is_due = self.ended.due_in().is_some_and(|wait| wait.is_zero());
+            if goes_on.is_none() || is_due && self.tell_ended().is_none() {
                 break;
             }
         }
+        let _ = self.tell_ended();
+    }
+
+    /// Tells of the processes that ended too soon. `None`: nobody listens.
+    fn tell_ended(&mut self) -> Option<()> {
+        let Some((count, note)) = self.ended.take() else { return Some(()) };
+        self.news.send(Message::Unprobed(UnprobedCounts::ended(count))).ok()?;
+        self.done.send(Feed::Batch(Batch { notes: vec![note], ..Batch::default() })).ok()
     }
 
     /// `None`: nobody listens.
@@ -178,20 +200,20 @@ impl Worker {
                 tracing::warn!(pid, "these functions get no probes: {why}");
                 Some(())
             }
-            Err(why) => {
+            Err(why @ Unprobed::Ended) => {
                 tracing::debug!(pid, "no function probes: {why}");
-                // Its calls stay missing until its end.
-                let ended_ns = self.attach.as_ref().filter(|_| why == Unprobed::Ended).map(|on| on.now_ns());
+                let now_ns = self.attach.as_ref().map_or(missing_since_ns, |on| on.now_ns());
+                self.ended.add(pid, missing_since_ns, now_ns);
+                Some(())
+            }
+            Err(Unprobed::Refused(why)) => {
+                tracing::debug!(pid, "no function probes: {why}");
                 if !over {
-                    self.news.send(Message::Unprobed(why)).ok()?;
+                    self.news.send(Message::Unprobed(UnprobedCounts::refused(why))).ok()?;
                 }
-                let kind = NoteKind::Gap {
-                    pid,
-                    cpu: None,
-                    until_ns: ended_ns.unwrap_or(u64::MAX),
-                    lost: 0,
-                    reason: GapReason::NotProbed,
-                };
+                // Its calls stay missing until its end.
+                let reason = GapReason::NotProbed;
+                let kind = NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason };
                 let notes = vec![Note { time_ns: missing_since_ns, kind }];
                 self.done.send(Feed::Batch(Batch { notes, ..Batch::default() })).ok()
             }
@@ -246,6 +268,51 @@ mod tests {
         assert_eq!(*facts, [fact]);
         // A recording takes no probes: its calls are missing, as when the process is gone.
         assert!(matches!(batch.notes[0].kind, NoteKind::Gap { pid: 5, .. }), "{:?}", batch.notes);
+    }
+
+    /// Each of 6,000 processes of four seconds wrote a note of its own, and woke three threads for it.
+    #[test]
+    fn processes_that_end_too_soon_share_notes_and_all_are_counted() {
+        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attached) = start(None, news).expect("a thread");
+        for pid in 1..=3_000 {
+            let functions = Err(Unprobed::Ended);
+            let missing_since_ns = 5_000 - u64::from(pid);
+            jobs.give(Job::Process(Chosen { pid, missing_since_ns, functions, placing: Placing::Instead }));
+        }
+        jobs.give(Job::End);
+        let done = attached.finish();
+        let (mut all, mut earliest_ns) = (Vec::new(), u64::MAX);
+        for feed in &done {
+            let Feed::Batch(Batch { notes, .. }) = feed else { panic!("{feed:?}") };
+            let [Note { time_ns, kind: NoteKind::EndedUnprobed { pids, until_ns } }] = &notes[..] else {
+                panic!("{notes:?}")
+            };
+            assert!(pids.iter().all(|pid| (*time_ns..=*until_ns).contains(&(5_000 - u64::from(*pid)))));
+            all.extend_from_slice(pids);
+            earliest_ns = earliest_ns.min(*time_ns);
+        }
+        assert_eq!((all, earliest_ns), ((1..=3_000).collect(), 2_000));
+        assert!(done.len() < 300, "{} notes", done.len());
+        let mut counts = UnprobedCounts::default();
+        while let Ok(Message::Unprobed(more)) = told.try_recv() {
+            counts.add(more);
+        }
+        assert_eq!(counts, UnprobedCounts::ended(3_000));
+    }
+
+    /// Nobody comes after it, and the recording goes on: it is told all the same, soon.
+    #[test]
+    fn one_that_ended_too_soon_is_told_while_nothing_else_happens() {
+        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attached) = start(None, news).expect("a thread");
+        let functions = Err(Unprobed::Ended);
+        let placing = Placing::Instead;
+        jobs.give(Job::Process(Chosen { pid: 7, missing_since_ns: 9, functions, placing }));
+        let Some(Message::Unprobed(counts)) = told.blocking_recv() else { panic!("told something else") };
+        assert_eq!(counts, UnprobedCounts::ended(1));
+        attached.stop();
+        assert_eq!(attached.finish().len(), 1);
     }
 
     /// Takes until it is told to go on for each process, and says that it has begun.

@@ -1,11 +1,11 @@
 //! Functions beside a program's own: those of the libraries that a process has mapped, if patterns name them, and those
 //! that somebody at the screen asks for while it runs.
 
-use super::functions::{Functions, probe_of};
+use super::functions::{Functions, clear, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
 use crate::binary::Binary;
 use crate::probe::now_ns;
-use crate::symbols::{self, ChosenFunction, SymbolError, glob_matches};
+use crate::symbols::{self, ChosenFunction, Meant, SymbolError, listed, meant};
 use crate::target::{Module, Process, is_c_library, mapped};
 use crate::tui::Asking;
 use engine::event::{FunctionFact, ModuleFact};
@@ -20,6 +20,10 @@ struct Found {
     facts: Vec<FunctionFact>,
     module: Option<ModuleFact>,
 }
+
+/// See [`symbols::Selection::whole`].
+#[derive(Clone, Copy)]
+struct Whole(bool);
 
 impl Functions {
     /// What patterns name in libraries that a process has mapped, as far as it has no probes there yet. The C library is
@@ -38,7 +42,7 @@ impl Functions {
             }
             let found = match self.files.get(&key) {
                 Some(chosen) => Found { matching: chosen.to_vec(), ..Found::default() },
-                None => match self.find(&binary, &module.path, &patterns) {
+                None => match self.find(&binary, &module.path, &patterns, Whole(true)) {
                     Ok(found) => found,
                     Err(error) => {
                         tracing::warn!("{}: no function is probed: {error}", module.path);
@@ -66,11 +70,18 @@ impl Functions {
 
     fn take_off(&mut self, pattern: &str) -> Granted {
         self.wanted.retain(|wanted| wanted != pattern);
-        let known = self.files.values().flat_map(|chosen| chosen.iter());
-        let off: BTreeSet<u32> = known
-            .filter(|chosen| glob_matches(pattern, &chosen.fact.name))
-            .map(|chosen| chosen.fact.id)
-            .collect();
+        let known: Vec<&ChosenFunction> = self.files.values().flat_map(|chosen| chosen.iter()).collect();
+        let at = |places: Vec<usize>| places.into_iter().filter_map(|place| known.get(place).copied());
+        let off: BTreeSet<u32> = match meant(pattern, known.iter().map(|chosen| &chosen.fact.name)) {
+            Meant::Nothing => BTreeSet::new(),
+            Meant::These(places) => at(places).map(|chosen| chosen.fact.id).collect(),
+            Meant::Several(places) => {
+                let names: Vec<&str> = at(places).map(|chosen| chosen.fact.name.as_str()).collect();
+                let sentence =
+                    format!("{} functions may be meant by {pattern}: {}", names.len(), listed(&names));
+                return Granted { sentence, ..Granted::default() };
+            }
+        };
         let sentence = match off.len() {
             0 => format!("no function with probes matches {pattern}"),
             1 => format!("the probes of 1 function are off: {pattern}"),
@@ -89,12 +100,12 @@ impl Functions {
             let mut functions = NewFunctions { looked_ns, ..NewFunctions::default() };
             let main = (process.program_name().to_owned(), process.open_path());
             let others = libraries(&process).into_iter().map(|module| (module.path, module.open_path));
-            for (name, path) in std::iter::once(main).chain(others) {
+            for (place, (name, path)) in std::iter::once(main).chain(others).enumerate() {
                 let Some(binary) = self.opened(&path, &name) else { continue };
                 let key = binary.key();
                 let here = match found.get(&key) {
                     Some(matching) => Found { matching: Vec::clone(matching), ..Found::default() },
-                    None => match self.find(&binary, &name, &patterns) {
+                    None => match self.find(&binary, &name, &patterns, Whole(place > 0)) {
                         Ok(here) => {
                             found.insert(key, here.matching.clone());
                             here
@@ -132,12 +143,18 @@ impl Functions {
     }
 
     /// What matches in a file; new ones get numbers, and belong to the file from now on.
-    fn find(&mut self, binary: &Binary, name: &str, patterns: &[String]) -> Result<Found, SymbolError> {
+    fn find(
+        &mut self,
+        binary: &Binary,
+        name: &str,
+        patterns: &[String],
+        Whole(whole): Whole,
+    ) -> Result<Found, SymbolError> {
         let short = name.rsplit('/').next().unwrap_or(name);
         let key = binary.key();
         let mut parser = self.parsers.open_binary(binary, short)?;
-        let selection = symbols::Selection { include: patterns.to_vec(), ..self.selection.clone() };
-        let choice = parser.choose(&selection)?;
+        let selection = symbols::Selection { include: patterns.to_vec(), whole, ..self.selection.clone() };
+        let choice = clear(parser.choose(&selection)?)?;
         let known = self.files.get(&key).cloned().unwrap_or_default();
         let numbers: HashMap<u64, &ChosenFunction> =
             known.iter().map(|chosen| (chosen.entry_offset, chosen)).collect();

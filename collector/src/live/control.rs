@@ -3,7 +3,7 @@
 
 use super::Probed;
 use super::message::{
-    ChangeKind, Chosen, Failure, Granted, LibcChosen, Message, ProcessChange, Unprobed, Wish,
+    ChangeKind, Chosen, Failure, Granted, LibcChosen, Message, ProcessChange, UnprobedCounts, Wish,
 };
 use super::promising::Sighting;
 use super::tally::Tally;
@@ -82,7 +82,7 @@ pub enum Effect {
     /// Show a report, or print it with `--once`.
     ShowReport(std::sync::Arc<crate::tui::Snapshot>),
     /// Remember that a process got no function probes.
-    NoteUnprobed(Unprobed),
+    NoteUnprobed(UnprobedCounts),
     /// Remember which functions got probes, and which did not.
     NoteProbed(Probed),
     /// Remember which functions lost their probes.
@@ -562,7 +562,7 @@ mod tests {
         let chosen = Chosen {
             pid: 7,
             missing_since_ns: 0,
-            functions: Err(Unprobed::Ended),
+            functions: Err(crate::live::Unprobed::Ended),
             placing: Placing::Instead,
         };
         check(&mut control, Message::Chosen(chosen), &[]);

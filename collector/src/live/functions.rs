@@ -37,6 +37,10 @@ const MOST_AT_ONCE: usize = 1_024;
 const NEVER_SEEN: &str =
     "no function gets probes: without samples none is found to be worth them (--functions 'GLOB' names some)";
 
+/// What is said of a program that a probe may end.
+const MOVES_CODE: &str = "may copy or move its own code, and a copy with a probe in it would end it (SIGTRAP): functions are \
+                          known from samples (±) only; --functions 'GLOB' probes some in spite of that";
+
 /// The table of functions while it grows.
 pub struct Functions {
     pub(super) parsers: Parsers,
@@ -55,6 +59,8 @@ pub struct Functions {
     pub(super) wanted: Vec<String>,
     /// C libraries.
     pub libc: Libc,
+    /// Programs whose functions get no probes unless somebody names them.
+    moving: HashSet<FileKey>,
     /// No function has probes until samples show that it is worth them.
     from_samples: bool,
     /// The same holds for programs with more functions than [`MOST_AT_ONCE`].
@@ -94,6 +100,7 @@ impl Functions {
                 max_functions: plan.max_functions,
                 include: plan.functions.clone(),
                 exclude: plan.exclude.clone(),
+                whole: false,
                 depth,
                 first_id: 0,
             },
@@ -105,6 +112,7 @@ impl Functions {
             beside: HashMap::new(),
             wanted: Vec::new(),
             libc,
+            moving: HashSet::new(),
             from_samples: false,
             few_at_once: false,
             seen_first: SEEN_FIRST,
@@ -113,6 +121,11 @@ impl Functions {
             tries_locks: false,
             lock_trials: LockTrials::default(),
         }
+    }
+
+    /// Whether functions of a process get probes only if somebody names them.
+    pub(super) fn moves_code(&self, pid: u32) -> bool {
+        self.probed.get(&pid).is_some_and(|key| self.moving.contains(key))
     }
 
     /// The number of one more function; `None`: there are no more.
@@ -171,6 +184,14 @@ impl Functions {
             Some(chosen) => Arc::clone(chosen),
             None => {
                 let mut parser = self.parsers.open_binary(binary, name)?;
+                if self.selection.include.is_empty() && parser.summary()?.moves_code {
+                    self.moving.insert(key);
+                    first.module = Some(parser.summary()?.fact(&path_of(pid, binary.opened_by())));
+                    first.sentence = Some(MOVES_CODE.to_owned());
+                    let none: Arc<[ChosenFunction]> = Arc::from([]);
+                    self.files.insert(key, Arc::clone(&none));
+                    return Ok(self.first(pid, key, &none, binary, first));
+                }
                 if self.from_samples {
                     first.module = Some(parser.summary()?.fact(&path_of(pid, binary.opened_by())));
                     first.sentence = Some(self.seen_first.to_owned());
@@ -182,7 +203,7 @@ impl Functions {
                     self.files.insert(key, Arc::clone(&chosen));
                     return Ok(self.first(pid, key, &chosen, binary, first));
                 }
-                let mut choice = parser.choose(&self.selection)?;
+                let mut choice = clear(parser.choose(&self.selection)?)?;
                 choice.chosen.retain(|chosen| chosen.fact.id < self.number_limit);
                 let summary = parser.summary()?;
                 if self.few_at_once && choice.chosen.len() > MOST_AT_ONCE {
@@ -268,6 +289,14 @@ impl Functions {
         first.probes = chosen.iter().map(|chosen| probe_of(chosen, pid, binary)).collect();
         self.probed.insert(pid, key);
         first
+    }
+}
+
+/// Unless a name may be one of several functions.
+pub(super) fn clear(mut choice: symbols::Choice) -> Result<symbols::Choice, SymbolError> {
+    match choice.unclear.pop() {
+        Some(symbols::Unclear { name, may_be }) => Err(SymbolError::Unclear { name, may_be }),
+        None => Ok(choice),
     }
 }
 

@@ -196,7 +196,9 @@ impl EventSource for Kernel {
         if let Some(interposed) = &self.interposed {
             let (dropped, undecodable) = interposed.loss();
             loss.operations = loss.operations.saturating_add(dropped);
+            loss.operations_short = interposed.short();
             loss.operations_left_out = interposed.left_out();
+            loss.operations_counted = interposed.counted();
             loss.operations_forbidden = interposed.forbidden();
             loss.undecodable = loss.undecodable.saturating_add(undecodable);
         }

@@ -42,8 +42,8 @@ pub enum Message {
     OperationsOff(SyncFamily, Option<OperationsTried>),
     /// Up-to-date counts.
     Counts(Box<LiveCounts>),
-    /// A process that came later got no function probes.
-    Unprobed(Unprobed),
+    /// Processes that came later got no function probes.
+    Unprobed(UnprobedCounts),
     /// These functions got probes, or did not.
     Probed(Probed),
     /// These functions lost their probes: they were called too often.
@@ -175,15 +175,21 @@ pub struct UnprobedCounts {
 }
 
 impl UnprobedCounts {
-    /// One more.
-    pub fn add(&mut self, unprobed: Unprobed) {
-        match unprobed {
-            Unprobed::Ended => self.ended += 1,
-            Unprobed::Refused(why) => {
-                self.refused += 1;
-                self.why.get_or_insert(why);
-            }
-        }
+    /// So many that ended before.
+    pub fn ended(ended: usize) -> UnprobedCounts {
+        UnprobedCounts { ended, ..UnprobedCounts::default() }
+    }
+
+    /// One that was told this.
+    pub fn refused(why: String) -> UnprobedCounts {
+        UnprobedCounts { refused: 1, why: Some(why), ..UnprobedCounts::default() }
+    }
+
+    /// Further ones.
+    pub fn add(&mut self, more: UnprobedCounts) {
+        self.ended += more.ended;
+        self.refused += more.refused;
+        self.why = self.why.take().or(more.why);
     }
 }
 

@@ -24,6 +24,7 @@ mod attaching;
 mod beside;
 mod chooser;
 mod control;
+mod ended;
 mod functions;
 mod hands;
 mod inputs;

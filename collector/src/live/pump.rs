@@ -367,7 +367,7 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
             NoteKind::ProbesOff { functions, .. } => {
                 news.send(Message::TakenOff(functions.clone())).ok()?;
             }
-            NoteKind::ProbesOn { functions } => news.send(Message::BackOn(functions.clone())).ok()?,
+            NoteKind::ProbesOn { functions, .. } => news.send(Message::BackOn(functions.clone())).ok()?,
             NoteKind::Gap { reason: GapReason::OperationsOff { family, tried }, .. } => {
                 if let Some(family) = SyncFamily::from_number(*family) {
                     news.send(Message::OperationsOff(family, *tried)).ok()?;
@@ -414,7 +414,7 @@ mod tests {
         let batch = Batch {
             notes: vec![
                 note(1, NoteKind::ProbesOff { functions: vec![3, 4], rates: vec![0, 0] }),
-                note(2, NoteKind::ProbesOn { functions: vec![4] }),
+                note(2, NoteKind::ProbesOn { functions: vec![4], pid: None }),
             ],
             ..Batch::default()
         };

@@ -158,6 +158,8 @@ fn since(now: LossCounts, before: LossCounts) -> LossCounts {
         dropped: now.dropped.saturating_sub(before.dropped),
         operations: now.operations.saturating_sub(before.operations),
         operations_left_out: now.operations_left_out.saturating_sub(before.operations_left_out),
+        operations_short: now.operations_short.saturating_sub(before.operations_short),
+        operations_counted: now.operations_counted.saturating_sub(before.operations_counted),
         operations_forbidden: now.operations_forbidden.saturating_sub(before.operations_forbidden),
         missed: now.missed.saturating_sub(before.missed),
         unseen_switches: now.unseen_switches.saturating_sub(before.unseen_switches),

@@ -177,6 +177,13 @@ impl RecordSummary {
                 operations(left_out)
             )),
         }
+        match self.loss.operations_counted {
+            0 => {}
+            counted => text.push_str(&format!(
+                "; {} that nobody waited for only counted, since they came faster than they could be taken",
+                operations(counted)
+            )),
+        }
         match self.loss.operations_forbidden {
             0 => {}
             forbidden => text.push_str(&format!(
@@ -191,11 +198,16 @@ impl RecordSummary {
         if lost == 0 {
             return "0".to_owned();
         }
-        let LossCounts { dropped, missed, operations, late, undecodable, .. } = self.loss;
+        let LossCounts { dropped, missed, operations, operations_short, late, undecodable, .. } = self.loss;
+        let short = operations_short.min(operations);
         let reasons = [
             (dropped, "did not fit into the rings: try a larger --ring-size or fewer --functions"),
             (
-                operations,
+                short,
+                "lock operations found no memory, of which all threads share what there is: free some or raise the limit on it (a larger --ring-size does not help), --interpose never needs none",
+            ),
+            (
+                operations - short,
                 "lock operations came faster than they could be taken, or their thread was killed while it noted them: a larger --ring-size holds more of them, --interpose never leaves them out",
             ),
             (missed, "the kernel did not run the program"),
@@ -316,7 +328,6 @@ fn shell_word(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::message::Unprobed;
 
     const STYLE: Style = Style { colour: false, unicode: true, width: 100 };
 
@@ -428,6 +439,7 @@ mod tests {
         summary.taken_off = ["swap", "less", "min", "max"].map(str::to_owned).to_vec();
         summary.refused = 1;
         let text = text(&summary);
+        assert!(!text.contains("lock operations"));
         assert!(text.contains(
             "lost      1,002 (0.12 %): 1,000 did not fit into the rings: try a larger --ring-size or fewer \
              --functions, 2 came too late to be sorted in\n"
@@ -438,14 +450,32 @@ mod tests {
         ));
     }
 
+    /// Where memory was short, larger rings were recommended.
+    #[test]
+    fn tells_operations_without_memory_from_those_that_came_too_fast() {
+        let said = |operations, operations_short| {
+            let loss = LossCounts { operations, operations_short, ..LossCounts::default() };
+            text(&RecordSummary { loss, ..summary() })
+        };
+        assert!(
+            said(7, 7).contains("7 lock operations found no memory") && !said(7, 7).contains("came faster")
+        );
+        let both = said(9, 7);
+        assert!(
+            both.contains("): 7 lock operations found no memory")
+                && both.contains(", 2 lock operations came faster")
+        );
+        assert!(!said(9, 0).contains("found no memory"));
+    }
+
     /// Processes beyond the limit got no probes, and nobody was told.
     #[test]
     fn tells_which_processes_got_no_probes() {
         let mut unprobed = UnprobedCounts::default();
         assert!(!text(&summary()).contains("process"));
-        unprobed.add(Unprobed::Ended);
+        unprobed.add(UnprobedCounts::ended(1));
         for why in ["256 processes have function probes already", "no room"] {
-            unprobed.add(Unprobed::Refused(why.to_owned()));
+            unprobed.add(UnprobedCounts::refused(why.to_owned()));
         }
         let text = text(&RecordSummary { unprobed, ..summary() });
         assert!(

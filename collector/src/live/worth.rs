@@ -131,7 +131,8 @@ impl Functions {
 
     /// Those of them that have not had their trial.
     pub(super) fn open_of(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
-        candidates.retain(|candidate| self.trials.is_open(&candidate.seen));
+        candidates
+            .retain(|candidate| self.trials.is_open(&candidate.seen) && !self.moves_code(candidate.pid));
         candidates.truncate(MOST);
         candidates
     }

@@ -94,10 +94,14 @@ impl Facts {
         // A function that several processes run may have lost its probes more than once.
         let off = recording.notes.iter().filter_map(|note| match &note.kind {
             NoteKind::ProbesOff { functions, .. } => Some(functions),
-            NoteKind::Gap { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => None,
+            NoteKind::Gap { .. }
+            | NoteKind::EndedUnprobed { .. }
+            | NoteKind::ProbesOn { .. }
+            | NoteKind::Stack { .. } => None,
         });
         let off: BTreeSet<FunctionId> = off.flatten().copied().collect();
-        let gaps = recording.notes.iter().filter(|note| matches!(note.kind, NoteKind::Gap { .. }));
+        let is_gap = |kind: &NoteKind| matches!(kind, NoteKind::Gap { .. } | NoteKind::EndedUnprobed { .. });
+        let gaps = recording.notes.iter().filter(|note| is_gap(&note.kind));
         let session = SessionFacts {
             format: format!("{}.{}", info.version.0, info.version.1),
             whole: info.whole(),
@@ -243,6 +247,10 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
                 0 => String::new(),
                 count => format!("; {} mutex operations left out to keep to the budget", grouped(count)),
             };
+            if loss.operations_counted > 0 {
+                let count = grouped(loss.operations_counted);
+                left_out.push_str(&format!("; {count} mutex operations that nobody waited for only counted"));
+            }
             if loss.operations_forbidden > 0 {
                 let count = grouped(loss.operations_forbidden);
                 left_out.push_str(&format!("; {count} lock operations only counted (seccomp, PR_SET_TSC)"));

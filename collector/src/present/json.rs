@@ -7,7 +7,7 @@ use engine::attribution::Grouping;
 use engine::event::Overhead;
 use engine::program::{RecordedObject, RecordedWait};
 use engine::report::{
-    CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust,
+    CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust, WaitRow,
 };
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
@@ -97,6 +97,9 @@ struct ResultJson<'a> {
     functions: Each<'a, FunctionRow, FunctionJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     locks: Vec<LockShareJson<'a>>,
+    /// What passes without being computed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits: Vec<WaitJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     segments: Option<Each<'a, SegmentRow, SegmentJson<'a>>>,
 }
@@ -110,7 +113,32 @@ impl<'a> ResultJson<'a> {
             speedup: result.speedup,
             functions: Each(&result.functions, FunctionJson::new),
             locks: shares.map(|(row, &held_ns)| LockShareJson { lock: &row.lock, held_ns }).collect(),
+            waits: result.waits.iter().map(WaitJson::new).collect(),
             segments: options.segments.then_some(Each(&result.segments, SegmentJson::new)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WaitJson<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'a str>,
+    count: u64,
+    #[serde(serialize_with = "number")]
+    length_ns: f64,
+    #[serde(serialize_with = "number")]
+    weighted_ns: f64,
+}
+
+impl<'a> WaitJson<'a> {
+    fn new(row: &'a WaitRow) -> WaitJson<'a> {
+        WaitJson {
+            kind: row.kind.name(),
+            object: row.kind.object(),
+            count: row.count,
+            length_ns: row.length_ns,
+            weighted_ns: row.weighted_ns,
         }
     }
 }
@@ -287,11 +315,13 @@ mod tests {
 
     fn report() -> Report {
         Report {
+            used_by: Vec::new(),
             results: vec![CpuResult {
                 cpus: Cpus::Infinite,
                 time_ns: 12_000.0,
                 speedup: 20.0 / 12.0,
                 locks_held_ns: vec![250.0],
+                waits: Vec::new(),
                 functions: vec![FunctionRow {
                     function: "g \"quoted\"\u{1b}\u{9b}".into(),
                     location: Some("g.c:3".into()),

@@ -7,6 +7,7 @@ pub mod json;
 mod lock_rows;
 mod locks;
 mod overhead;
+mod passing;
 mod plot;
 pub mod predict;
 pub mod predict_json;

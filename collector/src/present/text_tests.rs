@@ -19,6 +19,7 @@ fn result(cpus: u32, time_ns: f64, functions: Vec<FunctionRow>) -> CpuResult {
         time_ns,
         speedup: 2e9 / time_ns,
         locks_held_ns: Vec::new(),
+        waits: Vec::new(),
         functions,
         segments: Vec::new(),
     }
@@ -47,6 +48,7 @@ fn report() -> Report {
         results,
         locks: Vec::new(),
         recorded: engine::program::Recorded::default(),
+        used_by: Vec::new(),
         trust: Trust {
             events: 7_654_321,
             wakes: 123_456,

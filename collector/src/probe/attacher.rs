@@ -84,11 +84,14 @@ impl Attacher {
             }
             probed.add_more(ebpf, pid, since.looked_ns, functions.to_vec(), wanted)?;
         }
-        if wanted {
-            let kind = NoteKind::ProbesOn { functions: numbers };
-            self.common.note(Note { time_ns: now_ns(), kind });
-        } else {
-            self.missing(pid, since.missing_ns, GapReason::ProbesNotYetAttached);
+        // One time for both: the gap is of these functions, and the process's others have none.
+        let time_ns = now_ns();
+        let numbers = self.common.lock().functions.with_probes(pid, &numbers);
+        self.common.note(Note { time_ns, kind: NoteKind::ProbesOn { functions: numbers, pid: Some(pid) } });
+        if !wanted {
+            let reason = GapReason::ProbesNotYetAttached;
+            let kind = NoteKind::Gap { pid, cpu: None, until_ns: time_ns, lost: 0, reason };
+            self.common.note(Note { time_ns: since.missing_ns, kind });
         }
         Ok(())
     }

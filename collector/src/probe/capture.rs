@@ -30,6 +30,7 @@ use super::{
     programs::Programs,
     ring::Rings,
     samples,
+    thinning::Thinning,
 };
 
 /// Between two questions to every program whether the kernel left it out: some thirty system calls.
@@ -177,9 +178,10 @@ impl Capture {
         let (stop, stopped) = mpsc::channel();
         let common = capture.common.clone();
         let budget = Budget::new(options.budget_ppm);
+        let of_events = Thinning::of_events(options.budget_ppm);
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
-            .spawn(move || governor::run(&common, budget, thinning, &stopped))
+            .spawn(move || governor::run(&common, budget, [thinning, of_events], &stopped))
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         capture.governor = Some((stop, thread));
         Ok(capture)

@@ -65,6 +65,8 @@ impl Shared {
             total.ticks_elsewhere = total.ticks_elsewhere.saturating_add(one.ticks_elsewhere);
             total.ticks = total.ticks.saturating_add(one.ticks);
             total.samples_ns = total.samples_ns.saturating_add(one.samples_ns);
+            total.event_samples = total.event_samples.saturating_add(one.event_samples);
+            total.event_samples_ns = total.event_samples_ns.saturating_add(one.event_samples_ns);
             total.ticks_left_out = total.ticks_left_out.saturating_add(one.ticks_left_out);
             total.samples_lost = total.samples_lost.saturating_add(one.samples_lost);
             total.stale = total.stale.saturating_add(one.stale);

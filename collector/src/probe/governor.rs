@@ -29,7 +29,7 @@ use super::{
     load::Shared,
     operations::Operations,
     programs::Programs,
-    samples::Clock,
+    samples::{self, Clock},
     spent::Spent,
     thinning::Thinning,
 };
@@ -161,7 +161,7 @@ impl Common {
 }
 
 /// Runs until `stop` is closed.
-pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, stop: &Receiver<()>) {
+pub(crate) fn run(common: &Common, mut budget: Budget, mut thinnings: [Thinning; 2], stop: &Receiver<()>) {
     clocks::count_this_thread();
     // A program that probes have slowed to a crawl has all its threads waiting for a CPU: this one must come before them.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
@@ -183,7 +183,7 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinning: Thinning, s
             forget_the_dead(common, &mut probes);
             forget_the_changed(&mut probes);
             keep_to_the_rate(common, &mut probes, &mut budget);
-            keep_to_the_budget(common, &mut probes, &mut budget, &mut thinning);
+            keep_to_the_budget(common, &mut probes, &mut budget, &mut thinnings);
             follow(common, &mut probes, &mut online);
         }
         let before = std::mem::replace(&mut version, probes.version());
@@ -269,17 +269,26 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
 
 /// Takes probes off for a while, the dearest first, when recording costs more than it may, and puts some back when
 /// there is room.
-fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget, thinning: &mut Thinning) {
+fn keep_to_the_budget(
+    common: &Common,
+    probes: &mut Probes,
+    budget: &mut Budget,
+    thinnings: &mut [Thinning; 2],
+) {
     let unwanted = &probes.unwanted;
     if !unwanted.is_empty() {
         budget.forget(|number| unwanted.contains(&number));
     }
     let spent = common.look(probes);
     let Probes { ebpf, clock, .. } = probes;
-    if let (Some(level), Some(clock)) = (thinning.look(&spent.on_samples()), clock)
-        && let Err(error) = clock.slow(ebpf, level)
-    {
-        log::warn!("samples are not taken any more as they should be: {error}");
+    let [of_ticks, of_events] = thinnings;
+    if let Some(clock) = clock {
+        let slower = of_ticks.look(&spent.on_ticks()).map_or(Ok(()), |level| clock.slow(ebpf, level));
+        let rarer =
+            of_events.look(&spent.on_events()).map_or(Ok(()), |level| samples::space_events(ebpf, level));
+        if let Err(error) = slower.and(rarer) {
+            log::warn!("samples are not taken any more as they should be: {error}");
+        }
     }
     let Decision { shed, give_back } = budget.look(&spent);
     if !shed.is_empty() || !give_back.is_empty() {
@@ -306,10 +315,14 @@ fn keep_to_the_budget(common: &Common, probes: &mut Probes, budget: &mut Budget,
         notes.push(Note { time_ns, kind: NoteKind::ProbesOff { functions: shed, rates } });
     }
     if !give_back.is_empty() {
-        if let Err(error) = functions.wake(ebpf, &give_back.iter().copied().collect()) {
-            log::warn!("functions with room in the budget get no probes: {error}");
+        match functions.wake(ebpf, &give_back.iter().copied().collect()) {
+            Ok(()) => {
+                let kind = NoteKind::ProbesOn { functions: give_back, pid: None };
+                notes.push(Note { time_ns: now_ns(), kind });
+            }
+            // Some may have theirs: what these tell counts for nothing, and samples go on telling of all of them.
+            Err(error) => log::warn!("functions with room in the budget get no probes: {error}"),
         }
-        notes.push(Note { time_ns: now_ns(), kind: NoteKind::ProbesOn { functions: give_back } });
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aya::Ebpf;
 use engine::event::{HitCosts, Overhead};
-use probe_abi::CpuCounters;
+use probe_abi::{CpuCounters, SILENT_AT_ONCE};
 
 use crate::target::own_cpu_time_ns;
 
@@ -157,6 +157,9 @@ struct Counted {
     samples: u64,
     /// Taking them.
     samples_ns: u64,
+    /// Of both, what is of sleeps and wake-ups.
+    event_samples: u64,
+    event_samples_ns: u64,
     /// The ticks that some of them are taken at.
     ticks_ns: u64,
     /// Ticks that met somebody else: that is nobody's time of the recorded processes, but longpole's doing.
@@ -173,9 +176,11 @@ impl Counted {
         // A folded or cut call has neither of its two records.
         let silent = total.folded.saturating_add(total.cut).saturating_mul(2);
         let function_records = hits_of_functions.saturating_sub(silent).saturating_add(total.libc_records);
-        let function_records = function_records.min(total.sequence);
+        let told = silent / u64::from(SILENT_AT_ONCE);
+        let function_records = function_records.saturating_add(told).min(total.sequence);
         let events = total.sequence.saturating_sub(function_records);
         let (samples, samples_ns) = (total.samples, total.samples_ns);
+        let (event_samples, event_samples_ns) = (total.event_samples, total.event_samples_ns);
         let ticks_ns = total.ticks.saturating_mul(tick_ns);
         let elsewhere_ns = total.ticks_elsewhere.saturating_mul(tick_ns);
         let unwinding_ns = unwinding_ns.min(collector_ns);
@@ -185,11 +190,20 @@ impl Counted {
             events,
             samples,
             samples_ns,
+            event_samples,
+            event_samples_ns,
             ticks_ns,
             elsewhere_ns,
             collector_ns,
             unwinding_ns,
         }
+    }
+
+    /// What samples at sleeps and wake-ups have cost, with reading them.
+    fn events_cost_ns(&self) -> u64 {
+        let reading = u128::from(self.unwinding_ns) * u128::from(self.event_samples);
+        let reading = reading / u128::from(self.samples.max(1));
+        self.event_samples_ns.saturating_add(u64::try_from(reading).unwrap_or(u64::MAX))
     }
 
     /// All that samples take of the recorded threads' time.
@@ -321,6 +335,7 @@ impl Ledger {
             probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
             // What met others is told ([`Ledger::overhead`]), but no reason to sample less: on a full machine it would be.
             samples_ns: counted.sampling_ns().saturating_add(counted.unwinding_ns),
+            event_samples_ns: counted.events_cost_ns(),
             fixed_ns: ((self.event_ns + self.fixed_collector_ns) as u64)
                 .saturating_add(self.inside.took_ns()),
             probes: self.functions.iter().map(|line| (line.number, line.cost_ns as u64)).collect(),

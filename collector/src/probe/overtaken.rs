@@ -1,7 +1,10 @@
 //! Probes that have no business there any more: on programs that processes do not run now, and in files that somebody has
 //! written to.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use engine::event::Note;
 
@@ -38,6 +41,13 @@ impl Functions {
         let run = FileKey::of(&found);
         let mut own = self.groups.iter().filter(|group| group.pid.get() == pid);
         own.any(|group| group.binary.key_now().is_ok_and(|key| key == run))
+    }
+
+    /// Those of these functions that have probes in a process.
+    pub(crate) fn with_probes(&self, pid: u32, functions: &[u32]) -> Vec<u32> {
+        let own = self.groups.iter().filter(|group| group.pid.get() == pid);
+        let on: BTreeSet<u32> = own.flat_map(|group| &group.functions).map(|function| function.id).collect();
+        functions.iter().copied().filter(|function| on.contains(function)).collect()
     }
 
     /// Whether a process has probes, and all of these among them, but for those that were called too often.

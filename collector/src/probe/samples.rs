@@ -160,11 +160,7 @@ impl Clock {
             // A panic in there would have been told.
             let _ = closing.join();
         }
-        if let Some(map) = ebpf.map_mut("SAMPLE_THINNING") {
-            Array::<&mut MapData, u64>::try_from(map)
-                .and_then(|mut map| map.set(0, &u64::from(thinning), 0))
-                .map_err(|error| ProbeError::from_cause("sampling", &error))?;
-        }
+        tell_thinning(ebpf, OF_TICKS, thinning)?;
         self.thinning = thinning;
         self.tick_on(ebpf, &self.coverage.ticking())
     }
@@ -210,6 +206,22 @@ impl Clock {
         }
         Ok(())
     }
+}
+
+/// Numbers in the programs' map.
+const OF_TICKS: u32 = 0;
+const OF_EVENTS: u32 = 1;
+
+/// From now on sleeps and wake-ups of a thread are looked at two to the power of `thinning` times as rarely.
+pub(crate) fn space_events(ebpf: &mut Ebpf, thinning: u32) -> Result<(), ProbeError> {
+    tell_thinning(ebpf, OF_EVENTS, thinning)
+}
+
+fn tell_thinning(ebpf: &mut Ebpf, of: u32, thinning: u32) -> Result<(), ProbeError> {
+    let Some(map) = ebpf.map_mut("SAMPLE_THINNING") else { return Ok(()) };
+    Array::<&mut MapData, u64>::try_from(map)
+        .and_then(|mut map| map.set(of, &u64::from(thinning), 0))
+        .map_err(|error| ProbeError::from_cause("sampling", &error))
 }
 
 fn is_online(cpu: u32) -> bool {

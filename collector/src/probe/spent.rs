@@ -20,6 +20,8 @@ pub(crate) struct Spent {
     pub(crate) fixed_ns: u64,
     /// On samples: taking and reading them.
     pub(crate) samples_ns: u64,
+    /// Of that, on those at sleeps and wake-ups.
+    pub(crate) event_samples_ns: u64,
     /// On each probe that is on, since it came (again), in order of their numbers.
     pub(crate) probes: Vec<(ProbeId, u64)>,
 }
@@ -30,13 +32,22 @@ impl Spent {
         self.fixed_ns.saturating_add(self.samples_ns)
     }
 
-    /// As samples see it.
-    pub(crate) fn on_samples(&self) -> SampleSpent {
+    /// As samples at ticks see it.
+    pub(crate) fn on_ticks(&self) -> SampleSpent {
+        self.on_samples(self.samples_ns.saturating_sub(self.event_samples_ns))
+    }
+
+    /// As samples at sleeps and wake-ups see it.
+    pub(crate) fn on_events(&self) -> SampleSpent {
+        self.on_samples(self.event_samples_ns)
+    }
+
+    fn on_samples(&self, samples_ns: u64) -> SampleSpent {
         SampleSpent {
             now_ns: self.now_ns,
             own_ns: self.target_ns.saturating_sub(self.hits_ns),
             others_ns: self.fixed_ns.saturating_add(self.probes_ns),
-            samples_ns: self.samples_ns,
+            samples_ns,
         }
     }
 }

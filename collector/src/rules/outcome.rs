@@ -1,10 +1,11 @@
 //! Rules set against a report.
 
 use super::measure::{Limit, Measure, Rule};
-use super::parse::Rules;
-use crate::symbols::matches;
+use super::parse::{Rules, RulesError};
+use crate::symbols::{Meant, listed, meant};
 use engine::program::bare_name;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
+use std::collections::BTreeSet;
 
 /// What came of a rule, or of one CPU count of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,15 +31,26 @@ pub enum Verdict {
 
 impl Rules {
     /// The outcome of every rule on each of its CPU counts. The report is one for [`Rules::cpus`].
-    pub fn outcomes(&self, report: &Report) -> Vec<Outcome> {
-        self.rules.iter().flat_map(|rule| outcomes(rule, report)).collect()
+    ///
+    /// # Errors
+    /// A rule's function or lock may be one of several.
+    pub fn outcomes(&self, report: &Report) -> Result<Vec<Outcome>, RulesError> {
+        let mut all = Vec::new();
+        for (number, rule) in self.rules.iter().enumerate() {
+            let of_rule = outcomes(rule, report);
+            all.extend(of_rule.map_err(|(problem, hint)| RulesError::of_rule(number + 1, problem, hint))?);
+        }
+        Ok(all)
     }
 }
 
-fn outcomes(rule: &Rule, report: &Report) -> Vec<Outcome> {
+fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<Outcome>, (String, String)> {
     if !rule.measure.depends_on_cpus() {
-        return vec![judged(rule, rule.name.clone(), String::new(), everywhere(&rule.measure, report))];
+        let number = everywhere(&rule.measure, report);
+        return Ok(vec![judged(rule, &rule.measure, rule.name.clone(), String::new(), number)]);
     }
+    let names = named(&rule.measure, report)?;
+    let measure = &told(&rule.measure, &names);
     let several = rule.cpus.len() > 1;
     let outcome = |cpus: &Cpus| {
         let on = match cpus {
@@ -48,15 +60,55 @@ fn outcomes(rule: &Rule, report: &Report) -> Vec<Outcome> {
         };
         let name = if several { format!("{}{on}", rule.name) } else { rule.name.clone() };
         let result = report.results.iter().find(|result| result.cpus == *cpus);
-        let number = result.and_then(|result| on_cpus(&rule.measure, report, result));
-        judged(rule, name, on, number)
+        let number = result.and_then(|result| on_cpus(measure, &names, report, result));
+        judged(rule, measure, name, on, number)
     };
-    rule.cpus.iter().map(outcome).collect()
+    Ok(rule.cpus.iter().map(outcome).collect())
 }
 
-fn judged(rule: &Rule, name: String, on: String, number: Option<f64>) -> Outcome {
-    let unit = rule.measure.unit();
-    let measure = rule.measure.text();
+/// The functions or locks that a measure is about, as the report calls them.
+fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String, String)> {
+    let (name, all): (_, BTreeSet<&str>) = match measure {
+        Measure::Own(name) | Measure::Total(name) | Measure::Calls(name) => {
+            let rows = report.results.iter().flat_map(|result| &result.functions);
+            (name, rows.map(|row| row.function.as_str()).collect())
+        }
+        Measure::Held(name) => (name, report.locks.iter().map(|lock| lock.lock.as_str()).collect()),
+        _ => return Ok(BTreeSet::new()),
+    };
+    let is_lock = matches!(measure, Measure::Held(_));
+    let all: Vec<&str> = all.into_iter().collect();
+    let chosen = |places: Vec<usize>| places.into_iter().filter_map(|place| all.get(place).copied());
+    // A lock is also known without what it is: `cache` for `mutex cache`.
+    let found = match meant(name, all.iter()) {
+        Meant::Nothing | Meant::Several(_) if is_lock => meant(name, all.iter().map(|lock| bare_name(lock))),
+        found => found,
+    };
+    match found {
+        Meant::Nothing => Ok(BTreeSet::new()),
+        Meant::These(places) => Ok(chosen(places).map(str::to_owned).collect()),
+        Meant::Several(places) => {
+            let what = if is_lock { "locks" } else { "functions" };
+            let problem = format!("{} {what} may be meant by \"{name}\"", places.len());
+            Err((problem, format!("say which: {}", listed(&chosen(places).collect::<Vec<_>>()))))
+        }
+    }
+}
+
+/// The measure with the name that the report has, where it is one.
+fn told(measure: &Measure, names: &BTreeSet<String>) -> Measure {
+    let Some(name) = names.first().filter(|_| names.len() == 1) else { return measure.clone() };
+    match measure {
+        Measure::Own(_) => Measure::Own(name.clone()),
+        Measure::Total(_) => Measure::Total(name.clone()),
+        Measure::Calls(_) => Measure::Calls(name.clone()),
+        other => other.clone(),
+    }
+}
+
+fn judged(rule: &Rule, measure: &Measure, name: String, on: String, number: Option<f64>) -> Outcome {
+    let unit = measure.unit();
+    let measure = measure.text();
     let limits = [("at least", rule.min), ("at most", rule.max)];
     let limits = limits.iter().filter_map(|(word, limit)| Some(format!("{word} {}", unit.text((*limit)?.0))));
     let limits = limits.collect::<Vec<_>>().join(" and ");
@@ -88,33 +140,24 @@ fn everywhere(measure: &Measure, report: &Report) -> Option<f64> {
     }
 }
 
-fn on_cpus(measure: &Measure, report: &Report, result: &CpuResult) -> Option<f64> {
+fn on_cpus(measure: &Measure, names: &BTreeSet<String>, report: &Report, result: &CpuResult) -> Option<f64> {
     let share = |ns: f64| if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 };
-    let sum = |name: &str, number: &dyn Fn(&FunctionRow) -> f64| {
-        let exact = result.functions.iter().any(|row| row.function == *name);
-        let rows = result.functions.iter();
-        let mut rows = rows
-            .filter(|row| if exact { row.function == *name } else { matches(name, &row.function) })
-            .peekable();
+    let rows = || result.functions.iter().filter(|row| names.contains(&row.function));
+    let sum = |number: &dyn Fn(&FunctionRow) -> f64| {
+        let mut rows = rows().peekable();
         rows.peek()?;
         Some(rows.map(number).sum::<f64>())
     };
     match measure {
         Measure::Time => Some(result.time_ns),
         Measure::Speedup => Some(result.speedup),
-        Measure::Own(name) => sum(name, &|row| row.tet_ns).map(share),
+        Measure::Own(_) => sum(&|row| row.tet_ns).map(share),
         // Functions may call each other: the largest, not the sum.
-        Measure::Total(name) => {
-            let rows =
-                result.functions.iter().filter(|row| row.function == *name || matches(name, &row.function));
-            rows.map(|row| row.tetid_ns).reduce(f64::max).map(share)
-        }
-        Measure::Calls(name) => sum(name, &|row| row.calls as f64),
-        Measure::Held(name) => {
+        Measure::Total(_) => rows().map(|row| row.tetid_ns).reduce(f64::max).map(share),
+        Measure::Calls(_) => sum(&|row| row.calls as f64),
+        Measure::Held(_) => {
             let locks = report.locks.iter().zip(&result.locks_held_ns);
-            let held = locks.filter(|(lock, _)| {
-                lock.lock == *name || matches(name, &lock.lock) || matches(name, bare_name(&lock.lock))
-            });
+            let held = locks.filter(|(lock, _)| names.contains(&lock.lock));
             held.map(|(_, held)| *held).reduce(f64::max).map(share)
         }
         _ => None,
@@ -133,7 +176,12 @@ mod tests {
         let program = engine::program::json::read(text).expect("a program");
         let rules = Rules::parse(rules).expect("rules");
         let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
-        rules.outcomes(&report).into_iter().map(|outcome| (outcome.verdict, outcome.text)).collect()
+        rules
+            .outcomes(&report)
+            .expect("names")
+            .into_iter()
+            .map(|outcome| (outcome.verdict, outcome.text))
+            .collect()
     }
 
     #[test]
@@ -155,6 +203,22 @@ mod tests {
         assert_eq!(one("measure=\"self\"\nfunction=\"gone\"\nmin=\"1%\"").0, Verdict::Broken);
         assert_eq!(one("measure=\"findings\"\nmax=0").0, Verdict::Kept);
         assert_eq!(one("measure=\"lost\"\nmax=0").0, Verdict::Kept);
+    }
+
+    #[test]
+    fn a_rule_takes_as_much_of_a_name_as_is_needed_and_says_what_it_measured() {
+        let one = |rule: &str| outcomes_of(&format!("[[rule]]\n{rule}")).remove(0);
+        let (verdict, text) = one("measure=\"self\"\nfunction=\"par\"\nmax=\"10%\"");
+        assert_eq!(verdict, Verdict::Broken);
+        assert!(text.starts_with("self of parse on unlimited CPUs"), "{text}");
+        let program = r#"{"format":"longpole-program","version":1,"threads":[
+            {"name":"T1","ops":[["exec","hash_a",50],["exec","hash_b",50]]}]}"#;
+        let program = engine::program::json::read(program).expect("a program");
+        let rules = Rules::parse("[[rule]]\nmeasure=\"self\"\nfunction=\"hash\"\nmax=\"1%\"").expect("rules");
+        let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
+        let error = rules.outcomes(&report).expect_err("one of two");
+        assert_eq!(error.to_string(), "rule 1: 2 functions may be meant by \"hash\"");
+        assert_eq!(error.hint(), "say which: hash_a, hash_b");
     }
 
     #[test]

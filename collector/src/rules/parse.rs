@@ -22,6 +22,11 @@ pub struct RulesError {
 }
 
 impl RulesError {
+    /// Something is wrong with the rule of this number, from 1.
+    pub(super) fn of_rule(number: usize, problem: String, hint: String) -> RulesError {
+        RulesError { rule: Some(number), problem, hint }
+    }
+
     /// What to do about it; one line.
     pub fn hint(&self) -> &str {
         &self.hint

@@ -1,14 +1,14 @@
 //! Which of a binary's functions get probes: the largest ones of the program's own, each with its entry and
 //! exits, and a count with a reason for all that are left out.
 
-use super::exits::{Analysis, Exits, analyse};
+use super::exits::{Analysis, Entry, Exits, analyse};
 use super::functions::{Function, FunctionKind, ModuleFunctions};
-use super::glob;
 use super::left_out::LeftOut;
 use super::name;
 use super::origin;
 use super::unsure::UnsureReason;
 use super::unwind::UnwindTables;
+use super::wanted::{Unclear, Wanted};
 use engine::event::FunctionFact;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -19,11 +19,13 @@ use std::collections::BTreeMap;
 pub struct Selection {
     /// At most this many functions; the largest ones count most.
     pub max_functions: usize,
-    /// Patterns (`*`, `?`) of names to probe. Given any, nothing else is probed; and what they name is probed
+    /// Names and patterns (`*`, `?`) of what to probe. Given any, nothing else is probed; and what they name is probed
     /// even if it belongs to a runtime or to Rust's standard library.
     pub include: Vec<String>,
-    /// Patterns of names not to probe. They win over `include`.
+    /// Names and patterns of what not to probe. They win over `include`.
     pub exclude: Vec<String>,
+    /// Names are whole, or without parameters, not their beginnings: in libraries, where too much begins like that.
+    pub whole: bool,
     /// Limit on the depth of open probed calls per thread (`--depth`), as in the 2001 paper, section 3.2: calls
     /// below it are not recorded and count for the caller at the limit. Depth is known only while the program
     /// runs, so it does not narrow the choice: it is passed on in [`Choice::depth`] to the kernel side.
@@ -34,7 +36,14 @@ pub struct Selection {
 
 impl Default for Selection {
     fn default() -> Selection {
-        Selection { max_functions: 4096, include: Vec::new(), exclude: Vec::new(), depth: None, first_id: 0 }
+        Selection {
+            max_functions: 4096,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            whole: false,
+            depth: None,
+            first_id: 0,
+        }
     }
 }
 
@@ -47,7 +56,7 @@ pub struct ChosenFunction {
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// File offset of the entry probe.
+    /// File offset of the entry probe: the first instruction, or one behind nothing but `nop`s.
     pub entry_offset: u64,
     /// File offsets of the exit probes; empty if it never returns or if `unsure` says why there are none.
     pub exit_offsets: Vec<u64>,
@@ -68,6 +77,8 @@ pub struct Choice {
     pub entry_only: BTreeMap<UnsureReason, usize>,
     /// See [`Selection::depth`].
     pub depth: Option<u32>,
+    /// Names that may be one of several functions; nothing is chosen for them.
+    pub unclear: Vec<Unclear>,
 }
 
 impl Choice {
@@ -102,6 +113,9 @@ impl Choice {
 pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     let mut choice = Choice { total: module.functions().len(), depth: selection.depth, ..Choice::default() };
     let mut candidates = Vec::new();
+    let (include, unclear) = Wanted::of(module, &selection.include, selection.whole);
+    let (exclude, more_unclear) = Wanted::of(module, &selection.exclude, selection.whole);
+    choice.unclear.extend(unclear.into_iter().chain(more_unclear));
     let mut group = 0..0;
     for (index, function) in module.functions().iter().enumerate() {
         if index >= group.end {
@@ -109,7 +123,7 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
                 module.functions()[index..].iter().take_while(|other| other.address == function.address);
             group = index..index + names.count();
         }
-        match left_out(module, function, &module.functions()[group.clone()], selection) {
+        match left_out(module, function, &module.functions()[group.clone()], (&include, &exclude)) {
             Some(reason) => *choice.left_out.entry(reason).or_default() += 1,
             None => candidates.push(index),
         }
@@ -143,7 +157,7 @@ fn left_out(
     module: &ModuleFunctions,
     function: &Function,
     names: &[Function],
-    selection: &Selection,
+    (include, exclude): (&Wanted<'_>, &Wanted<'_>),
 ) -> Option<LeftOut> {
     match function.kind {
         FunctionKind::Alias(_) => return Some(LeftOut::Alias),
@@ -155,11 +169,11 @@ fn left_out(
     if function.size == 0 {
         return Some(LeftOut::TooSmall);
     }
-    if named(module, names, &selection.exclude) {
+    if exclude.holds(module, names) {
         return Some(LeftOut::Excluded);
     }
-    if !selection.include.is_empty() {
-        return (!named(module, names, &selection.include)).then_some(LeftOut::NotNamed);
+    if include.asked {
+        return (!include.holds(module, names)).then_some(LeftOut::NotNamed);
     }
     if function.kind == FunctionKind::Part {
         return Some(LeftOut::Fragment);
@@ -170,22 +184,6 @@ fn left_out(
     }
     let rust = name::demangled_rust(&raw)?;
     origin::is_rust_standard(&raw, &rust).then_some(LeftOut::RustStandard)
-}
-
-/// Whether a pattern matches one of the names at an address: readable, readable without parameters, or raw.
-fn named(module: &ModuleFunctions, names: &[Function], patterns: &[String]) -> bool {
-    // A hostile table may hold millions of names for one address.
-    !patterns.is_empty()
-        && names.iter().take(64).any(|function| {
-            let raw = module.raw_name(function);
-            let readable = module.name(function);
-            let short = name::demangled_without_parameters(&raw);
-            patterns.iter().any(|pattern| {
-                glob::matches(pattern, &readable)
-                    || glob::matches(pattern, &raw)
-                    || short.as_deref().is_some_and(|short| glob::matches(pattern, short))
-            })
-        })
 }
 
 /// Decodes functions on a few threads: they are independent, and order does not depend on timing.
@@ -214,10 +212,11 @@ fn analyse_all(module: &ModuleFunctions, unwind: Option<&UnwindTables>, indices:
 fn unfit(analysis: &Analysis) -> Option<LeftOut> {
     if analysis.is_stub {
         Some(LeftOut::TooSmall)
-    } else if !analysis.entry_can_hold_probe || analysis.exits == Exits::Unsure(UnsureReason::LoopToEntry) {
-        Some(LeftOut::NotProbeable)
+    } else if analysis.entry == Entry::Rewritten {
+        Some(LeftOut::Rewritten)
     } else {
-        None
+        let loops = analysis.exits == Exits::Unsure(UnsureReason::LoopToEntry);
+        (loops || analysis.entry == Entry::Closed).then_some(LeftOut::NotProbeable)
     }
 }
 
@@ -230,6 +229,7 @@ fn add(
 ) {
     let function = &module.functions()[index];
     let Analysis { entry_stepped, exits_stepped, .. } = analysis;
+    let shift = if let Entry::At(shift) = analysis.entry { shift } else { 0 };
     let (exit_offsets, unsure) = match analysis.exits {
         Exits::Sure(offsets) => (offsets, None),
         Exits::Unsure(reason) => (Vec::new(), Some(reason)),
@@ -251,7 +251,7 @@ fn add(
         },
         address: function.address,
         size: function.size,
-        entry_offset: function.file_offset,
+        entry_offset: function.file_offset.saturating_add(shift),
         exit_offsets,
         unsure,
     });

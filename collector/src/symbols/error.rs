@@ -1,5 +1,6 @@
 //! Why a binary's symbols cannot be read: one line for people, one hint.
 
+use super::meant::listed;
 use super::name::safe_path;
 use super::service::FailureKind;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,14 @@ pub enum SymbolError {
         /// What became of it, as the rest of the sentence.
         what: String,
     },
+    /// A name may be one of several functions.
+    #[error("{} functions may be meant by '{name}': {}", may_be.len(), listed(may_be))]
+    Unclear {
+        /// As it was given.
+        name: String,
+        /// What it may be.
+        may_be: Vec<String>,
+    },
     /// What the process that reads symbols says.
     #[error("{text}")]
     Told {
@@ -83,6 +92,7 @@ impl SymbolError {
             SymbolError::Open { .. } => {
                 "check the path; a process that has ended takes its /proc files with it"
             }
+            SymbolError::Unclear { .. } => "give more of the name, or a pattern with * for all of them",
             SymbolError::NotRegular { .. } => "name the program's own file",
             SymbolError::Read { .. } | SymbolError::NotElf { .. } => {
                 "use --no-uprobes to record scheduler and futex events only"
@@ -110,7 +120,11 @@ impl From<SymbolError> for crate::cli::UserError {
     fn from(error: SymbolError) -> Self {
         let denied = matches!(&error, SymbolError::Open { source, .. }
             if source.kind() == std::io::ErrorKind::PermissionDenied);
-        let code = if denied { crate::cli::Code::Permission } else { crate::cli::Code::Runtime };
+        let code = match &error {
+            _ if denied => crate::cli::Code::Permission,
+            SymbolError::Unclear { .. } => crate::cli::Code::Usage,
+            _ => crate::cli::Code::Runtime,
+        };
         crate::cli::UserError::new(code, error.to_string(), error.hint())
     }
 }

@@ -17,6 +17,7 @@
 use super::body::{Body, Levels};
 use super::code::{Flow, Step};
 use super::functions::{Function, FunctionKind, ModuleFunctions};
+use super::probeable;
 use super::unsure::UnsureReason;
 use super::unwind::UnwindTables;
 
@@ -29,13 +30,25 @@ pub enum Exits {
     Unsure(UnsureReason),
 }
 
+/// Where a function's entry is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// So many bytes behind its first one: 0, or the length of the `nop`s that must not be replaced
+    /// ([`super::probeable::is_rewritten`]). Registers and stack are there as at the first instruction.
+    At(u64),
+    /// The kernel lets no probe replace it.
+    Closed,
+    /// It is such a `nop`, and what is behind it is not certain to be passed once for each call.
+    Rewritten,
+}
+
 /// What [`analyse`] found out about a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analysis {
     /// Its exits.
     pub exits: Exits,
-    /// Whether the kernel lets a probe replace its first instruction.
-    pub entry_can_hold_probe: bool,
+    /// Where the probe for its entry goes, or why nowhere.
+    pub entry: Entry,
     /// Whether it does nothing but leave: its first instruction (after `endbr64`) is an exit.
     pub is_stub: bool,
     /// The kernel has to step over its first instruction when that has a probe.
@@ -49,7 +62,7 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
     let Some(&function) = module.functions().get(index) else {
         return Analysis {
             exits: Exits::Unsure(UnsureReason::Unreadable),
-            entry_can_hold_probe: false,
+            entry: Entry::Closed,
             is_stub: false,
             entry_stepped: false,
             exits_stepped: false,
@@ -61,17 +74,25 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
     } else if !module.elf().is_x86_64 {
         Err(UnsureReason::Architecture)
     } else {
-        Body::read(module, unwind, index).and_then(|body| body.exits(module))
+        Body::read(module, unwind, index).and_then(|body| match start.entry {
+            Entry::At(shift) if body.leads_into(function.address, shift) => Err(UnsureReason::LoopToEntry),
+            _ => body.exits(module),
+        })
     };
     let (exits, exits_stepped) = match exits {
         Ok((offsets, stepped)) => (Ok(offsets), stepped),
         Err(reason) => (Err(reason), false),
     };
+    let entry = match (start.entry, &exits) {
+        _ if !module.elf().is_x86_64 => Entry::At(0),
+        (Entry::At(1..), Err(_)) => Entry::Rewritten,
+        (entry, _) => entry,
+    };
     let is_stub =
         matches!(&exits, Ok(exits) if start.first_work.is_some_and(|offset| exits.contains(&offset)));
     Analysis {
         exits: exits.map_or_else(Exits::Unsure, Exits::Sure),
-        entry_can_hold_probe: start.can_hold_probe || !module.elf().is_x86_64,
+        entry,
         is_stub,
         entry_stepped: start.stepped,
         exits_stepped,
@@ -79,7 +100,7 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
 }
 
 struct Start {
-    can_hold_probe: bool,
+    entry: Entry,
     stepped: bool,
     /// File offset of the first instruction that is no `endbr64` or padding.
     first_work: Option<u64>,
@@ -90,14 +111,20 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
     let bytes = (module.elf().read(function.file_offset, size, "a function", 48)).unwrap_or_default();
     let mut decoder =
         iced_x86::Decoder::with_ip(64, &bytes, function.address, iced_x86::DecoderOptions::NONE);
-    let mut start = Start { can_hold_probe: false, stepped: false, first_work: None };
+    let mut start = Start { entry: Entry::Closed, stepped: false, first_work: None };
+    let mut at_entry = true;
     while decoder.can_decode() {
         let from = decoder.position();
         let instruction = decoder.decode();
         let own = bytes.get(from..decoder.position()).unwrap_or_default();
-        if from == 0 {
-            start.can_hold_probe = super::probeable::can_hold_probe(&instruction, own);
-            start.stepped = super::probeable::is_stepped(&instruction, own);
+        if at_entry && probeable::is_rewritten(&instruction, own) {
+            start.entry = Entry::Rewritten;
+        } else if at_entry {
+            at_entry = false;
+            start.stepped = probeable::is_stepped(&instruction, own);
+            if probeable::can_hold_probe(&instruction, own) {
+                start.entry = Entry::At(from as u64);
+            }
         }
         let idle = matches!(instruction.mnemonic(), iced_x86::Mnemonic::Endbr64 | iced_x86::Mnemonic::Nop);
         if !idle || instruction.is_invalid() {
@@ -109,6 +136,17 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
 }
 
 impl Body {
+    /// Whether anything inside jumps to behind the first instruction, up to its end: an entry that is told there would be
+    /// told again.
+    fn leads_into(&self, start: u64, shift: u64) -> bool {
+        self.steps.iter().any(|step| match step.flow {
+            Flow::Jump(to) | Flow::Branch(to) | Flow::Call(Some(to)) => {
+                to.checked_sub(start).is_some_and(|behind| behind > 0 && behind <= shift)
+            }
+            _ => false,
+        })
+    }
+
     /// Their file offsets, and whether the kernel has to step over every one of them.
     fn exits(&self, module: &ModuleFunctions) -> Result<(Vec<u64>, bool), UnsureReason> {
         let levels = Levels::new(self);

@@ -28,6 +28,8 @@ pub enum LeftOut {
     TooSmall,
     /// The kernel takes no probe on its first instruction, or its first instruction is the head of a loop.
     NotProbeable,
+    /// It begins with an instruction that the kernel would make a call of (see `probeable`), and no other place will do.
+    Rewritten,
 }
 
 impl LeftOut {
@@ -45,6 +47,7 @@ impl LeftOut {
             LeftOut::RustStandard => "of the Rust standard library",
             LeftOut::TooSmall => "too small to measure",
             LeftOut::NotProbeable => "that cannot hold a probe",
+            LeftOut::Rewritten => "that begin with a nop in which a probe would harm forked children",
         }
     }
 }

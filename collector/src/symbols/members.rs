@@ -1,11 +1,13 @@
 //! Which member of a variable lies at a distance from its start: `.queue.mutex`, out of DWARF. A convenience: what is not
 //! simple (several names of one place, types of other files, bit fields) has no answer, and the distance says it then.
+//! How a library's own types are made inside (`Mutex`'s `inner.futex`) is nobody's business: their members are passed
+//! through and not named.
 
 use super::split::Slice;
 use gimli::{
     AttributeValue, DebugInfoOffset, Dwarf, EvaluationResult, Section as _, UnitOffset, constants as dw,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 type Entry<'a> = gimli::DebuggingInformationEntry<Slice<'a>>;
 type Unit<'a> = gimli::Unit<Slice<'a>>;
@@ -18,6 +20,11 @@ const MAX_VARIABLES: usize = 1_000_000;
 const MAX_STEPS: usize = 32;
 /// Members of one type that are looked at.
 const MAX_MEMBERS: usize = 4_096;
+/// Types of libraries kept.
+const MAX_LIBRARY_TYPES: usize = 4_000_000;
+/// Namespaces of types whose members are their own business.
+const LIBRARIES: [&[u8]; 8] =
+    [b"std", b"core", b"alloc", b"lock_api", b"parking_lot", b"parking_lot_core", b"spin", b"__gnu_cxx"];
 /// Longest answer, bytes.
 const MAX_TEXT: usize = 120;
 
@@ -26,6 +33,8 @@ const MAX_TEXT: usize = 120;
 pub(super) struct Members {
     /// By linked address: the unit and in it the type.
     types: FxHashMap<u64, (usize, UnitOffset)>,
+    /// Types in namespaces of libraries: the unit and in it the type.
+    of_libraries: FxHashSet<(usize, UnitOffset)>,
 }
 
 impl Members {
@@ -52,9 +61,16 @@ impl Members {
             Some(_) => entries.next_dfs()?,
             None => return Ok(()),
         };
+        // Since which depth all lies in a library's namespace.
+        let mut library: Option<isize> = None;
         // Only what lies in the unit itself and in its namespaces: the rest is passed over.
         while let Some(found) = entry {
             let tag = found.tag();
+            library = library.filter(|&depth| found.depth() > depth);
+            let is_type = tag == dw::DW_TAG_structure_type || tag == dw::DW_TAG_class_type;
+            if is_type && library.is_some() && self.of_libraries.len() < MAX_LIBRARY_TYPES {
+                self.of_libraries.insert((at, found.offset()));
+            }
             if tag == dw::DW_TAG_variable && self.types.len() < MAX_VARIABLES {
                 let place = address(dwarf, unit, found);
                 if let (Some(place), Some(kind)) = (place, type_of_variable(unit, found)) {
@@ -63,6 +79,9 @@ impl Members {
             }
             let inside = tag == dw::DW_TAG_namespace || tag == dw::DW_TAG_module;
             if inside && found.has_children() {
+                if library.is_none() && is_library(dwarf, unit, found) {
+                    library = Some(found.depth());
+                }
                 entry = entries.next_dfs()?;
                 continue;
             }
@@ -77,14 +96,20 @@ impl Members {
         Ok(())
     }
 
-    /// What lies so far behind the start of the variable at this linked address.
+    /// What lies so far behind the start of the variable at this linked address; an empty text for the variable itself.
     pub(super) fn at(&self, dwarf: &Dwarf<Slice<'_>>, variable: u64, distance: u64) -> Option<String> {
         let &(at, kind) = self.types.get(&variable)?;
         let header = dwarf.debug_info.header_from_offset(DebugInfoOffset(at)).ok()?;
         let unit = dwarf.unit(header).ok()?;
-        let text = Walk { dwarf, unit: &unit }.path(kind, distance)?;
-        (!text.is_empty() && text.len() <= MAX_TEXT).then_some(text)
+        let text = Walk { dwarf, unit: &unit, at, of_libraries: &self.of_libraries }.path(kind, distance)?;
+        (text.len() <= MAX_TEXT).then_some(text)
     }
+}
+
+/// Whether a namespace is one of a library.
+fn is_library(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> bool {
+    let name = entry.attr_value(dw::DW_AT_name).and_then(|name| dwarf.attr_string(unit, name).ok());
+    name.is_some_and(|name| LIBRARIES.contains(&name.slice()))
 }
 
 /// The address that a variable's description gives, if it is a plain one.
@@ -114,6 +139,9 @@ fn type_of_variable(unit: &Unit<'_>, entry: &Entry<'_>) -> Option<UnitOffset> {
 struct Walk<'a, 'd> {
     dwarf: &'a Dwarf<Slice<'d>>,
     unit: &'a Unit<'d>,
+    /// Where the unit is.
+    at: usize,
+    of_libraries: &'a FxHashSet<(usize, UnitOffset)>,
 }
 
 impl<'d> Walk<'_, 'd> {
@@ -134,9 +162,10 @@ impl<'d> Walk<'_, 'd> {
                     (kind, left) = (element, left % size);
                 }
                 dw::DW_TAG_structure_type | dw::DW_TAG_class_type => {
-                    match self.member(kind, left) {
+                    let is_own = !self.of_libraries.contains(&(self.at, kind));
+                    match self.member(kind, left).filter(|member| !(is_own && member.is_reserved())) {
                         Some(Member { name, kind: inner, start }) => {
-                            if let Some(name) = name {
+                            if let Some(name) = name.filter(|_| is_own) {
                                 text.push('.');
                                 text.push_str(&name);
                             }
@@ -163,8 +192,7 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// The member that reaches there: the last one to begin, since some have no size. `None` if that is part of how a
-    /// library's type is made.
+    /// The member that reaches there: the last one to begin, since some have no size.
     fn member(&self, kind: UnitOffset, distance: u64) -> Option<Member> {
         let mut entries = self.unit.entries_at_offset(kind).ok()?;
         entries.next_dfs().ok()??;
@@ -183,7 +211,7 @@ impl<'d> Walk<'_, 'd> {
                 break;
             }
         }
-        best.filter(|best| !best.name.as_deref().is_some_and(is_reserved))
+        best
     }
 
     fn reaching(&self, entry: &Entry<'d>, distance: u64) -> Option<Member> {
@@ -247,8 +275,11 @@ struct Member {
     start: u64,
 }
 
-/// Names that C and C++ keep for those who make the language: `__data`, `_M_mutex`.
-fn is_reserved(name: &str) -> bool {
-    let mut letters = name.chars();
-    letters.next() == Some('_') && letters.next().is_some_and(|next| next == '_' || next.is_ascii_uppercase())
+impl Member {
+    /// Names that C and C++ keep for those who make the language: `__data`, `_M_mutex`.
+    fn is_reserved(&self) -> bool {
+        let mut letters = self.name.iter().flat_map(|name| name.chars());
+        letters.next() == Some('_')
+            && letters.next().is_some_and(|next| next == '_' || next.is_ascii_uppercase())
+    }
 }

@@ -107,6 +107,7 @@ mod tests {
             functions: 3,
             is_go: false,
             is_rust: false,
+            moves_code: false,
             no_lines,
             refused: Vec::new(),
             supplement_missing: false,

@@ -31,9 +31,11 @@ mod libc_told;
 mod line_marks;
 mod located;
 mod locator;
+mod meant;
 mod members;
 mod mini_debug;
 mod missing;
+mod moves_code;
 mod name;
 mod origin;
 mod packed;
@@ -58,6 +60,7 @@ mod unwind;
 mod unwind_rows;
 mod unwind_rules;
 mod variables;
+mod wanted;
 mod ways_out;
 
 pub use build_id::{BuildId, NotABuildId};
@@ -70,16 +73,16 @@ pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };
 pub use glob::matches as glob_matches;
-pub(crate) use glob::matches;
 pub use left_out::LeftOut;
 pub use libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_functions};
 pub use located::Located;
 pub use locator::Locator;
+pub use meant::{Meant, listed, meant};
 pub use name::{MAX_NAME_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within};
 pub use parser::{Parser, Parsers};
 pub use placed::{CallPlace, Placed, call_place};
 pub use places::HostFiles;
-pub use process::{Resolved, Resolver, is_kernel, vdso_copy};
+pub use process::{MadeCode, MadeStamp, Resolved, Resolver, is_dump, is_kernel, vdso_copy};
 pub use resolve::{
     Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
 };
@@ -89,3 +92,4 @@ pub use unsure::UnsureReason;
 pub use unwind::{LandingPads, UnwindFacts, UnwindTables};
 pub use unwind_rows::{FrameAt, RowsTold, Rule, Saved, UnwindRows};
 pub use variables::Variables;
+pub use wanted::Unclear;

@@ -232,6 +232,11 @@ impl Parser {
                         chosen.fact.location.iter_mut().for_each(make_safe);
                     }
                     choice.depth = selection.depth;
+                    let given = |name: &String| {
+                        selection.include.iter().chain(&selection.exclude).any(|one| one == name)
+                    };
+                    choice.unclear.retain(|unclear| given(&unclear.name));
+                    choice.unclear.iter_mut().flat_map(|unclear| &mut unclear.may_be).for_each(make_safe);
                     Ok(*choice)
                 }
                 _ => Err(worker.nonsense()),

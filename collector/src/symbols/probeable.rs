@@ -1,18 +1,18 @@
 //! Which instructions the kernel lets a probe replace. One refused address makes a whole group of probes fail, so
 //! they are sorted out before.
 
-use iced_x86::{Code, EncodingKind, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Code, EncodingKind, FlowControl, Instruction, Mnemonic, Register};
 
 /// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
 ///
 /// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c: no
 /// `lock` or segment prefixes other than fs and gs, no instruction of three opcode bytes or with a VEX or EVEX
-/// prefix (older kernels refuse those), nothing privileged, no traps, no system calls.
+/// prefix (older kernels refuse those), nothing privileged, no traps, no system calls. Nor what [`is_rewritten`].
 pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
     if instruction.is_invalid() || instruction.is_privileged() {
         return false;
     }
-    if instruction.code().encoding() != EncodingKind::Legacy {
+    if instruction.code().encoding() != EncodingKind::Legacy || is_rewritten(instruction, bytes) {
         return false;
     }
     let prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
@@ -41,6 +41,18 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
         && instruction.code() != Code::Mov_Sreg_rm16
         && instruction.code() != Code::Mov_Sreg_r32m16
         && instruction.code() != Code::Mov_Sreg_r64m16
+}
+
+/// Whether kernels make a call of this instruction as soon as its probe is hit: a `nop` of five bytes (`can_optimize` in
+/// the same file, since Linux 6.18). The call leads to a page that forked children do not inherit, so that they end by
+/// SIGSEGV. Every `nop` of that length counts as one here, and `lea` of a register into itself.
+pub fn is_rewritten(instruction: &Instruction, bytes: &[u8]) -> bool {
+    let lea_nothing = instruction.mnemonic() == Mnemonic::Lea
+        && instruction.memory_displacement64() == 0
+        && instruction.memory_index() == Register::None
+        && instruction.memory_base().full_register() == instruction.op0_register().full_register();
+    let nop = matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Reservednop | Mnemonic::Pause);
+    bytes.len() == 5 && (nop || lea_nothing)
 }
 
 /// Whether the kernel executes the probed instruction out of line, with a second trap behind it, instead of emulating
@@ -93,6 +105,28 @@ mod tests {
         assert!(!stepped(&[0x55]) && !stepped(&[0x41, 0x57]) && !stepped(&[0x90]));
         assert!(!stepped(&[0xe9, 0, 0, 0, 0]) && !stepped(&[0xe8, 0, 0, 0, 0]) && !stepped(&[0x74, 2]));
         assert!(stepped(&[0xf3, 0x0f, 0x1e, 0xfa]) && stepped(&[0xc3]) && stepped(&[0x48, 0x83, 0xec, 8]));
+    }
+
+    /// Children of a program with such a probe ended by SIGSEGV at their first call.
+    #[test]
+    fn what_the_kernel_makes_a_call_of_is_refused() {
+        for bytes in [
+            &[0x0f, 0x1f, 0x44, 0x00, 0x00][..],
+            &[0x66, 0x0f, 0x1f, 0x40, 0x00],
+            &[0x66, 0x66, 0x66, 0x66, 0x90],
+            &[0x48, 0x8d, 0x74, 0x26, 0x00], // lea rsi, [rsi]
+        ] {
+            assert!(!check(bytes), "{bytes:x?}");
+        }
+        for bytes in [
+            &[0x0f, 0x1f, 0x40, 0x00][..],
+            &[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00],
+            &[0x48, 0x8d, 0x7c, 0x24, 0x00], // lea rdi, [rsp]
+            &[0x48, 0x8d, 0x74, 0x26, 0x08], // lea rsi, [rsi + 8]
+            &[0xb8, 0, 0, 0, 0],
+        ] {
+            assert!(check(bytes), "{bytes:x?}");
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl From<&SymbolError> for FailureKind {
             }
             SymbolError::NotElf { .. } => FailureKind::NotElf,
             SymbolError::Unsupported { .. } | SymbolError::TooLarge { .. } => FailureKind::Unsupported,
-            SymbolError::Parser { .. } => FailureKind::Unreadable,
+            SymbolError::Parser { .. } | SymbolError::Unclear { .. } => FailureKind::Unreadable,
             SymbolError::Told { kind, .. } => *kind,
         }
     }
@@ -148,6 +148,8 @@ pub struct Summary {
     pub is_go: bool,
     /// Whether Rust's standard library is in it.
     pub is_rust: bool,
+    /// Whether it may copy or move its own instructions.
+    pub moves_code: bool,
     /// Why there are no lines and inline chains; `None` if there are.
     pub no_lines: Option<Reason>,
     /// Debug files that are not the binary's: one sentence each.
@@ -166,6 +168,7 @@ impl Summary {
             functions: module.functions().len(),
             is_go: module.is_go(),
             is_rust: module.is_rust(),
+            moves_code: super::moves_code::moves_code(module.elf(), module.is_rust()),
             no_lines: if module.go().is_some() { None } else { no_lines },
             refused: module.refused().to_vec(),
             supplement_missing,

@@ -80,8 +80,8 @@ impl Variables {
         Ok(Variables { all, names })
     }
 
-    /// What lies at a linked address: `queue_lock`, or `table[2].lock` inside of a larger one, or `table+0x40` where
-    /// `members`, which is given the variable's address and the distance, does not know better. `None` if no variable is known to
+    /// What lies at a linked address: `queue_lock`, or `table[2].lock` inside of a larger one, at its start, too, or
+    /// `table+0x40` where `members`, which is given the variable's address and the distance, does not know better. `None` if no variable is known to
     /// reach there.
     pub fn at(&self, address: u64, members: impl FnOnce(u64, u64) -> Option<String>) -> Option<String> {
         let end = self.all.partition_point(|variable| variable.address <= address);
@@ -99,13 +99,12 @@ impl Variables {
         if name.is_empty() {
             return None;
         }
-        match address.saturating_sub(best.address) {
-            0 => Some(name),
-            distance => Some(match members(best.address, distance) {
-                Some(member) => format!("{name}{member}"),
-                None => format!("{name}+{distance:#x}"),
-            }),
-        }
+        let distance = address.saturating_sub(best.address);
+        Some(match (members(best.address, distance), distance) {
+            (Some(member), _) => format!("{name}{member}"),
+            (None, 0) => name,
+            (None, distance) => format!("{name}+{distance:#x}"),
+        })
     }
 
     fn raw(&self, variable: &Variable) -> &[u8] {

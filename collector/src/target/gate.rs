@@ -7,6 +7,7 @@
 //! On the socket: the gate says `R`; the parent sends one release message; then either the socket closes because
 //! exec has happened, or the gate sends why not. A parent that dies closes the socket: the command never runs.
 
+use super::at_start::AtStart;
 use super::owner::SudoUser;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -45,12 +46,15 @@ pub(super) struct Release {
     pub user: Option<SudoUser>,
     /// What to put into its environment. Not into the gate's own: that is longpole.
     pub environment: Vec<(OsString, OsString)>,
+    /// What it is to find as longpole found it.
+    pub at_start: AtStart,
 }
 
 impl Release {
     pub fn write(&self, mut to: impl Write) -> io::Result<()> {
         let path = self.program.as_os_str().as_bytes();
-        let mut message = vec![u8::from(self.user.is_some())];
+        let mut message = self.at_start.to_bytes().to_vec();
+        message.push(u8::from(self.user.is_some()));
         let (uid, gid) = self.user.as_ref().map_or((0, 0), |user| (user.uid, user.gid));
         let length = u32::try_from(path.len()).map_err(io::Error::other)?;
         for number in [uid, gid, length] {
@@ -66,6 +70,8 @@ impl Release {
     }
 
     fn read(mut from: impl Read) -> io::Result<Release> {
+        let mut at_start = [0u8; 9];
+        from.read_exact(&mut at_start)?;
         let mut header = [0u8; 13];
         from.read_exact(&mut header)?;
         let number =
@@ -86,6 +92,7 @@ impl Release {
         Ok(Release {
             program,
             environment,
+            at_start: AtStart::from_bytes(at_start),
             user: (header[0] == 1).then(|| SudoUser { uid: number(1), gid: number(5) }),
         })
     }
@@ -175,6 +182,9 @@ fn exec(release: &Release, command: &[OsString]) -> io::Error {
         let name = OsStr::from_bytes(account.name.as_bytes());
         program.env("HOME", &account.home).env("USER", name).env("LOGNAME", name);
     }
+    let at_start = release.at_start;
+    // SAFETY: the closure makes only calls that are async-signal-safe.
+    unsafe { program.pre_exec(move || at_start.restore()) };
     program.envs(release.environment.iter().map(|(name, value)| (name, value)));
     program.exec()
 }
@@ -187,7 +197,12 @@ mod tests {
     fn messages_come_back_as_they_went() {
         for user in [None, Some(SudoUser { uid: 1000, gid: 0x0102_0304 })] {
             let environment = vec![("A".into(), "x y".into()), ("LD_PRELOAD".into(), OsString::new())];
-            let release = Release { program: PathBuf::from("/bin/a b"), user, environment };
+            let release = Release {
+                program: PathBuf::from("/bin/a b"),
+                user,
+                environment,
+                at_start: AtStart::from_bytes([1, 2, 3, 4, 5, 6, 7, 8, 9]),
+            };
             let mut bytes = Vec::new();
             release.write(&mut bytes).unwrap();
             assert_eq!(Release::read(&bytes[..]).unwrap(), release);

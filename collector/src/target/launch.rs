@@ -1,5 +1,6 @@
 //! Starting a command so that it is watched from its first instruction.
 
+use super::at_start::AtStart;
 use super::command;
 use super::cpus::{self, CpuList};
 use super::gate::{self, Failure, READY, Release};
@@ -166,6 +167,9 @@ impl Launch {
         let binary = command::binary_of(&program, search.as_deref());
         let user = options.sudo_user.filter(|_| !options.keep_root);
 
+        let streams = [&options.stdin, &options.stdout, &options.stderr];
+        let led = (0..).zip(streams).filter(|(_, stream)| !matches!(stream, ChildStream::Inherit));
+        let at_start = led.fold(AtStart::of_this_process(), |at_start, (fd, _)| at_start.with_open(fd));
         let (ours, theirs) = UnixStream::pair().map_err(gate_error)?;
         let fd = theirs.as_raw_fd();
         let mut gate = Command::new(&options.gate_program);
@@ -182,7 +186,7 @@ impl Launch {
         }
         .map_err(gate_error)?;
         drop(theirs);
-        let release = Release { program, user, environment: Vec::new() };
+        let release = Release { program, user, environment: Vec::new(), at_start };
         let mut gated = GatedChild { child, socket: Some(ours), release, name, binary };
         gated.wait_until_ready()?;
         limits::restore_descriptors(gated.pid()).map_err(gate_error)?;

@@ -88,6 +88,9 @@ fn mapped_in(process: &Process, text: &str) -> Vec<Module> {
         let has_main_path = main_path.as_ref() == Some(&safe(&unescaped(&raw_path)));
         module.is_main = main_inode == Some(module.inode) && has_main_path;
         module.open_path = open_path(process, &module, &raw_path);
+        if module.is_main {
+            module.path.clone_from(&process.executable);
+        }
         modules.push(module);
     }
     modules.sort_by_key(|module| !module.is_main);
@@ -110,6 +113,14 @@ pub struct Code {
 }
 
 impl Code {
+    /// Whether the process made it while it ran: it is in memory, and in no binary.
+    pub fn is_made(&self) -> bool {
+        let in_memory = ["[anon", "//anon", "/dev/zero", "/SYSV", "[heap]", "[stack"];
+        self.path.is_empty()
+            || in_memory.iter().any(|start| self.path.starts_with(start))
+            || (self.path.starts_with("/memfd:") && Outline::open(&self.open_path).is_none())
+    }
+
     /// The build-id of the file, if it has one and may be read.
     pub fn build_id(&self) -> Option<BuildId> {
         if self.open_path.as_os_str().is_empty() {

@@ -1,6 +1,7 @@
 //! The program under study, as /proc and exec see it: who it is, what its threads are doing, which files it runs
 //! ([`attach_facts`], [`Process`], [`modules`]), and starting one held at a gate until it is watched ([`Launch`]).
 
+mod at_start;
 mod busy;
 mod c_libraries;
 mod clock;
@@ -21,6 +22,7 @@ mod proc_text;
 mod process;
 pub mod signals;
 mod turns;
+mod typed;
 mod usage;
 
 pub use busy::BusyTimes;

@@ -1,11 +1,13 @@
 //! One process: its program, its number in its own PID namespace, and what its sandbox means for probes.
 
+use super::clock::tick_ns;
 use super::error::TargetError;
 use super::proc_dir::ProcDir;
 use super::proc_text::{Stat, status_field};
 use crate::symbols::{safe_path, safe_within};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 /// A process that can be watched.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub struct Process {
     pub namespace_pids: Vec<u32>,
     /// Short name, safe to print.
     pub comm: String,
-    /// Path of its program as the process sees it, safe to print.
+    /// Path of its program as the process sees it, safe to print: the one that it was started by, which may be a link.
     pub executable: String,
     /// Its system call filter. Some kernels' return probes make a system call of their own, which a filter can
     /// punish with death: exits are probed at `ret` instructions instead, which needs none.
@@ -68,6 +70,7 @@ impl Process {
             return Err(TargetError::Zombie { pid });
         };
         let executable = folder.link(&format!("task/{first_thread}/exe"))?;
+        let typed = super::typed::path(&folder, &executable);
         let status_of_first = folder.text(&format!("task/{first_thread}/status")).unwrap_or_default();
         let guarded = |status: &str| {
             let features = status_field(status, "x86_Thread_features")?;
@@ -90,7 +93,7 @@ impl Process {
             pid,
             namespace_pids: namespace_pids.filter_map(|word| word.parse().ok()).collect(),
             comm: folder.text("comm").map(|text| comm(&text)).unwrap_or_default(),
-            executable: without_deleted(&safe_path(&executable)),
+            executable: typed.unwrap_or_else(|| without_deleted(&safe_path(&executable))),
             seccomp: match status_field(&status, "Seccomp") {
                 Some("1") => Seccomp::Strict,
                 Some("2") => Seccomp::Filter,
@@ -122,6 +125,14 @@ impl Process {
     /// When it started, in the kernel's ticks since boot: tells it from a later process with the same number.
     pub fn start_ticks(&self) -> Option<u64> {
         Stat::parse(&self.folder.text("stat").ok()?).map(|stat| stat.start_ticks)
+    }
+
+    /// When it began, by the wall clock, to a second or two.
+    pub fn began(&self) -> Option<SystemTime> {
+        let text = std::fs::read_to_string("/proc/stat").ok()?;
+        let boot = text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+        let since_boot = Duration::from_nanos(self.began_ticks.saturating_mul(tick_ns()));
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(boot))?.checked_add(since_boot)
     }
 
     /// Whether this and `other` are one process, and not two that had the same number one after the other.

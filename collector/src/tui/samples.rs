@@ -61,7 +61,15 @@ pub(crate) fn report() -> Report {
                 functions.push(function(&format!("helper_{n}"), None, share * time_ns, share * time_ns));
             }
             let locks_held_ns = vec![0.01 * time_ns, 0.25 * time_ns];
-            CpuResult { cpus, time_ns, speedup, locks_held_ns, functions, segments: vec![] }
+            CpuResult {
+                cpus,
+                time_ns,
+                speedup,
+                locks_held_ns,
+                waits: Vec::new(),
+                functions,
+                segments: vec![],
+            }
         })
         .collect();
     let trust = Trust {

@@ -1,7 +1,7 @@
 //! Where a process has its code.
 
 use crate::target::{Code, Process, code};
-use engine::event::MappingFact;
+use engine::event::{MappingFact, made_code};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -99,8 +99,9 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> Seen {
         since_ns,
         start: code.start,
         end: code.end,
-        file_offset: code.file_offset,
-        path: code.path.clone(),
+        // Places in code that the process has made are its addresses.
+        file_offset: if code.is_made() { code.start } else { code.file_offset },
+        path: if code.is_made() { made_code(pid) } else { code.path.clone() },
         build_id: code.build_id().map(|id| id.to_string()),
     };
     let new = new.map(fact).collect();

@@ -107,7 +107,7 @@ fn several_recordings_are_one_prediction_with_their_spread() {
 /// one waits for.
 #[test]
 fn a_deadlock_in_simulation_only_is_a_finding_with_who_waits() {
-    let json = predicted(&["--cpus", "1,3"], FIGURE_4);
+    let json = predicted(&["--cpus", "1,3", "--model", "eevdf"], FIGURE_4);
     assert_eq!(json["results"][0]["complete"], false);
     assert_eq!(json["results"][0]["speedup"], 0);
     assert_eq!(json["results"][0]["limit"]["kind"], "deadlock");
@@ -126,7 +126,7 @@ fn values_that_are_none() {
         (&["--cpus", "1-100000"], "more than", "1,2,4-8,inf"),
         (&["--cpus", ""], "empty place", "1,2,4-8,inf"),
         (&["--cpus", "64-1"], "backwards", "1,2,4-8,inf"),
-        (&["--model", "cfs"], "no model 'cfs'", "eevdf and ideal"),
+        (&["--model", "cfs"], "no model 'cfs'", "eevdf (as Linux), ideal"),
         (&["--slice", "0"], "--slice needs a time", "--slice 10s"),
         (&["--switch-cost", "soon"], "'soon' is not a time", "--switch-cost"),
         (&["--quota", "0%"], "not a share of a CPU", "250%"),

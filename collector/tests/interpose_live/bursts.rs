@@ -145,3 +145,75 @@ int main(int argc, char **argv) {
     return sum != 2 * n;
 }
 "#;
+
+/// Two threads that each take two mutexes of their own in turns, so that each pair is a burst of its own, a million times; and
+/// another mutex now and then, which they hold for a while.
+const PRESSED: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_mutex_t shared = PTHREAD_MUTEX_INITIALIZER;
+struct own { pthread_mutex_t a, b; char apart[128]; } own[2];
+static long times;
+static pthread_barrier_t both;
+static void *work(void *argument) {
+    struct own *mine = argument;
+    for (long i = 0; i < times; i++) {
+        pthread_mutex_lock(&mine->a);
+        pthread_mutex_unlock(&mine->a);
+        pthread_mutex_lock(&mine->b);
+        pthread_mutex_unlock(&mine->b);
+        if (i % (times / 20) == times / 40) {
+            pthread_barrier_wait(&both);
+            pthread_mutex_lock(&shared);
+            usleep(3000);
+            pthread_mutex_unlock(&shared);
+        }
+    }
+    return argument;
+}
+int main(int argc, char **argv) {
+    times = atol(argv[1]);
+    pthread_t thread[2];
+    pthread_barrier_init(&both, 0, 2);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread[i], 0, work, &own[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], 0);
+    return argc - argc;
+}
+"#;
+
+/// What came faster than it could be taken was lost, and nothing around it was known: node lost half of its operations in the
+/// bursts of its start. What nobody waits for is only counted then, and what somebody waits for is there.
+#[test]
+fn what_nobody_waits_for_is_counted_before_anything_is_lost() {
+    let test = "what_nobody_waits_for_is_counted_before_anything_is_lost";
+    let Some(pressed) = c(test, PRESSED) else { return };
+    let recorded = pressed.record(&["--ring-size", "64K", "-F", "0"], &["1000000"]);
+    recorded.text(0);
+    let said = String::from_utf8_lossy(&recorded.output.stderr);
+    let loss = recorded.recording.facts.end.as_ref().expect("an end").loss;
+    let counts = recorded.counts(0);
+    let [locks, unlocks] = [SyncOperation::MutexLock, SyncOperation::MutexUnlock]
+        .map(|operation| *counts.get(&operation).expect("some are there") as u64);
+    assert!(loss.operations_counted > 100_000, "{loss:?}: {said}");
+    assert_eq!((loss.operations, loss.late, loss.undecodable), (0, 0, 0), "{said}");
+    assert_eq!(locks, unlocks, "none without its other half: {said}");
+    assert_eq!(locks + unlocks + loss.operations_counted, 2 * (2 * 2_000_000 + 2 * 20), "{loss:?}: {said}");
+    let is_gap = |note: &&engine::event::Note| {
+        use engine::event::{GapReason::OperationsLost, NoteKind::Gap};
+        matches!(note.kind, Gap { reason: OperationsLost, .. })
+    };
+    assert_eq!(recorded.recording.notes.iter().filter(is_gap).count(), 0, "{said}");
+    let contended = recorded.recording.events.iter().filter(|event| {
+        matches!(event, Record::Operation(operation)
+            if operation.operation == SyncOperation::MutexLock as u16
+                && operation.flags & probe_abi::OperationFlags::CONTENDED != 0)
+    });
+    assert!(contended.count() >= 18, "both come to it at once twenty times: {said}");
+    let timeline = engine::timeline::build(&recorded.recording);
+    assert_eq!(timeline.lock_holes, 0, "{said}");
+    assert!(timeline.findings.iter().any(|finding| finding.kind == "operations_counted"), "{said}");
+}

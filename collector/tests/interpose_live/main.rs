@@ -5,6 +5,7 @@ mod beside;
 mod bursts;
 mod cost;
 mod counts;
+mod execs;
 mod forbidden;
 mod life;
 mod memory;

@@ -105,6 +105,6 @@ fn six_hundred_busy_threads_and_longpole_live_in_512_mb() {
     let lost = loss.operations + loss.late;
     assert_eq!(recorded + lost, made + 2 * 600, "{recorded} recorded, {loss:?}: {said}");
     if lost > made / 10 {
-        assert!(said.contains("lock operations came faster") && said.contains("found no memory"), "{said}");
+        assert!(said.contains("lock operations found no memory") && said.contains("may use"), "{said}");
     }
 }

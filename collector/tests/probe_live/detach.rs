@@ -161,7 +161,9 @@ fn hot_functions_lose_their_probes() {
         .records
         .iter()
         .filter_map(|r| match r {
-            Record::FunctionEnter(e) if e.function == 0 => Some(e.header.time_ns),
+            Record::FunctionEnter(e) if e.function == 0 && e.silent < probe_abi::SILENT_AT_ONCE => {
+                Some(e.header.time_ns)
+            }
             _ => None,
         })
         .max()
@@ -180,7 +182,9 @@ fn hot_functions_lose_their_probes() {
         .records
         .iter()
         .find_map(|r| match r {
-            Record::FunctionEnter(e) if e.function == 0 => Some(e.header.time_ns),
+            Record::FunctionEnter(e) if e.function == 0 && e.silent < probe_abi::SILENT_AT_ONCE => {
+                Some(e.header.time_ns)
+            }
             _ => None,
         })
         .expect("recorded at first");

@@ -259,8 +259,10 @@ pub fn drain(capture: &mut Capture, records: &mut Vec<Record>, bad: &mut u64) {
 impl Recorded {
     /// Entries and exits of one function.
     pub fn entries_and_exits(&self, number: u32) -> (usize, usize) {
-        let entries =
-            self.records.iter().filter(|r| matches!(r, Record::FunctionEnter(e) if e.function == number));
+        // What only tells how many hits left no record is no entry.
+        let is_entry =
+            |e: &probe_abi::FunctionEnter| e.function == number && e.silent < probe_abi::SILENT_AT_ONCE;
+        let entries = self.records.iter().filter(|r| matches!(r, Record::FunctionEnter(e) if is_entry(e)));
         let exits =
             self.records.iter().filter(|r| matches!(r, Record::FunctionExit(e) if e.function == number));
         (entries.count(), exits.count())

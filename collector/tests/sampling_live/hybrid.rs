@@ -10,7 +10,7 @@ const CPUS: [Cpus; 2] = [Cpus::ONE, Cpus::Infinite];
 
 fn report(recording: &Recording) -> Report {
     let program = engine::program::from_timeline(&engine::timeline::build(recording));
-    report_by(&program, &CPUS, Detail::Functions, Grouping::Function)
+    report_by(&program, &CPUS, Detail::Functions, Grouping::Function, &engine::predict::Model::default())
 }
 
 /// Share of the predicted time of a function with all it calls, and what that may be wrong by.

@@ -22,6 +22,7 @@
 //!   below; a function counts once however often it is on the stack.
 
 mod keys;
+mod owners;
 mod seen;
 mod shares;
 mod spelled;
@@ -29,6 +30,7 @@ mod strata;
 
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
+pub use owners::{UsedBy, used_by};
 pub use seen::{SeenFunction, seen_functions};
 pub(crate) use shares::{Errors, divide, part};
 pub use spelled::spelled_out;

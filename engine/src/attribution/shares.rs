@@ -60,6 +60,8 @@ pub(crate) struct Errors {
     /// Of the samples that made it: how many, and the sum of the squares of what one stands for.
     samples: f64,
     squares: f64,
+    /// What had too few samples to be divided: all of it may be somebody else's.
+    undivided: f64,
     /// The same of all samples that might have.
     others: f64,
     other_squares: f64,
@@ -81,6 +83,11 @@ impl Errors {
         self.other_squares += of * each;
     }
 
+    /// So much was given to it undivided.
+    pub(crate) fn add_undivided(&mut self, whole: f64) {
+        self.undivided += whole.abs();
+    }
+
     /// Half-width of the 95 % interval; `None` if nothing was divided: the number is exact.
     pub(crate) fn half_width(&self) -> Option<f64> {
         // What one more sample would stand for.
@@ -89,9 +96,9 @@ impl Errors {
         } else if self.others > 0.0 {
             self.other_squares / self.others
         } else {
-            return None;
+            return (self.undivided > 0.0).then_some(self.undivided);
         };
-        Some(NINETY_FIVE * (self.variance + one).sqrt())
+        Some(NINETY_FIVE * (self.variance + one).sqrt() + self.undivided)
     }
 
     /// Samples that made the number.

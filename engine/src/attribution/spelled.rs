@@ -31,9 +31,15 @@ pub fn spelled_out(mut program: Program) -> Program {
             operations: Vec::with_capacity(thread.operations.len()),
             moves: Vec::with_capacity(thread.moves.len()),
             stack: Vec::new(),
+            repeats_from: None,
+            repeats_until: None,
         };
         writer.write(thread);
-        let Writer { operations, moves, .. } = writer;
+        let Writer { operations, moves, repeats_from, repeats_until, .. } = writer;
+        if let Some(background) = &mut thread.background {
+            background.repeats_from = repeats_from.unwrap_or(operations.len()) as u32;
+            background.repeats_until = repeats_until.unwrap_or(operations.len()) as u32;
+        }
         (thread.operations, thread.moves) = (operations, moves);
     }
     program.threads = threads;
@@ -135,6 +141,10 @@ struct Writer<'a> {
     operations: Vec<Operation>,
     moves: Vec<Move>,
     stack: Vec<FunctionRef>,
+    /// Where what the thread does again begins, if it was met.
+    repeats_from: Option<usize>,
+    /// Where it ends.
+    repeats_until: Option<usize>,
 }
 
 impl Writer<'_> {
@@ -143,6 +153,12 @@ impl Writer<'_> {
         let mut pieces = Vec::new();
         for (index, operation) in thread.operations.iter().enumerate() {
             let first = self.operations.len();
+            if thread.background.is_some_and(|background| background.repeats_from as usize == index) {
+                self.repeats_from = Some(first);
+            }
+            if thread.background.is_some_and(|background| background.repeats_until as usize == index) {
+                self.repeats_until = Some(first);
+            }
             match *operation {
                 Operation::Exec(length) => {
                     let top = self.stack.last().copied();

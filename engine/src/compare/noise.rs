@@ -7,7 +7,8 @@
 //! within which 19 of 20 differences lie. What changes for a whole run at once (the CPUs' frequency, other load) is not in
 //! it: only more recordings show that. What samples may be wrong by ([`crate::attribution`]) comes on top of it where a row is made.
 
-use crate::critical_path::{CriticalPath, Weights};
+use crate::critical_path::Weights;
+use crate::predict::{Model, PathFacts, Timing, Visitor};
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::Cpus;
 use crate::time::Ticks;
@@ -26,34 +27,58 @@ pub struct Noise {
 ///
 /// # Errors
 /// One of them fails [`Program::check`].
-pub fn noise(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Noise, ProgramError> {
-    let (a, b) = (CriticalPath::of(before)?, CriticalPath::of(after)?);
+pub fn noise(before: &Program, after: &Program, cpus: &[Cpus], model: &Model) -> Result<Noise, ProgramError> {
+    let (before, after) = (Parts::of(before, cpus, model)?, Parts::of(after, cpus, model)?);
     let mut noise = Noise::default();
-    for (a, b) in a.weights(cpus).zip(b.weights(cpus)) {
-        for place in 0..a.cpus().len() {
-            let (a, b) = (parts(before, &a, place), parts(after, &b, place));
-            let mut functions: FxHashMap<String, f64> = FxHashMap::default();
-            let mut total = 0.0;
-            let names: std::collections::BTreeSet<Option<&str>> = a.keys().chain(b.keys()).copied().collect();
-            for name in names {
-                let none = Vec::new();
-                let variance = of_difference(a.get(&name).unwrap_or(&none), b.get(&name).unwrap_or(&none));
-                total += variance;
-                if let Some(name) = name {
-                    functions.insert(name.to_owned(), 2.0 * variance.sqrt());
-                }
+    for (a, b) in before.0.iter().zip(&after.0) {
+        let mut functions: FxHashMap<String, f64> = FxHashMap::default();
+        let mut total = 0.0;
+        let names: std::collections::BTreeSet<&Option<String>> = a.keys().chain(b.keys()).collect();
+        for name in names {
+            let none = Vec::new();
+            let variance = of_difference(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none));
+            total += variance;
+            if let Some(name) = name {
+                functions.insert(name.clone(), 2.0 * variance.sqrt());
             }
-            noise.time_ns.push(2.0 * total.sqrt());
-            noise.functions_ns.push(functions);
         }
+        noise.time_ns.push(2.0 * total.sqrt());
+        noise.functions_ns.push(functions);
     }
     Ok(noise)
 }
 
-/// Weight · length of every operation, in order, by the name of its function.
-fn parts<'p>(
+/// Weight · length of every operation, in order, by the name of its function; for each CPU count.
+struct Parts(Vec<FxHashMap<Option<String>, Vec<f64>>>);
+
+impl Parts {
+    fn of(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Parts, ProgramError> {
+        let timing = Timing::new(program, model)?;
+        let mut collector = Collector { program, parts: Vec::new() };
+        timing.weigh(cpus, &mut collector);
+        Ok(Parts(collector.parts))
+    }
+}
+
+struct Collector<'p> {
     program: &'p Program,
-    weights: &Weights<'_>,
+    parts: Vec<FxHashMap<Option<String>, Vec<f64>>>,
+}
+
+impl Visitor for Collector<'_> {
+    fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
+        for place in 0..paths.len() {
+            let of_function = parts(self.program, weights, place);
+            let named = of_function.into_iter().map(|(name, parts)| (name.map(str::to_owned), parts));
+            self.parts.push(named.collect());
+        }
+    }
+}
+
+/// Weight · length of every operation, in order, by the name of its function.
+fn parts<'p, const N: usize>(
+    program: &'p Program,
+    weights: &Weights<'_, N>,
     place: usize,
 ) -> FxHashMap<Option<&'p str>, Vec<f64>> {
     let mut parts: FxHashMap<Option<&str>, Vec<f64>> = FxHashMap::default();

@@ -1,8 +1,10 @@
 //! What differs: predicted times, functions and locks, each with the noise that such a number has.
 
 use super::noise::noise;
+use crate::attribution::Grouping;
+use crate::predict::Model;
 use crate::program::{Program, ProgramError};
-use crate::report::{Cpus, Detail, Finding, Report, report};
+use crate::report::{Cpus, Detail, Finding, Report, report_by};
 use std::collections::BTreeMap;
 
 /// A number before and after, nanoseconds.
@@ -74,9 +76,15 @@ pub struct ItemRow {
 ///
 /// # Errors
 /// One of them fails [`Program::check`].
-pub fn compare(before: &Program, after: &Program, cpus: &[Cpus]) -> Result<Comparison, ProgramError> {
-    let reports = [report(before, cpus, Detail::Functions), report(after, cpus, Detail::Functions)];
-    let noise = noise(before, after, cpus)?;
+pub fn compare(
+    before: &Program,
+    after: &Program,
+    cpus: &[Cpus],
+    model: &Model,
+) -> Result<Comparison, ProgramError> {
+    let of = |program| report_by(program, cpus, Detail::Functions, Grouping::Function, model);
+    let reports = [of(before), of(after)];
+    let noise = noise(before, after, cpus, model)?;
     let curve = (0..cpus.len()).filter_map(|place| {
         let (a, b) = (reports[0].results.get(place)?, reports[1].results.get(place)?);
         let noise_ns = noise.time_ns.get(place).copied();

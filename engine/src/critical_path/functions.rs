@@ -17,35 +17,41 @@ use crate::time::Ticks;
 
 /// Sums of all rows (functions, unless grouped otherwise) for up to eight CPU counts.
 #[derive(Debug)]
-pub struct FunctionTotals {
-    totals: Vec<Totals<i128>>,
+pub struct FunctionTotals<const N: usize = LANES> {
+    totals: Vec<Totals<i128, N>>,
     /// By row: what samples may be wrong by; empty without samples.
-    errors: Vec<RowErrors>,
+    errors: Vec<RowErrors<N>>,
     /// By object; empty if the program has no locks.
-    locks: Vec<Lane<i128>>,
+    locks: Vec<Lane<i128, N>>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Totals<S> {
-    calls: [u64; LANES],
-    tet: Lane<S>,
-    tetid: Lane<S>,
+#[derive(Clone, Copy, Debug)]
+struct Totals<S, const N: usize> {
+    calls: [u64; N],
+    tet: Lane<S, N>,
+    tetid: Lane<S, N>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct RowErrors {
-    tet: [Errors; LANES],
-    tetid: [Errors; LANES],
+impl<S: Sum, const N: usize> Totals<S, N> {
+    fn none() -> Totals<S, N> {
+        Totals { calls: [0; N], tet: [S::default(); N], tetid: [S::default(); N] }
+    }
 }
 
-impl FunctionTotals {
-    pub(super) fn of(weights: &Weights<'_>, attribution: &Attribution) -> FunctionTotals {
+#[derive(Clone, Copy, Debug)]
+struct RowErrors<const N: usize> {
+    tet: [Errors; N],
+    tetid: [Errors; N],
+}
+
+impl<const N: usize> FunctionTotals<N> {
+    pub(super) fn of(weights: &Weights<'_, N>, attribution: &Attribution) -> FunctionTotals<N> {
         // No sum is larger than the largest weight · the lengths of all operations. That of the lengths is below 2^63
         // (`Program::check`) and every |P·weight| below 2^63: 128 bits always suffice, and mostly half of them.
-        let length: u64 = weights.path.executed();
+        let length: u64 = weights.executed;
         match i64::try_from(u128::from(weights.peak) * u128::from(length)) {
-            Ok(_) => walk::<i64>(weights, attribution),
-            Err(_) => walk::<i128>(weights, attribution),
+            Ok(_) => walk::<i64, N>(weights, attribution),
+            Err(_) => walk::<i128, N>(weights, attribution),
         }
     }
 
@@ -55,19 +61,19 @@ impl FunctionTotals {
     }
 
     /// Σ weight · length with the row on top of the stack.
-    pub fn tet(&self, weights: &Weights<'_>, row: usize, place: usize) -> Scaled {
+    pub fn tet(&self, weights: &Weights<'_, N>, row: usize, place: usize) -> Scaled {
         let totals = self.totals.get(row);
         weights.unscale(totals.and_then(|totals| totals.tet.get(place)).copied().unwrap_or(0), place)
     }
 
     /// Σ weight · length of what threads compute while they have this lock; 0 for what is no lock.
-    pub fn held(&self, weights: &Weights<'_>, object: ObjectId, place: usize) -> Scaled {
+    pub fn held(&self, weights: &Weights<'_, N>, object: ObjectId, place: usize) -> Scaled {
         let total = self.locks.get(object.0 as usize);
         weights.unscale(total.and_then(|total| total.get(place)).copied().unwrap_or(0), place)
     }
 
     /// Σ weight · length with the row anywhere on the stack, once per operation.
-    pub fn tetid(&self, weights: &Weights<'_>, row: usize, place: usize) -> Scaled {
+    pub fn tetid(&self, weights: &Weights<'_, N>, row: usize, place: usize) -> Scaled {
         let totals = self.totals.get(row);
         weights.unscale(totals.and_then(|totals| totals.tetid.get(place)).copied().unwrap_or(0), place)
     }
@@ -76,12 +82,12 @@ impl FunctionTotals {
     /// `None` where the number is exact, and how many samples made the row.
     pub fn error_ns(
         &self,
-        weights: &Weights<'_>,
+        weights: &Weights<'_, N>,
         row: usize,
         place: usize,
     ) -> (Option<f64>, Option<f64>, u64) {
         let Some(errors) = self.errors.get(row) else { return (None, None, 0) };
-        let of = |lanes: &[Errors; LANES]| lanes.get(place).copied().unwrap_or_default();
+        let of = |lanes: &[Errors; N]| lanes.get(place).copied().unwrap_or_default();
         let (tet, tetid) = (of(&errors.tet), of(&errors.tetid));
         let one = weights.unscale(1, place).as_ns_f64();
         let ns = |errors: &Errors| errors.half_width().map(|width| width * one);
@@ -89,46 +95,54 @@ impl FunctionTotals {
     }
 }
 
-fn walk<S: Sum>(weights: &Weights<'_>, attribution: &Attribution) -> FunctionTotals {
+fn walk<S: Sum, const N: usize>(weights: &Weights<'_, N>, attribution: &Attribution) -> FunctionTotals<N> {
     let rows = attribution.keys.len();
-    let mut walk = Walk::<S> {
+    let mut walk = Walk::<S, N> {
         attribution,
-        totals: vec![Totals::default(); rows],
+        totals: vec![Totals::none(); rows],
         open: vec![0; rows],
         stack: Vec::new(),
         entered: Vec::new(),
-        so_far: Lane::default(),
-        weight: Lane::default(),
-        calls: [0; LANES],
+        so_far: [S::default(); N],
+        weight: [S::default(); N],
+        calls: [0; N],
         computed: false,
         length: 0,
-        held: Held::default(),
+        held: Held { totals: Vec::new(), depth: Vec::new(), now: Vec::new() },
         stratum: NO_STRATUM,
-        strata: vec![Lane::default(); attribution.strata.strata.len()],
+        strata: vec![[S::default(); N]; attribution.strata.strata.len()],
+        undivided: vec![[S::default(); N]; if attribution.strata.strata.is_empty() { 0 } else { rows }],
     };
-    for thread in 0..weights.path.program.threads.len() {
+    for thread in 0..weights.program.threads.len() {
         walk.thread(weights, ThreadId(thread as u32));
     }
-    let wide = |totals: Totals<S>| Totals {
+    let wide = |totals: Totals<S, N>| Totals {
         calls: totals.calls,
         tet: totals.tet.map(S::to_wide),
         tetid: totals.tetid.map(S::to_wide),
     };
     let locks = walk.held.totals.into_iter().map(|total| total.map(S::to_wide)).collect();
-    let strata: Vec<Lane<i128>> = walk.strata.into_iter().map(|sum| sum.map(S::to_wide)).collect();
+    let strata: Vec<Lane<i128, N>> = walk.strata.into_iter().map(|sum| sum.map(S::to_wide)).collect();
+    let undivided: Vec<Lane<i128, N>> = walk.undivided.into_iter().map(|sum| sum.map(S::to_wide)).collect();
     let mut totals =
         FunctionTotals { totals: walk.totals.into_iter().map(wide).collect(), errors: Vec::new(), locks };
     totals.spread(attribution, &strata);
+    for (errors, undivided) in totals.errors.iter_mut().zip(&undivided) {
+        for (errors, undivided) in errors.tet.iter_mut().zip(undivided) {
+            errors.add_undivided(*undivided as f64);
+        }
+    }
     totals
 }
 
-impl FunctionTotals {
+impl<const N: usize> FunctionTotals<N> {
     /// Divides what the strata are worth.
-    fn spread(&mut self, attribution: &Attribution, sums: &[Lane<i128>]) {
+    fn spread(&mut self, attribution: &Attribution, sums: &[Lane<i128, N>]) {
         if sums.is_empty() {
             return;
         }
-        self.errors = vec![RowErrors::default(); self.totals.len()];
+        let none = RowErrors { tet: [Errors::default(); N], tetid: [Errors::default(); N] };
+        self.errors = vec![none; self.totals.len()];
         for (stratum, sum) in attribution.strata.strata.iter().zip(sums) {
             for share in divide(&attribution.keys, &attribution.strata, stratum) {
                 let row = (self.totals.get_mut(share.key as usize), self.errors.get_mut(share.key as usize));
@@ -149,20 +163,19 @@ impl FunctionTotals {
 }
 
 /// Locks: what is computed while they are held, in the same way as what is computed in functions.
-#[derive(Default)]
-struct Held<S> {
+struct Held<S, const N: usize> {
     /// By object.
-    totals: Vec<Lane<S>>,
+    totals: Vec<Lane<S, N>>,
     /// How often the present thread has each object, by object.
     depth: Vec<u32>,
     /// Objects that it has.
     now: Vec<ObjectId>,
 }
 
-impl<S: Sum> Held<S> {
-    fn take(&mut self, object: ObjectId, so_far: &Lane<S>, objects: usize) {
+impl<S: Sum, const N: usize> Held<S, N> {
+    fn take(&mut self, object: ObjectId, so_far: &Lane<S, N>, objects: usize) {
         if self.totals.is_empty() {
-            self.totals.resize(objects, Lane::default());
+            self.totals.resize(objects, [S::default(); N]);
             self.depth.resize(objects, 0);
         }
         let depth = &mut self.depth[object.0 as usize];
@@ -173,7 +186,7 @@ impl<S: Sum> Held<S> {
         }
     }
 
-    fn give_back(&mut self, object: ObjectId, so_far: &Lane<S>) {
+    fn give_back(&mut self, object: ObjectId, so_far: &Lane<S, N>) {
         let Some(depth) = self.depth.get_mut(object.0 as usize).filter(|depth| **depth > 0) else { return };
         *depth -= 1;
         if *depth == 0 {
@@ -183,7 +196,7 @@ impl<S: Sum> Held<S> {
     }
 
     /// The thread ends, whatever it still has.
-    fn ends(&mut self, so_far: &Lane<S>) {
+    fn ends(&mut self, so_far: &Lane<S, N>) {
         for object in self.now.drain(..) {
             self.depth[object.0 as usize] = 0;
             add(&mut self.totals[object.0 as usize], so_far);
@@ -191,41 +204,43 @@ impl<S: Sum> Held<S> {
     }
 }
 
-struct Walk<'a, S> {
+struct Walk<'a, S, const N: usize> {
     attribution: &'a Attribution,
-    totals: Vec<Totals<S>>,
+    totals: Vec<Totals<S, N>>,
     /// How often each row is on the stack.
     open: Vec<u32>,
     stack: Vec<FunctionRef>,
     /// Rows entered since the last compute operation.
     entered: Vec<u32>,
     /// C: weight · length of the thread so far, without `length`.
-    so_far: Lane<S>,
+    so_far: Lane<S, N>,
     /// Weight of the present run.
-    weight: Lane<S>,
+    weight: Lane<S, N>,
     /// What an entry in the present run counts: 1 where the weight is not 0.
-    calls: [u64; LANES],
+    calls: [u64; N],
     /// Whether the thread has computed: `weight` means something.
     computed: bool,
     /// Length since the last change of run, stack or locks, not yet added.
     length: u64,
-    held: Held<S>,
+    held: Held<S, N>,
     /// Stratum of the present operation.
     stratum: u32,
     /// What each stratum is worth.
-    strata: Vec<Lane<S>>,
+    strata: Vec<Lane<S, N>>,
+    /// By row: what it has since there are too few samples to divide it; empty without samples.
+    undivided: Vec<Lane<S, N>>,
 }
 
-impl<S: Sum> Walk<'_, S> {
-    fn thread(&mut self, weights: &Weights<'_>, thread: ThreadId) {
+impl<S: Sum, const N: usize> Walk<'_, S, N> {
+    fn thread(&mut self, weights: &Weights<'_, N>, thread: ThreadId) {
         let index = thread.0 as usize;
-        let mut runs = weights.path.schedule.runs.of_thread(thread);
+        let mut runs = weights.schedule.runs.of_thread(thread);
         let mut breaks = RunBreaks::default();
-        self.so_far = Lane::default();
+        self.so_far = [S::default(); N];
         self.computed = false;
-        let done = weights.path.schedule.done[index];
+        let done = weights.schedule.done[index];
         let is_sampled = !self.strata.is_empty();
-        let operations = weights.path.program.threads[index].operations.iter();
+        let operations = weights.program.threads[index].operations.iter();
         for (number, operation) in operations.enumerate().take(done) {
             if breaks.starts_run(operation) {
                 self.settle();
@@ -263,7 +278,7 @@ impl<S: Sum> Walk<'_, S> {
                 | Operation::WriteLock(object)
                 | Operation::SpinLock(object) => {
                     self.settle();
-                    self.held.take(object, &self.so_far, weights.path.program.objects.len());
+                    self.held.take(object, &self.so_far, weights.program.objects.len());
                 }
                 Operation::Freed(object, _)
                 | Operation::Unlock(object)
@@ -295,7 +310,7 @@ impl<S: Sum> Walk<'_, S> {
         }
     }
 
-    fn begin(&mut self, weights: &Weights<'_>, (point, _): (PointId, Ticks)) {
+    fn begin(&mut self, weights: &Weights<'_, N>, (point, _): (PointId, Ticks)) {
         let weight = weights.lane(point);
         self.weight = weight.map(|weight| S::from_wide(i128::from(weight)));
         self.calls = weight.map(|weight| u64::from(weight != 0));
@@ -316,18 +331,21 @@ impl<S: Sum> Walk<'_, S> {
 
     /// Time with this function on top: the stratum's, if it has one.
     #[inline]
-    fn owned(&mut self, top: Option<FunctionRef>, product: &Lane<S>) {
+    fn owned(&mut self, top: Option<FunctionRef>, product: &Lane<S, N>) {
         if let Some(sum) = self.strata.get_mut(self.stratum as usize) {
             add(sum, product);
         } else if let Some(top) = top
             && let Some(totals) = self.totals.get_mut(self.attribution.keys.own(top) as usize)
         {
             add(&mut totals.tet, product);
+            if let Some(undivided) = self.undivided.get_mut(self.attribution.keys.own(top) as usize) {
+                add(undivided, product);
+            }
         }
     }
 
     #[inline]
-    fn product(&self, length: u64) -> Lane<S> {
+    fn product(&self, length: u64) -> Lane<S, N> {
         let length = S::from_wide(i128::from(length));
         self.weight.map(|weight| weight.times(length))
     }
@@ -382,7 +400,7 @@ impl<S: Sum> Walk<'_, S> {
 }
 
 #[inline]
-fn add_calls(to: &mut [u64; LANES], calls: &[u64; LANES]) {
+fn add_calls<const N: usize>(to: &mut [u64; N], calls: &[u64; N]) {
     for (to, calls) in to.iter_mut().zip(calls) {
         *to = to.wrapping_add(*calls);
     }

@@ -74,12 +74,12 @@ sum!(i32);
 sum!(i64);
 sum!(i128);
 
-/// The same number for [`LANES`] CPU counts.
-pub(super) type Lane<S> = [S; LANES];
+/// The same number for so many CPU counts.
+pub(super) type Lane<S, const N: usize> = [S; N];
 
 /// Adds `from` to `to`.
 #[inline]
-pub(super) fn add<S: Sum>(to: &mut Lane<S>, from: &Lane<S>) {
+pub(super) fn add<S: Sum, const N: usize>(to: &mut Lane<S, N>, from: &Lane<S, N>) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = to.plus(*from);
     }
@@ -87,7 +87,7 @@ pub(super) fn add<S: Sum>(to: &mut Lane<S>, from: &Lane<S>) {
 
 /// Takes `from` away from `to`.
 #[inline]
-pub(super) fn subtract<S: Sum>(to: &mut Lane<S>, from: &Lane<S>) {
+pub(super) fn subtract<S: Sum, const N: usize>(to: &mut Lane<S, N>, from: &Lane<S, N>) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = to.minus(*from);
     }

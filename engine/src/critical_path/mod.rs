@@ -4,16 +4,20 @@
 //! shrinking). The paper recomputes T_P for every segment ([`oracle`]); here one sweep over the forest of deciding
 //! points gives all weights of all P (ours; derivation in ARCHITECTURE.md).
 //!
+//! Where time passes without being computed (sleeps, devices, waking), every P has a schedule of its own: [`CostedPath`].
+//!
 //! Numbers are exact: P·weight is an `i64`, P·T and P·weight·length are `i128`. They are divided on output only, so the
 //! order of summation cannot matter.
 
 mod clusters;
+mod costed;
 mod functions;
 mod lanes;
 pub mod oracle;
 mod path;
 mod weights;
 
+pub use costed::{CostedPath, Wait, has_waits_by_the_clock};
 pub use functions::FunctionTotals;
 pub use lanes::Scaled;
 pub use path::CriticalPath;

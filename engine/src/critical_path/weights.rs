@@ -4,26 +4,31 @@ use super::functions::FunctionTotals;
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::path::CriticalPath;
 use crate::attribution::Attribution;
-use crate::program::{FunctionRef, Operation, ThreadId};
+use crate::program::{FunctionRef, Operation, Program, ThreadId};
 use crate::report::Cpus;
-use crate::schedule::{PointId, RunBreaks};
+use crate::schedule::{PointId, RunBreaks, Schedule};
 use crate::time::Ticks;
 
-/// The weights of all operations for up to eight CPU counts.
+/// The weights of all operations for up to so many CPU counts: eight that share one schedule, or one by itself.
 #[derive(Debug)]
-pub struct Weights<'s> {
-    pub(super) path: &'s CriticalPath<'s>,
+pub struct Weights<'s, const N: usize = LANES> {
+    pub(super) program: &'s Program,
+    pub(super) schedule: &'s Schedule,
     cpus: &'s [Cpus],
-    values: Values,
-    /// The largest |P·weight|.
+    /// What the weights are multiplied with.
+    scales: [i64; N],
+    values: Values<N>,
+    /// The largest |scaled weight|.
     pub(super) peak: u64,
+    /// Ticks that all threads execute, summed over the threads; spinning counts.
+    pub(super) executed: u64,
 }
 
-/// P·weight by point. Half as wide where the program shows that it suffices: memory is what the sweep takes time for.
+/// Scaled weight by point. Half as wide where the program shows that it suffices: memory is what the sweep takes time for.
 #[derive(Debug)]
-enum Values {
-    Narrow(Vec<Lane<i32>>),
-    Wide(Vec<Lane<i64>>),
+enum Values<const N: usize> {
+    Narrow(Vec<Lane<i32, N>>),
+    Wide(Vec<Lane<i64, N>>),
 }
 
 /// A compute operation on the schedule.
@@ -64,12 +69,29 @@ impl<'s> Weights<'s> {
             let peak = values.iter().flatten().map(|value: &i64| value.unsigned_abs()).max();
             (Values::Wide(values), peak.unwrap_or(0))
         };
-        Weights { path, cpus, values, peak }
+        let (program, schedule, executed) = (path.program, &path.schedule, path.executed());
+        Weights { program, schedule, cpus, scales, values, peak, executed }
     }
+}
 
-    /// [`CriticalPath::segments`] of what was weighed.
+impl<'s> Weights<'s, 1> {
+    /// Weights that have been found already, multiplied with `scale`, by point.
+    pub(super) fn given(
+        (program, schedule): (&'s Program, &'s Schedule),
+        cpus: &'s [Cpus],
+        scale: i64,
+        values: Vec<Lane<i64, 1>>,
+        executed: u64,
+    ) -> Weights<'s, 1> {
+        let peak = values.iter().flatten().map(|value| value.unsigned_abs()).max().unwrap_or(0);
+        Weights { program, schedule, cpus, scales: [scale], values: Values::Wide(values), peak, executed }
+    }
+}
+
+impl<'s, const N: usize> Weights<'s, N> {
+    /// Every compute operation that was done, thread by thread in the order of the operations.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        self.path.segments()
+        segments(self.program, self.schedule)
     }
 
     /// The CPU counts these weights are for.
@@ -77,46 +99,51 @@ impl<'s> Weights<'s> {
         self.cpus
     }
 
-    /// P·weight of what ends at this point, for the CPU count with this place in [`Weights::cpus`]; exact.
+    /// Scaled weight of what ends at this point, for the CPU count with this place in [`Weights::cpus`]. Multiplied with P, and
+    /// exact, for weights on one schedule.
     pub fn scaled(&self, point: PointId, place: usize) -> i64 {
         self.lane(point).get(place).copied().unwrap_or(0)
     }
 
-    /// P·weight of what ends at this point.
+    /// Scaled weight of what ends at this point.
     #[inline]
-    pub(super) fn lane(&self, point: PointId) -> Lane<i64> {
+    pub(super) fn lane(&self, point: PointId) -> Lane<i64, N> {
+        let none = [0; N];
         match &self.values {
-            Values::Narrow(values) => values.get(point.index()).copied().unwrap_or_default().map(i64::from),
-            Values::Wide(values) => values.get(point.index()).copied().unwrap_or_default(),
+            Values::Narrow(values) => values.get(point.index()).map_or(none, |lane| lane.map(i64::from)),
+            Values::Wide(values) => values.get(point.index()).copied().unwrap_or(none),
         }
     }
 
     /// −∂T_P/∂length of what ends at this point; for output.
     pub fn weight(&self, point: PointId, place: usize) -> f64 {
-        let scale = self.cpus.get(place).map_or(1, |cpus| self.path.scale(*cpus));
-        self.scaled(point, place) as f64 / scale as f64
+        self.scaled(point, place) as f64 / self.scale(place) as f64
+    }
+
+    fn scale(&self, place: usize) -> i64 {
+        self.scales.get(place).copied().unwrap_or(1)
     }
 
     /// Calls and times of all rows.
-    pub fn totals(&self, attribution: &Attribution) -> FunctionTotals {
+    pub fn totals(&self, attribution: &Attribution) -> FunctionTotals<N> {
         FunctionTotals::of(self, attribution)
     }
 
-    /// Gives a sum of P·weight·length its scale.
+    /// Gives a sum of scaled weight · length its scale.
     pub(super) fn unscale(&self, value: i128, place: usize) -> Scaled {
-        Scaled { value, scale: self.cpus.get(place).map_or(1, |cpus| self.path.scale(*cpus)) }
+        Scaled { value, scale: self.scale(place) }
     }
 }
 
 /// P·weight by point. Their sums fit into `S`.
-fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S>> {
+fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S, LANES>> {
     let forest = &path.schedule.forest;
     // P·s(n) = max(n, P), by n.
     let most = path.terms.iter().map(|term| term.from.max(term.to)).max().unwrap_or(1).max(path.left);
-    let dilation: Vec<Lane<S>> = (0..=i64::from(most))
+    let dilation: Vec<Lane<S, LANES>> = (0..=i64::from(most))
         .map(|count| scales.map(|scale| S::from_wide(i128::from(scale.max(count)))))
         .collect();
-    let mut values = vec![Lane::<S>::default(); forest.len()];
+    let mut values = vec![[S::default(); LANES]; forest.len()];
     for term in &path.terms {
         let value = &mut values[term.point.index()];
         add(value, &dilation[term.from as usize]);
@@ -136,44 +163,56 @@ fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S>>
 impl CriticalPath<'_> {
     /// Every compute operation that was done, thread by thread in the order of the operations.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        (0..self.program.threads.len()).flat_map(|thread| self.segments_of(ThreadId(thread as u32)))
+        segments(self.program, &self.schedule)
     }
+}
 
-    fn segments_of(&self, thread: ThreadId) -> impl Iterator<Item = Segment> + '_ {
-        let index = thread.0 as usize;
-        let mut runs = self.schedule.runs.of_thread(thread);
-        let mut breaks = RunBreaks::default();
-        let mut stack: Vec<FunctionRef> = Vec::new();
-        let mut run = None;
-        let done = self.program.threads[index].operations.iter().take(self.schedule.done[index]);
-        done.enumerate().filter_map(move |(operation, step)| {
-            if breaks.starts_run(step) {
-                run = runs.next().flatten();
+/// Every compute operation that was done, thread by thread in the order of the operations.
+pub(super) fn segments<'s>(
+    program: &'s Program,
+    schedule: &'s Schedule,
+) -> impl Iterator<Item = Segment> + 's {
+    (0..program.threads.len()).flat_map(|thread| segments_of(program, schedule, ThreadId(thread as u32)))
+}
+
+fn segments_of<'s>(
+    program: &'s Program,
+    schedule: &'s Schedule,
+    thread: ThreadId,
+) -> impl Iterator<Item = Segment> + 's {
+    let index = thread.0 as usize;
+    let mut runs = schedule.runs.of_thread(thread);
+    let mut breaks = RunBreaks::default();
+    let mut stack: Vec<FunctionRef> = Vec::new();
+    let mut run = None;
+    let done = program.threads[index].operations.iter().take(schedule.done[index]);
+    done.enumerate().filter_map(move |(operation, step)| {
+        if breaks.starts_run(step) {
+            run = runs.next().flatten();
+        }
+        let (length, function) = match *step {
+            Operation::Exec(length) | Operation::Once(_, length) => (length, stack.last().copied()),
+            Operation::ExecIn(function, length) => (length, Some(function)),
+            Operation::Call(function) => {
+                stack.push(function);
+                return None;
             }
-            let (length, function) = match *step {
-                Operation::Exec(length) | Operation::Once(_, length) => (length, stack.last().copied()),
-                Operation::ExecIn(function, length) => (length, Some(function)),
-                Operation::Call(function) => {
-                    stack.push(function);
-                    return None;
-                }
-                Operation::Return => {
-                    stack.pop();
-                    return None;
-                }
-                _ => return None,
-            };
-            let (point, start) = run.as_mut()?;
-            let segment = Segment {
-                thread,
-                operation,
-                function,
-                start: *start,
-                end: Ticks(start.0.saturating_add(length.0)),
-                point: *point,
-            };
-            *start = segment.end;
-            Some(segment)
-        })
-    }
+            Operation::Return => {
+                stack.pop();
+                return None;
+            }
+            _ => return None,
+        };
+        let (point, start) = run.as_mut()?;
+        let segment = Segment {
+            thread,
+            operation,
+            function,
+            start: *start,
+            end: Ticks(start.0.saturating_add(length.0)),
+            point: *point,
+        };
+        *start = segment.end;
+        Some(segment)
+    })
 }

@@ -92,6 +92,28 @@ impl<'a> CodeMap<'a> {
     }
 }
 
+/// What the memory is called in which a process has the code that it makes, as [`MappingFact::path`]: there, places are
+/// addresses.
+pub fn made_code(pid: u32) -> String {
+    format!("{MADE}{pid}]")
+}
+
+/// Whether a path is [`made_code`].
+pub fn is_made_code(path: &str) -> bool {
+    path.starts_with(MADE)
+}
+
+const MADE: &str = "[made by ";
+
+/// File name of the library that longpole puts before a launched command's libc, and how its folder's name begins.
+pub const LIBRARY: (&str, &str) = ("longpole-", "longpole-preload.so");
+
+/// Whether a path is that library's, wherever it was: what it does is recording, not the program.
+pub fn is_recording_library(path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    parts.next() == Some(LIBRARY.1) && parts.next().is_some_and(|folder| folder.starts_with(LIBRARY.0))
+}
+
 /// The byte that tells where a frame of a stack was: the innermost one's address itself, and of the others the one
 /// before that to which the call returns, which may already belong to something else.
 pub fn frame_address(index: usize, address: u64) -> u64 {
@@ -133,6 +155,14 @@ pub fn unnamed_code(recording: &Recording) -> Vec<CodePlace> {
 mod tests {
     use super::*;
     use crate::event::Note;
+
+    #[test]
+    fn only_longpoles_own_library_is_that() {
+        assert!(is_recording_library("/tmp/longpole-812-1f/longpole-preload.so"));
+        for other in ["/usr/lib/libc.so.6", "/srv/longpole-preload.so", "longpole-preload.so", ""] {
+            assert!(!is_recording_library(other), "{other}");
+        }
+    }
 
     fn mapping(since_ns: u64, start: u64, path: &str) -> MappingFact {
         MappingFact {

@@ -350,9 +350,16 @@ pub struct LossCounts {
     pub missed: u64,
     /// Synchronization operations that a thread of a launched command made faster than they could be taken from it.
     pub operations: u64,
+    /// Those of them for which there was no memory, though their thread's ring had room.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub operations_short: u64,
     /// Left out on purpose: operations on mutexes of a thread that was alone in its process and made so many that they
     /// would have cost more than they may.
     pub operations_left_out: u64,
+    /// Only counted, in whole pairs of an acquisition and its release that nobody waited for: their thread made operations
+    /// faster than they could be taken, and there was hardly any room left.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub operations_counted: u64,
     /// Not recorded, only counted: operations of threads that had been forbidden the clock or system calls, so that
     /// recording them might have ended the program.
     pub operations_forbidden: u64,
@@ -404,10 +411,13 @@ pub enum NoteKind {
         /// because somebody asked for it.
         rates: Vec<u64>,
     },
-    /// These functions have probes again from here on: there was room in the budget.
+    /// These functions have probes from here on: there was room in the budget, or they are worth some.
     ProbesOn {
         /// Function numbers.
         functions: Vec<FunctionId>,
+        /// They have just been put into this process, which had none of them before; `None`: wherever they were.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
     },
     /// A stack that samples name by its number from now on. Told before the first of them.
     Stack {
@@ -437,6 +447,14 @@ pub enum NoteKind {
         lost: u64,
         /// Why.
         reason: GapReason,
+    },
+    /// Processes that ended before they got function probes: their calls are missing. As a [`GapReason::NotProbed`] of each,
+    /// but a program that starts thousands of others in a second would write as many notes.
+    EndedUnprobed {
+        /// They began at [`Note::time_ns`] or later; each once.
+        pids: Vec<u32>,
+        /// All of them had ended by then (`CLOCK_MONOTONIC` nanoseconds).
+        until_ns: u64,
     },
 }
 

@@ -268,9 +268,10 @@ impl Merger {
         let mut notes = std::mem::take(&mut self.notes);
         notes.sort_by_key(|note| match note.kind {
             NoteKind::Gap { cpu, until_ns, lost, .. } => (note.time_ns, until_ns, cpu, lost),
-            NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } | NoteKind::Stack { .. } => {
-                (note.time_ns, 0, None, 0)
-            }
+            NoteKind::ProbesOff { .. }
+            | NoteKind::ProbesOn { .. }
+            | NoteKind::Stack { .. }
+            | NoteKind::EndedUnprobed { .. } => (note.time_ns, 0, None, 0),
         });
         notes
     }

@@ -65,6 +65,7 @@ impl Window {
             NoteKind::Gap { pid, until_ns, .. } => {
                 until_ns > start_ns && (pid == 0 || note.time_ns >= start_ns || alive.contains(&pid))
             }
+            NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
             NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => true,
             NoteKind::Stack { id, .. } => id.saturating_add(STACKS_AT_ONCE) > latest || used.contains(&id),
         });

@@ -27,6 +27,8 @@ pub enum ActivityKind {
     Step,
     /// Another thread's operation lets it get past: from after the one to after the other. Takes no time.
     Wake,
+    /// From where a thread was woken to where it acts.
+    Delay,
     /// From the source to a thread that nobody creates, or from a `create` to the thread created. Takes no time.
     Start,
     /// From a thread's last vertex to the sink. Takes no time.

@@ -8,49 +8,20 @@
 
 use super::activity::{Activity, ActivityGraph, ActivityKind, VertexId};
 use super::objects::{Barrier, Condition, Counts, Edge, Exclusive, OnceCell, ReadWrite};
-use crate::program::{FunctionRef, ObjectId, Operation, Program, ProgramError, ThreadId};
-use crate::schedule::{PointId, RunBreaks, Schedule, Simulation, Step};
+use crate::program::{FunctionRef, ObjectId, Operation, Program, ThreadId};
+use crate::schedule::{Charge, Delay, PointId, RunBreaks, Schedule, Step};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Edges that an operation can have at most on average: its own and two wakes.
-const MOST_EDGES_PER_OPERATION: usize = 3;
-
-impl ActivityGraph {
-    /// The graph of a program's schedule on unlimited processors. Linear in the number of operations, beside the
-    /// scheduling. A deadlock is a finding, and the graph goes up to it.
-    ///
-    /// # Errors
-    /// The program fails [`Program::check`], or has more operations than a graph can hold (1.4 thousand million).
-    pub fn of(program: &Program) -> Result<ActivityGraph, ProgramError> {
-        let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
-        let most = operations
-            .saturating_mul(MOST_EDGES_PER_OPERATION)
-            .saturating_add(program.threads.len().saturating_mul(2));
-        if u32::try_from(most).is_err() {
-            return Err(ProgramError::new(
-                format!("{operations} operations are too many for an activity graph"),
-                "record a shorter window",
-            ));
-        }
-        let schedule = Simulation::new(program)?.traced().finish();
-        let mut builder = Builder::new(program, &schedule, operations);
-        for step in &schedule.trace {
-            builder.step(*step);
-        }
-        Ok(builder.finish())
-    }
-}
 
 type OfThread<'a> = Box<dyn Iterator<Item = Option<(PointId, Ticks)>> + 'a>;
 
 /// Where a thread stands.
-struct Walker<'a> {
+pub(super) struct Walker<'a> {
     /// Its last vertex; `None` before it starts.
-    at: Option<VertexId>,
+    pub(super) at: Option<VertexId>,
     /// Its next operation.
-    next: usize,
-    stack: Vec<FunctionRef>,
+    pub(super) next: usize,
+    pub(super) stack: Vec<FunctionRef>,
     breaks: RunBreaks,
     runs: OfThread<'a>,
     /// Whether its present `once` is computed by itself.
@@ -59,13 +30,21 @@ struct Walker<'a> {
     signalled: Option<VertexId>,
     /// Where its timer ended first, and how long after that last.
     timer: Option<(VertexId, Ticks)>,
+    /// It has been woken to try its operation again, from where and how long before it does.
+    pub(super) retries: Option<(VertexId, Ticks)>,
+    /// It has been woken to go on with this operation, this long before it does; an operation that it has yet to be seen to get
+    /// to.
+    pub(super) comes: Option<(usize, Ticks)>,
 }
 
-struct Builder<'a> {
-    program: &'a Program,
+pub(super) struct Builder<'a> {
+    pub(super) program: &'a Program,
     schedule: &'a Schedule,
-    graph: ActivityGraph,
-    walkers: Vec<Walker<'a>>,
+    delays: &'a [Delay],
+    /// By thread and operation: what the thread computes there to wake others.
+    pub(super) charges: FxHashMap<(u32, u32), Ticks>,
+    pub(super) graph: ActivityGraph,
+    pub(super) walkers: Vec<Walker<'a>>,
     semaphores: FxHashMap<ObjectId, Counts>,
     mutexes: FxHashMap<ObjectId, Exclusive>,
     spins: FxHashMap<ObjectId, Exclusive>,
@@ -79,7 +58,14 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(program: &'a Program, schedule: &'a Schedule, operations: usize) -> Builder<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        schedule: &'a Schedule,
+        delays: &'a [Delay],
+        charges: &[Charge],
+        operations: usize,
+    ) -> Builder<'a> {
+        let charges = charges.iter().map(|charge| ((charge.thread.0, charge.operation), charge.length));
         let walkers = (0..program.threads.len()).map(|thread| Walker {
             at: None,
             next: 0,
@@ -89,10 +75,14 @@ impl<'a> Builder<'a> {
             computes: false,
             signalled: None,
             timer: None,
+            retries: None,
+            comes: None,
         });
         let mut builder = Builder {
             program,
             schedule,
+            delays,
+            charges: charges.collect(),
             graph: ActivityGraph::with_capacity(operations),
             walkers: walkers.collect(),
             semaphores: FxHashMap::default(),
@@ -123,10 +113,27 @@ impl<'a> Builder<'a> {
     fn start(&mut self, thread: usize, from: VertexId) {
         self.edge(thread, from, ActivityKind::Start, Ticks(0), None);
         self.walkers[thread].at = Some(self.graph.close());
+        self.come_if_there(thread);
+    }
+
+    /// All steps with all delays, in order.
+    pub(super) fn graph(mut self) -> ActivityGraph {
+        let (schedule, delays) = (self.schedule, self.delays);
+        let mut delays = delays.iter().peekable();
+        for (place, step) in schedule.trace.iter().enumerate() {
+            while let Some(delay) = delays.next_if(|delay| delay.after <= place) {
+                self.delay(delay);
+            }
+            self.step(*step);
+        }
+        for delay in delays {
+            self.delay(delay);
+        }
+        self.finish()
     }
 
     /// An edge of the thread's next operation.
-    fn edge(
+    pub(super) fn edge(
         &mut self,
         thread: usize,
         tail: VertexId,
@@ -147,7 +154,11 @@ impl<'a> Builder<'a> {
             // A thread acts only after its start.
             return VertexId(0);
         };
+        let retries = self.walkers[thread].retries.take();
         self.edge(thread, at, ActivityKind::Step, Ticks(0), top);
+        if let Some((from, length)) = retries {
+            self.edge(thread, from, ActivityKind::Delay, length, top);
+        }
         for cause in causes {
             if self.graph.thread_at(*cause) != Some(ThreadId(thread as u32)) {
                 self.edge(thread, *cause, ActivityKind::Wake, Ticks(0), top);
@@ -162,11 +173,12 @@ impl<'a> Builder<'a> {
         let walker = &mut self.walkers[thread];
         walker.at = Some(vertex);
         walker.next += 1;
+        self.come_if_there(thread);
         vertex
     }
 
     /// The thread's operations before this one, none of which can wait.
-    fn reach(&mut self, thread: usize, operation: usize) {
+    pub(super) fn reach(&mut self, thread: usize, operation: usize) {
         while self.walkers[thread].next < operation {
             let Some(operation) =
                 self.program.threads[thread].operations.get(self.walkers[thread].next).copied()
@@ -236,6 +248,7 @@ impl<'a> Builder<'a> {
             }
             _ => (ActivityKind::Step, Ticks(0), top),
         };
+        let length = self.charged(thread, length);
         if let Some(at) = self.walkers[thread].at {
             self.edge(thread, at, kind, length, function);
             self.arrive(thread);
@@ -412,6 +425,7 @@ impl<'a> Builder<'a> {
         }
         let top = self.walkers[thread].stack.last().copied();
         let Some(at) = self.walkers[thread].at else { return };
+        let length = self.charged(thread, length);
         self.edge(thread, at, ActivityKind::Compute, length, top);
         let done = self.arrive(thread);
         let cell = self.onces.entry(object).or_default();
@@ -426,6 +440,9 @@ impl<'a> Builder<'a> {
             self.reach(thread, self.schedule.done[thread]);
         }
         for thread in 0..self.walkers.len() {
+            if self.program.threads[thread].background.is_some() {
+                continue;
+            }
             if let Some(at) = self.walkers[thread].at.filter(|at| !self.joined.contains(at)) {
                 self.edge(thread, at, ActivityKind::End, Ticks(0), None);
             }

@@ -5,6 +5,7 @@ use super::route::{Stay, route};
 use super::slack_report::{findings, timed};
 use super::subjects::Subjects;
 use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, words};
+use crate::predict::Model;
 use crate::program::{Program, ProgramError};
 use crate::report::{Finding, Trust};
 use crate::time::Ticks;
@@ -130,8 +131,12 @@ pub struct SegmentPaths {
 ///
 /// # Errors
 /// The program fails [`Program::check`].
-pub fn paths_report(program: &Program, wanted: &PathsWanted) -> Result<PathsReport, ProgramError> {
-    let graph = ActivityGraph::of(program)?;
+pub fn paths_report(
+    program: &Program,
+    wanted: &PathsWanted,
+    model: &Model,
+) -> Result<PathsReport, ProgramError> {
+    let graph = ActivityGraph::on(program, model)?;
     let timing = Timing::of(&graph);
     let length = timing.length();
     let mut found = NearPaths::new(&graph, &timing, wanted.most.max(wanted.shown.unwrap_or(0)).min(EXPECTED));

@@ -36,6 +36,8 @@ pub enum Doing {
     Io(String),
     /// Waits for time to pass.
     Sleep,
+    /// Has been woken and has yet to act.
+    WakeUp,
 }
 
 impl Stay {
@@ -82,6 +84,7 @@ pub(super) fn doing(program: &Program, activity: &super::Activity) -> Doing {
     match activity.kind {
         ActivityKind::Io => Doing::Io(words::device(program, activity).unwrap_or_default()),
         ActivityKind::Sleep => Doing::Sleep,
+        ActivityKind::Delay => Doing::WakeUp,
         _ => Doing::Compute(activity.function.map(|function| words::function_name(program, function))),
     }
 }

@@ -3,6 +3,7 @@
 use super::slack::function_slacks;
 use super::subjects::{Subject, Subjects};
 use super::{ActivityGraph, ActivityId, ActivityKind, Timing, words, zeroing};
+use crate::predict::Model;
 use crate::program::{Program, ProgramError};
 use crate::report::{Finding, Trust};
 
@@ -65,8 +66,8 @@ pub struct SegmentTimes {
 ///
 /// # Errors
 /// The program fails [`Program::check`].
-pub fn slack_report(program: &Program, segments: bool) -> Result<SlackReport, ProgramError> {
-    let graph = ActivityGraph::of(program)?;
+pub fn slack_report(program: &Program, segments: bool, model: &Model) -> Result<SlackReport, ProgramError> {
+    let graph = ActivityGraph::on(program, model)?;
     let timing = Timing::of(&graph);
     let slacks = function_slacks(&graph, &timing);
     let which: Vec<Subject> = slacks.iter().map(|slack| Subject::Function(slack.function)).collect();

@@ -188,7 +188,7 @@ fn class(kind: ActivityKind) -> Option<Class> {
     match kind {
         ActivityKind::Compute => Some(Class::Compute),
         ActivityKind::Io => Some(Class::Io),
-        ActivityKind::Sleep => Some(Class::Wait),
+        ActivityKind::Sleep | ActivityKind::Delay => Some(Class::Wait),
         ActivityKind::Step | ActivityKind::Wake | ActivityKind::Start | ActivityKind::End => None,
     }
 }

@@ -1,13 +1,14 @@
 //! Predicting: what all CPU counts share, then each of them by itself, then what they say together.
 
-use super::leaders::{crossovers, leaders};
+use super::leaders::{Leaders, crossovers};
 use super::limits::{AS_GOOD, Shape, limit};
-use super::model::{Assumptions, Model};
+use super::model::Model;
 use super::result::{CpuPrediction, DeviceLoad, Limit, LockLoad, Prediction, Saturation, ThreadLoad};
-use crate::critical_path::CriticalPath;
+use super::timing::{PathFacts, Timing};
+use crate::attribution::{Attribution, Grouping};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
 use crate::report::{Cpus, Finding};
-use crate::schedule::{Outcome, run};
+use crate::schedule::Outcome;
 use crate::time::Ticks;
 
 /// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results and a finding of
@@ -44,26 +45,25 @@ fn invalid(program: &Program, error: &ProgramError) -> Prediction {
 /// A prediction in the making. [`Forecast::at`] is the work; its calls are independent of each other.
 #[derive(Debug)]
 pub struct Forecast<'a> {
-    program: &'a Program,
+    timing: Timing<'a>,
+    attribution: Attribution,
     asked: Vec<Cpus>,
     wanted: Vec<Cpus>,
     runs: u32,
-    assumptions: Assumptions,
-    shape: Shape,
-    leaders: Vec<Option<(String, f64)>>,
-    findings: Vec<Finding>,
     /// The ideal time on one CPU, ns: what speed-ups are relative to if one CPU does not come to the end.
     one_ns: f64,
-    work: u64,
 }
 
 /// The runs on one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     cpus: Cpus,
-    /// Lengths of all runs, ascending, ticks.
-    lengths: Vec<u64>,
-    middle: Outcome,
+    /// Lengths of all runs, the schedule with ideal sharing among them, nanoseconds.
+    lengths: Vec<f64>,
+    /// The run that leaves nothing to chance.
+    plain: Outcome,
+    leader: Option<(String, f64)>,
+    path: Option<PathFacts>,
 }
 
 impl<'a> Forecast<'a> {
@@ -72,28 +72,25 @@ impl<'a> Forecast<'a> {
     /// # Errors
     /// The program fails [`Program::check`].
     pub fn new(program: &'a Program, cpus: &[Cpus], model: &Model) -> Result<Forecast<'a>, ProgramError> {
-        let path = CriticalPath::of(program)?;
         let mut wanted = cpus.to_vec();
         for cpus in [Cpus::ONE, Cpus::Infinite] {
             if !wanted.contains(&cpus) {
                 wanted.push(cpus);
             }
         }
-        let leaders = leaders(&path, &wanted);
-        let unlimited = wanted.iter().position(|cpus| *cpus == Cpus::Infinite);
-        let leader = unlimited.and_then(|place| leaders.get(place).cloned().flatten());
         let operations = program.threads.iter().flat_map(|thread| &thread.operations);
-        let lengths = operations.filter_map(Operation::length);
+        let computed = operations.filter_map(|operation| match operation {
+            Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => {
+                Some(length.0)
+            }
+            _ => None,
+        });
         Ok(Forecast {
-            program,
+            timing: Timing::new(program, model)?,
+            attribution: Attribution::of(program, Grouping::Function),
             asked: cpus.to_vec(),
             runs: model.runs.max(1),
-            assumptions: Assumptions::of(program, model),
-            shape: Shape::of(&path, leader),
-            leaders,
-            findings: path.findings().to_vec(),
-            one_ns: path.time(Cpus::ONE).as_ns_f64(),
-            work: lengths.fold(0, |sum, length| sum.saturating_add(length.0)),
+            one_ns: Ticks(computed.fold(0, u64::saturating_add)).as_ns_f64(),
             wanted,
         })
     }
@@ -105,47 +102,30 @@ impl<'a> Forecast<'a> {
 
     /// Runs the program on one CPU count as often as the model says.
     pub fn at(&self, cpus: Cpus) -> Run {
-        let times = match self.assumptions.scheduler {
+        let times = match self.timing.assumptions().scheduler {
             super::Scheduler::Ideal => 1,
             super::Scheduler::Eevdf => self.runs,
         };
-        let mut lengths: Vec<(u64, u32)> = Vec::with_capacity(times as usize);
-        let mut first = None;
-        for time in 0..times {
-            let outcome = self.once(cpus, time);
-            lengths.push((outcome.length.0, time));
-            first.get_or_insert(outcome);
-        }
-        lengths.sort_unstable();
-        let middle = lengths.get(lengths.len() / 2).map_or(0, |(_, time)| *time);
-        let middle = match first {
-            Some(first) if middle == 0 => first,
-            _ => self.once(cpus, middle),
-        };
-        Run { cpus, lengths: lengths.into_iter().map(|(length, _)| length).collect(), middle }
-    }
-
-    fn once(&self, cpus: Cpus, time: u32) -> Outcome {
-        let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, time);
-        // It has been checked.
-        run(self.program, &setup).unwrap_or_else(|error| Outcome {
-            length: Ticks(0),
-            done: Vec::new(),
-            findings: vec![Finding { kind: "invalid_program".to_owned(), text: error.to_string() }],
-            threads: Vec::new(),
-            objects: Vec::new(),
-            busy: Vec::new(),
-            counts: Default::default(),
-        })
+        let plain = self.timing.run(cpus, 0);
+        let mut lengths = vec![self.timing.time_of_ns(cpus, &plain)];
+        lengths.extend((1..times).map(|time| self.timing.run(cpus, time).length.as_ns_f64()));
+        let mut leaders = Leaders::of(self.timing.program(), &self.attribution);
+        self.timing.weigh(&[cpus], &mut leaders);
+        lengths.extend(leaders.last.iter().map(|path| path.length_ns));
+        let leader = leaders.found.pop().flatten();
+        Run { cpus, lengths, plain, leader, path: leaders.last }
     }
 
     /// What all runs say together; `runs` are those of [`Forecast::wanted`] in any order.
     pub fn conclude(self, runs: Vec<Run>) -> Prediction {
         let find = |cpus: Cpus| runs.iter().find(|run| run.cpus == cpus);
-        let ns = |run: &Run| self.time(run).0;
+        let ns = |run: &Run| self.timing.time_of_ns(run.cpus, &run.plain);
+        let unlimited = find(Cpus::Infinite);
+        let executing = unlimited.and_then(|run| run.path.as_ref()).map(|path| path.executing.clone());
+        let shape = Shape::of(executing.unwrap_or_default(), unlimited.and_then(|run| run.leader.clone()));
         let one = find(Cpus::ONE).filter(|run| self.is_complete(run)).map_or(self.one_ns, ns);
         let best = find(Cpus::Infinite).map_or(0.0, ns);
-        let result = |run: &Run| self.result(run, one, best);
+        let result = |run: &Run| self.result(run, one, best, &shape);
         let results: Vec<CpuPrediction> =
             self.asked.iter().filter_map(|cpus| find(*cpus).map(result)).collect();
         let unlimited = find(Cpus::Infinite).map(result).filter(|unlimited| unlimited.complete);
@@ -154,39 +134,38 @@ impl<'a> Forecast<'a> {
             let cpus = enough.map(|result| result.cpus).min().unwrap_or(Cpus::Infinite);
             Saturation { cpus, most_speedup: unlimited.speedup, limit: unlimited.limit }
         });
-        let asked = self.asked.iter().filter_map(|cpus| {
-            let place = self.wanted.iter().position(|wanted| wanted == cpus)?;
-            Some((*cpus, self.leaders.get(place)?.as_ref()))
-        });
+        let asked = self.asked.iter().filter_map(|cpus| Some((*cpus, find(*cpus)?.leader.as_ref())));
         let crossovers = crossovers(&asked.collect::<Vec<_>>());
         Prediction {
             findings: self.all_findings(&runs),
             results,
             saturation,
             crossovers,
-            threads: self.program.threads.len(),
-            most_computing: self.shape.most_computing,
-            recorded_cpus: self.program.recorded_cpus,
-            trust: self.program.trust,
+            threads: self.timing.program().threads.len(),
+            most_computing: shape.most_computing,
+            recorded_cpus: self.timing.program().recorded_cpus,
+            trust: self.timing.program().trust,
             recordings: 1,
-            assumptions: Some(self.assumptions),
+            assumptions: Some(self.timing.assumptions().clone()),
         }
     }
 
-    /// Middle, shortest and longest time of the runs, ns.
-    fn time(&self, run: &Run) -> (f64, f64, f64) {
-        let ns = |ticks: Option<&u64>| Ticks(ticks.copied().unwrap_or(0)).as_ns_f64();
-        (ns(run.lengths.get(run.lengths.len() / 2)), ns(run.lengths.first()), ns(run.lengths.last()))
-    }
-
     fn is_complete(&self, run: &Run) -> bool {
-        let operations = self.program.threads.iter().map(|thread| thread.operations.len());
-        run.middle.done.iter().copied().eq(operations)
+        let operations = self.timing.program().threads.iter().map(|thread| thread.operations.len());
+        let background = self.timing.program().threads.iter().map(|thread| thread.background.is_some());
+        run.plain
+            .done
+            .iter()
+            .zip(operations)
+            .zip(background)
+            .all(|((done, all), background)| background || *done == all)
     }
 
-    fn result(&self, run: &Run, one_ns: f64, best_ns: f64) -> CpuPrediction {
-        let (time_ns, low_ns, high_ns) = self.time(run);
-        let outcome = &run.middle;
+    fn result(&self, run: &Run, one_ns: f64, best_ns: f64, shape: &Shape) -> CpuPrediction {
+        let time_ns = self.timing.time_of_ns(run.cpus, &run.plain);
+        let low_ns = run.lengths.iter().copied().fold(time_ns, f64::min);
+        let high_ns = run.lengths.iter().copied().fold(time_ns, f64::max);
+        let outcome = &run.plain;
         let ns = |ticks: u64| Ticks(ticks).as_ns_f64();
         let complete = self.is_complete(run);
         let speedup = match time_ns {
@@ -196,18 +175,18 @@ impl<'a> Forecast<'a> {
         };
         let count = match run.cpus {
             Cpus::Count(count) => f64::from(count.get()),
-            Cpus::Infinite => self.shape.most_computing.max(1) as f64,
+            Cpus::Infinite => shape.most_computing.max(1) as f64,
         };
-        let threads = self.program.threads.iter().zip(&outcome.threads).map(|(thread, used)| ThreadLoad {
-            thread: thread.name.clone(),
-            busy_ns: ns(used.busy),
-            spinning_ns: ns(used.spinning),
-            ready_ns: ns(used.ready),
-            blocked_ns: ns(used.blocked),
-        });
+        let threads =
+            self.timing.program().threads.iter().zip(&outcome.threads).map(|(thread, used)| ThreadLoad {
+                thread: thread.name.clone(),
+                busy_ns: ns(used.busy),
+                spinning_ns: ns(used.spinning),
+                ready_ns: ns(used.ready),
+                blocked_ns: ns(used.blocked),
+            });
         let threads: Vec<ThreadLoad> = threads.collect();
         let sum = |part: fn(&ThreadLoad) -> f64| threads.iter().map(part).sum::<f64>();
-        let place = self.wanted.iter().position(|wanted| *wanted == run.cpus);
         let mut result = CpuPrediction {
             cpus: run.cpus,
             time_ns,
@@ -216,8 +195,8 @@ impl<'a> Forecast<'a> {
             speedup,
             efficiency: speedup / count,
             limit: Limit::Nothing,
-            more_threads_ns: self.shape.with_more_threads_ns(run.cpus),
-            leader: place.and_then(|place| self.leaders.get(place).cloned().flatten()),
+            more_threads_ns: shape.with_more_threads_ns(run.cpus),
+            leader: run.leader.clone(),
             busy_ns: sum(|thread| thread.busy_ns),
             spinning_ns: sum(|thread| thread.spinning_ns),
             ready_ns: sum(|thread| thread.ready_ns),
@@ -232,7 +211,7 @@ impl<'a> Forecast<'a> {
             complete,
         };
         result.limit = match complete {
-            true => limit(&result, best_ns, outcome.counts.throttled > 0, &self.shape),
+            true => limit(&result, best_ns, outcome.counts.throttled > 0, shape),
             false => Limit::Deadlock,
         };
         result
@@ -240,7 +219,7 @@ impl<'a> Forecast<'a> {
 
     fn locks(&self, outcome: &Outcome) -> Vec<LockLoad> {
         let total = outcome.length.0;
-        let objects = self.program.objects.iter().zip(&outcome.objects);
+        let objects = self.timing.program().objects.iter().zip(&outcome.objects);
         let mut locks: Vec<LockLoad> = objects
             .filter(|(_, used)| used.taken > 0)
             .filter(|(_, used)| used.blocked > 0 || used.spun > 0 || used.held > total / 100)
@@ -259,11 +238,12 @@ impl<'a> Forecast<'a> {
 
     fn devices(&self, outcome: &Outcome) -> Vec<DeviceLoad> {
         let total = outcome.length.0;
-        let objects = self.program.objects.iter().zip(&outcome.objects).zip(0_u32..);
+        let objects = self.timing.program().objects.iter().zip(&outcome.objects).zip(0_u32..);
         let mut devices: Vec<DeviceLoad> = objects
             .filter(|((_, used), _)| used.served > 0)
             .map(|((name, used), object)| {
-                let servers = Some(self.assumptions.servers(ObjectId(object))).filter(|servers| *servers > 0);
+                let servers =
+                    Some(self.timing.assumptions().servers(ObjectId(object))).filter(|servers| *servers > 0);
                 let share = |servers: u32| used.served as f64 / (total as f64 * f64::from(servers));
                 DeviceLoad {
                     device: name.clone(),
@@ -280,11 +260,14 @@ impl<'a> Forecast<'a> {
     }
 
     fn all_findings(&self, runs: &[Run]) -> Vec<Finding> {
-        let mut findings = self.program.findings.clone();
-        findings.extend(self.findings.iter().cloned());
-        let deadlocks = self.findings.iter().any(|finding| finding.kind == "deadlock");
+        let mut findings = self.timing.program().findings.clone();
+        let unlimited = runs.iter().find(|run| run.cpus == Cpus::Infinite);
+        let own = unlimited.and_then(|run| run.path.as_ref()).map(|path| path.findings.clone());
+        let own = own.unwrap_or_default();
+        findings.extend(own.iter().cloned());
+        let deadlocks = own.iter().any(|finding| finding.kind == "deadlock");
         for run in runs.iter().filter(|run| self.asked.contains(&run.cpus)) {
-            for finding in &run.middle.findings {
+            for finding in &run.plain.findings {
                 let known = |known: &Finding| known.kind == finding.kind;
                 if finding.kind == "deadlock" && !deadlocks {
                     let text = format!("{} (this did not happen in the recording)", finding.text);

@@ -1,33 +1,47 @@
 //! Which function comes first at which CPU count, by the extended critical path.
 
 use super::result::Crossover;
-use crate::attribution::{Attribution, Grouping};
-use crate::critical_path::CriticalPath;
+use super::timing::{PathFacts, Visitor};
+use crate::attribution::Attribution;
+use crate::critical_path::{Scaled, Weights};
+use crate::program::Program;
 use crate::report::Cpus;
 
-/// The function with the largest TET for each CPU count, with its share of the ideal time. The first of equal ones.
-pub(super) fn leaders(path: &CriticalPath<'_>, cpus: &[Cpus]) -> Vec<Option<(String, f64)>> {
-    let functions = &path.program().functions;
-    let attribution = Attribution::of(path.program(), Grouping::Function);
-    let mut leaders = Vec::with_capacity(cpus.len());
-    for weights in path.weights(cpus) {
-        let totals = weights.totals(&attribution);
-        for (place, cpus) in weights.cpus().iter().enumerate() {
-            let mut best: Option<(usize, i128)> = None;
+/// The function with the largest TET for each CPU count, with its share of the time. The first of equal ones.
+pub(super) struct Leaders<'p> {
+    program: &'p Program,
+    attribution: &'p Attribution,
+    /// In the order in which they were visited.
+    pub(super) found: Vec<Option<(String, f64)>>,
+    /// What the last CPU count visited shows of how many threads compute at once.
+    pub(super) last: Option<PathFacts>,
+}
+
+impl<'p> Leaders<'p> {
+    pub(super) fn of(program: &'p Program, attribution: &'p Attribution) -> Leaders<'p> {
+        Leaders { program, attribution, found: Vec::new(), last: None }
+    }
+}
+
+impl Visitor for Leaders<'_> {
+    fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
+        let functions = &self.program.functions;
+        let totals = weights.totals(self.attribution);
+        for (place, path) in paths.iter().enumerate() {
+            let mut best: Option<(usize, Scaled)> = None;
             for index in 0..functions.len() {
-                let tet = totals.tet(&weights, index, place).value;
-                if tet > 0 && best.is_none_or(|(_, most)| tet > most) {
+                let tet = totals.tet(weights, index, place);
+                if tet.value > 0 && best.is_none_or(|(_, most)| tet.value > most.value) {
                     best = Some((index, tet));
                 }
             }
-            let time = path.time(*cpus).value;
-            leaders.push(best.map(|(index, tet)| {
-                let share = if time > 0 { tet as f64 / time as f64 } else { 0.0 };
+            self.found.push(best.map(|(index, tet)| {
+                let share = if path.length_ns > 0.0 { tet.as_ns_f64() / path.length_ns } else { 0.0 };
                 (functions[index].name.clone(), share)
             }));
+            self.last = Some(path.clone());
         }
     }
-    leaders
 }
 
 /// Where the leader changes, going up the CPU counts.

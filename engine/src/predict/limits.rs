@@ -1,7 +1,6 @@
 //! What keeps a run from being faster.
 
 use super::result::{CpuPrediction, Limit};
-use crate::critical_path::CriticalPath;
 use crate::report::Cpus;
 use crate::time::Ticks;
 
@@ -27,12 +26,12 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn of(path: &CriticalPath<'_>, leader: Option<(String, f64)>) -> Shape {
-        let executing = path.executing().to_vec();
+    pub(super) fn of(executing: Vec<u64>, leader: Option<(String, f64)>) -> Shape {
         let total: u64 = executing.iter().sum();
         let idle = executing.first().copied().unwrap_or(0);
         let waiting = if total > 0 { idle as f64 / total as f64 } else { 0.0 };
-        Shape { executing, most_computing: path.most_executing(), leader, waiting }
+        let most_computing = executing.iter().rposition(|ticks| *ticks > 0).unwrap_or(0);
+        Shape { executing, most_computing, leader, waiting }
     }
 
     /// The time if what several threads compute at once were divided among as many threads as there are CPUs.

@@ -12,10 +12,12 @@ mod leaders;
 mod limits;
 mod model;
 mod result;
+mod timing;
 mod words;
 
 pub use combine::combine;
 pub use forecast::{Forecast, Run, predict};
 pub use model::{Assumptions, Io, Known, Model, Scheduler};
 pub use result::{CpuPrediction, Crossover, DeviceLoad, Limit, LockLoad, Prediction, Saturation, ThreadLoad};
+pub use timing::{PathFacts, Timing, Visitor};
 pub use words::{limit_text, sentences};

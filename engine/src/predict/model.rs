@@ -2,14 +2,15 @@
 
 use crate::program::{MachineFacts, ObjectId, Operation, Program};
 use crate::report::Cpus;
-use crate::schedule::{Rules, Setup, Sharing, base_slice};
+use crate::schedule::{Costs, Rules, Setup, Sharing, base_slice};
 use crate::time::Ticks;
 
 /// What is known about the machine to predict for; what is left open comes from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// How threads share processors.
-    pub scheduler: Scheduler,
+    /// How threads share processors; `None`: as Linux does if the program was recorded on a machine or any number of the
+    /// scheduler is given below, ideally if it was written by hand, as in the papers.
+    pub scheduler: Option<Scheduler>,
     /// How long a thread may go on while another wants its CPU, ns.
     pub slice_ns: Option<u64>,
     /// What putting another thread on a CPU costs, ns.
@@ -36,7 +37,7 @@ pub struct Model {
 impl Default for Model {
     fn default() -> Model {
         Model {
-            scheduler: Scheduler::default(),
+            scheduler: None,
             slice_ns: None,
             switch_cost_ns: None,
             wake_latency_ns: None,
@@ -143,8 +144,17 @@ impl Assumptions {
         });
         let servers = servers(program, model, &facts);
         let limited = servers.iter().zip(&program.objects).filter(|(servers, _)| **servers > 0);
+        let numbers = [
+            model.slice_ns,
+            model.switch_cost_ns,
+            model.wake_latency_ns,
+            model.wake_cost_ns,
+            model.idle_tick_ns,
+        ];
+        let has_scheduler = program.machine.is_some() || numbers.iter().any(Option::is_some);
+        let usual = if has_scheduler { Scheduler::Eevdf } else { Scheduler::Ideal };
         Assumptions {
-            scheduler: model.scheduler,
+            scheduler: model.scheduler.unwrap_or(usual),
             slice,
             switch_cost: known(model.switch_cost_ns, facts.switch_cost_ns, None, 0),
             wake_latency: known(
@@ -194,6 +204,25 @@ impl Assumptions {
             }
         };
         Setup { processors, servers: self.servers.clone() }
+    }
+
+    /// The same with processors that are shared ideally and what waking a thread costs: for what the time depends on.
+    pub(super) fn costs(&self, cpus: Cpus, threads: usize) -> Costs {
+        let count = match cpus {
+            Cpus::Count(count) => u64::from(count.get()),
+            Cpus::Infinite => u64::try_from(threads).unwrap_or(u64::MAX).max(1),
+        };
+        let all = count.saturating_mul(100);
+        let of = |known: Known| match self.scheduler {
+            Scheduler::Ideal => Ticks(0),
+            Scheduler::Eevdf => Ticks::from_ns(known.ns),
+        };
+        Costs {
+            hundredths: self.quota.map_or(all, |quota| all.min(u64::from(quota))),
+            wake_latency: of(self.wake_latency),
+            wake_cost: of(self.wake_cost),
+            servers: self.servers.clone(),
+        }
     }
 
     pub(super) fn servers(&self, object: ObjectId) -> u32 {

@@ -25,8 +25,9 @@ impl Program {
         let edges = self.edges.len().max(operations);
         // What sleeps until a time ends by then, however many there are of them.
         let mut total = self.latest();
-        for thread in &self.threads {
+        for (number, thread) in (0..).zip(&self.threads) {
             self.check_thread(thread, edges, &mut total)?;
+            self.check_background(number, thread)?;
         }
         let unknown = |lock: &&ObjectId| lock.0 as usize >= self.objects.len();
         if let Some(lock) = self.writers_first.iter().find(unknown) {
@@ -82,6 +83,40 @@ impl Program {
             _ => None,
         });
         times.max().unwrap_or(0)
+    }
+
+    /// A thread in the background ends with one that is not, and does only again what concerns nobody and takes its time.
+    fn check_background(&self, number: u32, thread: &Thread) -> Result<(), ProgramError> {
+        let Some(background) = thread.background else { return Ok(()) };
+        let wrong = |problem: &str| {
+            let hint = "\"background\" is the name of a thread that is not in the background, and the numbers of the \
+                        first of the operations that are done again and of the one after them: only exec, call, ret, io \
+                        and sleep, with a sleep among them";
+            Err(ProgramError::new(format!("{} {problem}", super::quoted(&thread.name)), hint))
+        };
+        match self.threads.get(background.ends_with.0 as usize) {
+            Some(other) if other.background.is_none() && background.ends_with.0 != number => {}
+            _ => return wrong("ends with a thread that is in the background itself"),
+        }
+        let range = background.repeats_from as usize..background.repeats_until as usize;
+        let Some(again) = thread.operations.get(range) else {
+            return wrong("goes on from an operation that it does not have");
+        };
+        let mut depth = 0_i64;
+        for operation in again {
+            depth += match operation {
+                Operation::Call(_) => 1,
+                Operation::Return => -1,
+                _ => 0,
+            };
+            if depth < 0 || !super::background::concerns_nobody(operation) {
+                return wrong("does again what concerns others");
+            }
+        }
+        if depth != 0 || !(again.is_empty() || again.iter().any(super::background::sleeps)) {
+            return wrong("never sleeps in what it does again");
+        }
+        Ok(())
     }
 
     fn check_thread(&self, thread: &Thread, edges: usize, total: &mut u64) -> Result<(), ProgramError> {

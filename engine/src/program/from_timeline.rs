@@ -19,6 +19,7 @@
 //! one release and one await: a wake-up ends at most one wait, and a thread is created at most once. Nothing in
 //! this needs the recording to be complete, so it holds for lossy ones too.
 
+use super::background::Life;
 use super::notices::{self, ProbeCost};
 use super::placement::Moves;
 use super::relive::{self, Begin, Culprits, Plan};
@@ -27,7 +28,6 @@ use super::ticks::{Probes, Ticking};
 use super::{FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
 use super::{machine_of, names};
 use crate::event::{CallKind, FunctionFact, FunctionId};
-use crate::report::Trust;
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -97,9 +97,9 @@ fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) ->
         program: Program {
             locks: plan.facts.clone(),
             functions: names::functions(&numbers, &known, &timeline.folded),
-            trust: trust(timeline),
+            trust: notices::trust(timeline),
             findings: timeline.findings.clone(),
-            objects: super::identity::names(&timeline.locks, timeline),
+            objects: plan.names.clone(),
             overhead: timeline.overhead,
             ..Program::default()
         },
@@ -136,7 +136,8 @@ fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) ->
         let first = if beginner == Some(index) { translator.plan.first.clone() } else { Vec::new() };
         let (operations, moves) = translator.thread(index, thread, first);
         let process = processes.get(&thread.pid).cloned();
-        translator.program.threads.push(Thread { name, operations, process, moves, nice, cpus });
+        let background = None;
+        translator.program.threads.push(Thread { name, operations, process, moves, nice, cpus, background });
     }
     let cost = ProbeCost { probe_ns: translator.probe_ns, ran_ns: translator.ran_ns };
     let mut findings = notices::all(timeline, &cost, translator.shortened);
@@ -145,24 +146,14 @@ fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) ->
         translator.program.samples = std::mem::take(&mut translator.samples);
     }
     translator.program.findings.extend(findings);
+    let lives: Vec<Life> =
+        all.iter().map(|thread| Life { pid: thread.pid, tid: thread.tid, died: thread.died }).collect();
+    super::background::find(&mut translator.program, &lives);
     (translator.program, translator.plan.simulates)
 }
 
 fn has_lived(thread: &timeline::Thread) -> bool {
     !thread.intervals.is_empty() || !thread.steps.is_empty()
-}
-
-fn trust(timeline: &Timeline) -> Trust {
-    let counts = &timeline.counts;
-    Trust {
-        events: counts.events,
-        wakes: counts.wakes,
-        lost: counts.lost,
-        unmatched: counts.unmatched,
-        unknown_ns: counts.unknown.0,
-        censored: counts.censored,
-        spurious: counts.spurious,
-    }
 }
 
 struct Translator<'a> {

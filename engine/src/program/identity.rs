@@ -77,8 +77,8 @@ impl Base {
 
 /// The name of a recorded object without what it is: `cache` of `mutex cache`. What people type.
 pub fn bare_name(object: &str) -> &str {
-    const KINDS: [&str; 7] =
-        ["mutex ", "rwlock ", "spin lock ", "condition ", "semaphore ", "barrier ", "once "];
+    const KINDS: [&str; 8] =
+        ["lock ", "mutex ", "rwlock ", "spin lock ", "condition ", "semaphore ", "barrier ", "once "];
     KINDS.iter().find_map(|kind| object.strip_prefix(kind)).unwrap_or(object)
 }
 
@@ -88,6 +88,35 @@ pub(super) fn group(lock: &Lock, addresses: &Addresses<'_>) -> Option<String> {
         Base::Line(name) => name.strip_prefix(lock.kind).map(|group| group.trim_start().to_owned()),
         Base::Variable(_) | Base::Address(_) => None,
     }
+}
+
+/// What a lock is called that a program made of a mutex and a condition variable: `lock GIL` in Python, `lock pool.free` of
+/// `pool.free.mutex` and `pool.free.changed`, and else after its condition variable.
+pub(super) fn made_lock(
+    timeline: &Timeline,
+    names: &[String],
+    condition: u32,
+    mutex: u32,
+    taken_at: u64,
+) -> String {
+    let addresses = Addresses::new(&timeline.addresses);
+    let first = timeline.locks.get(condition as usize);
+    let taken_in = first.and_then(|lock| addresses.at(lock.pid, taken_at, u64::MAX)?.name.as_deref());
+    let name = |object: u32| names.get(object as usize).map_or("", String::as_str);
+    let of_process =
+        name(condition).rfind(" of ").map_or("", |at| name(condition).get(at..).unwrap_or_default());
+    let base = if taken_in == Some("take_gil") {
+        format!("lock GIL{of_process}")
+    } else {
+        let (own, of_mutex) = (bare_name(name(condition)), bare_name(name(mutex)));
+        let parts = own.rsplit_once('.').zip(of_mutex.rsplit_once('.'));
+        match parts {
+            Some(((one, _), (other, _))) if one == other => format!("lock {one}{of_process}"),
+            _ => format!("lock of {}", name(condition)),
+        }
+    };
+    // Several of one name are told apart by what they are made of.
+    if names.contains(&base) { format!("{base} ({})", name(condition)) } else { base }
 }
 
 /// Names of the recorded locks, each its own: with the process if there are several, and a number if several are called

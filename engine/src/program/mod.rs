@@ -1,6 +1,7 @@
 //! What the threads do, with scheduling removed: per thread a list of operations whose compute lengths are CPU
 //! time (VPPB's merged log; 1999, section 3). Built from a timeline, or read from its JSON form.
 
+mod background;
 mod busy_wait;
 mod check;
 mod compute;
@@ -148,6 +149,19 @@ pub struct Thread {
     pub process: Option<String>,
     /// On which CPUs it computed when it was recorded, ascending; empty if that is not known.
     pub moves: Vec<Move>,
+    /// Nobody waits for it: it ends with another thread.
+    pub background: Option<Background>,
+}
+
+/// How a thread goes on that nobody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Background {
+    /// It ends when this thread does, whatever it has done by then: the first of its process.
+    pub ends_with: ThreadId,
+    /// If it gets there before that, it does its operations from this one on again: they concern no other thread.
+    pub repeats_from: u32,
+    /// Up to this one, without it; the same if it does nothing again.
+    pub repeats_until: u32,
 }
 
 impl Program {

@@ -1,7 +1,7 @@
 //! What is said of a program that was made from a recording.
 
 use crate::event::FunctionId;
-use crate::report::Finding;
+use crate::report::{Finding, Trust};
 use crate::timeline::Timeline;
 
 /// What probe hits took of the time on CPUs.
@@ -75,5 +75,19 @@ pub(super) fn simulated_deadlock(text: String) -> Finding {
         text: format!(
             "with its locks decided anew the program ends in a deadlock that did not happen in reality, so that those stay as recorded: {text}"
         ),
+    }
+}
+
+/// How far the recording can be trusted.
+pub(super) fn trust(timeline: &Timeline) -> Trust {
+    let counts = &timeline.counts;
+    Trust {
+        events: counts.events,
+        wakes: counts.wakes,
+        lost: counts.lost,
+        unmatched: counts.unmatched,
+        unknown_ns: counts.unknown.0,
+        censored: counts.censored,
+        spurious: counts.spurious,
     }
 }

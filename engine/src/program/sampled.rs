@@ -1,7 +1,10 @@
-//! Stacks of a recording as places with functions: those that had probes, and those that only samples know.
+//! Stacks of a recording as places with functions: those that had probes, and those that only samples know. The library
+//! that longpole puts into a command is in none of them: whoever called a function of libc through it called that function.
 
 use super::{FunctionRef, Place, PlaceId};
-use crate::event::{CodeFact, CodeMap, FunctionFact, FunctionId, frame_address};
+use crate::event::{
+    CodeFact, CodeMap, FunctionFact, FunctionId, frame_address, is_made_code, is_recording_library,
+};
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
@@ -19,6 +22,13 @@ pub(super) struct SampledCode {
     in_probes: Vec<bool>,
 }
 
+/// What the kernel calls the library in which the clock is read.
+const CLOCK: &str = "[vdso]";
+/// The binary of code that no binary holds.
+const MADE: &str = "[jit]";
+/// Nothing is known to lie there.
+const UNKNOWN: &str = "[unknown]";
+
 /// What the kernel calls the memory for instructions that probes lie on.
 const UNDER_PROBES: &str = "[uprobes]";
 
@@ -34,8 +44,24 @@ impl SampledCode {
             .map(|stack| {
                 let frames = stack.frames.iter().enumerate();
                 let mut places = Vec::with_capacity(stack.frames.len());
+                // Nothing but readings of the clock so far, which may be the recording's.
+                let mut only_clock = true;
                 for (index, address) in frames {
-                    finder.frame(stack.pid, frame_address(index, *address), stack.time.0, &mut places);
+                    let (pid, address) = (stack.pid, frame_address(index, *address));
+                    match finder.map.at(pid, address, stack.time.0) {
+                        Some((mapping, _)) if is_recording_library(&mapping.path) => {
+                            if only_clock {
+                                places.clear();
+                            }
+                            continue;
+                        }
+                        mapping => only_clock &= mapping.is_some_and(|(mapping, _)| mapping.path == CLOCK),
+                    }
+                    finder.frame(pid, address, stack.time.0, &mut places);
+                }
+                if places.is_empty() && !stack.frames.is_empty() {
+                    let unknown = finder.function("", None, UNKNOWN, None);
+                    places.push(finder.place(unknown, None, false));
                 }
                 places
             })
@@ -133,7 +159,7 @@ impl<'a> Finder<'a> {
     /// Appends what lies at an address: functions inlined there, and the one that they were inlined into.
     fn frame(&mut self, pid: u32, address: u64, time_ns: u64, places: &mut Vec<PlaceId>) {
         let Some((mapping, offset)) = self.map.at(pid, address, time_ns) else {
-            let unknown = self.function("", None, "[unknown]", None);
+            let unknown = self.function("", None, UNKNOWN, None);
             places.push(self.place(unknown, None, false));
             return;
         };
@@ -143,20 +169,29 @@ impl<'a> Finder<'a> {
             return;
         }
         let from = places.len();
-        let module = mapping.path.rsplit('/').next().unwrap_or(&mapping.path);
+        let is_made = is_made_code(&mapping.path);
+        let module = match mapping.path.rsplit('/').next() {
+            // What several processes have made under one name is one function, as in a binary that they share.
+            _ if is_made => MADE,
+            last => last.unwrap_or(&mapping.path),
+        };
         let code = self.named.get(&key).copied();
         for inlined in code.iter().flat_map(|code| &code.inlined) {
             let function = self.function(module, None, &inlined.function, None);
             places.push(self.place(function, inlined.line.clone(), true));
         }
-        let name = code.and_then(|code| code.function.as_deref());
+        // What a compiler has put elsewhere because it is seldom executed is the function's all the same.
+        let name = code.and_then(|code| code.function.as_deref()).map(|name| match name.find(".cold") {
+            Some(at) if at > 0 => name.get(..at).unwrap_or(name),
+            _ => name,
+        });
         let function = match name {
             Some(name) => {
                 let (entry, declared) = code.map_or((None, None), |code| (code.entry, code.declared.clone()));
                 self.function(module, entry, name, declared)
             }
             // Code without a name: all of its binary together.
-            None if module.is_empty() => self.function("", None, "[code without a file]", None),
+            None if is_made || module.is_empty() => self.function("", None, "[code without a file]", None),
             None if module.starts_with('[') => self.function(module, None, module, None),
             None => self.function(module, None, &format!("[{module}]"), None),
         };

@@ -1,53 +1,158 @@
 //! From a program to its report.
 
 use super::{CpuResult, Cpus, Detail, Finding, FunctionRow, LockRow, Report, SegmentRow};
-use crate::attribution::{Attribution, Grouping};
-use crate::critical_path::{CriticalPath, FunctionTotals, Weights};
+use crate::attribution::{Attribution, Grouping, used_by};
+use crate::critical_path::{FunctionTotals, Weights};
+use crate::predict::{Model, PathFacts, Timing, Visitor};
 use crate::program::{ObjectId, Program};
 
 /// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up
 /// is relative to one CPU, whether that was asked for or not. A program that fails [`Program::check`] gives no results and
 /// a finding of kind `invalid_program`; a deadlock gives the result up to it and a finding of kind `deadlock`.
 pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
-    report_by(program, cpus, detail, Grouping::Function)
+    report_by(program, cpus, detail, Grouping::Function, &Model::default())
 }
 
-/// The same with rows that are lines, files or binaries instead of functions.
-pub fn report_by(program: &Program, cpus: &[Cpus], detail: Detail, grouping: Grouping) -> Report {
-    let mut report = Report {
-        results: Vec::new(),
-        locks: Vec::new(),
-        recorded: program.recorded.clone(),
-        trust: program.trust,
-        findings: program.findings.clone(),
-        overhead: program.overhead,
-        recorded_cpus: program.recorded_cpus,
-        samples: None,
-    };
-    let path = match CriticalPath::of(program) {
-        Ok(path) => path,
-        Err(error) => {
-            report.findings.push(Finding { kind: "invalid_program".to_owned(), text: error.to_string() });
-            return report;
+/// The same with rows that are lines, files or binaries instead of functions, on another model of the machine.
+pub fn report_by(
+    program: &Program,
+    cpus: &[Cpus],
+    detail: Detail,
+    grouping: Grouping,
+    model: &Model,
+) -> Report {
+    match Builder::new(program, cpus, detail, grouping, model) {
+        Ok(builder) => {
+            let results = builder.groups().iter().flat_map(|group| builder.at(group)).collect();
+            builder.conclude(results)
         }
-    };
-    report.findings.extend(path.findings().iter().cloned());
-    let (objects, rows): (Vec<ObjectId>, Vec<LockRow>) = super::locks::rows(program).into_iter().unzip();
-    report.locks = rows;
-    let attribution = Attribution::of(program, grouping);
-    report.samples = super::samples::facts(program, &attribution);
-    report.findings.extend(report.samples.iter().flat_map(super::samples::findings));
-    for weights in path.weights(cpus) {
-        let totals = weights.totals(&attribution);
-        for (place, cpus) in weights.cpus().iter().enumerate() {
-            let mut result = result(&path, &weights, &attribution, &totals, place, *cpus, detail);
-            let held = objects.iter().map(|object| totals.held(&weights, *object, place).as_ns_f64());
-            result.locks_held_ns = held.collect();
-            report.results.push(result);
+        Err(report) => *report,
+    }
+}
+
+/// A report in the making. [`Builder::at`] is the work; its calls are independent of each other.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    timing: Timing<'a>,
+    attribution: Attribution,
+    asked: Vec<Cpus>,
+    detail: Detail,
+    objects: Vec<ObjectId>,
+    report: Report,
+}
+
+/// What one CPU count adds to a report.
+#[derive(Debug)]
+pub struct Part {
+    result: CpuResult,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Builder<'a> {
+    /// Looks at what all CPU counts share.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`]: a report without results that says so.
+    pub fn new(
+        program: &'a Program,
+        cpus: &[Cpus],
+        detail: Detail,
+        grouping: Grouping,
+        model: &Model,
+    ) -> Result<Builder<'a>, Box<Report>> {
+        let mut report = Report {
+            results: Vec::new(),
+            locks: Vec::new(),
+            recorded: program.recorded.clone(),
+            trust: program.trust,
+            findings: program.findings.clone(),
+            overhead: program.overhead,
+            recorded_cpus: program.recorded_cpus,
+            samples: None,
+            used_by: used_by(program),
+        };
+        let timing = match Timing::new(program, model) {
+            Ok(timing) => timing,
+            Err(error) => {
+                report.findings.push(Finding { kind: "invalid_program".to_owned(), text: error.to_string() });
+                return Err(Box::new(report));
+            }
+        };
+        let (objects, rows): (Vec<ObjectId>, Vec<LockRow>) = super::locks::rows(program).into_iter().unzip();
+        report.locks = rows;
+        let attribution = Attribution::of(program, grouping);
+        report.samples = super::samples::facts(program, &attribution);
+        Ok(Builder { timing, attribution, asked: cpus.to_vec(), detail, objects, report })
+    }
+
+    /// CPU counts that are best looked at together: those asked for, and one CPU.
+    pub fn groups(&self) -> Vec<Vec<Cpus>> {
+        let mut cpus = self.asked.clone();
+        if !cpus.contains(&Cpus::ONE) {
+            cpus.push(Cpus::ONE);
+        }
+        self.timing.groups(&cpus)
+    }
+
+    /// The results for these CPU counts.
+    pub fn at(&self, cpus: &[Cpus]) -> Vec<Part> {
+        let mut parts = Parts { builder: self, parts: Vec::with_capacity(cpus.len()) };
+        self.timing.weigh(cpus, &mut parts);
+        parts.parts
+    }
+
+    /// The report; `parts` are those of all [`Builder::groups`] in any order.
+    pub fn conclude(mut self, parts: Vec<Part>) -> Report {
+        let one = parts.iter().find(|part| part.result.cpus == Cpus::ONE).map(|part| part.result.time_ns);
+        let mut report = self.report;
+        report.findings.extend(parts.first().into_iter().flat_map(|part| part.findings.iter().cloned()));
+        report.findings.extend(report.samples.iter().flat_map(super::samples::findings));
+        for cpus in self.asked.drain(..) {
+            let found = parts.iter().find(|part| part.result.cpus == cpus);
+            report.results.extend(found.map(|part| CpuResult {
+                speedup: match one {
+                    Some(one) if part.result.time_ns > 0.0 => one / part.result.time_ns,
+                    // Nothing takes no time on any number of processors.
+                    _ => 1.0,
+                },
+                ..part.result.clone()
+            }));
+        }
+        sort_locks(&mut report);
+        report
+    }
+}
+
+struct Parts<'b, 'a> {
+    builder: &'b Builder<'a>,
+    parts: Vec<Part>,
+}
+
+impl Visitor for Parts<'_, '_> {
+    fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
+        let builder = self.builder;
+        let program = builder.timing.program();
+        let totals = weights.totals(&builder.attribution);
+        for (place, path) in paths.iter().enumerate() {
+            let time_ns = builder.timing.time_ns(path.cpus);
+            let held = builder.objects.iter();
+            let held = held.map(|object| totals.held(weights, *object, place).as_ns_f64());
+            let segments = match builder.detail {
+                Detail::Functions => Vec::new(),
+                Detail::Segments => segments(program, weights, place),
+            };
+            let result = CpuResult {
+                cpus: path.cpus,
+                time_ns,
+                speedup: 1.0,
+                locks_held_ns: held.collect(),
+                waits: super::waits::rows(program, path),
+                functions: rows(&builder.attribution, weights, &totals, place),
+                segments,
+            };
+            self.parts.push(Part { result, findings: path.findings.clone() });
         }
     }
-    sort_locks(&mut report);
-    report
 }
 
 /// The largest share at any CPU count first, then the longest wait.
@@ -67,36 +172,10 @@ fn sort_locks(report: &mut Report) {
     }
 }
 
-fn result(
-    path: &CriticalPath<'_>,
-    weights: &Weights<'_>,
+fn rows<const N: usize>(
     attribution: &Attribution,
-    totals: &FunctionTotals,
-    place: usize,
-    cpus: Cpus,
-    detail: Detail,
-) -> CpuResult {
-    let time_ns = path.time(cpus).as_ns_f64();
-    let one_ns = path.time(Cpus::ONE).as_ns_f64();
-    let segments = match detail {
-        Detail::Functions => Vec::new(),
-        Detail::Segments => segments(path, weights, place),
-    };
-    CpuResult {
-        cpus,
-        time_ns,
-        // Nothing takes no time on any number of processors.
-        speedup: if time_ns > 0.0 { one_ns / time_ns } else { 1.0 },
-        locks_held_ns: Vec::new(),
-        functions: rows(attribution, weights, totals, place),
-        segments,
-    }
-}
-
-fn rows(
-    attribution: &Attribution,
-    weights: &Weights<'_>,
-    totals: &FunctionTotals,
+    weights: &Weights<'_, N>,
+    totals: &FunctionTotals<N>,
     place: usize,
 ) -> Vec<FunctionRow> {
     let names = &attribution.keys.names;
@@ -133,9 +212,8 @@ fn rows(
     rows.collect()
 }
 
-fn segments(path: &CriticalPath<'_>, weights: &Weights<'_>, place: usize) -> Vec<SegmentRow> {
-    let program = path.program();
-    let rows = path.segments().map(|segment| SegmentRow {
+fn segments<const N: usize>(program: &Program, weights: &Weights<'_, N>, place: usize) -> Vec<SegmentRow> {
+    let rows = weights.segments().map(|segment| SegmentRow {
         thread: program.threads[segment.thread.0 as usize].name.clone(),
         operation: segment.operation,
         function: segment.function.map(|function| program.functions[function.0 as usize].name.clone()),

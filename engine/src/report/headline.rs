@@ -1,9 +1,12 @@
 //! The one sentence on top: what to do first and what it would bring.
 
-use super::{CpuResult, Cpus, FunctionRow, Report};
+use super::{CpuResult, Cpus, Report};
+use rustc_hash::FxHashMap;
 
 /// Below this share of the predicted time no function is worth starting with.
 const WORTH_STARTING: f64 = 0.02;
+/// Below this share of it no standard function is worth a word.
+const WORTH_TELLING: f64 = 0.005;
 
 /// One sentence for people, or `None` if there is no result to talk about. Names are as they are in the report: they
 /// may hold anything.
@@ -13,7 +16,8 @@ const WORTH_STARTING: f64 = 0.02;
 /// finite count, where the limits show. The count is always named, and where another function leads on the largest or
 /// the smallest count, that one, too.
 ///
-/// It names the function with the largest TET. A weight is the slope of the predicted time (2001, section 2.3), so the
+/// It names the function with the largest TET, where that of standard functions (the language's and the C library's) counts
+/// for the user's function nearest above them on the stack, and says by way of which ones. A weight is the slope of the predicted time (2001, section 2.3), so the
 /// promise is given as a slope, too: how much the predicted time falls for every tenth taken off the function.
 pub fn headline(report: &Report) -> Option<String> {
     let deadlock = report.findings.iter().find(|finding| finding.kind == "deadlock");
@@ -27,17 +31,17 @@ pub fn headline(report: &Report) -> Option<String> {
     if result.time_ns <= 0.0 {
         return Some("Nothing to make faster: no thread computed anything here.".to_owned());
     }
-    let first = leader(result);
+    let first = leader(report, result);
     let cpus = cpus_text(result.cpus);
     let cpus = if recorded.is_some() { format!("{cpus}, as recorded") } else { cpus };
     // Another answer for a larger or a smaller machine is worth a word.
     let smallest = report.results.iter().min_by_key(|result| result.cpus);
     let other = [largest(&report.results), smallest].into_iter().flatten().find_map(|other| {
-        let (function, _) = leader(other)?;
-        let differs = first.is_none_or(|(first, _)| first.function != function.function);
-        differs.then(|| (cpus_text(other.cpus), &function.function))
+        let other_first = leader(report, other)?;
+        let differs = first.as_ref().is_none_or(|first| first.function != other_first.function);
+        differs.then(|| (cpus_text(other.cpus), other_first.function))
     });
-    let Some((first, share)) = first else {
+    let Some(first) = first else {
         let other = other.map(|(cpus, function)| format!(" (on {cpus} {function} does)"));
         return Some(format!(
             "No function stands out on {cpus}{}: nearly all of the predicted time is waiting, or compute outside of the \
@@ -47,9 +51,10 @@ pub fn headline(report: &Report) -> Option<String> {
     };
     let other = other.map(|(cpus, function)| format!(" (on {cpus} it is {function})"));
     Some(format!(
-        "Make {} faster first: every 10 % off its own time takes about {} % off the predicted time on {cpus}{}.",
+        "Make {} faster first: every 10 % off its {}takes about {} % off the predicted time on {cpus}{}.",
         first.function,
-        short(share * 10.0),
+        by_way_of(&first),
+        short(first.share * 10.0),
         other.unwrap_or_default()
     ))
 }
@@ -60,18 +65,64 @@ fn largest(results: &[CpuResult]) -> Option<&CpuResult> {
     finite.max_by_key(|result| result.cpus).or_else(|| results.first())
 }
 
-/// The function with the largest TET and its share of the predicted time, if that is worth anything. The first of
-/// equal ones.
-fn leader(result: &CpuResult) -> Option<(&FunctionRow, f64)> {
-    let mut best: Option<&FunctionRow> = None;
+/// A function that is worth starting with.
+#[derive(Debug)]
+struct Leader<'r> {
+    function: &'r str,
+    /// Of the predicted time, with what standard functions compute for it.
+    share: f64,
+    /// Those, the one with the largest share first.
+    by: Vec<(&'r str, f64)>,
+}
+
+/// The function with the largest TET and what is computed for it in standard functions, if that is worth anything. The
+/// first of equal ones.
+fn leader<'r>(report: &'r Report, result: &'r CpuResult) -> Option<Leader<'r>> {
+    let mut leaders: Vec<Leader<'r>> = Vec::with_capacity(result.functions.len());
+    let mut places: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut add = |function: &'r str, share: f64, by: Option<&'r str>| {
+        let place = *places.entry(function).or_insert(leaders.len());
+        if place == leaders.len() {
+            leaders.push(Leader { function, share: 0.0, by: Vec::new() });
+        }
+        if let Some(leader) = leaders.get_mut(place) {
+            leader.share += share;
+            leader.by.extend(by.map(|by| (by, share)));
+        }
+    };
     for row in &result.functions {
-        if best.is_none_or(|best| row.tet_ns > best.tet_ns) {
-            best = Some(row);
+        let share = if result.time_ns > 0.0 { row.tet_ns / result.time_ns } else { 0.0 };
+        let found = report.used_by.binary_search_by(|used| used.function.as_str().cmp(&row.function));
+        let by = found.ok().and_then(|at| report.used_by.get(at)).map_or(&[][..], |used| &used.by);
+        let mut rest = share;
+        for (own, part) in by {
+            add(own, share * part, Some(&row.function));
+            rest -= share * part;
+        }
+        // What rounding leaves of it is nobody's.
+        add(&row.function, if rest.abs() < 1e-9 { 0.0 } else { rest }, None);
+    }
+    let mut best: Option<Leader<'_>> = None;
+    for leader in leaders {
+        if best.as_ref().is_none_or(|best| leader.share > best.share) {
+            best = Some(leader);
         }
     }
-    let best = best?;
-    let share = if result.time_ns > 0.0 { best.tet_ns / result.time_ns } else { 0.0 };
-    (share >= WORTH_STARTING).then_some((best, share))
+    let mut best = best.filter(|best| best.share >= WORTH_STARTING)?;
+    best.by.retain(|(_, share)| *share >= WORTH_TELLING);
+    best.by.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    Some(best)
+}
+
+/// `own time `, or `time, by way of <u64>::lt and 2 more in it, `
+fn by_way_of(leader: &Leader<'_>) -> String {
+    let in_it = match leader.by[..] {
+        [] => return "own time ".to_owned(),
+        [(one, _)] => one.to_owned(),
+        [(one, _), (two, _)] => format!("{one} and {two}"),
+        [(one, _), ref more @ ..] => format!("{one} and {} more", more.len()),
+    };
+    format!("time, by way of {in_it} in it, ")
 }
 
 fn cpus_text(cpus: Cpus) -> String {
@@ -90,7 +141,8 @@ fn short(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Finding;
+    use crate::attribution::UsedBy;
+    use crate::report::{Finding, FunctionRow};
 
     fn result(cpus: u32, time_ns: f64, functions: &[(&str, f64)]) -> CpuResult {
         let row = |&(function, tet_ns): &(&str, f64)| FunctionRow {
@@ -106,6 +158,7 @@ mod tests {
             time_ns,
             speedup: 1.0,
             locks_held_ns: Vec::new(),
+            waits: Vec::new(),
             functions: functions.iter().map(row).collect(),
             segments: Vec::new(),
         }
@@ -189,6 +242,39 @@ mod tests {
         assert!(sentence.starts_with("No function stands out on 8 CPUs"), "{sentence}");
         assert!(of(vec![result(8, 0.0, &[])]).is_some());
         assert_eq!(of(Vec::new()), None);
+    }
+
+    /// It said "Make <u64 as PartialOrd>::lt faster first".
+    #[test]
+    fn what_the_language_brings_along_counts_for_who_uses_it() {
+        let rows = [("<u64>::lt", 50.0), ("sort", 15.0), ("push", 20.0), ("find", 10.0), ("fmt", 5.0)];
+        let used = |function: &str, by: &[(&str, f64)]| UsedBy {
+            function: function.to_owned(),
+            by: by.iter().map(|(name, share)| ((*name).to_owned(), *share)).collect(),
+        };
+        let report = |used_by: Vec<UsedBy>| Report {
+            results: vec![result(4, 100.0, &rows)],
+            used_by,
+            ..Report::default()
+        };
+        let sentence = |used_by| headline(&report(used_by)).expect("a sentence");
+        assert_eq!(
+            sentence(vec![
+                used("<u64>::lt", &[("sort", 0.6), ("find", 0.4)]),
+                used("push", &[("find", 1.0)])
+            ]),
+            "Make find faster first: every 10 % off its time, by way of <u64>::lt and push in it, takes about 5 % off the \
+             predicted time on 4 CPUs."
+        );
+        assert_eq!(
+            sentence(vec![used("<u64>::lt", &[("sort", 0.6)])]),
+            "Make sort faster first: every 10 % off its time, by way of <u64>::lt in it, takes about 4.5 % off the \
+             predicted time on 4 CPUs."
+        );
+        assert!(
+            sentence(vec![used("<u64>::lt", &[])])
+                .starts_with("Make <u64>::lt faster first: every 10 % off its own")
+        );
     }
 
     #[test]

@@ -6,13 +6,16 @@ mod headline;
 mod locks;
 mod samples;
 mod trust;
+mod waits;
 
-pub use build::{report, report_by};
+pub use build::{Builder, report, report_by};
 pub use cpus::{Cpus, CpusError};
 pub use headline::headline;
 pub use samples::SampleFacts;
 pub use trust::{Finding, Trust};
+pub use waits::{WaitKind, WaitRow};
 
+use crate::attribution::UsedBy;
 use crate::event::Overhead;
 use crate::program::Recorded;
 
@@ -45,6 +48,8 @@ pub struct Report {
     pub recorded_cpus: Option<u32>,
     /// What the samples are, if there are any.
     pub samples: Option<SampleFacts>,
+    /// For advice: whose standard functions are.
+    pub used_by: Vec<UsedBy>,
 }
 
 /// The answer for one CPU count.
@@ -52,13 +57,15 @@ pub struct Report {
 pub struct CpuResult {
     /// The CPU count.
     pub cpus: Cpus,
-    /// Predicted time from start to end, nanoseconds.
+    /// Predicted time from start to end, nanoseconds: the same as [`crate::predict::CpuPrediction::time_ns`].
     pub time_ns: f64,
     /// Predicted time on one CPU ÷ `time_ns`.
     pub speedup: f64,
     /// Time on the extended critical path that is computed with each lock held, nanoseconds: Σ weight · length, in
     /// the order of [`Report::locks`]. What a lock holds up is at most what its holders compute.
     pub locks_held_ns: Vec<f64>,
+    /// What passes without being computed and how much of the predicted time is owed to it, the most first.
+    pub waits: Vec<WaitRow>,
     /// Functions (or what else the rows are) with calls or time on the extended critical path, largest `tetid_ns` first.
     pub functions: Vec<FunctionRow>,
     /// Every segment with its weight; empty unless asked for.
@@ -136,9 +143,9 @@ pub struct SegmentRow {
     pub operation: usize,
     /// Function on top of the stack, if known.
     pub function: Option<String>,
-    /// Start on the ∞-processor schedule, nanoseconds.
+    /// Start on the schedule that the weight is from, nanoseconds: that on unlimited processors if all counts share it.
     pub start_ns: f64,
-    /// End on the ∞-processor schedule, nanoseconds.
+    /// Its length later, nanoseconds.
     pub end_ns: f64,
     /// −∂T_P/∂length. May be above 1 or below 0.
     pub weight: f64,

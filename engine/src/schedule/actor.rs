@@ -44,6 +44,17 @@ pub(super) struct Actor {
     pub(super) stage: Stage,
     /// Its processor use has started and the vertex of its end is yet to come.
     pub(super) computing: bool,
+    /// It is in a step that is no computing, which ends with its next turn.
+    pub(super) timed: bool,
+}
+
+/// A timer whose ends do not move with what its thread does in between.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timer {
+    /// The last of its ends that somebody slept until.
+    pub(super) origin: Moment,
+    /// Its last end, slept until or not.
+    pub(super) deadline: u64,
 }
 
 /// Whether a thread goes on after an operation.

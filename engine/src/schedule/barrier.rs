@@ -37,7 +37,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         while let Some(waiter) = self.barriers.at(object).waiters.pop(&self.links) {
             self.actors[waiter as usize].point = last.point;
             self.go_on(waiter);
-            self.machine.wake(waiter, Some(thread));
+            self.wake(waiter, Some(thread));
         }
         self.actors[thread as usize].point = last.point;
         self.go_on(thread)

@@ -47,7 +47,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         actor.point = point;
         actor.since = here.time;
         actor.stage = Stage::Signalled;
-        self.machine.wake(waiter, Some(thread));
+        self.wake_to_lock(waiter, thread);
         true
     }
 }

@@ -21,7 +21,9 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
 
     /// The finding, if threads are left waiting.
     fn deadlock(&mut self) -> Option<Finding> {
-        let stuck = (0..self.actors.len()).filter(|thread| self.actors[*thread].stage != Stage::Ended);
+        let stuck = (0..self.actors.len()).filter(|thread| {
+            self.actors[*thread].stage != Stage::Ended && !self.is_background(*thread as u32)
+        });
         let stuck: Vec<usize> = stuck.collect();
         let count = stuck.len();
         if count == 0 {

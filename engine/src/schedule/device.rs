@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::actor::{Flow, Moment};
+use super::actor::{Flow, Moment, Timer};
 use super::machine::{Machine, Why};
+use super::result::Passing;
 use super::simulation::Simulation;
 use super::source::Operations;
 use crate::program::ObjectId;
@@ -20,7 +21,9 @@ pub(super) struct Device {
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn io(&mut self, thread: u32, object: ObjectId, length: Ticks) -> Flow {
         self.actors[thread as usize].next += 1;
-        self.begin_step(thread);
+        if !M::COSTS {
+            self.begin_step(thread);
+        }
         self.machine.block(thread, Why::Object(object));
         let servers = self.servers.get(object.0 as usize).copied().unwrap_or(0);
         if servers > 0 {
@@ -39,7 +42,16 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     /// A server begins.
     fn serve(&mut self, thread: u32, object: ObjectId, length: u64) {
         self.note_served(object, length);
+        self.clock(thread, length, Why::Object(object));
         self.time_out(thread, length);
+    }
+
+    /// What the thread waits for by the clock begins now, if that is a step of its own.
+    fn clock(&mut self, thread: u32, length: u64, why: Why) {
+        if M::COSTS {
+            let from = self.actors[thread as usize].point;
+            self.begin_latency(thread, from, length, Passing::Clock(why));
+        }
     }
 
     /// What the thread waited for by the clock is over.
@@ -49,29 +61,74 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             match device.queue.pop_front() {
                 Some((next, length)) => {
                     self.served_by[next as usize] = Some(object);
+                    // It came before, and what it waited for is this.
+                    self.actors[next as usize].point = self.actors[thread as usize].point;
                     self.serve(next, object, length);
                 }
                 None => device.busy = device.busy.saturating_sub(1),
             }
         }
-        self.machine.wake(thread, None);
+        self.wake(thread, None);
     }
 
     pub(super) fn sleep(&mut self, thread: u32, length: Ticks) -> Flow {
         self.actors[thread as usize].next += 1;
-        self.begin_step(thread);
+        if !M::COSTS {
+            self.begin_step(thread);
+        }
         self.machine.block(thread, Why::Sleep);
+        self.clock(thread, length.0, Why::Sleep);
         self.time_out(thread, length.0);
         Flow::Stop
     }
 
     /// Sleeping until a point in time. What comes before it does not move its end.
     pub(super) fn sleep_until(&mut self, thread: u32, end: Ticks) -> Flow {
-        self.sleep_to(thread, Moment { time: end.0, point: super::PointId::START })
+        let start = Moment { time: 0, point: super::PointId::START };
+        if M::COSTS {
+            return self.sleep_from(thread, start, end.0);
+        }
+        self.sleep_to(thread, Moment { time: end.0, ..start })
+    }
+
+    /// Sleeping until a time that is so and so long after another moment, whatever the thread has done since.
+    fn sleep_from(&mut self, thread: u32, origin: Moment, end: u64) -> Flow {
+        let length = end.saturating_sub(self.machine.now());
+        if length == 0 {
+            self.arrive(thread);
+            return self.pass(thread, None);
+        }
+        self.actors[thread as usize].next += 1;
+        self.machine.block(thread, Why::Sleep);
+        self.begin_latency(thread, origin.point, end.saturating_sub(origin.time), Passing::Clock(Why::Sleep));
+        self.time_out(thread, length);
+        Flow::Stop
+    }
+
+    fn sleep_until_timer(&mut self, thread: u32, length: u64) -> Flow {
+        let now = self.machine.now();
+        let Some(mut timer) = self.timers.get(&thread).copied() else {
+            let flow = self.sleep(thread, Ticks(length));
+            let end = now.saturating_add(length);
+            let origin = Moment { time: end, point: self.actors[thread as usize].point };
+            self.timers.insert(thread, Timer { origin, deadline: end });
+            return flow;
+        };
+        timer.deadline = timer.deadline.saturating_add(length);
+        let flow = self.sleep_from(thread, timer.origin, timer.deadline);
+        if timer.deadline > now {
+            let point = self.actors[thread as usize].point;
+            timer.origin = Moment { time: timer.deadline, point };
+        }
+        self.timers.insert(thread, timer);
+        flow
     }
 
     /// Sleeping until the thread's timer ends again: nothing since it did so last moves that.
     pub(super) fn sleep_next(&mut self, thread: u32, length: Ticks) -> Flow {
+        if M::COSTS {
+            return self.sleep_until_timer(thread, length.0);
+        }
         if let Some(last) = self.deadlines.get_mut(&thread) {
             last.time = last.time.saturating_add(length.0);
             let end = *last;

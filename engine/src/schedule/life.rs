@@ -13,7 +13,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         if created.stage == Stage::NotCreated {
             created.stage = Stage::Going;
             created.point = point;
-            self.machine.wake(other.0, Some(thread));
+            self.wake(other.0, Some(thread));
         } else {
             self.note_created_twice(thread, other);
         }
@@ -35,6 +35,9 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         let actor = &mut self.actors[thread as usize];
         actor.stage = Stage::Ended;
         actor.since = here.time;
+        if !self.is_background(thread) {
+            self.foreground = self.foreground.saturating_sub(1);
+        }
         while let Some(joiner) = self.joiners[thread as usize].pop(&self.links) {
             self.grant(joiner, here, thread);
         }

@@ -2,10 +2,11 @@
 //! it acts next. One simulation, several machines: unlimited processors ([`super::agenda`]), processors shared in
 //! infinitely small slices ([`super::shared`]), and processors with a scheduler ([`super::processors`]).
 
+use super::ledger::Doing;
 use crate::program::ObjectId;
 
 /// What a thread waits for while it uses no processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
     /// A synchronization object or a device.
     Object(ObjectId),
@@ -31,6 +32,10 @@ pub trait Machine {
     /// Whether what decides each moment is kept: deciding points, vertices and runs, for weights.
     const DECIDES: bool;
 
+    /// Whether time passes at another rate than work is done, so that waits by the clock and the time until a woken thread acts
+    /// are steps of their own, each with a deciding point (design: `critical_path::costed`).
+    const COSTS: bool = false;
+
     /// The present instant, ticks from the start.
     fn now(&self) -> u64;
 
@@ -42,6 +47,24 @@ pub trait Machine {
 
     /// A thread that waited, or has just come to life, acts as soon as it has a processor. `by` is who woke it.
     fn wake(&mut self, thread: u32, by: Option<u32>);
+
+    /// What waking this thread takes, if [`Machine::COSTS`]: until it acts, ticks. Who wakes it (`by`) is charged for it.
+    fn wake_delay(&mut self, _by: Option<u32>) -> u64 {
+        0
+    }
+
+    /// A thread that waited acts after so many ticks; only if [`Machine::COSTS`].
+    fn wake_after(&mut self, _thread: u32, _delay: u64) {}
+
+    /// What the thread has been charged for waking others and not computed yet, ticks.
+    fn debt(&self, _thread: u32) -> u64 {
+        0
+    }
+
+    /// What the thread does at present.
+    fn doing(&self, _thread: u32) -> Doing {
+        Doing::Nothing
+    }
 
     /// The acting thread computes for this long and acts then.
     fn compute(&mut self, thread: u32, length: u64);

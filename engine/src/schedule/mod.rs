@@ -8,8 +8,10 @@
 
 mod actor;
 mod agenda;
+mod background;
 mod barrier;
 mod condition;
+mod costs;
 mod deadlock;
 mod device;
 mod forest;
@@ -38,11 +40,14 @@ pub use forest::{Forest, PointId};
 pub use ledger::{Doing, Interval, ThreadUse, Watcher};
 pub use machine::Why;
 pub use processors::{Counts, Rules, base_slice};
+pub use result::Passing;
 pub(crate) use result::Step;
+pub(crate) use result::{Charge, Costed, Delay, Latency};
 pub use result::{Schedule, Vertex};
 pub use run::{Outcome, Setup, Sharing, run, run_stream, run_watched};
 pub(crate) use runs::RunBreaks;
 pub use runs::Runs;
+pub use shared::Costs;
 pub use simulation::Simulation;
 pub use source::{Operations, Pieces, Whole};
 pub use usage::ObjectUse;

@@ -49,7 +49,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         mutex.owner = None;
         mutex.freed = Some(here);
         if let Some(waiter) = mutex.waiters.pop(&self.links) {
-            self.machine.wake(waiter, Some(thread));
+            self.wake_to_retry(waiter, thread);
         }
         self.note_given_back(object);
     }

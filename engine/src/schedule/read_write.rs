@@ -39,10 +39,10 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
         let held = lock.readers.entry(thread).or_insert(0);
         *held = held.saturating_add(1);
-        if woken && let Some(next) = lock.waiting_readers.pop(&self.links) {
-            self.machine.wake(next, Some(thread));
-        }
         let written = lock.written;
+        if woken && let Some(next) = lock.waiting_readers.pop(&self.links) {
+            self.wake_to_retry(next, thread);
+        }
         self.note_taken(object);
         self.pass(thread, written)
     }
@@ -96,7 +96,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             };
             let woken = first.pop(&self.links).or_else(|| second.pop(&self.links));
             if let Some(waiter) = woken {
-                self.machine.wake(waiter, Some(thread));
+                self.wake_to_retry(waiter, thread);
             }
         }
         self.note_given_back(object);

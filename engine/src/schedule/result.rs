@@ -1,5 +1,6 @@
 //! What comes of scheduling a program on unlimited processors.
 
+use super::machine::Why;
 use super::{Forest, PointId, Runs};
 use crate::program::ThreadId;
 use crate::report::Finding;
@@ -17,6 +18,60 @@ pub struct Vertex {
     pub change: i32,
     /// What decides when: if this point came earlier, so would the vertex.
     pub decided_by: PointId,
+}
+
+/// What passes while no processor works on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Passing {
+    /// A thread was woken and has yet to act; what it waited for, `None` for a thread that begins.
+    Woken(Option<Why>),
+    /// A wait by the clock: for a device or for time to pass.
+    Clock(Why),
+}
+
+/// A step that takes its time by the clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latency {
+    /// Where it ends.
+    pub(crate) point: PointId,
+    pub(crate) length: Ticks,
+    pub(crate) of: Passing,
+}
+
+/// Processor time that a thread spends on waking another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charge {
+    /// The run that takes so much longer.
+    pub(crate) point: PointId,
+    pub(crate) length: Ticks,
+    pub(crate) thread: ThreadId,
+    /// The operation that does.
+    pub(crate) operation: u32,
+}
+
+/// A woken thread is on its way; in a trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delay {
+    /// How many steps there were in the trace before it.
+    pub(crate) after: usize,
+    pub(crate) thread: ThreadId,
+    /// The operation that the thread comes to, or tries again.
+    pub(crate) operation: u32,
+    /// Who woke it, and in which operation, where that decides when the thread tries its own again.
+    pub(crate) by: Option<(ThreadId, u32)>,
+    pub(crate) length: Ticks,
+}
+
+/// What a simulation with costs leaves beside the schedule.
+#[derive(Debug)]
+pub(crate) struct Costed {
+    pub(crate) schedule: Schedule,
+    pub(crate) latencies: Vec<Latency>,
+    pub(crate) charges: Vec<Charge>,
+    /// Runs of operations that were done again: the point of each, and that of the run that it is like.
+    pub(crate) echoes: Vec<(PointId, PointId)>,
+    /// In a trace.
+    pub(crate) delays: Vec<Delay>,
 }
 
 /// An operation takes effect; in a trace, for tests.

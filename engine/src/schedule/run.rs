@@ -97,8 +97,8 @@ fn on_machine<O: Operations>(
     match setup.processors {
         Sharing::Ideal { hundredths } => {
             let most = u64::try_from(threads).unwrap_or(u64::MAX).max(1).saturating_mul(100);
-            let machine = Shared::new(hundredths.min(most), ledger, threads);
-            let mut simulation = Simulation::with(program, source, machine);
+            let machine: Shared<'_> = Shared::new(hundredths.min(most), ledger, threads);
+            let mut simulation = Simulation::with(program, source, machine, None);
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}
             simulation.machine.close();
@@ -106,7 +106,7 @@ fn on_machine<O: Operations>(
         }
         Sharing::Scheduled(rules) => {
             let machine = Processors::new(program, rules, ledger);
-            let mut simulation = Simulation::with(program, source, machine);
+            let mut simulation = Simulation::with(program, source, machine, None);
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}
             let end = simulation.end.time;

@@ -48,6 +48,11 @@ impl Runs {
         self.starts[run as usize] = start;
     }
 
+    /// Where a run ends in the forest, if it happened.
+    pub(super) fn point(&self, run: u32) -> Option<PointId> {
+        self.points.get(run as usize).copied().filter(|point| *point != NOT_RUN).map(PointId)
+    }
+
     /// The runs of a thread in order: where each ends in the forest and when it started; `None` for one that did
     /// not happen.
     pub fn of_thread(&self, thread: ThreadId) -> impl Iterator<Item = Option<(PointId, Ticks)>> + '_ {

@@ -1,6 +1,8 @@
 //! Processors shared in infinitely small slices, at no cost (2001, section 2.3): with n threads that want one and P
 //! processors each thread runs at speed min(1, P/n).
 //!
+//! With [`Costs`] a woken thread acts only after a while if it finds a processor idle, and who woke it computes longer.
+//!
 //! Work done per thread that executes is one number for all: it grows with time at that speed. So a computation of length
 //! d that begins when it is W ends when it is W + d, and one queue orders all ends whatever the speed does meanwhile. Time
 //! is kept in fractions of a tick, so that nothing is rounded except where a wait by the clock ends while threads share.
@@ -11,13 +13,27 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::ledger::{Doing, Ledger};
 use super::machine::{Machine, Turn, Why};
 use crate::program::ObjectId;
+use crate::time::Ticks;
 
 /// Who is due when: at this work or time, in the order of entering, whose.
 type Due = Reverse<(u128, u64, u32)>;
 
-/// The processors.
+/// Processors shared ideally, with what waking threads on idle ones costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// Hundredths of a processor, at least one.
+    pub hundredths: u64,
+    /// From waking a thread to its first instruction on an idle processor.
+    pub wake_latency: Ticks,
+    /// Processor time that this takes of who wakes it.
+    pub wake_cost: Ticks,
+    /// How many each device serves at once, by object; 0, or beyond the end: any number.
+    pub servers: Vec<u32>,
+}
+
+/// The processors. With `COSTS` it is kept what decides each moment, and waking takes time.
 #[derive(Debug)]
-pub struct Shared<'w> {
+pub struct Shared<'w, const COSTS: bool = false> {
     /// Processors, as a fraction: a quota may leave one and a half.
     capacity: (u128, u128),
     /// Ticks so far, times `capacity.0`.
@@ -37,12 +53,33 @@ pub struct Shared<'w> {
     started: bool,
     /// Work when each thread began to execute.
     began: Vec<u128>,
+    wake_latency: u64,
+    wake_cost: u64,
+    /// By thread: processor time spent on waking others and not computed yet; empty without costs.
+    debts: Vec<u64>,
+    /// By thread: it has been woken and is on its way; empty without costs.
+    arriving: Vec<bool>,
+    /// How many are.
+    arrivals: u128,
     pub(super) ledger: Ledger<'w>,
 }
 
-impl<'w> Shared<'w> {
+impl Shared<'static, true> {
+    pub(super) fn with_costs(costs: &Costs, threads: usize, objects: usize) -> Shared<'static, true> {
+        let most = u64::try_from(threads).unwrap_or(u64::MAX).max(1).saturating_mul(100);
+        let ledger = Ledger::new(threads, objects, None);
+        let mut shared = Shared::new(costs.hundredths.min(most), ledger, threads);
+        shared.wake_latency = costs.wake_latency.0;
+        shared.wake_cost = costs.wake_cost.0;
+        shared.debts = vec![0; threads];
+        shared.arriving = vec![false; threads];
+        shared
+    }
+}
+
+impl<'w, const COSTS: bool> Shared<'w, COSTS> {
     /// `hundredths` of a processor, at least one.
-    pub(super) fn new(hundredths: u64, ledger: Ledger<'w>, threads: usize) -> Shared<'w> {
+    pub(super) fn new(hundredths: u64, ledger: Ledger<'w>, threads: usize) -> Shared<'w, COSTS> {
         let (mut above, mut below) = (u128::from(hundredths.max(1)), 100);
         while let Some(common) = [2, 5].into_iter().find(|n| above % n == 0 && below % n == 0) {
             (above, below) = (above / common, below / common);
@@ -60,6 +97,11 @@ impl<'w> Shared<'w> {
             sequence: 0,
             started: false,
             began: vec![0; threads],
+            wake_latency: 0,
+            wake_cost: 0,
+            debts: Vec::new(),
+            arriving: Vec::new(),
+            arrivals: 0,
             ledger,
         }
     }
@@ -124,8 +166,9 @@ fn executes(doing: Doing) -> bool {
     matches!(doing, Doing::Busy | Doing::Spinning(_))
 }
 
-impl Machine for Shared<'_> {
-    const DECIDES: bool = false;
+impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
+    const DECIDES: bool = COSTS;
+    const COSTS: bool = COSTS;
 
     fn now(&self) -> u64 {
         u64::try_from(self.time / self.capacity.0).unwrap_or(u64::MAX)
@@ -176,10 +219,47 @@ impl Machine for Shared<'_> {
                 self.computing.pop().map(|Reverse(due)| Turn::Act(due.2))
             }
             _ => self.waiting.pop().map(|Reverse(due)| {
+                if self.arriving.get_mut(due.2 as usize).is_some_and(std::mem::take) {
+                    self.arrivals = self.arrivals.saturating_sub(1);
+                    return Turn::Act(due.2);
+                }
                 self.expiring = Some(due.2);
                 Turn::Expired(due.2)
             }),
         }
+    }
+
+    fn wake_delay(&mut self, by: Option<u32>) -> u64 {
+        let taken = self.executing.saturating_add(self.arrivals);
+        let idle = taken.saturating_mul(self.capacity.1) < self.capacity.0;
+        if !idle {
+            return 0;
+        }
+        // What it has spent on others just before comes first.
+        let debt = by.and_then(|by| self.debts.get_mut(by as usize));
+        let before = debt.map_or(0, |debt| {
+            let before = *debt;
+            *debt = before.saturating_add(self.wake_cost);
+            before
+        });
+        self.wake_latency.saturating_add(before)
+    }
+
+    fn wake_after(&mut self, thread: u32, delay: u64) {
+        self.change(thread, Doing::Ready);
+        if let Some(arriving) = self.arriving.get_mut(thread as usize) {
+            *arriving = true;
+        }
+        self.arrivals += 1;
+        self.enter(thread, delay, false);
+    }
+
+    fn debt(&self, thread: u32) -> u64 {
+        self.debts.get(thread as usize).copied().unwrap_or(0)
+    }
+
+    fn doing(&self, thread: u32) -> Doing {
+        self.ledger.doing(thread)
     }
 
     fn wake(&mut self, thread: u32, _by: Option<u32>) {
@@ -197,10 +277,15 @@ impl Machine for Shared<'_> {
             return self.ready.push_back(Turn::Act(thread));
         }
         self.change(thread, Doing::Busy);
-        self.enter(thread, length, true);
+        let debt = self.debts.get_mut(thread as usize).map_or(0, std::mem::take);
+        self.enter(thread, length.saturating_add(debt), true);
     }
 
     fn block(&mut self, thread: u32, why: Why) {
+        // What it spent lies within its wait.
+        if let Some(debt) = self.debts.get_mut(thread as usize) {
+            *debt = 0;
+        }
         self.change(thread, Doing::Blocked(why));
     }
 

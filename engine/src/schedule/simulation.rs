@@ -1,8 +1,9 @@
 //! The simulation itself: what each thread does next, and the vertices that come of it. What an operation does to
 //! its object stands in the file named after the object.
 
-use super::actor::{Actor, Flow, Moment, Stage};
+use super::actor::{Actor, Flow, Moment, Stage, Timer};
 use super::agenda::Agenda;
+use super::background::BackgroundState;
 use super::barrier::Barrier;
 use super::condition::Condition;
 use super::device::Device;
@@ -12,7 +13,7 @@ use super::oddities::Oddities;
 use super::once::OnceCell;
 use super::queue::{Links, WaitQueue};
 use super::read_write::ReadWrite;
-use super::result::{Schedule, Step, Vertex};
+use super::result::{Charge, Delay, Latency, Schedule, Step, Vertex};
 use super::semaphore::Semaphore;
 use super::source::{Operations, Whole};
 use super::spin::Spin;
@@ -35,9 +36,9 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) actors: Vec<Actor>,
     pub(super) links: Links,
     pub(super) forest: Forest,
-    runs: Runs,
+    pub(super) runs: Runs,
     pub(super) end: Moment,
-    vertices: Vec<Vertex>,
+    pub(super) vertices: Vec<Vertex>,
     given: usize,
     pub(super) semaphores: Table<Semaphore>,
     pub(super) mutexes: Table<Mutex>,
@@ -57,7 +58,25 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) joiners: Vec<WaitQueue>,
     pub(super) oddities: Oddities,
     pub(super) usage: Usage,
-    trace: Option<Vec<Step>>,
+    pub(super) trace: Option<Vec<Step>>,
+    /// Timers whose ends do not move with what their threads do in between, if [`Machine::COSTS`].
+    pub(super) timers: FxHashMap<u32, Timer>,
+    /// Points whose steps ended at this instant, in order, if [`Machine::COSTS`].
+    pub(super) ended: Vec<PointId>,
+    /// Steps that are no computing, in order of their points, if [`Machine::COSTS`].
+    pub(super) latencies: Vec<Latency>,
+    /// What threads were charged for waking others: with which run.
+    pub(super) charges: Vec<Charge>,
+    /// Threads that nobody waits for; empty if there are none.
+    pub(super) backgrounds: Vec<BackgroundState>,
+    /// Threads that somebody waits for, or that are the program, and that are not over.
+    pub(super) foreground: usize,
+    /// When somebody other than threads that repeat last got on.
+    pub(super) last_turn: u64,
+    /// Runs of operations that are done again, with the run that they are like, if [`Machine::COSTS`].
+    pub(super) echoes: Vec<(PointId, u32)>,
+    /// Threads on their way, if a trace is kept.
+    pub(super) delays: Vec<Delay>,
 }
 
 impl<'a> Simulation<'a> {
@@ -67,8 +86,7 @@ impl<'a> Simulation<'a> {
     /// The program fails [`Program::check`].
     pub fn new(program: &'a Program) -> Result<Simulation<'a>, ProgramError> {
         program.check()?;
-        let source = Whole::of(program);
-        let mut simulation = Simulation::with(program, source, Agenda::default());
+        let mut simulation = Simulation::with(program, Whole::of(program), Agenda::default(), None);
         simulation.runs = Runs::of(program);
         simulation.forest = Forest::with_capacity(simulation.runs.len());
         simulation.edges = Edges::of(program);
@@ -93,15 +111,22 @@ impl<'a> Simulation<'a> {
         Some(Ticks(now))
     }
 
+    /// What is left when it is over; goes on to the end if it is not.
+    pub fn finish(mut self) -> Schedule {
+        let mut vertices = Vec::new();
+        while self.next_instant(&mut vertices).is_some() {}
+        self.into_schedule()
+    }
+}
+
+impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
     /// The deciding points so far.
     pub fn forest(&self) -> &Forest {
         &self.forest
     }
 
-    /// What is left when it is over; goes on to the end if it is not.
-    pub fn finish(mut self) -> Schedule {
-        let mut vertices = Vec::new();
-        while self.next_instant(&mut vertices).is_some() {}
+    /// What is left of a simulation that is over.
+    pub(super) fn into_schedule(mut self) -> Schedule {
         Schedule {
             findings: self.findings(),
             done: self.done(),
@@ -112,11 +137,14 @@ impl<'a> Simulation<'a> {
             trace: self.trace.unwrap_or_default(),
         }
     }
-}
 
-impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
     /// `program` has the names and numbers that the operations refer to.
-    pub(super) fn with(program: &'a Program, source: O, mut machine: M) -> Simulation<'a, M, O> {
+    pub(super) fn with(
+        program: &'a Program,
+        source: O,
+        machine: M,
+        trace: Option<Vec<Step>>,
+    ) -> Simulation<'a, M, O> {
         let threads = program.threads.len();
         let objects = program.objects.len();
         let first = Actor {
@@ -126,16 +154,15 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             next_run: 0,
             stage: Stage::Going,
             computing: false,
+            timed: false,
         };
         let mut actors = vec![first; threads];
         for (actor, thread) in actors.iter_mut().zip(0..) {
             if source.is_created(thread) {
                 actor.stage = Stage::NotCreated;
-            } else {
-                machine.wake(thread, None);
             }
         }
-        Simulation {
+        let mut simulation = Simulation {
             program,
             source,
             machine,
@@ -161,17 +188,42 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             joiners: vec![WaitQueue::default(); threads],
             oddities: Oddities::default(),
             usage: Usage::of(if M::DECIDES { 0 } else { objects }),
-            trace: None,
+            trace,
+            timers: FxHashMap::default(),
+            ended: Vec::new(),
+            latencies: Vec::new(),
+            charges: Vec::new(),
+            backgrounds: super::background::states(program),
+            foreground: program.threads.iter().filter(|thread| thread.background.is_none()).count(),
+            last_turn: 0,
+            echoes: Vec::new(),
+            delays: Vec::new(),
+        };
+        simulation.begin();
+        simulation
+    }
+
+    /// Threads that nobody creates are woken at the start.
+    fn begin(&mut self) {
+        for thread in 0..self.actors.len() {
+            if self.actors[thread].stage != Stage::NotCreated {
+                self.wake(thread as u32, None);
+            }
         }
     }
 
     /// Goes on by one instant and returns its time; `None` when nothing more happens.
     pub(super) fn instant(&mut self) -> Option<u64> {
+        if self.is_over() {
+            return None;
+        }
         let now = self.machine.next_instant()?;
         while let Some(turn) = self.machine.next_turn() {
             if !M::DECIDES {
                 self.end.time = now;
             }
+            let (Turn::Act(thread) | Turn::Expired(thread)) = turn;
+            self.end_latency(thread);
             match turn {
                 Turn::Act(thread) => self.advance(thread),
                 Turn::Expired(thread) => self.expired(thread),
@@ -190,12 +242,18 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
 
     /// For each thread, how many of its operations it has done.
     pub(super) fn done(&self) -> Vec<usize> {
-        self.actors.iter().map(|actor| actor.next as usize).collect()
+        let own = |actor: &Actor, thread| self.done_in_background(thread).unwrap_or(actor.next as usize);
+        let done = self.actors.iter().zip(0..).map(|(actor, thread)| own(actor, thread));
+        done.collect()
     }
 
     /// The thread acts until it computes or waits.
     fn advance(&mut self, thread: u32) {
+        self.note_turn(thread);
         loop {
+            if self.is_background(thread) {
+                self.begin_again(thread);
+            }
             let actor = &mut self.actors[thread as usize];
             match self.source.at(thread, actor.next) {
                 Some(Operation::Call(_) | Operation::Return | Operation::Held(..) | Operation::Freed(..)) => {
@@ -268,15 +326,29 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
         self.vertex(thread, 1);
         let point = self.begin_step(thread);
+        let repeats = self.repeats(thread);
         let actor = &mut self.actors[thread as usize];
         actor.computing = true;
-        self.runs.begin(actor.next_run, point, self.machine.now());
+        if repeats {
+            self.echoes.push((point, actor.next_run));
+        } else {
+            self.runs.begin(actor.next_run, point, self.machine.now());
+        }
         actor.next_run += 1;
     }
 
     pub(super) fn end_run(&mut self, thread: u32) {
         self.actors[thread as usize].computing = false;
         self.vertex(thread, -1);
+        self.end_step(thread);
+    }
+
+    pub(super) fn has_trace(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    pub(super) fn first_run(&self, thread: u32) -> u32 {
+        if M::DECIDES { self.runs.first_of(thread as usize) } else { 0 }
     }
 
     /// A run that another thread computes instead (`once`).
@@ -295,13 +367,17 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
 
     /// The thread computes for this long and acts then, at its present point.
     pub(super) fn take_time(&mut self, thread: u32, length: Ticks) {
-        self.note_end(thread, length.0);
+        if M::COSTS {
+            self.note_charge(thread, length);
+        } else {
+            self.note_end(thread, length.0);
+        }
         self.machine.compute(thread, length.0);
     }
 
     /// Something of the thread ends after this long: if nothing ends later, it decides the end of the run.
     pub(super) fn note_end(&mut self, thread: u32, length: u64) {
-        if !M::DECIDES {
+        if !M::DECIDES || self.is_background(thread) {
             return;
         }
         let point = self.actors[thread as usize].point;
@@ -379,7 +455,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
     /// this instant's queue, as soon as it has a processor.
     pub(super) fn grant(&mut self, waiter: u32, cause: Moment, by: u32) {
         self.pass(waiter, Some(cause));
-        self.machine.wake(waiter, Some(by));
+        self.wake(waiter, Some(by));
     }
 
     /// A lock is taken.

@@ -166,12 +166,12 @@ impl Scribe {
 
     pub(super) fn function_enter(&mut self, at: Place, function: u32, stack_pointer: u64) {
         let header = self.header(Kind::FunctionEnter, at);
-        self.write(Record::FunctionEnter(FunctionEnter { header, function, reserved: 0, stack_pointer }));
+        self.write(Record::FunctionEnter(FunctionEnter { header, function, silent: 0, stack_pointer }));
     }
 
     pub(super) fn function_exit(&mut self, at: Place, function: u32, stack_pointer: u64) {
         let header = self.header(Kind::FunctionExit, at);
-        self.write(Record::FunctionExit(FunctionExit { header, function, reserved: 0, stack_pointer }));
+        self.write(Record::FunctionExit(FunctionExit { header, function, silent: 0, stack_pointer }));
     }
 }
 

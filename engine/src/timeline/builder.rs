@@ -7,12 +7,15 @@ use super::locks::Locks;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
 use super::operations_off::OperationsOff;
+use super::probing::Probing;
 use super::samples::Stacks;
 use super::stack::{ExitOutcome, StepLog};
 use super::wait_reason::WaitReason;
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
-use probe_abi::{Cause, Context, Fork, Header, Operation, Record, Switch, SwitchFlags, Waking, WakingFlags};
+use probe_abi::{
+    Cause, Context, Fork, Header, Operation, Record, SILENT_AT_ONCE, Switch, SwitchFlags, Waking, WakingFlags,
+};
 use rustc_hash::FxHashMap;
 
 /// The kernel's `TASK_*` bits of a thread that will never run again: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
@@ -36,6 +39,7 @@ pub(super) struct Builder {
     pub(super) gaps: Gaps,
     pub(super) locks: Locks,
     pub(super) operations_off: OperationsOff,
+    pub(super) probing: Probing,
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
@@ -65,6 +69,7 @@ impl Builder {
             limit_ns,
             gaps: Gaps::new(notes, facts.start_ns),
             operations_off: OperationsOff::new(notes),
+            probing: Probing::new(facts, notes),
             listed_ns: facts.threads.iter().map(|thread| thread.seen_ns).max().unwrap_or(0),
             process_names: facts.processes.iter().map(|p| (p.pid, clean_name(p.comm.as_bytes()))).collect(),
             costs: FunctionCosts::new(facts),
@@ -101,6 +106,7 @@ impl Builder {
         self.now_ns = time_ns;
         self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
         self.operations_go_missing(time_ns);
+        self.probes_change(time_ns);
         match record {
             Record::Switch(switch) => self.switch(switch),
             Record::Waking(waking) => self.waking(waking),
@@ -123,16 +129,37 @@ impl Builder {
             Record::Burst(burst) => self.burst(burst),
             Record::Sample(sample) => self.sample(sample),
             Record::FunctionEnter(enter) => {
-                let cost = self.costs.entry(enter.function);
+                let cost = self
+                    .costs
+                    .entry(enter.function)
+                    .map(|cost| self.costs.with_silent(cost, enter.function, enter.silent));
+                let (function, stack_pointer) = (enter.function, enter.stack_pointer);
+                let holds = self.probing.holds(enter.header.pid, function, time_ns);
+                let entry_only = self.probing.is_entry_only(function);
+                // It only tells how many left no record.
+                let is_count = enter.silent >= SILENT_AT_ONCE;
                 self.function(&enter.header, cost, |thread, log| {
-                    thread.stacks.enter(enter.function, enter.stack_pointer, log);
+                    match holds {
+                        _ if is_count => {}
+                        true if entry_only => thread.stacks.touch(function, stack_pointer, log),
+                        true => thread.stacks.enter(function, stack_pointer, log),
+                        false => thread.stacks.passes(stack_pointer, true, log),
+                    }
                     None
                 });
             }
             Record::FunctionExit(exit) => {
-                let cost = self.costs.exit(exit.function);
+                let cost = self
+                    .costs
+                    .exit(exit.function)
+                    .map(|cost| self.costs.with_silent(cost, exit.function, exit.silent));
+                let holds = self.probing.holds(exit.header.pid, exit.function, time_ns);
                 self.function(&exit.header, cost, |thread, log| {
-                    Some((exit.function, thread.stacks.exit(exit.stack_pointer, log)))
+                    if holds {
+                        return Some((exit.function, thread.stacks.exit(exit.stack_pointer, log)));
+                    }
+                    thread.stacks.passes(exit.stack_pointer, false, log);
+                    None
                 });
             }
         }
@@ -141,6 +168,7 @@ impl Builder {
     /// Nothing more comes up to here.
     pub(super) fn advance_to(&mut self, time_ns: u64) {
         self.operations_go_missing(time_ns);
+        self.probes_change(time_ns);
         self.gaps.advance(time_ns, &mut self.threads, &mut self.tally);
         self.now_ns = self.now_ns.max(time_ns);
     }
@@ -255,7 +283,7 @@ impl Builder {
     ) {
         let index = self.acts(header);
         self.past_sleep(index);
-        let Builder { threads, tally, .. } = self;
+        let Builder { threads, tally, probing, .. } = self;
         let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
         if let Some(HitCost { before_ns, after_ns, .. }) = cost {
             thread.out.hits.push(Hit { time: Timestamp(header.time_ns), before_ns, after_ns });
@@ -263,6 +291,16 @@ impl Builder {
         let mut steps = std::mem::take(&mut thread.out.steps);
         let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
         match apply(thread, &mut log) {
+            // Whoever came back to probes while it was open was not seen to begin.
+            Some((function, ExitOutcome::OpenSinceStart))
+                if thread
+                    .out
+                    .base_stacks
+                    .last()
+                    .is_some_and(|base| !probing.has_held_since(header.pid, function, base.time.0)) =>
+            {
+                steps.pop();
+            }
             Some((function, ExitOutcome::OpenSinceStart)) if !thread.functions_lost => {
                 if let Some(base) = thread.out.base_stacks.last_mut() {
                     base.functions.push(function);
@@ -273,7 +311,7 @@ impl Builder {
                 tally.stray_exits += 1;
             }
             Some((_, ExitOutcome::Stray)) => tally.stray_exits += 1,
-            Some((_, ExitOutcome::Matched)) | None => {}
+            Some((_, ExitOutcome::Matched | ExitOutcome::Closed)) | None => {}
         }
         thread.out.steps = steps;
     }

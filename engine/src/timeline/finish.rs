@@ -286,6 +286,18 @@ fn findings(
             ),
         );
     }
+    let counted = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_counted);
+    if counted > 0 {
+        let operations = plural(counted, "mutex operation", "mutex operations");
+        say(
+            "operations_counted",
+            format!(
+                "{operations} that nobody waited for were counted, not recorded, since they came faster than they could be \
+                 taken: `--by lock` does not count them, and at other numbers of CPUs nobody waits for them (a larger \
+                 --ring-size holds more)"
+            ),
+        );
+    }
     let forbidden = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_forbidden);
     if forbidden > 0 {
         let operations = plural(forbidden, "lock operation", "lock operations");
@@ -325,17 +337,6 @@ fn findings(
     let left_out = recording.facts.end.as_ref().map(|end| end.left_out).unwrap_or_default();
     if !left_out.is_nothing() {
         say("file_full", format!("the session file had no room for {left_out}"));
-    }
-    for (function, ns) in super::shed::in_doubt(timeline, recording) {
-        let fact = timeline.functions.iter().find(|fact| fact.id == function && !fact.name.is_empty());
-        let name = fact.map_or_else(|| format!("function #{function}"), |fact| fact.name.clone());
-        say(
-            "open_at_probes_off",
-            format!(
-                "{name} was open when its probes were taken off: up to {} counted for it may belong to its callers",
-                ms(ns)
-            ),
-        );
     }
     if let Some((thread, proc_ns, ran_ns)) =
         disagreements.iter().max_by_key(|(_, proc_ns, ran_ns)| proc_ns.abs_diff(*ran_ns))
@@ -398,10 +399,12 @@ fn unprobed(recording: &Recording) -> u64 {
     let mut pids: Vec<u32> = recording
         .notes
         .iter()
-        .filter_map(|note| match note.kind {
-            NoteKind::Gap { pid, reason: GapReason::NotProbed, .. } => Some(pid),
-            _ => None,
+        .flat_map(|note| match &note.kind {
+            NoteKind::Gap { pid, reason: GapReason::NotProbed, .. } => std::slice::from_ref(pid),
+            NoteKind::EndedUnprobed { pids, .. } => pids,
+            _ => &[],
         })
+        .copied()
         .collect();
     pids.sort_unstable();
     pids.dedup();

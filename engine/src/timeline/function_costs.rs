@@ -35,6 +35,17 @@ impl FunctionCosts {
         self.costs.map(|costs| (costs.entry_stepped, costs.exit))
     }
 
+    /// The same together with hits before it that left no record: as many entries as exits, as of this function.
+    pub(super) fn with_silent(&self, cost: HitCost, function: FunctionId, silent: u32) -> HitCost {
+        let whole = |cost: HitCost| u64::from(cost.before_ns).saturating_add(u64::from(cost.after_ns));
+        let pair = self.entry(function).map_or(0, whole).saturating_add(self.exit(function).map_or(0, whole));
+        let silent = pair.saturating_mul(u64::from(silent)) / 2;
+        HitCost {
+            before_ns: cost.before_ns.saturating_add(u32::try_from(silent).unwrap_or(u32::MAX)),
+            ..cost
+        }
+    }
+
     /// Of leaving it.
     pub(super) fn exit(&self, function: FunctionId) -> Option<HitCost> {
         let stepped = self.exits_stepped.contains(&function);

@@ -28,9 +28,9 @@ mod machine;
 mod model;
 mod operations_off;
 mod probe_time;
+mod probing;
 mod resume;
 mod samples;
-mod shed;
 mod stack;
 mod unfold;
 mod wait_reason;
@@ -57,6 +57,7 @@ fn build_with(recording: &Recording, most_pairs: u64) -> Timeline {
     let last_ns = || recording.events.iter().map(|event| event.header().time_ns).max();
     let end_ns = facts.end.as_ref().map(|end| end.end_ns).or_else(last_ns).unwrap_or(0).max(facts.start_ns);
     let mut builder = builder::Builder::new(facts, &recording.notes, end_ns);
+    builder.probing.begin_at_execs(&recording.events);
     for event in &recording.events {
         builder.record(event);
     }
@@ -69,6 +70,7 @@ pub fn facts_at(recording: &Recording, start_ns: u64) -> Facts {
         return recording.facts.clone();
     };
     let mut builder = builder::Builder::new(&recording.facts, &recording.notes, limit_ns);
+    builder.probing.begin_at_execs(&recording.events);
     for event in &recording.events {
         if event.header().time_ns > limit_ns {
             break;

@@ -8,6 +8,8 @@
 //! - The user stack pointer S of a thread that leaves its CPU: open frames below S are gone.
 //! - An exit at S without a frame there, S above everything ever seen on the thread's first stack: the function
 //!   was open all the time, outside everything known. Any other such exit proves nothing and is counted.
+//! - A function that loses its probes: its open frames end at that moment, and with them those above, since nothing tells any
+//!   more whether they are still inside of it. Their own exits, when they come, are expected.
 //! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack belongs to another one (signal stack,
 //!   coroutine) and ends no frame of the first. The frames in view are those of the active stacks: going to a
 //!   stack that is not active puts it on top, going back to an active one takes off those above.
@@ -37,7 +39,12 @@ pub(super) struct Stacks {
     /// Entries and exits so far, and frames that came into view again.
     events: u64,
     shown_again: u64,
+    /// Stack pointers of frames that were closed while their functions went on, the outermost first.
+    closed: Vec<u64>,
 }
+
+/// Closed frames whose exits are waited for; those of more are strays.
+const MAX_CLOSED: usize = 256;
 
 /// What a function exit told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +53,8 @@ pub(super) enum ExitOutcome {
     Matched,
     /// The function had been open all the time.
     OpenSinceStart,
+    /// Its frame was closed before.
+    Closed,
     /// It fits nothing.
     Stray,
 }
@@ -95,11 +104,22 @@ impl Stacks {
         self.activate(index, log);
         let Some(stack) = self.stacks.get_mut(index) else { return };
         log.pop(drop_frames(stack, |frame| frame.stack_pointer <= stack_pointer));
+        self.closed.retain(|closed| is_kept(*closed, stack_pointer));
         let frame = FrameFact { function, stack_pointer };
         stack.frames.push(frame);
         log.push(&frame);
         stack.highest = stack.highest.max(stack_pointer);
         stack.latest = stack_pointer;
+    }
+
+    /// A function starts of which nothing tells when it ends.
+    pub(super) fn touch(&mut self, function: FunctionId, stack_pointer: u64, log: &mut StepLog<'_>) {
+        self.enter(function, stack_pointer, log);
+        if let Some(stack) = self.active.last().and_then(|&index| self.stacks.get_mut(index))
+            && stack.frames.pop().is_some()
+        {
+            log.pop(1);
+        }
     }
 
     /// A function ends.
@@ -116,6 +136,9 @@ impl Stacks {
             stack.frames.pop();
             log.pop(1);
             ExitOutcome::Matched
+        } else if let Some(closed) = self.closed.iter().rposition(|closed| *closed == stack_pointer) {
+            self.closed.truncate(closed);
+            ExitOutcome::Closed
         } else if bottom && stack.frames.is_empty() && (first_ever || stack_pointer > stack.highest) {
             log.pop(1);
             ExitOutcome::OpenSinceStart
@@ -125,6 +148,31 @@ impl Stacks {
         stack.highest = stack.highest.max(stack_pointer);
         stack.latest = stack_pointer;
         outcome
+    }
+
+    /// These functions lost their probes: their frames, and those above, are not known to be open any more.
+    pub(super) fn close(&mut self, gone: &dyn Fn(FunctionId) -> bool, log: &mut StepLog<'_>) {
+        let first = |stack: &StackFact| stack.frames.iter().position(|frame| gone(frame.function));
+        let outermost =
+            self.active.iter().position(|&index| self.stacks.get(index).is_some_and(|s| first(s).is_some()));
+        for (index, stack) in self.stacks.iter_mut().enumerate() {
+            let position = self.active.iter().position(|&active| active == index);
+            // What is in view on top of a stack with such a frame.
+            let above = position.zip(outermost).is_some_and(|(position, outermost)| position > outermost);
+            let Some(from) = (if above { Some(0) } else { first(stack) }) else { continue };
+            let closed = stack.frames.split_off(from);
+            if position.is_some() {
+                log.pop(closed.len());
+            }
+            let others = closed.iter().filter(|frame| !gone(frame.function)).map(|frame| frame.stack_pointer);
+            self.closed.extend(others.take(MAX_CLOSED.saturating_sub(self.closed.len())));
+        }
+    }
+
+    /// The thread begins or ends a function that has no probes, as far as is known, with this stack pointer.
+    pub(super) fn passes(&mut self, stack_pointer: u64, begins: bool, log: &mut StepLog<'_>) {
+        // At its first instruction it takes the place of what was at or below it.
+        self.seen_at(stack_pointer.saturating_add(u64::from(begins)), log);
     }
 
     /// The thread left its CPU with this user stack pointer.
@@ -214,6 +262,11 @@ fn drop_frames(stack: &mut StackFact, gone: impl Fn(&FrameFact) -> bool) -> usiz
         stack.frames.pop();
     }
     before - stack.frames.len()
+}
+
+/// Whether a closed frame may still be there when a function starts at `stack_pointer`.
+fn is_kept(closed: u64, stack_pointer: u64) -> bool {
+    closed > stack_pointer || stack_pointer - closed > OTHER_STACK_BYTES
 }
 
 /// How far a stack pointer is outside the part of the stack that is in use.

@@ -2,9 +2,10 @@
 
 use super::edit::{Edit, edited};
 use super::trial::trial;
+use crate::attribution::Grouping;
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::{Cpus, Detail, report};
+use crate::report::{Cpus, Detail, report_by};
 use rustc_hash::FxHashMap;
 
 /// How much is taken off each function, as what is left of it: 10 %, 20 %, 50 % and all of it.
@@ -48,7 +49,7 @@ pub fn rank(
         .iter()
         .map(|result| Ranking { cpus: result.cpus, time_ns: result.time_ns, rows: Vec::new() })
         .collect();
-    for function in candidates(program, cpus, most) {
+    for function in candidates(program, cpus, most, model) {
         let Some(known) = program.functions.get(function.0 as usize) else { continue };
         let mut gains = vec![[0.0; 4]; rankings.len()];
         for (place, factor) in FACTORS.into_iter().enumerate() {
@@ -79,8 +80,8 @@ pub fn rank(
 }
 
 /// Functions with any own time on the extended critical path, the largest share on any CPU count first.
-fn candidates(program: &Program, cpus: &[Cpus], most: usize) -> Vec<FunctionRef> {
-    let report = report(program, cpus, Detail::Functions);
+fn candidates(program: &Program, cpus: &[Cpus], most: usize, model: &Model) -> Vec<FunctionRef> {
+    let report = report_by(program, cpus, Detail::Functions, Grouping::Function, model);
     let mut shares: FxHashMap<&str, f64> = FxHashMap::default();
     for result in report.results.iter().filter(|result| result.time_ns > 0.0) {
         for row in &result.functions {

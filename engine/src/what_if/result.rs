@@ -2,9 +2,10 @@
 
 use super::edit::Edit;
 use super::trial::trial;
+use crate::attribution::Grouping;
 use crate::predict::Model;
 use crate::program::{Program, ProgramError};
-use crate::report::{Cpus, Detail, Finding, Trust, report};
+use crate::report::{Cpus, Detail, Finding, Trust, report_by};
 
 /// A program before and after changes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +51,7 @@ pub fn what_if(
 ) -> Result<WhatIf, ProgramError> {
     let before_trial = trial(program, cpus, model)?;
     let after_trial = trial(after, cpus, model)?;
-    let promised = promised(program, edits, cpus);
+    let promised = promised(program, edits, cpus, model);
     let mut findings = before_trial.findings;
     for finding in after_trial.findings {
         if !findings.contains(&finding) {
@@ -76,7 +77,7 @@ pub fn what_if(
 }
 
 /// For each CPU count, what the weights of the extended critical path say.
-fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus]) -> Vec<Option<f64>> {
+fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus], model: &Model) -> Vec<Option<f64>> {
     let mut factors = vec![1.0; program.functions.len()];
     for edit in edits {
         let Edit::Scale(functions, factor) = edit else { return vec![None; cpus.len()] };
@@ -88,7 +89,7 @@ fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus]) -> Vec<Option<f64>
     }
     let by_name: rustc_hash::FxHashMap<&str, f64> =
         program.functions.iter().map(|function| function.name.as_str()).zip(factors).collect();
-    let report = report(program, cpus, Detail::Functions);
+    let report = report_by(program, cpus, Detail::Functions, Grouping::Function, model);
     let results = report.results.iter().map(|result| {
         let rows = result.functions.iter();
         let factor = |name: &str| by_name.get(name).copied().unwrap_or(1.0);

@@ -16,7 +16,9 @@ pub(super) struct Trial {
 /// # Errors
 /// The program fails [`Program::check`].
 pub(super) fn trial(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Trial, ProgramError> {
-    let forecast = Forecast::new(program, cpus, model)?;
+    // What is told of a change are times; one run is one.
+    let model = Model { runs: 1, ..model.clone() };
+    let forecast = Forecast::new(program, cpus, &model)?;
     let runs = cpus.iter().map(|cpus| forecast.at(*cpus)).collect();
     let prediction = forecast.conclude(runs);
     Ok(Trial { results: prediction.results, findings: prediction.findings })

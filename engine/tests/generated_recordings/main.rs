@@ -9,16 +9,19 @@ mod window;
 
 use cases::case;
 use checks::{assert_no_deadlock, assert_tiles};
+use engine::attribution::Grouping;
 use engine::event::Merger;
+use engine::predict::{Io, Model, Scheduler};
 use engine::program::{Program, Thread, from_timeline};
-use engine::report::{Cpus, Detail, report};
+use engine::report::{Cpus, Detail, Report, report_by};
 use engine::synth::{Doing, Execution, Generated, generate};
 use engine::timeline::{State, Timeline, build};
 use probe_abi::Record;
 use proptest::prelude::*;
 
 fn bare(program: &Program) -> Program {
-    let bare = |thread: &Thread| Thread { process: None, moves: Vec::new(), ..thread.clone() };
+    let bare =
+        |thread: &Thread| Thread { process: None, moves: Vec::new(), background: None, ..thread.clone() };
     Program {
         threads: program.threads.iter().map(bare).collect(),
         edges: Vec::new(),
@@ -68,6 +71,12 @@ fn spans(timeline: &Timeline) -> Vec<(u32, Vec<(Doing, u64)>)> {
     threads.filter(|(_, changes)| !changes.is_empty()).collect()
 }
 
+/// Without what the machine of a recording costs and how much its devices do at once.
+fn ideal(program: &Program, cpus: &[Cpus]) -> Report {
+    let model = Model { scheduler: Some(Scheduler::Ideal), io: Io::Unlimited, ..Model::default() };
+    report_by(program, cpus, Detail::Segments, Grouping::Function, &model)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -89,7 +98,7 @@ proptest! {
         assert_no_deadlock(&program);
         let cpus = [1, 2, 3].map(|n| Cpus::count(n).expect("not 0"));
         let (got, wanted) =
-            (report(&program, &cpus, Detail::Segments), report(&generated.expected, &cpus, Detail::Segments));
+            (ideal(&bare(&program), &cpus), ideal(&generated.expected, &cpus));
         prop_assert_eq!(got.results, wanted.results);
         prop_assert!(!timeline.findings.iter().any(|finding| finding.kind == "cpu_time"), "{:?}", timeline.findings);
     }

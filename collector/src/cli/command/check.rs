@@ -8,6 +8,7 @@ use crate::cli::{Code, UserError};
 use crate::present::{study::check, style};
 use crate::rules::{Outcome, Rules, Verdict};
 use crate::session::{CreateError, Overwrite, create_file};
+use engine::attribution::Grouping;
 use engine::report::Detail;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -19,8 +20,12 @@ const MOST_BYTES: u64 = 1 << 20;
 pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
     let rules = rules(&plan.rules)?;
     let program = Input::open(&plan.input)?.into_program();
-    let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
-    let outcomes = rules.outcomes(&report);
+    let model = super::model(plan.scheduler);
+    let report =
+        super::report_on_all_cores(&program, &rules.cpus(), Detail::Functions, Grouping::Function, &model);
+    let outcomes = rules.outcomes(&report).map_err(|error| {
+        UserError::usage(format!("{}: {error}", crate::symbols::safe_path(&plan.rules)), error.hint())
+    })?;
     let mut shown = plan.json;
     for (output, write) in
         [(&plan.junit, check::junit as Writer), (&plan.markdown, check::markdown as Writer)]

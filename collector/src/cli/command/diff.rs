@@ -2,23 +2,30 @@
 
 use super::output::to_stdout;
 use crate::cli::input::Input;
-use crate::cli::study::{DiffPlan, Threshold, any_function};
+use crate::cli::study::{DiffPlan, Threshold, functions_of_both};
 use crate::cli::{Code, Outcome, UserError};
 use crate::present::{study::diff, style};
-use crate::symbols::matches;
 use engine::compare::{Change, Comparison, compare};
 use engine::report::Cpus;
+use std::collections::BTreeSet;
 
 /// Reads both, compares, shows: exit code 3 if something grew by more than was allowed.
 pub fn run(plan: &DiffPlan) -> Result<Outcome, UserError> {
     let [before, after] = &plan.inputs;
     let (before, after) = (Input::open(before)?.into_program(), Input::open(after)?.into_program());
-    for function in plan.fail_on.iter().filter_map(|threshold| threshold.function.as_deref()) {
-        any_function([&before, &after], function)?;
-    }
-    let comparison = compare(&before, &after, &plan.cpus).map_err(super::invalid)?;
-    let failures: Vec<String> =
-        plan.fail_on.iter().flat_map(|threshold| failures(&comparison, threshold)).collect();
+    let named = |threshold: &Threshold| {
+        let function = threshold.function.as_deref();
+        function.map(|name| functions_of_both([&before, &after], name)).transpose()
+    };
+    let named = plan.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let comparison =
+        compare(&before, &after, &plan.cpus, &super::model(plan.scheduler)).map_err(super::invalid)?;
+    let failures: Vec<String> = plan
+        .fail_on
+        .iter()
+        .zip(&named)
+        .flat_map(|(threshold, named)| failures(&comparison, threshold, named.as_ref()))
+        .collect();
     if plan.json {
         to_stdout(|out| diff::json(&comparison, &failures, out))?;
     } else {
@@ -27,7 +34,12 @@ pub fn run(plan: &DiffPlan) -> Result<Outcome, UserError> {
     Ok(if failures.is_empty() { Outcome::Done } else { Outcome::Code(Code::Threshold as u8) })
 }
 
-fn failures(comparison: &Comparison, threshold: &Threshold) -> Vec<String> {
+/// What grew by more than a threshold allows; `functions`: those that it is about, if it is about any.
+fn failures(
+    comparison: &Comparison,
+    threshold: &Threshold,
+    functions: Option<&BTreeSet<String>>,
+) -> Vec<String> {
     let mut failures = Vec::new();
     for (place, row) in comparison.curve.iter().enumerate() {
         let whole = row.time.before_ns;
@@ -42,14 +54,10 @@ fn failures(comparison: &Comparison, threshold: &Threshold) -> Vec<String> {
                 ));
             }
         };
-        match &threshold.function {
+        match functions {
             None => look("the predicted time", &row.time),
-            Some(name) => {
-                let named = comparison
-                    .functions
-                    .iter()
-                    .filter(|item| item.name == *name || matches(name, &item.name));
-                for item in named {
+            Some(names) => {
+                for item in comparison.functions.iter().filter(|item| names.contains(&item.name)) {
                     if let Some(change) = item.changes.get(place) {
                         look(&item.name, change);
                     }

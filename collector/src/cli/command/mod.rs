@@ -16,12 +16,63 @@ pub mod what_if;
 use super::UserError;
 use super::input::Input;
 use super::plan::InputPlan;
+use engine::attribution::Grouping;
 use engine::attribution::spelled_out;
+use engine::predict::{Model, Scheduler};
 use engine::program::{Program, ProgramError, Samples};
+use engine::report::{Builder, Cpus, Detail, Report};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A program that cannot be scheduled.
 fn invalid(error: ProgramError) -> UserError {
     UserError::runtime(error.to_string(), error.hint())
+}
+
+/// The usual machine, with CPUs shared so.
+fn model(scheduler: Option<Scheduler>) -> Model {
+    Model { scheduler, ..Model::default() }
+}
+
+/// [`engine::report::report_by`], each core of this machine taking the next CPU counts.
+fn report_on_all_cores(
+    program: &Program,
+    cpus: &[Cpus],
+    detail: Detail,
+    grouping: Grouping,
+    model: &Model,
+) -> Report {
+    match Builder::new(program, cpus, detail, grouping, model) {
+        Ok(builder) => {
+            let parts = on_all_cores(&builder.groups(), |cpus| builder.at(cpus));
+            builder.conclude(parts.into_iter().flatten().collect())
+        }
+        Err(report) => *report,
+    }
+}
+
+/// Work on things that are independent of each other: each core takes the next one. The answers are in the order of the things.
+fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
+    let next = AtomicUsize::new(0);
+    let answers: Mutex<Vec<(usize, A)>> = Mutex::new(Vec::with_capacity(things.len()));
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(thing) = things.get(place) else { break };
+            let answer = work(thing);
+            answers.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((place, answer));
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(things.len());
+    std::thread::scope(|scope| {
+        for _ in 1..cores {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut answers = answers.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    answers.sort_by_key(|(place, _)| *place);
+    answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// A program whose single operations are looked at or changed: what samples show is written out as calls, or left out.

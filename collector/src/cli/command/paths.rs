@@ -6,13 +6,14 @@ use crate::cli::{Outcome, UserError};
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
 use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
+use engine::predict::Scheduler;
 use engine::program::Program;
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
 pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
     let program = super::studied(&plan.input, plan.probed_only)?;
     if plan.next {
-        return one_by_one(&program);
+        return one_by_one(&program, plan.scheduler);
     }
     let wanted = PathsWanted {
         most: plan.most,
@@ -21,7 +22,8 @@ pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
         shown: plan.show,
         segments: plan.segments,
     };
-    let report = engine::graph::paths_report(&program, &wanted).map_err(super::invalid)?;
+    let report = engine::graph::paths_report(&program, &wanted, &super::model(plan.scheduler))
+        .map_err(super::invalid)?;
     if let (Some(rank), None) = (plan.show, &report.shown) {
         return Err(no_such_path(rank, report.counts.all));
     }
@@ -34,8 +36,8 @@ pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
 }
 
 /// One path, and one more for each line of standard input: found then, and nothing is computed twice.
-fn one_by_one(program: &Program) -> Result<Outcome, UserError> {
-    let graph = ActivityGraph::of(program).map_err(super::invalid)?;
+fn one_by_one(program: &Program, scheduler: Option<Scheduler>) -> Result<Outcome, UserError> {
+    let graph = ActivityGraph::on(program, &super::model(scheduler)).map_err(super::invalid)?;
     let timing = Timing::of(&graph);
     let mut found = NearPaths::new(&graph, &timing, AHEAD);
     let mut lines = std::io::stdin().lines();

@@ -19,7 +19,8 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
         program.samples = Samples::default();
     }
     let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
-    let report = engine::report::report_by(&program, &plan.cpus, detail, plan.by.grouping());
+    let model = super::model(plan.scheduler);
+    let report = super::report_on_all_cores(&program, &plan.cpus, detail, plan.by.grouping(), &model);
     if plan.json {
         let options = json::Options { segments: plan.segments, by: plan.by.grouping() };
         to_stdout(|out| json::write(&report, options, out))?;

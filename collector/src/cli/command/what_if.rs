@@ -4,22 +4,20 @@ use super::output::to_stdout;
 use crate::cli::study::{EditPlan, Question, WhatIfPlan, functions, lock};
 use crate::cli::{Outcome, UserError};
 use crate::present::{study::what_if as show, style};
-use engine::predict::Model;
-use engine::program::Program;
+use engine::program::{Program, bare_name};
 use engine::what_if::{Edit, edited, headroom, rank, what_if};
 
 /// Reads, changes, predicts, shows.
 pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
     let program = super::studied(&plan.input, plan.probed_only)?;
-    let model = Model { scheduler: plan.scheduler, ..Model::default() };
-    // Many programs are run: once each is enough.
-    let one_run = Model { runs: 1, ..model.clone() };
+    let model = super::model(plan.scheduler);
     let style = style::for_stdout();
     match &plan.question {
         Question::Edits(edits) => {
-            let words = words(edits);
+            let plans = edits;
             let edits =
                 edits.iter().map(|edit| resolved(&program, edit)).collect::<Result<Vec<Edit>, _>>()?;
+            let words = words(&program, plans, &edits);
             let after = edited(&program, &edits)
                 .map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
             let result = what_if(&program, &after, &edits, &plan.cpus, &model).map_err(super::invalid)?;
@@ -38,7 +36,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
                 ));
             };
             let name = program.functions[function.0 as usize].name.as_str();
-            let curves = headroom(&program, function, &plan.cpus, &one_run).map_err(super::invalid)?;
+            let curves = headroom(&program, function, &plan.cpus, &model).map_err(super::invalid)?;
             if plan.json {
                 to_stdout(|out| show::headroom_json(name, &curves, out))?;
             } else {
@@ -46,7 +44,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
             }
         }
         Question::Rank(most) => {
-            let rankings = rank(&program, &plan.cpus, &one_run, *most).map_err(super::invalid)?;
+            let rankings = rank(&program, &plan.cpus, &model, *most).map_err(super::invalid)?;
             if plan.json {
                 to_stdout(|out| show::rank_json(&rankings, out))?;
             } else {
@@ -65,16 +63,29 @@ fn resolved(program: &Program, edit: &EditPlan) -> Result<Edit, UserError> {
     })
 }
 
-/// `parse at 80 %, cache split into 4 and free I/O`
-fn words(edits: &[EditPlan]) -> String {
-    let texts: Vec<String> = edits
-        .iter()
-        .map(|edit| match edit {
-            EditPlan::Scale(name, factor) => format!("{name} at {} %", (factor * 1000.0).round() / 10.0),
-            EditPlan::SplitLock(name, parts) => format!("{name} split into {parts}"),
-            EditPlan::FreeIo => "free I/O".to_owned(),
-        })
-        .collect();
+/// `parse at 80 %, cache split into 4 and free I/O`: what was asked for, by its own name where it is one.
+fn words(program: &Program, plans: &[EditPlan], edits: &[Edit]) -> String {
+    let text = |(plan, edit): (&EditPlan, &Edit)| match (plan, edit) {
+        (EditPlan::Scale(name, factor), edit) => {
+            let own = match edit {
+                Edit::Scale(functions, _) if functions.len() == 1 => {
+                    functions.first().and_then(|function| program.functions.get(function.0 as usize))
+                }
+                _ => None,
+            };
+            let name = own.map_or(name, |function| &function.name);
+            format!("{name} at {} %", (factor * 1000.0).round() / 10.0)
+        }
+        (EditPlan::SplitLock(name, parts), edit) => {
+            let own = match edit {
+                Edit::SplitLock(lock, _) => program.objects.get(lock.0 as usize),
+                _ => None,
+            };
+            format!("{} split into {parts}", own.map_or(name.as_str(), |lock| bare_name(lock)))
+        }
+        (EditPlan::FreeIo, _) => "free I/O".to_owned(),
+    };
+    let texts: Vec<String> = plans.iter().zip(edits).map(text).collect();
     match texts.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         Some((last, _)) => last.clone(),

@@ -17,6 +17,10 @@ pub struct SlackArguments {
     /// Leave out what samples say: all time counts for the innermost function with probes
     #[arg(long)]
     pub probed_only: bool,
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -48,6 +52,10 @@ pub struct PathsArguments {
     /// Leave out what samples say: all time counts for the innermost function with probes
     #[arg(long)]
     pub probed_only: bool,
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -56,7 +64,8 @@ pub struct PathsArguments {
 /// What scripts and people have to know about `what-if`.
 const WHAT_IF_HELP: &str = "\
 A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves it out, parse=2 doubles it. NAME may be a \
-pattern ('hash*'). Only what a function computes itself is scaled, not what it calls or waits for.";
+pattern ('hash*') or as much of the name as is needed ('update' for 'shop::update(int)'). \
+Only what a function computes itself is scaled, not what it calls or waits for.";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHAT_IF_HELP)]
@@ -82,8 +91,9 @@ pub struct WhatIfArguments {
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
     pub cpus: String,
-    /// How threads share CPUs: eevdf (as Linux), or ideal (infinitely small slices at no cost)
-    #[arg(long, value_name = "MODEL", default_value = "eevdf")]
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
     pub model: String,
     /// With --rank: at most this many functions [default: 10]
     #[arg(long, value_name = "N")]
@@ -114,6 +124,10 @@ pub struct DiffArguments {
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
     pub cpus: String,
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
     /// Exit with 3 if it grows by more than this, for example +5% or parse=+5% (may be repeated)
     #[arg(long, value_name = "[NAME=]PERCENT")]
     pub fail_on: Vec<String>,
@@ -145,6 +159,10 @@ pub struct CheckArguments {
     /// Write it as Markdown, to a file or instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub markdown: Option<PathBuf>,
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,

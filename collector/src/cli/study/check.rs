@@ -4,7 +4,6 @@ use super::args;
 use super::plan::{CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan};
 use crate::cli::plan::{InputPlan, OutputPlan};
 use crate::cli::{UserError, value};
-use engine::predict::Scheduler;
 use std::path::PathBuf;
 
 /// Rows shown unless asked otherwise.
@@ -19,6 +18,7 @@ const MOST_PATHS: usize = 1_000_000;
 /// `longpole slack`.
 pub fn slack(args: args::SlackArguments) -> Result<SlackPlan, UserError> {
     Ok(SlackPlan {
+        scheduler: value::scheduler(&args.model)?,
         input: input(args.file),
         segments: args.segments,
         top: top(args.top)?,
@@ -58,6 +58,7 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
         ));
     }
     Ok(PathsPlan {
+        scheduler: value::scheduler(&args.model)?,
         input,
         most,
         within,
@@ -105,21 +106,11 @@ pub fn what_if(args: args::WhatIfArguments) -> Result<WhatIfPlan, UserError> {
     if args.top.is_some() && !args.rank {
         return Err(UserError::usage("--top is about --rank", "leave out --top, or add --rank"));
     }
-    let scheduler = match args.model.as_str() {
-        "eevdf" => Scheduler::Eevdf,
-        "ideal" => Scheduler::Ideal,
-        other => {
-            return Err(UserError::usage(
-                format!("no model '{other}'"),
-                "models are eevdf (as Linux) and ideal (infinitely small slices at no cost)",
-            ));
-        }
-    };
     Ok(WhatIfPlan {
         input: input(args.file),
         question,
         cpus: value::cpu_list(&args.cpus)?,
-        scheduler,
+        scheduler: value::scheduler(&args.model)?,
         probed_only: args.probed_only,
         json: args.json,
     })
@@ -132,7 +123,14 @@ pub fn diff(args: args::DiffArguments) -> Result<DiffPlan, UserError> {
         return Err(UserError::usage("standard input can be read only once", "give a file for A or for B"));
     }
     let fail_on = args.fail_on.iter().map(|text| threshold(text)).collect::<Result<_, _>>()?;
-    Ok(DiffPlan { inputs, cpus: value::cpu_list(&args.cpus)?, fail_on, top: top(args.top)?, json: args.json })
+    Ok(DiffPlan {
+        inputs,
+        scheduler: value::scheduler(&args.model)?,
+        cpus: value::cpu_list(&args.cpus)?,
+        fail_on,
+        top: top(args.top)?,
+        json: args.json,
+    })
 }
 
 /// `longpole check`.
@@ -146,7 +144,14 @@ pub fn check(args: args::CheckArguments) -> Result<CheckPlan, UserError> {
             "give a file to the others, for example --junit report.xml",
         ));
     }
-    Ok(CheckPlan { input: input(args.file), rules: args.rules, junit, markdown, json: args.json })
+    Ok(CheckPlan {
+        input: input(args.file),
+        scheduler: value::scheduler(&args.model)?,
+        rules: args.rules,
+        junit,
+        markdown,
+        json: args.json,
+    })
 }
 
 fn input(file: PathBuf) -> InputPlan {

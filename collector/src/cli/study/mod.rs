@@ -8,5 +8,5 @@ mod plan;
 
 pub use args::{CheckArguments, DiffArguments, PathsArguments, SlackArguments, WhatIfArguments};
 pub use check::{check, diff, paths, slack, what_if};
-pub use names::{any_function, functions, lock};
+pub use names::{functions, functions_of_both, lock};
 pub use plan::{CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan};

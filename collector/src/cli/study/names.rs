@@ -1,46 +1,62 @@
 //! Functions and locks by name, and what was probably meant where there is none of that name.
 
 use crate::cli::UserError;
-use crate::symbols::matches;
+use crate::symbols::{Meant, listed, meant};
 use engine::program::{FunctionRef, ObjectId, Operation, Program, bare_name};
+use std::collections::BTreeSet;
 
 /// Names suggested.
 const SUGGESTED: usize = 3;
 
-/// The functions with this name; if there is none, those that match it as a pattern (`hash*`).
+/// The functions that somebody means: those of this name, or of a name that it is the beginning or the best known part
+/// of ([`meant`]), or all that match it as a pattern (`hash*`).
 pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, UserError> {
-    let which = |chosen: &dyn Fn(&str) -> bool| -> Vec<FunctionRef> {
-        let numbered = program.functions.iter().zip(0..);
-        numbered
-            .filter(|(function, _)| chosen(&function.name))
-            .map(|(_, number)| FunctionRef(number))
-            .collect()
-    };
-    let mut found = which(&|function| function == name);
-    if found.is_empty() {
-        found = which(&|function| matches(name, function));
+    let names = || program.functions.iter().map(|function| function.name.as_str());
+    match meant(name, names()) {
+        Meant::These(places) => Ok(places.into_iter().map(|place| FunctionRef(place as u32)).collect()),
+        Meant::Several(places) => Err(several("functions", name, &at(names(), &places))),
+        Meant::Nothing => {
+            Err(unknown("function", name, names(), "`longpole report FILE` lists the functions"))
+        }
     }
-    if found.is_empty() {
-        let names = program.functions.iter().map(|function| function.name.as_str());
-        return Err(unknown("function", name, names, "`longpole report FILE` lists the functions"));
-    }
-    Ok(found)
 }
 
-/// That there is a function of this name, or matching it, in one of these programs.
-pub fn any_function(programs: [&Program; 2], name: &str) -> Result<(), UserError> {
-    let [before, after] = programs;
-    if functions(before, name).is_ok() || functions(after, name).is_ok() {
-        return Ok(());
+/// The names of the functions that somebody means, in these two programs together.
+pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet<String>, UserError> {
+    let names: BTreeSet<&str> = programs
+        .iter()
+        .flat_map(|program| program.functions.iter().map(|function| function.name.as_str()))
+        .collect();
+    let names = || names.iter().copied();
+    match meant(name, names()) {
+        Meant::These(places) => Ok(at(names(), &places).into_iter().map(str::to_owned).collect()),
+        Meant::Several(places) => Err(several("functions", name, &at(names(), &places))),
+        Meant::Nothing => {
+            let hint = "`longpole report FILE` lists the functions";
+            let UserError { hint, .. } = unknown("function", name, names(), hint);
+            Err(UserError::usage(format!("there is no function '{name}' in either of the two"), hint))
+        }
     }
-    let names = before.functions.iter().chain(&after.functions).map(|function| function.name.as_str());
-    let names: std::collections::BTreeSet<&str> = names.collect();
-    let hint = "`longpole report FILE` lists the functions";
-    let UserError { hint, .. } = unknown("function", name, names.into_iter(), hint);
-    Err(UserError::usage(format!("there is no function '{name}' in either of the two"), hint))
 }
 
-/// The lock with this name: as it stands in reports, or without what it is (`cache` for `mutex cache`).
+/// The names at these places of a list.
+fn at<'n>(names: impl Iterator<Item = &'n str>, places: &[usize]) -> Vec<&'n str> {
+    let all: Vec<&str> = names.collect();
+    places.iter().filter_map(|&place| all.get(place).copied()).collect()
+}
+
+/// More than one thing can be meant.
+fn several(what: &str, name: &str, names: &[&str]) -> UserError {
+    let or_all =
+        if what == "functions" { format!("; or '{name}*' for all that begin so") } else { String::new() };
+    UserError::usage(
+        format!("{} {what} may be meant by '{name}'", names.len()),
+        format!("say which: {}{or_all}", listed(names)),
+    )
+}
+
+/// The lock with this name: as it stands in reports, or without what it is (`cache` for `mutex cache`), or as much of that
+/// as is needed.
 pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     if let Some(number) = program.objects.iter().position(|object| object == name) {
         return Ok(ObjectId(number as u32));
@@ -63,15 +79,15 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
         .filter(|(_, (_, is_lock))| *is_lock)
         .map(|(number, (name, _))| (name.as_str(), number))
         .collect();
-    let bare: Vec<&(&str, ObjectId)> = locks.iter().filter(|(lock, _)| bare_name(lock) == name).collect();
-    match bare.as_slice() {
-        [(_, lock)] => return Ok(*lock),
-        [] => {}
-        several => {
-            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
-            let problem = format!("several locks of this recording are called '{name}'");
-            return Err(UserError::usage(problem, format!("say which: {}", names.join(", "))));
+    match meant(name, locks.iter().map(|(lock, _)| bare_name(lock))) {
+        Meant::These(places) | Meant::Several(places) => {
+            let found: Vec<&(&str, ObjectId)> = places.iter().filter_map(|&place| locks.get(place)).collect();
+            if let [(_, lock)] = found[..] {
+                return Ok(*lock);
+            }
+            return Err(several("locks", name, &found.iter().map(|(lock, _)| *lock).collect::<Vec<_>>()));
         }
+        Meant::Nothing => {}
     }
     let names = locks.iter().map(|(name, _)| *name);
     Err(unknown("lock", name, names, "`longpole report FILE --by lock` lists the locks"))
@@ -141,13 +157,19 @@ mod tests {
     fn a_name_before_a_pattern() {
         let found = |name: &str| functions(&program(), name).map(|found| found.len());
         assert_eq!((found("hash").ok(), found("parse*").ok(), found("*").ok()), (Some(1), Some(2), Some(4)));
+        assert_eq!(found("parse_l").ok(), Some(1), "as much of it as is needed");
+        assert_eq!(found("insert").ok(), Some(1), "without its namespaces");
     }
 
     #[test]
     fn what_was_probably_meant() {
         let hint = |name: &str| functions(&program(), name).expect_err("no such function").hint;
         assert_eq!(hint("hsah"), "did you mean hash?");
-        assert_eq!(hint("parse"), "did you mean one of parse_file, parse_line?");
+        assert_eq!(
+            hint("parse"),
+            "say which: parse_file, parse_line; or 'parse*' for all that begin so",
+            "whoever means one of them must say which"
+        );
         assert_eq!(hint("insrt"), "did you mean db::Store::insert?");
         assert!(hint("quite_another_thing").contains("longpole report"));
         let error = lock(&program(), "cash").expect_err("no such lock");
@@ -155,7 +177,7 @@ mod tests {
             (error.hint.as_str(), error.code),
             ("`longpole report FILE --by lock` lists the locks", crate::cli::Code::Usage)
         );
-        assert_eq!(lock(&program(), "cach").expect_err("no such lock").hint, "did you mean cache?");
+        assert!(lock(&program(), "cach").is_ok(), "as much of it as is needed");
         assert!(lock(&program(), "cache").is_ok());
     }
 

@@ -16,6 +16,8 @@ pub struct SlackPlan {
     pub top: usize,
     /// Without what samples say.
     pub probed_only: bool,
+    /// How threads share CPUs; `None`: as usual for such a program.
+    pub scheduler: Option<Scheduler>,
     /// JSON instead of a table.
     pub json: bool,
 }
@@ -39,6 +41,8 @@ pub struct PathsPlan {
     pub top: usize,
     /// Without what samples say.
     pub probed_only: bool,
+    /// How threads share CPUs; `None`: as usual for such a program.
+    pub scheduler: Option<Scheduler>,
     /// JSON instead of a table.
     pub json: bool,
 }
@@ -53,7 +57,7 @@ pub struct WhatIfPlan {
     /// CPU counts, in the order asked; not empty.
     pub cpus: Vec<Cpus>,
     /// How threads share CPUs.
-    pub scheduler: Scheduler,
+    pub scheduler: Option<Scheduler>,
     /// Without what samples say.
     pub probed_only: bool,
     /// JSON instead of a table.
@@ -93,6 +97,8 @@ pub struct DiffPlan {
     pub fail_on: Vec<Threshold>,
     /// Rows of each kind in the table.
     pub top: usize,
+    /// How threads share CPUs; `None`: as usual for such a program.
+    pub scheduler: Option<Scheduler>,
     /// JSON instead of tables.
     pub json: bool,
 }
@@ -117,6 +123,8 @@ pub struct CheckPlan {
     pub junit: Option<OutputPlan>,
     /// Where Markdown goes.
     pub markdown: Option<OutputPlan>,
+    /// How threads share CPUs; `None`: as usual for such a program.
+    pub scheduler: Option<Scheduler>,
     /// JSON instead of text.
     pub json: bool,
 }

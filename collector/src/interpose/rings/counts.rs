@@ -31,6 +31,12 @@ impl Rings {
         (0..self.rings.len()).map(left_out).fold(0, u64::saturating_add)
     }
 
+    /// Operations of uncontended pairs that were counted, since there was hardly any room for records.
+    pub fn counted(&self) -> u64 {
+        let counted = |number| Ring::counted(&self.shared, number);
+        (0..self.rings.len()).map(counted).fold(0, u64::saturating_add)
+    }
+
     /// Operations of threads that may touch neither the clock nor the kernel: they were only counted.
     pub fn forbidden(&self) -> u64 {
         let without = self.shared.word(SharedWord::FORBIDDEN).load(Ordering::Relaxed);

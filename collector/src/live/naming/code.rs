@@ -1,6 +1,7 @@
 //! The thread that names the code of sampled stacks while it is there: the stacks that came last first, and with a small
 //! part of the time.
 
+use super::made::Made;
 use super::pace::Pace;
 use crate::live::message::Message;
 use crate::live::parts;
@@ -8,7 +9,7 @@ use crate::outline::Outline;
 use crate::symbolize::{name_code, unnamed};
 use crate::symbols::{HostFiles, Parser, Parsers};
 use crate::target::{Process, mapped};
-use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address};
+use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_made_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -131,6 +132,8 @@ struct Work {
     /// Whoever gets the names forgets old ones.
     forgets: bool,
     wanted: Wanted,
+    /// Code that no file holds.
+    made: Made,
     /// `None`: it cannot be opened.
     held: HashMap<Binary, Option<Held>>,
     /// `None`: it cannot be read.
@@ -145,6 +148,7 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
         seen: HashSet::new(),
         forgets: pace == Pace::WATCHED,
         wanted: Wanted::new(),
+        made: Made::default(),
         held: HashMap::new(),
         open: HashMap::new(),
     };
@@ -187,6 +191,7 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
 impl Work {
     /// Keeps the binaries of new mappings open.
     fn hold(&mut self, mappings: &[MappingFact]) {
+        self.made.hold(mappings);
         for mapping in mappings.iter().filter(|mapping| mapping.path.starts_with('/')) {
             let binary = (mapping.path.clone(), mapping.build_id.clone());
             if self.held.len() < MOST_FILES && !self.open.contains_key(&binary) {
@@ -206,16 +211,22 @@ impl Work {
                 else {
                     continue;
                 };
-                // The kernel's own, or code that no file holds: what it is called says all.
-                if !mapping.path.starts_with('/') {
+                // The kernel's own: what it is called says all.
+                let is_made = is_made_code(&mapping.path);
+                if !mapping.path.starts_with('/') && !is_made {
                     continue;
                 }
                 let (path, build_id) = (mapping.path.clone(), mapping.build_id.clone());
                 let place = CodePlace { path, build_id, offset };
                 if self.forgets && self.seen.len() >= PLACES_AT_ONCE {
                     self.seen.clear();
+                    self.made.forget_wanted();
                 }
                 if self.seen.len() < MOST_PLACES && self.seen.insert(place.clone()) {
+                    if is_made {
+                        self.made.want(*pid, offset);
+                        continue;
+                    }
                     let binary = (place.path.clone(), place.build_id.clone());
                     if !self.held.contains_key(&binary) && !self.open.contains_key(&binary) {
                         self.held.insert(binary.clone(), hold(*pid, &binary));
@@ -228,7 +239,7 @@ impl Work {
 
     /// Names of what has been noticed.
     fn name(&mut self) -> Vec<CodeFact> {
-        let mut facts = Vec::new();
+        let mut facts = self.made.name();
         for (binary, places) in std::mem::take(&mut self.wanted) {
             if self.open.len() >= MOST_PARSERS {
                 self.open.clear();
@@ -362,7 +373,7 @@ mod tests {
             let frames = vec![at, at + 1, 0x10];
             notes.push(Note { time_ns: 5, kind: NoteKind::Stack { id, pid, frames, cut: false } });
         }
-        notes.push(Note { time_ns: 6, kind: NoteKind::ProbesOn { functions: vec![1] } });
+        notes.push(Note { time_ns: 6, kind: NoteKind::ProbesOn { functions: vec![1], pid: None } });
         namer.stacks(&notes);
         let facts = namer.finish();
         let [fact] = &facts[..] else { panic!("one place, once for both processes: {facts:?}") };

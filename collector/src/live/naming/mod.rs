@@ -5,6 +5,7 @@
 //! names to them. `code` is another one, for the code that sampled stacks are made of. `pace` says when they do that.
 
 mod code;
+mod made;
 mod namer;
 mod pace;
 mod seen;

@@ -47,6 +47,7 @@ impl<'a> DoingJson<'a> {
             Doing::Compute(function) => DoingJson { kind: "compute", name: function.as_deref() },
             Doing::Io(device) => DoingJson { kind: "io", name: Some(device) },
             Doing::Sleep => DoingJson { kind: "sleep", name: None },
+            Doing::WakeUp => DoingJson { kind: "wake_up", name: None },
         }
     }
 }

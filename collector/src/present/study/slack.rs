@@ -110,6 +110,7 @@ pub(super) fn doing(what: &Doing) -> String {
         Doing::Compute(None) => "(in no function)".to_owned(),
         Doing::Io(device) => format!("io {device}"),
         Doing::Sleep => "sleep".to_owned(),
+        Doing::WakeUp => "until woken thread acts".to_owned(),
     }
 }
 

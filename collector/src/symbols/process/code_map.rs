@@ -46,6 +46,18 @@ impl CodeMap {
         self.pieces.insert(code.start, code);
     }
 
+    /// Adds all pieces of another one.
+    pub fn add_all(&mut self, other: CodeMap) {
+        self.refused = self.refused.saturating_add(other.refused);
+        // One whose beginning was overwritten begins at its key.
+        for (from, code) in other.pieces {
+            self.clear(from, code.end);
+            if self.pieces.len() < MOST_PIECES {
+                self.pieces.insert(from, code);
+            }
+        }
+    }
+
     /// Takes away what lies between two addresses. Each piece is taken away once, so all of it takes time in proportion to
     /// the entries, however they overlap.
     fn clear(&mut self, start: u64, end: u64) {

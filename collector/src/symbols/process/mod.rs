@@ -10,5 +10,6 @@ mod resolver;
 mod vdso;
 
 pub use kernel::is_kernel;
+pub use made_code::{MadeCode, Stamp as MadeStamp, is_dump};
 pub use resolver::{Resolved, Resolver};
 pub use vdso::copy as vdso_copy;

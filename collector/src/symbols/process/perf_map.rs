@@ -51,9 +51,9 @@ pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
     Ok(())
 }
 
-/// Reads a map: each line has start and size, hexadecimal, and a name that may hold blanks. Lines that are none are
-/// counted as refused.
-pub fn read(source: impl Read) -> CodeMap {
+/// Reads a map, as far as somebody wants pieces from one address to another: each line has start and size, hexadecimal, and
+/// a name that may hold blanks. Lines that are none are counted as refused.
+pub fn read(source: impl Read, wanted: &dyn Fn(u64, u64) -> bool) -> CodeMap {
     let mut map = CodeMap::default();
     let mut source = BufReader::new(source.take(MOST_BYTES));
     let mut line = Vec::new();
@@ -69,21 +69,30 @@ pub fn read(source: impl Read) -> CodeMap {
             while source.read(&mut rest).is_ok_and(|read| read == 1) && rest[0] != b'\n' {}
         }
         match parse(&line) {
-            Some(code) => map.add(code),
+            Some((start, end, name)) if wanted(start, end) => {
+                let name = name::demangled(&String::from_utf8_lossy(name));
+                map.add(Code { start, end, name, lines: Default::default() });
+            }
+            Some(_) => {}
             None => map.refused = map.refused.saturating_add(1),
         }
     }
 }
 
-fn parse(line: &[u8]) -> Option<Code> {
-    let text = String::from_utf8_lossy(line);
-    let (start, rest) = text.trim_ascii().split_once(' ')?;
-    let (size, name) = rest.trim_ascii_start().split_once(' ')?;
-    let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+/// First address, the one after the last, and the name.
+fn parse(line: &[u8]) -> Option<(u64, u64, &[u8])> {
+    let word = |text: &'_ [u8]| text.iter().position(|&byte| byte == b' ');
+    let (start, rest) = { line.trim_ascii() }.split_at_checked(word(line.trim_ascii())?)?;
+    let rest = rest.trim_ascii_start();
+    let (size, name) = rest.split_at_checked(word(rest)?)?;
+    let number = |text: &[u8]| {
+        let text = std::str::from_utf8(text).ok()?;
+        u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+    };
     let start = number(start)?;
     let end = start.checked_add(number(size)?)?;
-    let name = name::demangled(name.trim_ascii());
-    (!name.is_empty()).then_some(Code { start, end, name, lines: Default::default() })
+    let name = name.trim_ascii();
+    (!name.is_empty()).then_some((start, end, name))
 }
 
 #[cfg(test)]
@@ -95,7 +104,7 @@ mod tests {
     fn lines_with_blanks_and_lies() {
         let text = b"7f0010 20 LazyCompile:*add /srv/app.js:3:9\n7f0030 0x10 py::work:/srv/x.py\nnonsense\n\
             7f0050 ffffffffffffff everything\n7f0010 8 again\nffffffffff600000 10 kernel\n7f0060 4 \x1b[2Jred\n7f0070 4";
-        let map = read(&text[..]);
+        let map = read(&text[..], &|_, _| true);
         let name = |at| map.at(at).map(|code| code.name.as_str());
         assert_eq!(name(0x7f_0010), Some("again"));
         assert_eq!(name(0x7f_0018), Some("LazyCompile:*add /srv/app.js:3:9"));
@@ -103,6 +112,9 @@ mod tests {
         assert_eq!(name(0x7f_0055), None);
         assert_eq!(name(0x7f_0060), Some("\u{fffd}[2Jred"));
         assert_eq!(map.refused, 4);
+        let map = read(&text[..], &|start, end| (start..end).contains(&0x7f_0035));
+        assert_eq!(map.at(0x7f_0035).map(|code| code.name.as_str()), Some("py::work:/srv/x.py"));
+        assert!(map.at(0x7f_0018).is_none(), "nobody wants it");
     }
 
     #[test]
@@ -110,7 +122,7 @@ mod tests {
         let mut text = b"10 20 ".to_vec();
         text.extend(vec![b'x'; 3 << 20]);
         text.extend(b"\n40 10 next\n");
-        let map = read(&text[..]);
+        let map = read(&text[..], &|_, _| true);
         assert!(map.at(0x10).is_some_and(|code| code.name.len() <= crate::symbols::MAX_NAME_BYTES));
         assert_eq!(map.at(0x40).map(|code| code.name.as_str()), Some("next"));
     }

@@ -2,9 +2,8 @@
 //! while it runs, the vDSO, the kernel.
 
 use super::code_map::CodeMap;
-use super::jit_dump;
 use super::kernel::{KernelSymbols, is_kernel};
-use super::made_code::made_code;
+use super::made_code::MadeCode;
 use crate::file_key::FileKey;
 use crate::symbols::located::Located;
 use crate::symbols::{Location, Parser, Parsers, Place, Reason, Summary, SymbolError, SymbolHit};
@@ -126,14 +125,15 @@ impl Resolver {
         if modules.is_empty() && old.is_some_and(|old| old.start_ticks == start_ticks) {
             return;
         }
-        let (mut made, made_refused) = match made_code(&process) {
-            Ok(map) => (map, None),
-            Err(why) => (CodeMap::default(), Some(why)),
+        let files = MadeCode::of(&process).map(|mut files| {
+            files.hold_dump(&modules);
+            files.read(&|_, _| true)
+        });
+        let (made, made_refused) = match files {
+            Some(Ok(map)) => (map, None),
+            Some(Err(why)) => (CodeMap::default(), Some(why)),
+            None => (CodeMap::default(), None),
         };
-        let dump = modules.iter().find(|module| is_dump(module.name()));
-        if let Some(map) = dump.and_then(|dump| jit_dump::read(open_dump(dump)?)) {
-            made = map;
-        }
         if self.processes.len() >= MOST_PROCESSES {
             self.processes.clear();
         }
@@ -256,16 +256,4 @@ fn unreadable(module: &str, place: Place, why: &str) -> Location {
     let (Place::FileOffset(at) | Place::Address(at)) = place;
     let reason = Reason::Unreadable(why.to_owned());
     Location { name: crate::symbols::unnamed(module, at), symbol: Err(reason.clone()), frames: Err(reason) }
-}
-
-/// `jit-PID.dump`
-fn is_dump(name: &str) -> bool {
-    let pid = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));
-    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// The very file that the process has mapped.
-fn open_dump(module: &Module) -> Option<std::io::BufReader<std::fs::File>> {
-    let file = crate::symbols::elf_file::open_plain(&module.open_path).ok()?;
-    file.metadata().ok()?.is_file().then(|| std::io::BufReader::with_capacity(1 << 20, file))
 }

@@ -34,6 +34,8 @@ pub(super) struct Document {
     pub(super) names: AllNames,
     /// Positions of `create` and `join`, whose threads are numbered only when all are known.
     pub(super) thread_uses: Vec<(u32, u32)>,
+    /// Threads that nobody waits for: their numbers, the names of those that they end with, and what they do again.
+    pub(super) backgrounds: Vec<(u32, String, [u32; 2])>,
     /// What is wrong, if it is more than a violation of JSON.
     pub(super) error: Option<ProgramError>,
 }
@@ -236,6 +238,10 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
                 ThreadField::Cpus => cpus = fields.next_value()?,
                 ThreadField::Process => process = fields.next_value()?,
                 ThreadField::RanOn => ran_on = fields.next_value()?,
+                ThreadField::Background => {
+                    let (ends_with, from, until): (String, u32, u32) = fields.next_value()?;
+                    document.backgrounds.push((number as u32, ends_with, [from, until]));
+                }
                 ThreadField::Ops if operations.is_some() => {
                     let problem = format!("thread number {number} has \"ops\" twice");
                     return Err(
@@ -259,6 +265,7 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
                 cpus,
                 process,
                 moves: moves(ran_on),
+                background: None,
             }),
             (name, _) => {
                 let missing = if name.is_none() { "name" } else { "ops" };
@@ -289,6 +296,7 @@ enum ThreadField {
     Cpus,
     Process,
     RanOn,
+    Background,
     Ops,
     #[serde(other)]
     Other,

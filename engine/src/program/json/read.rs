@@ -8,7 +8,8 @@ use serde::de::DeserializeSeed;
 use super::document::{Document, DocumentSeed, FunctionEntry, foreign};
 use super::held;
 use crate::program::{
-    Function, LockFact, LockSide, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted,
+    Background, Function, LockFact, LockSide, ObjectId, Operation, Program, ProgramError, Thread, ThreadId,
+    quoted,
 };
 use crate::time::Ticks;
 
@@ -43,7 +44,23 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     let numbers = number_threads(&threads)?;
     let mentioned: Vec<Option<u32>> =
         document.names.threads.list().iter().map(|name| numbers.get(name.as_str()).copied()).collect();
+    let mut backgrounds = Vec::with_capacity(document.backgrounds.len());
+    for (thread, name, [repeats_from, repeats_until]) in &document.backgrounds {
+        let Some(number) = numbers.get(name.as_str()).copied() else {
+            let problem = format!("there is no thread {}", quoted(name));
+            return Err(ProgramError::new(problem, "\"background\" names a thread of the same program"));
+        };
+        let background = Background {
+            ends_with: ThreadId(number),
+            repeats_from: *repeats_from,
+            repeats_until: *repeats_until,
+        };
+        backgrounds.push((*thread as usize, background));
+    }
     drop(numbers);
+    for (thread, background) in backgrounds {
+        threads[thread].background = Some(background);
+    }
     for (thread, operation) in &document.thread_uses {
         let thread = &mut threads[*thread as usize];
         let Some(place) = thread.operations.get_mut(*operation as usize) else { continue };

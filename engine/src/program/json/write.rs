@@ -58,6 +58,10 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
         if !thread.cpus.is_empty() {
             write!(out, ",\"cpus\":{}", serde_json::to_string(&thread.cpus)?)?;
         }
+        if let Some(background) = thread.background {
+            let name = names.threads.get(background.ends_with.0 as usize).map_or("\"\"", |name| name);
+            write!(out, ",\"background\":[{name},{},{}]", background.repeats_from, background.repeats_until)?;
+        }
         if let Some(process) = &thread.process {
             write!(out, ",\"process\":{}", json(process))?;
         }

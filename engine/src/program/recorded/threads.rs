@@ -1,25 +1,37 @@
-//! Who threads are, and which function was on top of their stack when they slept or woke others: the innermost with a
-//! probe, else what a sample saw.
+//! Who threads are, and which function was on top of their stack when they slept or woke others: the innermost with
+//! probes, else what a sample saw. One that is recorded by its entry only may have ended long ago, so it is no answer: what
+//! a sample saw is, and else the innermost whose end would be known.
 
 use super::stacks::{function_of, seen_at};
 use crate::event::FunctionId;
 use crate::program::{Program, ThreadId};
 use crate::timeline::{State, StepKind, Thread, Timeline, Wakeup};
 use probe_abi::SampleReason;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// See the module.
 pub(super) struct Context<'a> {
     program: &'a Program,
     threads: &'a FxHashMap<u32, ThreadId>,
     names: FxHashMap<FunctionId, &'a str>,
+    /// Functions that are recorded by their entries only.
+    endless: FxHashSet<FunctionId>,
     /// By thread and wait.
-    sleepers: Vec<Vec<Option<FunctionId>>>,
+    sleepers: Vec<Vec<Top>>,
     /// By wake-up.
-    wakers: Vec<Option<FunctionId>>,
+    wakers: Vec<Top>,
     /// The same as sampled stacks, where there are any.
     sleeper_stacks: Vec<Vec<Option<u32>>>,
     waker_stacks: Vec<Option<u32>>,
+}
+
+/// What is on top of a stack.
+#[derive(Clone, Copy, Debug, Default)]
+struct Top {
+    /// The innermost function whose end would be known.
+    function: Option<FunctionId>,
+    /// One that is recorded by its entry only is above it, or was.
+    is_doubtful: bool,
 }
 
 impl<'a> Context<'a> {
@@ -38,8 +50,14 @@ impl<'a> Context<'a> {
             program,
             threads,
             names,
+            endless: timeline
+                .functions
+                .iter()
+                .filter(|fact| !fact.exits_probed)
+                .map(|fact| fact.id)
+                .collect(),
             sleepers: Vec::with_capacity(timeline.threads.len()),
-            wakers: vec![None; timeline.wakeups.len()],
+            wakers: vec![Top::default(); timeline.wakeups.len()],
             sleeper_stacks: Vec::new(),
             waker_stacks: Vec::new(),
         };
@@ -47,7 +65,7 @@ impl<'a> Context<'a> {
             context.see_stacks(timeline);
         }
         for thread in &timeline.threads {
-            let mut sleeper = vec![None; thread.waits.len()];
+            let mut sleeper = vec![Top::default(); thread.waits.len()];
             let mut stack: Vec<FunctionId> = Vec::new();
             let mut bases = thread.base_stacks.iter().peekable();
             let mut steps = (0u32..).zip(&thread.steps).peekable();
@@ -63,7 +81,7 @@ impl<'a> Context<'a> {
                 if let State::Blocked(wait) = interval.state
                     && let Some(place) = sleeper.get_mut(wait as usize)
                 {
-                    *place = stack.last().copied();
+                    *place = context.top(&stack);
                 }
                 while let Some((_, step)) = steps.next_if(|(number, _)| *number < next) {
                     context.step(step.kind, &mut stack);
@@ -109,12 +127,25 @@ impl<'a> Context<'a> {
                 stack.pop();
             }
             StepKind::Wake(wakeup) => {
+                let top = self.top(stack);
                 if let Some(place) = self.wakers.get_mut(wakeup as usize) {
-                    *place = stack.last().copied();
+                    *place = top;
                 }
             }
             StepKind::Create(_) | StepKind::Operated(_) => {}
         }
+    }
+
+    fn top(&self, stack: &[FunctionId]) -> Top {
+        let function = stack.iter().rev().copied().find(|function| !self.endless.contains(function));
+        Top { function, is_doubtful: stack.last().copied() != function }
+    }
+
+    fn named(&self, top: Option<Top>, stack: Option<u32>) -> Option<&'a str> {
+        let top = top.unwrap_or_default();
+        let probed = || top.function.and_then(|function| self.names.get(&function).copied());
+        let seen = || function_of(self.program, stack?);
+        if top.is_doubtful { seen().or_else(probed) } else { probed().or_else(seen) }
     }
 
     /// The program's name of a thread of the timeline.
@@ -125,19 +156,14 @@ impl<'a> Context<'a> {
 
     /// The function in which a thread began a wait.
     pub(super) fn sleeper(&self, thread: usize, wait: usize) -> Option<&'a str> {
-        let function = self.sleepers.get(thread)?.get(wait).copied().flatten();
-        function.and_then(|function| self.names.get(&function).copied()).or_else(|| {
-            let stack = self.sleeper_stacks.get(thread)?.get(wait).copied().flatten()?;
-            function_of(self.program, stack)
-        })
+        let top = self.sleepers.get(thread).and_then(|waits| waits.get(wait));
+        let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
+        self.named(top.copied(), stack.copied().flatten())
     }
 
     /// The function in which a thread gave a wake-up.
     pub(super) fn waker(&self, wakeup: u32) -> Option<&'a str> {
-        let function = self.wakers.get(wakeup as usize).copied().flatten();
-        function.and_then(|function| self.names.get(&function).copied()).or_else(|| {
-            let stack = self.waker_stacks.get(wakeup as usize).copied().flatten()?;
-            function_of(self.program, stack)
-        })
+        let stack = self.waker_stacks.get(wakeup as usize).copied().flatten();
+        self.named(self.wakers.get(wakeup as usize).copied(), stack)
     }
 }

@@ -37,7 +37,7 @@ use crate::report::Finding;
 use crate::time::Ticks;
 use crate::timeline::{self, Timeline};
 use acts::Known;
-use conditions::Conditions;
+use conditions::{Conditions, MadeLock, MadeLocks};
 use contention::Contention;
 use meetings::Meetings;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -70,6 +70,8 @@ pub(super) struct Plan {
     pub(super) first: Vec<Operation>,
     /// By thread of the timeline: what it gives back at its end.
     last: Vec<Vec<Operation>>,
+    /// Names of the recorded objects.
+    pub(super) names: Vec<String>,
     /// What was recorded of the locks.
     pub(super) facts: Vec<LockFact>,
     /// What was noticed.
@@ -116,11 +118,13 @@ impl Plan {
             first_gate: 0,
             numbers,
         };
-        let mut plan = Plan::default();
+        let made = MadeLocks::of(timeline, &known.sections, |object| known.conditions.is_simulated(object));
+        let mut plan = Plan { names: names(timeline, &made.all), ..Plan::default() };
         plan.decide(&mut known);
-        plan.write(&known);
+        plan.write(&known, &made);
         plan.facts = facts(&known);
-        plan.findings = findings(&known);
+        plan.facts.extend(made.all.iter().map(|made| made.fact));
+        plan.findings = findings(&known, &plan.names);
         plan
     }
 
@@ -155,7 +159,7 @@ impl Plan {
         }
     }
 
-    fn write(&mut self, known: &Known<'_>) {
+    fn write(&mut self, known: &Known<'_>, made: &MadeLocks) {
         let timeline = known.timeline;
         self.places = vec![Place::default(); timeline.uses.len()];
         let mut forgotten: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
@@ -171,10 +175,13 @@ impl Plan {
                 for &section in forgotten.get(&number).map_or(&[][..], Vec::as_slice) {
                     known.forget(number, section, &mut act);
                 }
+                let (held, freed) = made.marks(number);
+                self.operations.extend(held);
                 self.operations.extend(act.begin);
                 let begin = count(self.operations.len()).saturating_sub(first);
-                let end = count(act.end.len());
+                let end = count(act.end.len().saturating_add(usize::from(freed.is_some())));
                 self.operations.extend(act.end);
+                self.operations.extend(freed);
                 if let Some(place) = self.places.get_mut(number as usize) {
                     *place = Place { first, begin, end, muted: act.muted };
                 }
@@ -255,9 +262,21 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
 /// More objects than this are counted, not named.
 const NAMED: usize = 5;
 
-fn findings(known: &Known<'_>) -> Vec<Finding> {
+/// Names of the recorded objects. The condition variable of a lock that the program made stands for that.
+fn names(timeline: &Timeline, made: &[MadeLock]) -> Vec<String> {
+    let mut names = super::identity::names(&timeline.locks, timeline);
+    for lock in made {
+        let name =
+            super::identity::made_lock(timeline, &names, lock.fact.object.0, lock.mutex, lock.taken_at);
+        if let Some(own) = names.get_mut(lock.fact.object.0 as usize) {
+            *own = name;
+        }
+    }
+    names
+}
+
+fn findings(known: &Known<'_>, names: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let names = super::identity::names(&known.timeline.locks, known.timeline);
     let name = |object: u32| names.get(object as usize).map_or("?", String::as_str);
     let mut say = |kind: &str, what: &dyn Fn(&str) -> String, all: Vec<String>| {
         if all.is_empty() {

@@ -1,7 +1,7 @@
 //! Functions on the stack: entries, exits, frames that end without one, probes taken off.
 
 use super::{check, function_id, recording, stack_over_time};
-use crate::timeline::{build, shed};
+use crate::timeline::build;
 
 /// The stack over time of a thread that runs all the time, and nothing to complain about.
 #[track_caller]
@@ -101,66 +101,102 @@ fn another_stack_ends_no_frames() {
     );
 }
 
+/// Functions of 60, 30 and 10 % that lost their probes while they were open showed total times of 99.5 %, without ±.
 #[test]
-fn a_function_without_probes_stays_until_the_stack_pointer_ends_it() {
-    let script = "
-        A runs
-        off f 30
-        10 0 A enters f 900
-        40 0 A enters g 800
-        50 0 A leaves g 800
-        70 0 A enters g 900";
-    check(
-        script,
-        "
-        A ==========
-          stack: 10:f 40:fg 50:f 70:g",
-    );
-    assert_eq!(build(&recording(script)).folded, [function_id("f")]);
-}
-
-#[test]
-fn time_of_a_call_whose_probes_were_taken_off_while_open_is_said_to_be_in_doubt() {
-    // A's call of f may have ended at any time after 30, and A waits for a CPU in between; B's calls ended before.
+fn a_function_that_loses_its_probes_while_it_is_open_is_closed() {
     let script = "
         A runs
         B runs
-        C runs
         off f 30
-        5 1 B enters f 900
         10 0 A enters g 950
         10 0 A enters f 900
+        12 1 B enters f 900
         15 1 B leaves f 900
-        20 0 A enters f 800
-        40 0 A preempted to C
-        50 0 C preempted to A
+        40 0 A enters f 900
+        50 0 A leaves f 900
         60 0 A enters h 700
+        70 0 A leaves h 700
         90 0 A leaves g 950";
     let timeline = build(&recording(script));
-    let said: Vec<&str> = timeline
-        .findings
-        .iter()
-        .filter(|finding| finding.kind == "open_at_probes_off")
-        .map(|finding| finding.text.as_str())
-        .collect();
-    // 30 to 40 and 50 to 90, once for both calls; the attribution itself stays.
-    let wanted = "function #6 was open when its probes were taken off: up to 0.000 ms counted for it may belong to \
-                  its callers";
-    assert_eq!(said, [wanted]);
-    assert_eq!(shed::in_doubt(&timeline, &recording(script)), [(function_id("f"), 50)]);
-    assert_eq!(stack_over_time(&timeline.threads[0]), " 10:gf 20:gff 60:gffh 90:.");
+    assert_eq!(stack_over_time(&timeline.threads[0]), " 10:gf 30:g 60:gh 70:g 90:.");
+    assert_eq!(timeline.folded, [function_id("f")]);
+    assert_eq!((timeline.findings.len(), timeline.counts.stray_exits), (0, 0), "{:?}", timeline.findings);
 }
 
 #[test]
-fn a_call_that_was_over_soon_after_its_probes_were_taken_off_is_not_worth_a_word() {
+fn what_a_function_without_probes_had_called_is_closed_too_and_its_end_expected() {
+    check(
+        "A runs
+         off f 30
+         10 0 A enters f 900
+         20 0 A enters g 800
+         40 0 A enters h 700
+         50 0 A leaves h 700
+         60 0 A leaves g 800
+         80 0 A enters g 800
+         90 0 A leaves g 800",
+        "
+        A ==========
+          stack: 10:f 20:fg 30:. 40:h 50:. 80:g 90:.",
+    );
+}
+
+#[test]
+fn what_has_probes_again_counts_from_then_on_and_was_not_open_all_the_time() {
+    check(
+        "A runs
+         off f 20
+         on f 50
+         25 0 A enters f 900
+         60 0 A leaves f 900
+         70 0 A enters f 900
+         80 0 A leaves f 900",
+        "
+        A ==========
+          stack: 70:f 80:.",
+    );
+}
+
+/// Probes come one by one: the entry's may be there before the exits'.
+#[test]
+fn what_a_function_does_while_its_probes_come_does_not_count() {
+    check(
+        "A runs
+         new f 50
+         20 0 A enters f 900
+         40 0 A enters g 800
+         45 0 A leaves g 800
+         60 0 A leaves f 900
+         70 0 A enters f 900
+         80 0 A leaves f 900",
+        "
+        A ==========
+          stack: 40:g 45:. 70:f 80:.",
+    );
+}
+
+#[test]
+fn a_window_that_begins_behind_changes_has_them_behind_it() {
     let script = "
         A runs
-        off f 30
-        10 0 A enters g 950
+        off f 20
+        on f 30
         10 0 A enters f 900
-        31 0 A leaves g 950";
-    let doubt = |script: &str| shed::in_doubt(&build(&recording(script)), &recording(script));
-    // 1 of 100 ns, then 2.
-    assert_eq!(doubt(script), []);
-    assert_eq!(doubt(&script.replace("31", "32")), [(function_id("f"), 2)]);
+        40 0 A enters f 880
+        70 0 A leaves f 880";
+    let mut recording = recording(script);
+    recording.facts = crate::timeline::facts_at(&recording, 50);
+    recording.events.retain(|event| event.header().time_ns >= 50);
+    assert_eq!(stack_over_time(&build(&recording).threads[0]), " 50:f 70:.");
+}
+
+/// With very many threads and notes a hostile recording would keep a reader busy for ever.
+#[test]
+fn too_many_changes_for_too_many_threads_leave_nothing_known() {
+    let mut script = String::from("50 0 T0 enters g 900\n60 0 T0 leaves g 900\n");
+    (0..2_000).for_each(|thread| script.push_str(&format!("T{thread} runs\n")));
+    (0..600).for_each(|at| script.push_str(&format!("off f {}\n", at % 40)));
+    let timeline = build(&recording(&script));
+    let last = timeline.threads.last().expect("threads");
+    assert_eq!(stack_over_time(last), "");
 }

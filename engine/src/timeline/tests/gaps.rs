@@ -76,6 +76,9 @@ fn processes_without_function_probes_are_a_finding_of_their_own() {
             NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason: GapReason::NotProbed };
         recording.notes.push(Note { time_ns, kind });
     }
+    // One that was refused when it began and has ended, and two more.
+    let kind = NoteKind::EndedUnprobed { pids: vec![8, 9, 10], until_ns: 20 };
+    recording.notes.push(Note { time_ns: 8, kind });
     let timeline = build(&recording);
     let said: Vec<&str> = timeline
         .findings
@@ -86,7 +89,7 @@ fn processes_without_function_probes_are_a_finding_of_their_own() {
     assert_eq!(
         said,
         [
-            "2 processes got no function probes (too short-lived, or too many at once): calls there are missing"
+            "4 processes got no function probes (too short-lived, or too many at once): calls there are missing"
         ]
     );
     assert_eq!(unknown(&timeline), unknown_before, "only function calls are missing");

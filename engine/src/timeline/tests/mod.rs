@@ -22,7 +22,7 @@ const PID: u32 = 7;
 const UNIT_NS: u64 = 10;
 
 /// A script as a recording. Lines: `10 0 A <deed>`, and facts before them: `A runs|sleeps|unlisted [cpu NS NS]`,
-/// `gap FROM UNTIL [CPU]`, `off FUNCTION TIME`, `end TIME`.
+/// `gap FROM UNTIL [CPU]`, `off|on|new FUNCTION TIME` (`new`: it comes to this process), `end TIME`.
 fn recording(script: &str) -> Recording {
     let mut recording = Recording::default();
     let mut end = WindowEnd { end_ns: 100, ..WindowEnd::default() };
@@ -43,6 +43,13 @@ fn recording(script: &str) -> Recording {
             ["off", function, time] => recording.notes.push(Note {
                 time_ns: number(time),
                 kind: NoteKind::ProbesOff { functions: vec![function_id(function)], rates: vec![1] },
+            }),
+            [what @ ("on" | "new"), function, time] => recording.notes.push(Note {
+                time_ns: number(time),
+                kind: NoteKind::ProbesOn {
+                    functions: vec![function_id(function)],
+                    pid: (what == "new").then_some(PID),
+                },
             }),
             [thread, state @ ("runs" | "sleeps"), ref cpu_time @ ..] => {
                 let state = if state == "runs" { ThreadState::Running } else { ThreadState::Sleeping };
@@ -167,13 +174,13 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
         ["enters", function, sp] => Record::FunctionEnter(FunctionEnter {
             header: header(Kind::FunctionEnter),
             function: function_id(function),
-            reserved: 0,
+            silent: 0,
             stack_pointer: number(sp),
         }),
         ["leaves", function, sp] => Record::FunctionExit(FunctionExit {
             header: header(Kind::FunctionExit),
             function: function_id(function),
-            reserved: 0,
+            silent: 0,
             stack_pointer: number(sp),
         }),
         _ => panic!("deed {deed:?}"),

@@ -110,7 +110,7 @@ fn large_facts_and_notes_do_not_end_a_recording() {
 fn a_note_larger_than_a_chunk_is_left_out() {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started");
-    let endless = NoteKind::ProbesOn { functions: vec![u32::MAX; 2_000_000] };
+    let endless = NoteKind::ProbesOn { functions: vec![u32::MAX; 2_000_000], pid: None };
     writer.note(&Note { time_ns: 1, kind: endless }).expect("no error");
     writer.note(&notes()[0]).expect("noted");
     let summary = writer.finish(end()).expect("finished");

@@ -2,13 +2,15 @@
 //! their order changes, and a wait that did not happen on one CPU may have to happen on eight. What is waited for is
 //! not in the recording, but it shows in it: who waited when, and who did not. **Ours**:
 //!
-//! 1. *A barrier* (`meeting`), 2. *a count* (`counting`): then it is a `barrier`, or semaphore operations around the
-//!    mutex. Accepted only if every wait of the recording, and every visit without one, agrees with it.
-//! 3. Else it stays as it was recorded: the mutex is given back, the recorded wake-up awaited and the mutex taken again.
+//! 1. *A barrier* (`meeting`), 2. *a lock* (`made_lock`), 3. *a count* (`counting`): then it is a `barrier`, or operations
+//!    of a lock or a semaphore around the mutex. Accepted only if every wait of the recording, and every visit without one,
+//!    agrees with it.
+//! 4. Else it stays as it was recorded: the mutex is given back, the recorded wake-up awaited and the mutex taken again.
 //!    A signal that nobody waited for leaves nothing then, so none can be lost.
 
 mod counting;
 mod history;
+mod made_lock;
 mod meeting;
 
 use super::held::Sections;
@@ -18,6 +20,8 @@ use crate::program::{ObjectId, Operation};
 use crate::timeline::Timeline;
 use counting::{Counted, Giving, Kind, Question};
 use history::{History, Uses};
+use made_lock::Turns;
+pub(super) use made_lock::{MadeLock, MadeLocks};
 use meeting::Meeting;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,6 +171,10 @@ impl Conditions {
             self.meeting(history, sections, mutex, condition, &meeting);
             return Some(None);
         }
+        if let Some(turns) = Turns::of(history, sections, condition) {
+            self.locked(history, condition, &turns);
+            return Some(None);
+        }
         let by_visit = [Giving::Visits, Giving::Countdown, Giving::Signals, Giving::Broadcasts];
         for kind in [Kind::Place, Kind::Shape] {
             let question = ask(kind);
@@ -232,6 +240,25 @@ impl Conditions {
                 vec![meet]
             };
             self.gives.insert(broadcast, list);
+        }
+    }
+
+    /// A lock that is taken before the mutex, and given back before that is.
+    fn locked(&mut self, history: &History, condition: u32, turns: &Turns) {
+        self.simulated.insert(condition);
+        let object = ObjectId(condition);
+        let visit = |number: u32| history.visits.get(number as usize);
+        for turn in &turns.all {
+            if let Some(visit) = visit(turn.taken) {
+                self.before_take.entry(visit.taken_by).or_default().push(Operation::Lock(object));
+            }
+            if let Some(visit) = visit(turn.given) {
+                self.before_give.entry(visit.given_by).or_default().push(Operation::Unlock(object));
+            }
+        }
+        for part in history.parts.iter().filter(|part| part.condition == condition) {
+            self.decided.insert(part.wait);
+            self.keeps.insert(part.wait);
         }
     }
 

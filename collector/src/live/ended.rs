@@ -1,0 +1,69 @@
+//! Processes that ended before they got function probes: a shell's loop has thousands of them in a second, and nothing
+//! tells one from another.
+
+use engine::event::{Note, NoteKind};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// They are told together, no later than this after the first: what is not told yet gets lost when longpole is killed.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// So many fill a note.
+const MOST: usize = 1_000;
+
+/// Those that nobody was told of yet.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// A process may come twice: when it was forked, and when it ran its program.
+    pids: BTreeSet<u32>,
+    since_ns: u64,
+    until_ns: u64,
+    /// When the first of them came.
+    first: Option<Instant>,
+}
+
+impl Ended {
+    /// One more: since when its calls are missing, and when it was found to have ended (`CLOCK_MONOTONIC` nanoseconds).
+    pub fn add(&mut self, pid: u32, since_ns: u64, until_ns: u64) {
+        if self.first.is_none() {
+            (self.since_ns, self.until_ns) = (since_ns, until_ns);
+            self.first = Some(Instant::now());
+        }
+        self.pids.insert(pid);
+        (self.since_ns, self.until_ns) = (since_ns.min(self.since_ns), until_ns.max(self.until_ns));
+    }
+
+    /// When they are to be told; `None`: there are none.
+    pub fn due_in(&self) -> Option<Duration> {
+        let first = self.first?;
+        Some(if self.pids.len() >= MOST { Duration::ZERO } else { TOGETHER.saturating_sub(first.elapsed()) })
+    }
+
+    /// How many there are, and the note that tells of them.
+    pub fn take(&mut self) -> Option<(usize, Note)> {
+        let Ended { pids, since_ns, until_ns, first } = std::mem::take(self);
+        first?;
+        let pids: Vec<u32> = pids.into_iter().collect();
+        Some((pids.len(), Note { time_ns: since_ns, kind: NoteKind::EndedUnprobed { pids, until_ns } }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_told_once_each_and_soon_when_there_are_many() {
+        let mut ended = Ended::default();
+        assert_eq!((ended.due_in(), ended.take()), (None, None));
+        for (pid, since_ns, until_ns) in [(7, 30, 40), (8, 20, 25), (7, 35, 50)] {
+            ended.add(pid, since_ns, until_ns);
+        }
+        assert!(ended.due_in().is_some_and(|wait| wait <= TOGETHER));
+        let (count, note) = ended.take().expect("some");
+        assert_eq!((count, note.time_ns), (2, 20));
+        assert_eq!(note.kind, NoteKind::EndedUnprobed { pids: vec![7, 8], until_ns: 50 });
+        assert_eq!(ended.take(), None);
+        (0..MOST as u32).for_each(|pid| ended.add(pid, 1, 1));
+        assert_eq!(ended.due_in(), Some(Duration::ZERO));
+    }
+}

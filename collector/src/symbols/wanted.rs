@@ -1,0 +1,102 @@
+//! Which functions of a binary somebody has named.
+
+use super::functions::{Function, FunctionKind, ModuleFunctions};
+use super::meant::{Meant, is_pattern, meant, meant_whole};
+use super::{glob, name};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Names told of a name that is not clear.
+const MOST_TOLD: usize = 32;
+
+/// A name that may be one of several functions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unclear {
+    /// As it was given.
+    pub name: String,
+    /// What it may be.
+    pub may_be: Vec<String>,
+}
+
+/// What names and patterns stand for in a binary.
+#[derive(Debug)]
+pub(super) struct Wanted<'p> {
+    /// Somebody has named something.
+    pub(super) asked: bool,
+    patterns: Vec<&'p str>,
+    /// Addresses of functions that names stand for.
+    places: BTreeSet<u64>,
+}
+
+impl<'p> Wanted<'p> {
+    /// Finds out what these stand for, and which of them are not clear. See [`super::Selection::whole`].
+    pub(super) fn of(
+        module: &ModuleFunctions,
+        given: &'p [String],
+        whole: bool,
+    ) -> (Wanted<'p>, Vec<Unclear>) {
+        let (patterns, names): (Vec<&str>, Vec<&str>) =
+            given.iter().map(String::as_str).partition(|given| is_pattern(given));
+        let mut wanted = Wanted { asked: !given.is_empty(), patterns, places: BTreeSet::new() };
+        let mut unclear = Vec::new();
+        for name in names {
+            unclear.extend(wanted.find(module, name, whole));
+        }
+        (wanted, unclear)
+    }
+
+    fn find(&mut self, module: &ModuleFunctions, given: &str, whole: bool) -> Option<Unclear> {
+        let all = module.functions();
+        let raw = all.iter().filter(|function| module.raw_name(function) == given);
+        let before = self.places.len();
+        self.places.extend(raw.map(|function| function.address));
+        if self.places.len() > before {
+            return None;
+        }
+        // Pieces that compilers cut off have names of their own that begin like their functions'.
+        let is_whole = |function: &&Function| {
+            matches!(function.kind, FunctionKind::Ordinary | FunctionKind::Alias(_))
+                || given.contains(".part")
+        };
+        let functions: Vec<&Function> = all.iter().filter(is_whole).collect();
+        let names = functions.iter().map(|function| module.name(function));
+        let found = if whole { meant_whole(given, names) } else { meant(given, names) };
+        let places = match &found {
+            Meant::Nothing => return None,
+            Meant::These(places) | Meant::Several(places) => places,
+        };
+        let found_at: BTreeSet<u64> = places
+            .iter()
+            .filter_map(|&place| functions.get(place))
+            .map(|function| function.address)
+            .collect();
+        // Several names of one function are clear.
+        if matches!(found, Meant::Several(_)) && found_at.len() > 1 {
+            let may_be = places.iter().filter_map(|&place| functions.get(place)).take(MOST_TOLD);
+            let may_be = may_be.map(|function| module.name(function)).collect();
+            return Some(Unclear { name: given.to_owned(), may_be });
+        }
+        self.places.extend(found_at);
+        None
+    }
+
+    /// Whether one of the names at an address is meant: patterns match the readable name, the same without parameters, or
+    /// the raw one.
+    pub(super) fn holds(&self, module: &ModuleFunctions, names: &[Function]) -> bool {
+        if names.first().is_some_and(|function| self.places.contains(&function.address)) {
+            return true;
+        }
+        // A hostile table may hold millions of names for one address.
+        !self.patterns.is_empty()
+            && names.iter().take(64).any(|function| {
+                let raw = module.raw_name(function);
+                let readable = module.name(function);
+                let short = name::demangled_without_parameters(&raw);
+                self.patterns.iter().any(|pattern| {
+                    glob::matches(pattern, &readable)
+                        || glob::matches(pattern, &raw)
+                        || short.as_deref().is_some_and(|short| glob::matches(pattern, short))
+                })
+            })
+    }
+}

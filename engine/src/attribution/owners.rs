@@ -1,0 +1,192 @@
+//! For advice only: in which of the user's own functions the time of standard ones is spent. "Make `<u64 as PartialOrd>::lt`
+//! faster first" is no advice; the function in which it is inlined, or that calls it, can be changed.
+//!
+//! A function is *standard* if it belongs to the language or the C library: by its binary (`libc.so.6`), by the place of its
+//! source (`/rustc/…`, `/usr/include/…`), or by its name where that is all that there is (`core::…`, `std::…`). Rows stay as
+//! they are.
+
+use crate::program::{Function, FunctionRef, Place, PlaceId, Program};
+use rustc_hash::FxHashMap;
+
+/// A standard function and whose it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UsedBy {
+    /// Its name.
+    pub function: String,
+    /// The user's functions that it was seen innermost below, nearest first on the stack, each with its share of the
+    /// samples. What is missing to 1 was seen below none.
+    pub by: Vec<(String, f64)>,
+}
+
+/// Every standard function that samples saw innermost, in order of names.
+pub fn used_by(program: &Program) -> Vec<UsedBy> {
+    let samples = &program.samples;
+    let standard: Vec<bool> = samples.places.iter().map(|place| is_standard_place(program, place)).collect();
+    let is_standard = |place: PlaceId| standard.get(place.0 as usize) == Some(&true);
+    // By stack: the standard function innermost, and the user's one nearest to it.
+    let of_stack = |stack: u32| {
+        let mut places = samples.stack(stack);
+        let (first, innermost) = places.next()?;
+        if !is_standard(first) {
+            return None;
+        }
+        let own = places.find(|(place, _)| !is_standard(*place)).map(|(_, place)| place.function);
+        Some((innermost.function, own))
+    };
+    let of_stacks: Vec<_> = (0..samples.stacks.len()).map(|stack| of_stack(stack as u32)).collect();
+    let mut counts: FxHashMap<_, FxHashMap<_, u64>> = FxHashMap::default();
+    for sample in samples.threads.iter().flatten() {
+        if let Some(Some((function, own))) = of_stacks.get(sample.stack as usize) {
+            *counts.entry(*function).or_default().entry(*own).or_insert(0) += 1;
+        }
+    }
+    let name = |function: FunctionRef| {
+        program.functions.get(function.0 as usize).map(|function| function.name.clone())
+    };
+    let mut all: Vec<UsedBy> = counts
+        .into_iter()
+        .filter_map(|(function, owners)| {
+            let all: u64 = owners.values().sum();
+            let share = |(own, count): (Option<_>, u64)| Some((name(own?)?, count as f64 / all as f64));
+            let mut by: Vec<(String, f64)> = owners.into_iter().filter_map(share).collect();
+            by.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            Some(UsedBy { function: name(function)?, by })
+        })
+        .collect();
+    all.sort_by(|a, b| a.function.cmp(&b.function));
+    all
+}
+
+fn is_standard_place(program: &Program, place: &Place) -> bool {
+    let function = program.functions.get(place.function.0 as usize);
+    function.is_some_and(|function| is_standard(function, place.line.as_deref()))
+}
+
+/// Whether a function is one of the language's or of the C library; `line`: `file:line` in it, if known.
+fn is_standard(function: &Function, line: Option<&str>) -> bool {
+    if function.module.as_deref().is_some_and(is_standard_module) {
+        return true;
+    }
+    match line.or(function.location.as_deref()) {
+        // Debug information without folders says nothing.
+        Some(line) if line.starts_with('/') => is_standard_source(line),
+        _ => is_standard_name(&function.name),
+    }
+}
+
+fn is_standard_module(module: &str) -> bool {
+    const STARTS: [&str; 14] = [
+        "libc.so",
+        "libc-",
+        "libc.musl",
+        "ld-linux",
+        "ld-musl",
+        "libm.so",
+        "libm-",
+        "libpthread",
+        "librt.so",
+        "libdl.so",
+        "libstdc++",
+        "libc++",
+        "libgcc_s",
+        "libatomic",
+    ];
+    module == "[vdso]" || STARTS.iter().any(|start| module.starts_with(start))
+}
+
+fn is_standard_source(line: &str) -> bool {
+    ["/rustc/", "/usr/include/", "/usr/lib/gcc/"].iter().any(|start| line.starts_with(start))
+        || ["/rustlib/src/rust/library/", "/include/c++/", "/go/src/runtime/"]
+            .iter()
+            .any(|part| line.contains(part))
+}
+
+/// By the name alone: Rust's and C++'s own paths, and Rust's methods of types that are nobody's (`<u64>::wrapping_mul`,
+/// `<&T as core::fmt::Debug>::fmt`), unless the type or the trait is somebody's.
+fn is_standard_name(name: &str) -> bool {
+    const OWN: [&str; 5] = ["core", "alloc", "std", "__gnu_cxx", "__rust_alloc"];
+    let is_own = |word: &str| OWN.contains(&word.split("::").next().unwrap_or_default());
+    let Some(inner) = name.strip_prefix('<') else {
+        // A return type goes before a template's name.
+        let path = name.split(['<', '(']).next().unwrap_or(name);
+        let path = path.rsplit(' ').next().unwrap_or(path);
+        return path.contains("::") && is_own(path);
+    };
+    let (kind, of_trait) = match inner.split_once(" as ") {
+        Some((kind, rest)) => (kind, rest),
+        None => (inner.split(">::").next().unwrap_or(inner), "core::"),
+    };
+    let mut words = kind.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+    let somebodys =
+        words.any(|word| word.trim_matches(':').contains("::") && !is_own(word.trim_matches(':')));
+    is_own(of_trait) && !somebodys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str, module: &str) -> Function {
+        Function { name: name.to_owned(), module: Some(module.to_owned()), ..Function::default() }
+    }
+
+    #[test]
+    fn what_the_language_brings_along_is_standard() {
+        for name in [
+            "core::hint::black_box",
+            "<u64>::wrapping_mul",
+            "<u64 as core::cmp::PartialOrd>::lt",
+            "<[T]>::sort_unstable",
+            "<&T as core::fmt::Debug>::fmt",
+            "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
+            "std::unordered_map<unsigned int, shop::Cart>::operator[](unsigned int const&)",
+            "void std::sort<int*>(int*, int*)",
+        ] {
+            assert!(is_standard(&function(name, "shop"), None), "{name}");
+        }
+        for name in [
+            "shop::Cart::sum(std::vector<int>&)",
+            "<shop::Cart as core::cmp::PartialOrd>::lt",
+            "<alloc::vec::Vec<T> as shop::Total>::total",
+            "<shop::Cart>::sum",
+            "hash",
+            "std",
+            "stdlib_like::f",
+            "py::work:/srv/shop.py",
+            "JS:*add /srv/shop.js:3:9",
+        ] {
+            assert!(!is_standard(&function(name, "shop"), None), "{name}");
+        }
+        assert!(is_standard(&function("malloc", "libc.so.6"), None));
+        assert!(is_standard(&function("clock_gettime", "[vdso]"), None));
+        assert!(!is_standard(&function("compress", "libz.so.1"), None));
+    }
+
+    #[test]
+    fn the_place_of_the_source_says_more_than_the_name() {
+        let line = |name: &str, line: &str| is_standard(&function(name, "shop"), Some(line));
+        assert!(line("lt", "/rustc/58cf8f/library/core/src/cmp.rs:1"));
+        assert!(line(
+            "push",
+            "/root/.rustup/toolchains/x/lib/rustlib/src/rust/library/alloc/src/vec/mod.rs:2"
+        ));
+        assert!(line("operator[]", "/usr/include/c++/12/bits/stl_vector.h:3"));
+        assert!(!line("std::hash<Cart>::operator()(Cart const&)", "/srv/shop/cart.cpp:7"), "the user's own");
+        assert!(line("core::hint::black_box", "hint.rs:4"), "no folder: the name decides");
+    }
+
+    #[test]
+    fn a_standard_function_is_used_by_the_nearest_own_one() {
+        let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["exec",1000]]}],
+            "samples":{"rate_hz":499,"places":[{"function":"<u64>::lt","inlined":true},{"function":"hash"},
+            {"function":"sort"},{"function":"core::hint::black_box"},{"function":"main"}],
+            "stacks":[[0,3,1,4],[0,2,4],[1,4],[3]],"threads":[[[0,0],[0,0],[0,0],[0,1],[0,2],[0,3]]]}}"#;
+        let program = crate::program::json::read(text).expect("a program");
+        let of = |function: &str, by: &[(&str, f64)]| UsedBy {
+            function: function.to_owned(),
+            by: by.iter().map(|(name, share)| ((*name).to_owned(), *share)).collect(),
+        };
+        let expected = [of("<u64>::lt", &[("hash", 0.75), ("sort", 0.25)]), of("core::hint::black_box", &[])];
+        assert_eq!(used_by(&program), expected);
+    }
+}

@@ -1,0 +1,96 @@
+//! What passes while nobody computes it, in words of the program.
+
+use crate::critical_path::Wait;
+use crate::predict::PathFacts;
+use crate::program::Program;
+use crate::schedule::{Passing, Why};
+use crate::time::Ticks;
+
+/// What it is that passes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitKind {
+    /// From giving this object (a lock, a semaphore, a condition and the like) back until the thread that waited for it acts.
+    HandOver(String),
+    /// From another wake-up until the woken thread acts.
+    WakeUp,
+    /// From creating a thread until it acts.
+    ThreadStart,
+    /// Processor time that threads spend on waking others.
+    Waking,
+    /// Sleeping.
+    Sleep,
+    /// Waiting for a device, or whatever else was outside the program.
+    Device(String),
+}
+
+impl WaitKind {
+    /// Its name in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            WaitKind::HandOver(_) => "hand_over",
+            WaitKind::WakeUp => "wake_up",
+            WaitKind::ThreadStart => "thread_start",
+            WaitKind::Waking => "waking",
+            WaitKind::Sleep => "sleep",
+            WaitKind::Device(_) => "device",
+        }
+    }
+
+    /// The object or device, if it has one.
+    pub fn object(&self) -> Option<&str> {
+        match self {
+            WaitKind::HandOver(object) | WaitKind::Device(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// A kind of wait on one CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitRow {
+    /// What it is.
+    pub kind: WaitKind,
+    /// How often, in the predicted run.
+    pub count: u64,
+    /// How long all of them together, nanoseconds.
+    pub length_ns: f64,
+    /// Σ weight · length, nanoseconds: what the predicted time owes to it. May be negative.
+    pub weighted_ns: f64,
+}
+
+/// The rows of a schedule, the largest first.
+pub(super) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
+    let mut rows: Vec<WaitRow> = Vec::new();
+    let mut add = |kind: WaitKind, wait: &Wait| {
+        let (length_ns, ns) = (wait.length.as_ns_f64(), wait.weighted / Ticks::PER_NS as f64);
+        match rows.iter_mut().find(|row| row.kind == kind) {
+            Some(row) => {
+                row.count += wait.count;
+                row.length_ns += length_ns;
+                row.weighted_ns += ns;
+            }
+            None => rows.push(WaitRow { kind, count: wait.count, length_ns, weighted_ns: ns }),
+        }
+    };
+    for wait in &path.waits {
+        add(kind(program, wait.of), wait);
+    }
+    if let Some(waking) = &path.waking {
+        add(WaitKind::Waking, waking);
+    }
+    rows.sort_by(|a, b| b.weighted_ns.total_cmp(&a.weighted_ns).then_with(|| a.kind.cmp(&b.kind)));
+    rows
+}
+
+fn kind(program: &Program, of: Passing) -> WaitKind {
+    let name = |object: crate::program::ObjectId| {
+        program.objects.get(object.0 as usize).cloned().unwrap_or_default()
+    };
+    match of {
+        Passing::Woken(Some(Why::Object(object))) => WaitKind::HandOver(name(object)),
+        Passing::Woken(Some(_)) => WaitKind::WakeUp,
+        Passing::Woken(None) => WaitKind::ThreadStart,
+        Passing::Clock(Why::Object(object)) => WaitKind::Device(name(object)),
+        Passing::Clock(_) => WaitKind::Sleep,
+    }
+}

@@ -1,0 +1,96 @@
+//! Threads that nobody waits for ([`crate::program::Background`]): the run ends without them, and as long as it lasts they do
+//! again what they did.
+
+use super::actor::Stage;
+use super::machine::Machine;
+use super::simulation::Simulation;
+use super::source::Operations;
+use crate::program::{Background, Operation, Program};
+use crate::schedule::RunBreaks;
+
+/// A thread's state, if nobody waits for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BackgroundState {
+    background: Option<Background>,
+    /// Runs before the operations that it does again.
+    runs_before: u32,
+    /// It does them again.
+    repeats: bool,
+    /// When a thread that does nothing again last had a turn before it began anew, and how long it may go on without one.
+    patience: u64,
+}
+
+/// The states of all threads; none if somebody waits for all of them.
+pub(super) fn states(program: &Program) -> Vec<BackgroundState> {
+    if program.threads.iter().all(|thread| thread.background.is_none()) {
+        return Vec::new();
+    }
+    let lengths = program.threads.iter().flat_map(|thread| &thread.operations).filter_map(Operation::length);
+    let longest = lengths.map(|length| length.0).max().unwrap_or(0);
+    // Nothing takes longer than this, however many share a processor with it: who waits longer waits for ever.
+    let patience = longest.saturating_mul(program.threads.len() as u64 + 1);
+    let states = program.threads.iter().map(|thread| {
+        let from = thread.background.map_or(0, |background| background.repeats_from as usize);
+        let mut breaks = RunBreaks::default();
+        let before = thread.operations.iter().take(from).filter(|operation| breaks.starts_run(operation));
+        let runs_before = before.count() as u32;
+        BackgroundState { background: thread.background, runs_before, repeats: false, patience }
+    });
+    states.collect()
+}
+
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    /// Whether the program is at its end: whoever is left, nobody waits for.
+    pub(super) fn is_over(&self) -> bool {
+        self.foreground == 0 && !self.backgrounds.is_empty()
+    }
+
+    /// Whether nobody waits for the thread.
+    #[inline]
+    pub(super) fn is_background(&self, thread: u32) -> bool {
+        self.backgrounds.get(thread as usize).is_some_and(|state| state.background.is_some())
+    }
+
+    /// How many of its operations a thread that does some again has done.
+    pub(super) fn done_in_background(&self, thread: u32) -> Option<usize> {
+        let state = self.backgrounds.get(thread as usize).filter(|state| state.repeats)?;
+        let actor = &self.actors[thread as usize];
+        state.background.map(|background| background.repeats_until.max(actor.next) as usize)
+    }
+
+    /// Whether the thread does again what it did.
+    #[inline]
+    pub(super) fn repeats(&self, thread: u32) -> bool {
+        self.backgrounds.get(thread as usize).is_some_and(|state| state.repeats)
+    }
+
+    /// Somebody other than threads that repeat has got on.
+    #[inline]
+    pub(super) fn note_turn(&mut self, thread: u32) {
+        if !self.backgrounds.is_empty() && !self.repeats(thread) {
+            self.last_turn = self.machine.now();
+        }
+    }
+
+    /// If the thread is through with what it can do again and the one that it ends with is not, it begins again.
+    pub(super) fn begin_again(&mut self, thread: u32) {
+        let Some(state) = self.backgrounds.get(thread as usize).copied() else { return };
+        let Some(background) = state.background else { return };
+        let until = background.repeats_until;
+        let nothing = self.actors[thread as usize].next != until || background.repeats_from >= until;
+        let is_over = self.actors[background.ends_with.0 as usize].stage == Stage::Ended;
+        let forever = self.machine.now().saturating_sub(self.last_turn) > state.patience;
+        // A trace is of what was recorded, and unlimited processors do not mind.
+        if nothing || is_over || forever || self.has_trace() || (M::DECIDES && !M::COSTS) {
+            return;
+        }
+        if self.actors[thread as usize].computing {
+            self.end_run(thread);
+        }
+        self.backgrounds[thread as usize].repeats = true;
+        let first = self.first_run(thread);
+        let actor = &mut self.actors[thread as usize];
+        actor.next = background.repeats_from;
+        actor.next_run = first.saturating_add(state.runs_before);
+    }
+}

@@ -1,0 +1,160 @@
+//! Steps that take time by the clock, where a machine has costs: waits for it, and the time from waking a thread until it acts.
+//! Each has a deciding point of its own, since it does not share the threads' speed.
+
+use super::PointId;
+use super::actor::Stage;
+use super::ledger::Doing;
+use super::machine::Machine;
+use super::result::{Charge, Costed, Delay, Latency, Passing, Step, Vertex};
+use super::runs::Runs;
+use super::shared::{Costs, Shared};
+use super::simulation::Simulation;
+use super::source::{Operations, Whole};
+use super::wake::Edges;
+use crate::program::{Program, ThreadId};
+use crate::time::Ticks;
+use std::mem::take;
+
+impl<'a> Simulation<'a, Shared<'static, true>> {
+    /// Ready to start on processors shared in infinitely small slices, with what waking costs. The program has been checked.
+    pub(crate) fn with_costs(program: &'a Program, costs: &Costs) -> Self {
+        Simulation::costed(program, costs, None)
+    }
+
+    /// The same; keeps the order in which operations take effect.
+    pub(crate) fn traced_with_costs(program: &'a Program, costs: &Costs) -> Self {
+        Simulation::costed(program, costs, Some(Vec::new()))
+    }
+
+    fn costed(program: &'a Program, costs: &Costs, trace: Option<Vec<Step>>) -> Self {
+        let source = Whole::of(program);
+        let machine = Shared::with_costs(costs, program.threads.len(), program.objects.len());
+        let mut simulation = Simulation::with(program, source, machine, trace);
+        simulation.runs = Runs::of(program);
+        simulation.edges = Edges::of(program);
+        simulation.limit(&costs.servers);
+        for (thread, actor) in simulation.actors.iter_mut().enumerate() {
+            actor.next_run = simulation.runs.first_of(thread);
+        }
+        simulation
+    }
+
+    /// Goes on by one instant: its vertices, and the points whose steps end at it, in order. Returns its time; `None` when
+    /// nothing more happens.
+    pub(crate) fn next_with_ends(
+        &mut self,
+        vertices: &mut Vec<Vertex>,
+        ended: &mut Vec<PointId>,
+    ) -> Option<Ticks> {
+        self.vertices.clear();
+        self.ended.clear();
+        let now = self.instant()?;
+        std::mem::swap(vertices, &mut self.vertices);
+        std::mem::swap(ended, &mut self.ended);
+        Some(Ticks(now))
+    }
+
+    /// Goes on to the end.
+    pub(crate) fn run_to_end(mut self) -> Costed {
+        while self.instant().is_some() {
+            self.vertices.clear();
+            self.ended.clear();
+        }
+        self.finish_with_costs()
+    }
+
+    /// What is left when it is over, with the steps that were no computing.
+    pub(crate) fn finish_with_costs(mut self) -> Costed {
+        let (latencies, charges) = (take(&mut self.latencies), take(&mut self.charges));
+        let (delays, repeated) = (take(&mut self.delays), take(&mut self.echoes));
+        let schedule = self.into_schedule();
+        let like = |(point, run)| Some((point, schedule.runs.point(run)?));
+        let echoes = repeated.into_iter().filter_map(like).collect();
+        Costed { schedule, latencies, charges, echoes, delays }
+    }
+}
+
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    /// The step of the thread's present point ends now.
+    pub(super) fn end_step(&mut self, thread: u32) {
+        if M::COSTS {
+            let point = self.actors[thread as usize].point;
+            self.ended.push(point);
+            self.note_end(thread, 0);
+        }
+    }
+
+    /// If the thread was in a step that is no computing, that ends now.
+    pub(super) fn end_latency(&mut self, thread: u32) {
+        if M::COSTS && std::mem::take(&mut self.actors[thread as usize].timed) {
+            self.end_step(thread);
+        }
+    }
+
+    /// The thread, whose present moment is `from`'s, begins a step that takes this long by the clock.
+    pub(super) fn begin_latency(&mut self, thread: u32, from: PointId, length: u64, of: Passing) {
+        let point = self.forest.add(from);
+        self.latencies.push(Latency { point, length: Ticks(length), of });
+        let actor = &mut self.actors[thread as usize];
+        actor.point = point;
+        actor.timed = true;
+    }
+
+    /// The thread, which waits or has just come to life, acts as soon as it has a processor.
+    pub(super) fn wake(&mut self, thread: u32, by: Option<u32>) {
+        let from = self.actors[thread as usize].point;
+        self.wake_from(thread, from, by, false);
+    }
+
+    /// The same for a thread that tries again what it waited for: whether it has to go on waiting is decided then, and when that
+    /// is by who wakes it.
+    pub(super) fn wake_to_retry(&mut self, thread: u32, by: u32) {
+        let from = self.actors[by as usize].point;
+        self.wake_from(thread, from, Some(by), true);
+    }
+
+    /// The same for a thread whose present moment is decided by who wakes it, and which has yet to take a lock.
+    pub(super) fn wake_to_lock(&mut self, thread: u32, by: u32) {
+        let from = self.actors[thread as usize].point;
+        self.wake_from(thread, from, Some(by), true);
+    }
+
+    fn wake_from(&mut self, thread: u32, from: PointId, by: Option<u32>, retries: bool) {
+        if !M::COSTS {
+            return self.machine.wake(thread, by);
+        }
+        let delay = self.machine.wake_delay(by);
+        if delay == 0 {
+            return self.machine.wake(thread, by);
+        }
+        let of = match self.machine.doing(thread) {
+            Doing::Blocked(why) => Passing::Woken(Some(why)),
+            _ => Passing::Woken(None),
+        };
+        self.begin_latency(thread, from, delay, of);
+        if let Some(trace) = &self.trace {
+            self.delays.push(Delay {
+                after: trace.len(),
+                thread: ThreadId(thread),
+                operation: self.actors[thread as usize].next,
+                by: by.filter(|_| retries).map(|by| (ThreadId(by), self.actors[by as usize].next)),
+                length: Ticks(delay),
+            });
+        }
+        self.actors[thread as usize].since = self.machine.now().saturating_add(delay);
+        self.machine.wake_after(thread, delay);
+    }
+
+    /// What the thread was charged for waking others makes its next computation longer.
+    pub(super) fn note_charge(&mut self, thread: u32, length: Ticks) {
+        let debt = self.machine.debt(thread);
+        if debt > 0 && length.0 > 0 {
+            let point = self.actors[thread as usize].point;
+            let actor = &self.actors[thread as usize];
+            // A `once` is left behind when it ends.
+            let operation = actor.next.saturating_sub(u32::from(actor.stage != Stage::InOnce));
+            let thread = ThreadId(thread);
+            self.charges.push(Charge { point, length: Ticks(debt), thread, operation });
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Weights where time passes without computing, against the program scheduled anew with everything a little shorter: exact
+//! arithmetic on both sides, so that a difference is a wrong derivative.
+
+use engine::critical_path::{CostedPath, CriticalPath};
+use engine::program::{Operation, Program};
+use engine::report::Cpus;
+use engine::schedule::Costs;
+use engine::synth::{Lengths, Numbers, random_program};
+use engine::time::Ticks;
+
+/// By how much something is shortened: large beside the rounding of times to ticks, small beside all lengths, so that the order
+/// of events stays.
+const LESS: u64 = 200_000;
+
+fn costs(hundredths: u64, latency: u64, cost: u64) -> Costs {
+    Costs { hundredths, wake_latency: Ticks(latency), wake_cost: Ticks(cost), servers: Vec::new() }
+}
+
+fn shorten(operation: &Operation) -> Option<Operation> {
+    let less = |length: Ticks| (length.0 > 2 * LESS).then(|| Ticks(length.0 - LESS));
+    match *operation {
+        Operation::Exec(length) => less(length).map(Operation::Exec),
+        Operation::ExecIn(function, length) => less(length).map(|length| Operation::ExecIn(function, length)),
+        Operation::Once(object, length) => less(length).map(|length| Operation::Once(object, length)),
+        _ => None,
+    }
+}
+
+fn time(program: &Program, costs: &Costs) -> f64 {
+    program.check().expect("a program");
+    CostedPath::of(program, Cpus::Infinite, costs).time().0 as f64
+}
+
+/// Weights that differ, of how many.
+fn differences(program: &Program, costs: &Costs, seed: u64) -> (Vec<String>, usize) {
+    program.check().expect("a program");
+    let path = CostedPath::of(program, Cpus::Infinite, costs);
+    let whole = path.time().0 as f64;
+    let weights = path.weights();
+    let (mut different, mut compared) = (Vec::new(), 0);
+    let mut compare = |what: String, weight: f64, shorter: f64| {
+        compared += 1;
+        let measured = (whole - shorter) / LESS as f64;
+        if (measured - weight).abs() > 2e-3 {
+            let hundredths = costs.hundredths;
+            different.push(format!("seed {seed}, {hundredths}: {what}: {weight} instead of {measured}"));
+        }
+    };
+    for segment in weights.segments() {
+        let (thread, number) = (segment.thread.0 as usize, segment.operation);
+        let Some(shorter) = shorten(&program.threads[thread].operations[number]) else { continue };
+        let mut after = program.clone();
+        after.threads[thread].operations[number] = shorter;
+        compare(
+            format!("operation {number} of {thread}"),
+            weights.weight(segment.point, 0),
+            time(&after, costs),
+        );
+    }
+    (different, compared)
+}
+
+/// Without anything that passes by the clock it is the sweep over one schedule for all numbers of processors.
+#[test]
+fn without_costs_it_is_the_schedule_on_unlimited_processors() {
+    let mut compared = 0;
+    for seed in 0..2000 {
+        let mut program = random_program(seed, Lengths::Tied);
+        for thread in &mut program.threads {
+            thread.operations.retain(|operation| {
+                !matches!(operation, Operation::Io(..) | Operation::Sleep(_) | Operation::SleepNext(_))
+            });
+        }
+        let path = CriticalPath::of(&program).expect("a program");
+        for count in [1, 2, 3, 5] {
+            let cpus = [Cpus::count(count).expect("a count")];
+            let linear = path.weights(&cpus).next().expect("weights");
+            let costed = CostedPath::of(&program, cpus[0], &costs(u64::from(count) * 100, 0, 0));
+            let (expected, found) = (path.time(cpus[0]).as_ns_f64(), costed.time().as_ns_f64());
+            assert!((expected - found).abs() < 0.01, "seed {seed}, {count}: {found} instead of {expected}");
+            let own = costed.weights();
+            for (a, b) in linear.segments().zip(own.segments()) {
+                assert_eq!((a.thread, a.operation), (b.thread, b.operation));
+                let (a, b) = (linear.weight(a.point, 0), own.weight(b.point, 0));
+                assert!((a - b).abs() < 1e-6, "seed {seed}, {count}: {b} instead of {a}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 30_000, "{compared}");
+}
+
+#[test]
+fn a_weight_is_what_a_little_less_brings() {
+    let (mut different, mut compared) = (Vec::new(), 0);
+    for seed in 0..800 {
+        let program = random_program(seed, Lengths::Spread);
+        let mut numbers = Numbers::new(seed + 1);
+        for hundredths in [100, 150, 200, 300, 800] {
+            let latency = [0, 1_000_000 + numbers.below(100_000_000_000)][numbers.below(2) as usize];
+            let cost = [0, 1_000_000 + numbers.below(10_000_000_000)][numbers.below(2) as usize];
+            let (wrong, count) = differences(&program, &costs(hundredths, latency, cost), seed);
+            different.extend(wrong);
+            compared += count;
+        }
+    }
+    println!("{} of {compared}", different.len());
+    for line in different.iter().take(40) {
+        println!("{line}");
+    }
+    assert!(compared > 20_000, "{compared}");
+    assert!(different.is_empty(), "{} of {compared}", different.len());
+}
+
+/// The activity graph of the same schedule is as long: slack and paths speak of the same time.
+#[test]
+fn the_activity_graph_is_as_long_as_the_schedule() {
+    use engine::graph::{ActivityGraph, Timing};
+    let mut waited = 0;
+    for seed in 0..3000 {
+        let program = random_program(seed, Lengths::Spread);
+        let mut numbers = Numbers::new(seed + 1);
+        let threads = program.threads.len() as u64;
+        let latency = 1_000_000 + numbers.below(100_000_000_000);
+        let cost = [0, 1_000_000 + numbers.below(10_000_000_000)][numbers.below(2) as usize];
+        let costs = costs(threads * 100, latency, cost);
+        let path = CostedPath::of(&program, Cpus::Infinite, &costs);
+        if !path.findings().is_empty() {
+            continue;
+        }
+        waited += path.waits().0.len();
+        let graph = ActivityGraph::with_costs(&program, &costs).expect("a graph");
+        let length = Timing::of(&graph).length();
+        assert_eq!(length, path.time(), "seed {seed}");
+    }
+    assert!(waited > 3_000, "{waited}");
+}
+
+/// Two threads compute 40 and 30 ms; a third one, which nobody waits for, sleeps 9 ms and computes 1 ms again and again, ten
+/// times when it was recorded.
+fn with_a_timer(repeats: bool) -> Program {
+    let ticks = [r#"["call","tick"],["sleep",9000000],["exec",1000000],["ret"]"#; 10].join(",");
+    let background = if repeats { r#""background":["main",1,41],"# } else { "" };
+    let text = format!(
+        r#"{{"format":"longpole-program","version":1,"threads":[
+        {{"name":"main","ops":[["create","timer"],["create","worker"],["exec",40000000],["join","worker"]]}},
+        {{"name":"worker","ops":[["exec",30000000]]}},
+        {{"name":"timer",{background}"ops":[["exec",5],{ticks}]}}]}}"#
+    );
+    engine::program::json::read(&text).expect("a program")
+}
+
+#[test]
+fn a_thread_that_nobody_waits_for_ends_with_the_program_and_repeats_as_long_as_it_runs() {
+    use engine::predict::{Model, Scheduler, predict};
+    use engine::program::json;
+    let cpus = Cpus::parse_list("1,2,inf").expect("counts");
+    for scheduler in [Scheduler::Ideal, Scheduler::Eevdf] {
+        let model = Model { scheduler: Some(scheduler), ..Model::default() };
+        let times = |program: &Program| {
+            let prediction = predict(program, &cpus, &model);
+            assert_eq!(prediction.findings, [], "{scheduler:?}");
+            prediction.results.iter().map(|result| result.time_ns / 1e6).collect::<Vec<_>>()
+        };
+        let without = times(&with_a_timer(false));
+        assert!(without.iter().all(|time| *time > 99.0), "it lasts as long as its timer: {without:?}");
+        let with = times(&with_a_timer(true));
+        // On one CPU 70 ms and one for every ten of all of it; on more, the longest way and what the timer takes of it.
+        assert!((75.0..80.0).contains(&with[0]), "{scheduler:?} {with:?}");
+        assert!((40.0..44.0).contains(&with[1]), "{scheduler:?} {with:?}");
+        assert!((with[2] - 40.0).abs() < 0.1, "{scheduler:?} {with:?}");
+    }
+    // There and back.
+    let program = with_a_timer(true);
+    let mut text = Vec::new();
+    json::write(&program, &mut text).expect("written");
+    let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
+    assert_eq!(again.threads, program.threads);
+    assert!(again.threads[2].background.is_some());
+    // What it repeats has weights, too: on one CPU all of it is in the way.
+    let path = CostedPath::of(&program, cpus[0], &costs(100, 0, 0));
+    let weights = path.weights();
+    let tick = weights.segments().filter(|segment| segment.function.is_some());
+    let sum: f64 = tick.map(|segment| weights.weight(segment.point, 0)).sum();
+    assert!((6.0..8.1).contains(&sum), "{sum}");
+}
+
+#[test]
+fn a_deadlock_beside_a_thread_that_repeats_comes_to_an_end() {
+    use engine::predict::{Model, predict};
+    let text = r#"{"format":"longpole-program","version":1,"threads":[
+        {"name":"main","ops":[["exec",1000],["wait","never"]]},
+        {"name":"timer","background":["main",0,1],"ops":[["sleep",1]]}]}"#;
+    let program = engine::program::json::read(text).expect("a program");
+    let prediction = predict(&program, &[Cpus::ONE], &Model::default());
+    assert_eq!(prediction.findings[0].kind, "deadlock");
+    for wrong in [r#"["timer",0,1]"#, r#"["main",0,2]"#, r#"["nobody",0,1]"#] {
+        let text = text.replace(r#"["main",0,1]"#, wrong);
+        assert!(engine::program::json::read(&text).is_err(), "{wrong}");
+    }
+}

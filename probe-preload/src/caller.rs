@@ -1,0 +1,133 @@
+//! The caller's memory, read through the kernel: what a caller hands to `execve` may be no address at all, and then the
+//! kernel says `EFAULT`. Nothing of it is touched here by an instruction of ours.
+
+use crate::system;
+
+/// Bytes read at once: few enough to be cleared and moved without calls of memset and memcpy.
+const WINDOW: usize = 64;
+
+/// Something in it cannot be read, or not be read this way: the call is the kernel's to judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreadable;
+
+/// What was read last: texts of an environment mostly lie one behind the other.
+struct Window {
+    start: usize,
+    length: usize,
+    held: [u8; WINDOW],
+}
+
+impl Window {
+    fn new() -> Window {
+        Window { start: 0, length: 0, held: [0; WINDOW] }
+    }
+
+    fn byte(&mut self, address: usize) -> Result<u8, Unreadable> {
+        if address.wrapping_sub(self.start) >= self.length {
+            // Not beyond a page: the next one may not be there.
+            let room = (system::PAGE - address % system::PAGE).min(WINDOW);
+            self.start = address;
+            self.length = self.held.get_mut(..room).map_or(0, |held| system::read_own(address, held));
+        }
+        let at = address.wrapping_sub(self.start);
+        self.held.get(..self.length).and_then(|held| held.get(at)).copied().ok_or(Unreadable)
+    }
+}
+
+/// See the module.
+pub struct Memory {
+    lists: Window,
+    texts: Window,
+}
+
+impl Memory {
+    /// Nothing is read yet.
+    pub fn new() -> Memory {
+        Memory { lists: Window::new(), texts: Window::new() }
+    }
+
+    /// An entry of a list of addresses that ends with 0.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn entry(&mut self, list: usize, index: usize) -> Result<usize, Unreadable> {
+        let address = list.wrapping_add(index.wrapping_mul(size_of::<usize>()));
+        let mut bytes = [0u8; size_of::<usize>()];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = self.lists.byte(address.wrapping_add(at))?;
+        }
+        Ok(usize::from_ne_bytes(bytes))
+    }
+
+    /// A byte of a text.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn byte(&mut self, address: usize) -> Result<u8, Unreadable> {
+        self.texts.byte(address)
+    }
+
+    /// Where the text that begins at this address goes on behind these bytes; `None` if it begins with others.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn behind(&mut self, text: usize, beginning: &[u8]) -> Result<Option<usize>, Unreadable> {
+        for (at, &expected) in beginning.iter().enumerate() {
+            if self.byte(text.wrapping_add(at))? != expected {
+                return Ok(None);
+            }
+        }
+        Ok(Some(text.wrapping_add(beginning.len())))
+    }
+
+    /// The text in this list that begins so, and where it goes on behind that.
+    ///
+    /// # Errors
+    /// A text before it, or the list, cannot be read.
+    pub fn find(&mut self, list: usize, beginning: &[u8]) -> Result<Option<usize>, Unreadable> {
+        for index in 0.. {
+            let text = self.entry(list, index)?;
+            if text == 0 {
+                break;
+            }
+            let behind = self.behind(text, beginning)?;
+            if behind.is_some() {
+                return Ok(behind);
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ffi::CStr;
+
+    #[test]
+    fn what_is_there_is_read_and_what_is_not_is_no_fault() {
+        let mut memory = Memory::new();
+        let long = std::format!("NAME={}\0", "x".repeat(9000));
+        let text = long.as_ptr() as usize;
+        assert_eq!(memory.behind(text, b"NAME="), Ok(Some(text + 5)));
+        assert_eq!(memory.behind(text, b"OTHER="), Ok(None));
+        assert_eq!((memory.byte(text + 9004), memory.byte(text + 9005)), (Ok(b'x'), Ok(0)));
+        for bad in [0, 8, usize::MAX, 1 << 63] {
+            assert_eq!(memory.byte(bad), Err(Unreadable), "{bad:x}");
+            assert_eq!(memory.entry(bad, 0), Err(Unreadable), "{bad:x}");
+        }
+        // A page behind which there is nothing, up to its last byte.
+        let page = system::map_private(2 * system::PAGE).expect("memory") as usize;
+        // SAFETY: the second page is ours, and nobody uses it.
+        unsafe { system::unmap(page + system::PAGE, system::PAGE) };
+        assert_eq!(memory.byte(page + system::PAGE - 1), Ok(0));
+        assert_eq!(memory.byte(page + system::PAGE), Err(Unreadable));
+        assert_eq!(memory.entry(page + system::PAGE - 4, 0), Err(Unreadable));
+        let list = [c"A=1".as_ptr(), c"B=2".as_ptr(), 8 as *const _, core::ptr::null()];
+        let address = list.as_ptr() as usize;
+        let found = memory.find(address, b"B=").expect("readable").expect("there");
+        // SAFETY: the rest of a text that is there.
+        assert_eq!(unsafe { CStr::from_ptr(found as *const _) }, c"2");
+        assert_eq!(memory.find(address, b"C="), Err(Unreadable));
+    }
+}

@@ -1,0 +1,100 @@
+//! Programs that a probe would end: each runs as it does alone, and what is said about it is right. Issue 19.
+
+use std::time::Duration;
+
+use longpole_tests::{Background, Recorded, skip_unless_built, skip_unless_live, workload};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Since Linux 6.18 such an instruction becomes a call to a page that forked children do not have: each of them ended by
+/// SIGSEGV at its first call.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn forked_children_of_functions_that_begin_with_a_nop_live() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("nop_entry.c"));
+    for options in
+        [&["--functions", "Nop*", "--overhead", "none"][..], &["--children", "--functions", "Nop*"]]
+    {
+        let recorded = Recorded::good(options, &program, &["211"]);
+        let said = &recorded.ended;
+        assert!(said.stdout.contains("211 children, 0 bad"), "{}{}", said.stdout, said.stderr);
+        // One of them is probed behind its nop, the other would be told again and again there.
+        assert!(
+            said.stderr.contains("1 of ") && said.stderr.contains("1 that begin with a nop"),
+            "{}",
+            said.stderr
+        );
+        if !options.contains(&"--children") {
+            let report = recorded.report("1");
+            assert_eq!(report.at(1).function("NopEntry", "calls"), Some(211.0), "{}", report.0);
+            // Samples may have seen it.
+            assert_eq!(report.at(1).function("NopLoop", "calls").unwrap_or(0.0), 0.0, "{}", report.0);
+        }
+    }
+    // With -p.
+    let mut target = Background::must_start(std::process::Command::new(&program).args(["211", "wait"]));
+    let ready = target.line(LIMIT).expect("a program that runs");
+    let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok()).expect("its number");
+    let (mut record, _folder, _file) = Recorded::attach_in_background(&["--functions", "*"], pid);
+    record.wait_for_stderr("recording ", LIMIT).expect("a recording");
+    std::thread::sleep(Duration::from_millis(500));
+    target.say("go").expect("it waits");
+    let ended = target.wait(LIMIT).expect("an end");
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let ended = record.wait(LIMIT).expect("an end");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+/// The command's signals and standard streams were those of longpole's runtime: SIGPIPE at its default, nothing blocked,
+/// nothing closed.
+#[test]
+fn signals_and_closed_streams_are_handed_on_as_they_are() {
+    skip_unless_live!();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (folder.path().join("test.lp"), folder.path().join("out"));
+    let longpole = longpole_tests::binary().display();
+    let (file, out) = (file.display(), out.display());
+    // Ignored and blocked signals, as numbers, and the descriptors that are open.
+    let asked = "grep -E 'Sig(Blk|Ign)' /proc/self/status; for i in 0 1 2; do test -e /proc/$$/fd/$i && echo $i; done; true";
+    for before in ["", "trap '' PIPE;", "trap '' PIPE USR2; exec <&-;", "exec 2>&-;", "exec 0<&- 2>&-;"] {
+        let run = |command: &str| {
+            let script = format!("{before} {command} sh -c \"{}\" >{out}", asked.replace('$', "\\$"));
+            let ended = longpole_tests::run(std::process::Command::new("sh").args(["-c", &script]), LIMIT);
+            let ended = ended.expect("a shell");
+            assert_eq!(ended.code, Some(0), "{script}: {}", ended.stderr);
+            let answer = std::fs::read_to_string(folder.path().join("out")).expect("an answer");
+            // Without those that C libraries keep for themselves: they have none but their own actions.
+            let plain = |line: &str| match line.split_once(":\t") {
+                Some((name, set)) => {
+                    format!("{name} {:x}\n", u64::from_str_radix(set, 16).expect("a set") & 0x7fff_ffff)
+                }
+                None => format!("{line}\n"),
+            };
+            answer.lines().map(plain).collect::<String>()
+        };
+        let alone = run("");
+        assert!(alone.contains("SigIgn"), "{alone}");
+        assert_eq!(run(&format!("{longpole} record --force -o {file} --")), alone, "{before}");
+    }
+}
+
+/// A copy of a function with a probe has a breakpoint in it of which the kernel knows nothing: both ended by SIGTRAP.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn programs_that_copy_or_move_their_code_live() {
+    skip_unless_live!();
+    for source in ["moves_text.c", "copies_code.c"] {
+        let program = skip_unless_built!(workload::build(source));
+        let alone = longpole_tests::run(&mut std::process::Command::new(&program), LIMIT).expect("a program");
+        let recorded = Recorded::good(&[], &program, &[]);
+        assert_eq!(recorded.ended.stdout, alone.stdout, "{source}");
+        let said = &recorded.ended.stderr;
+        assert!(said.contains("may copy or move its own code") && said.contains("(SIGTRAP)"), "{said}");
+        assert!(said.contains("probes    0 functions on, 0 off"), "{said}");
+    }
+    // Others are as they were.
+    let program = skip_unless_built!(workload::build("brief.c"));
+    let recorded = Recorded::good(&[], &program, &["0"]);
+    assert!(!recorded.ended.stderr.contains("may copy"), "{}", recorded.ended.stderr);
+}

@@ -1,0 +1,281 @@
+//! Code that programs make while they run is called what the program calls it: of a small one that does it in all ways, and
+//! of the runtimes that people use.
+
+use longpole_tests::{
+    Background, Longpole, Recorded, here, run, skip_unless_built, skip_unless_live, workload,
+};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// Enough samples for a comparison, and next to no probes.
+const OPTIONS: [&str; 4] = ["--overhead", "none", "--max-functions", "1"];
+const NAMELESS: &str = "[code without a file]";
+
+/// A process's map, gone with the test.
+struct Map(u32);
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", self.0));
+    }
+}
+
+/// Of a launched command the number is in what was said.
+fn map_of(recorded: &Recorded) -> Map {
+    map_in(&recorded.ended.stderr)
+}
+
+fn map_in(said: &str) -> Map {
+    let number = said.split_once("(pid ").and_then(|(_, rest)| rest.split_once(')'));
+    Map(number.and_then(|(number, _)| number.parse().ok()).unwrap_or_else(|| panic!("no number in {said}")))
+}
+
+/// How many samples fell into functions whose names hold each of these: into their own code, or below them, too.
+fn samples(file: &Path, below: Below, names: [&str; 3]) -> [f64; 3] {
+    let program = Longpole::export(file).0;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let number =
+        |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(usize::MAX);
+    let all = &program["samples"];
+    let (places, stacks) = (list(&all["places"]), list(&all["stacks"]));
+    let mut counts = [0.0; 3];
+    for sample in list(&all["threads"]).iter().flat_map(list) {
+        let stack = stacks.get(number(&sample[1])).map(list).unwrap_or_default();
+        let seen = if below == Below::Too { &stack[..] } else { stack.get(..1).unwrap_or_default() };
+        let functions: Vec<&str> = seen
+            .iter()
+            .filter_map(|place| places.get(number(place)))
+            .filter_map(|place| place["function"].as_str())
+            .collect();
+        for (count, name) in counts.iter_mut().zip(names) {
+            *count += f64::from(u8::from(functions.iter().any(|function| function.contains(name))));
+        }
+    }
+    counts
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Below {
+    Not,
+    Too,
+}
+
+/// That the first of two functions has about this share of what both compute, and that little else has no name.
+#[track_caller]
+fn assert_shares([hot, cold, nameless]: [f64; 3], share: f64) {
+    let (found, both) = (hot / (hot + cold), hot + cold);
+    assert!(both > 100.0, "{hot} and {cold} samples");
+    assert!((found - share).abs() < 0.12, "{found:.3} instead of {share:.3}: {hot} and {cold}");
+    assert!(nameless < both * 0.1, "{nameless} beside {both} has no name");
+}
+
+fn toy() -> Result<PathBuf, workload::Problem> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err(workload::Problem::NoCompiler("its code is for x86-64".to_owned()));
+    }
+    workload::build("jit.c")
+}
+
+#[test]
+fn code_is_called_what_its_program_calls_it_however_late_it_says_so() {
+    skip_unless_live!();
+    let program = skip_unless_built!(toy());
+    for how in ["map", "late"] {
+        let recorded = Recorded::good(&OPTIONS, &program, &["2", how]);
+        let _map = map_of(&recorded);
+        assert_shares(samples(&recorded.file, Below::Not, ["made_hot", "made_cold", NAMELESS]), 0.75);
+    }
+}
+
+#[test]
+fn code_of_a_running_program_has_names_and_its_dump_has_lines() {
+    skip_unless_live!();
+    let program = skip_unless_built!(toy());
+    let folder = tempfile::tempdir().expect("folder");
+    for how in ["map", "dump"] {
+        let mut command = Command::new(&program);
+        let target = Background::must_start(command.args(["60", how]).current_dir(folder.path()));
+        let _map = Map(target.pid());
+        std::thread::sleep(Duration::from_millis(300));
+        let recorded = Recorded::attach(&[&OPTIONS[..], &["-d", "1500ms"]].concat(), target.pid());
+        target.signal("KILL").expect("killed");
+        assert_shares(samples(&recorded.file, Below::Not, ["made_hot", "made_cold", NAMELESS]), 0.75);
+        let lines = Longpole::with(["report", "--by", "line"]).and(&recorded.file).ok().stdout;
+        assert_eq!(lines.contains("made.toy:7"), how == "dump", "{how}: {lines}");
+    }
+}
+
+/// Anybody may write to /tmp.
+#[test]
+fn a_map_that_anybody_may_have_written_is_refused_in_words() {
+    skip_unless_live!();
+    let program = skip_unless_built!(toy());
+    let recorded = Recorded::good(&OPTIONS, &program, &["1", "open"]);
+    let map = map_of(&recorded);
+    let said = &recorded.ended.stderr;
+    assert!(
+        said.contains(&format!("/tmp/perf-{}.map is not used: everybody may write to it", map.0)),
+        "{said}"
+    );
+    let [hot, _, nameless] = samples(&recorded.file, Below::Not, ["made_hot", "made_cold", NAMELESS]);
+    assert!(hot == 0.0 && nameless > 0.0, "{hot} {nameless}");
+}
+
+/// Whether a program is there and does what is asked.
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    let Ok(child) = Background::start(Command::new(program).args(arguments)) else { return false };
+    let _map = Map(child.pid());
+    child.wait(LIMIT).is_ok_and(|ended| ended.code == Some(0))
+}
+
+/// What perf says of the same program, if there is a perf: the part of `expensive` in what it and `cheap` compute.
+fn share_by_perf(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
+    let data = folder.join("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-F", "499", "-o"]).arg(&data);
+    perf.args(["--", "sh", "-c", "echo $$; exec \"$@\"", "sh", program]).args(arguments);
+    let target = run(perf.current_dir(folder), LIMIT).ok().filter(|ended| ended.code == Some(0))?;
+    let _map = target.stdout.lines().next().and_then(|line| line.parse().ok()).map(Map);
+    let mut report = Command::new("perf");
+    report.args(["report", "--stdio", "-q", "-F", "overhead,sym", "-i"]).arg(&data);
+    let text = run(&mut report, LIMIT).ok()?.stdout;
+    let sum = |part: &str| -> f64 {
+        let rows = text.lines().filter(|line| line.contains(part));
+        rows.filter_map(|line| line.trim().split_once('%')?.0.trim().parse::<f64>().ok()).sum()
+    };
+    let (hot, cold) = (sum("expensive"), sum("cheap"));
+    (hot + cold > 10.0).then(|| hot / (hot + cold))
+}
+
+/// Runtimes take turns: each keeps all CPUs busy, and a map that is written as the program ends has to be read before it is gone.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Launched, against perf where there is one; the share that was expected.
+fn launched(folder: &Path, program: &str, arguments: &[&str]) -> f64 {
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let with = |seconds: &'static str| [arguments, &[seconds]].concat();
+    let mut call = Longpole::with(["record", "-o"]).and(folder.join("launched.lp"));
+    call.command().current_dir(folder).args(OPTIONS).arg("--").arg(program).args(with("3"));
+    let said = call.ok().stderr;
+    let _launched = map_in(&said);
+    let share = share_by_perf(folder, program, &with("2")).unwrap_or(5.0 / 6.0);
+    assert_shares(samples(&folder.join("launched.lp"), Below::Not, ["expensive", "cheap", NAMELESS]), share);
+    share
+}
+
+/// Launched and attached, against perf where there is one.
+fn both_ways(folder: &Path, program: &str, arguments: &[&str]) {
+    let share = launched(folder, program, arguments);
+    let with = |seconds: &'static str| [arguments, &[seconds]].concat();
+    let mut command = Command::new(program);
+    let target = Background::must_start(command.args(with("60")).current_dir(folder));
+    let _map = Map(target.pid());
+    std::thread::sleep(Duration::from_millis(1500));
+    let recorded = Recorded::attach(&[&OPTIONS[..], &["-d", "2s"]].concat(), target.pid());
+    target.signal("KILL").expect("killed");
+    assert_shares(samples(&recorded.file, Below::Not, ["expensive", "cheap", NAMELESS]), share);
+}
+
+#[test]
+fn javascript_of_node() {
+    skip_unless_live!();
+    if !runs("node", &["--perf-basic-prof", "-e", "0"]) {
+        println!("SKIP {}: no node", here!());
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let script = "const step = (n, by) => { let s = 0; for (let i = 0; i < n; i++) s = (s * by + i) % 1000003; return s; };
+        function expensive(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 31 + i) % 1000003; return s; }
+        function cheap(n) { let s = 0; for (let i = 0; i < n; i++) s = (s * 37 + i) % 1000003; return s; }
+        const end = Date.now() + 1000 * Number(process.argv[2]); let t = step(9, 3);
+        while (Date.now() < end) { t += expensive(300000); t += cheap(60000); }
+        console.log(t);";
+    let file = folder.path().join("hot.js");
+    std::fs::write(&file, script).expect("written");
+    both_ways(folder.path(), "node", &["--perf-basic-prof", "hot.js"]);
+}
+
+#[test]
+fn java_with_a_perf_map() {
+    skip_unless_live!();
+    let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer"];
+    if !runs("javac", &["-version"]) || !runs("java", &[&options[..], &["-version"]].concat()) {
+        println!("SKIP {}: no JDK 17 or later", here!());
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let class = "public class Hot {
+        static long expensive(int n) { long s = 0; for (int i = 0; i < n; i++) s = (s * 31 + i) % 1000003; return s; }
+        static long cheap(int n) { long s = 0; for (int i = 0; i < n; i++) s = (s * 37 + i) % 1000003; return s; }
+        static long turn() { long t = 0; for (int i = 0; i < 10; i++) { t += expensive(30000); t += cheap(6000); } return t; }
+        public static void main(String[] a) {
+            long end = System.currentTimeMillis() + 1000L * Integer.parseInt(a[0]), t = 0;
+            while (System.currentTimeMillis() < end) t += turn();
+            System.out.println(t);
+        }
+    }";
+    std::fs::write(folder.path().join("Hot.java"), class).expect("written");
+    let compiled = run(Command::new("javac").arg("Hot.java").current_dir(folder.path()), LIMIT);
+    assert!(compiled.is_ok_and(|ended| ended.code == Some(0)));
+    // Attached, its map is a snapshot that a JVM writes when it is asked: what is compiled later has no name in it.
+    launched(folder.path(), "java", &[&options[..], &["Hot"]].concat());
+}
+
+/// A Python that can name its functions to perf (3.12 and later), wherever one may be.
+fn python() -> Option<String> {
+    let mut candidates: Vec<String> =
+        ["python3", "python3.14", "python3.13", "python3.12"].map(str::to_owned).into();
+    let root = std::env::var("PYENV_ROOT").unwrap_or_else(|_| "/root/.pyenv".to_owned());
+    let versions = std::fs::read_dir(format!("{root}/versions"));
+    let installed = versions.into_iter().flatten().flatten().map(|entry| entry.path().join("bin/python3"));
+    candidates.extend(installed.map(|path| path.to_string_lossy().into_owned()));
+    let test = "import sys; sys.exit(not sys.is_stack_trampoline_active())";
+    candidates.into_iter().find(|python| runs(python, &["-X", "perf", "-c", test]))
+}
+
+/// What a function of Python computes is the interpreter's: it counts for the function in totals.
+#[test]
+fn python_with_perf_support() {
+    skip_unless_live!();
+    let Some(python) = python() else {
+        println!("SKIP {}: no Python 3.12 or later with -X perf", here!());
+        return;
+    };
+    let folder = tempfile::tempdir().expect("folder");
+    let script = "import sys, time
+def expensive(n):
+    s = 0
+    for i in range(n):
+        s = (s * 31 + i) % 1000003
+    return s
+def cheap(n):
+    s = 0
+    for i in range(n):
+        s = (s * 37 + i) % 1000003
+    return s
+end = time.time() + float(sys.argv[1])
+t = 0
+while time.time() < end:
+    t += expensive(30000)
+    t += cheap(6000)
+print(t)
+";
+    let file = folder.path().join("hot.py");
+    std::fs::write(&file, script).expect("written");
+    let recorded =
+        Recorded::good(&OPTIONS, Path::new(&python), &["-X", "perf", &file.to_string_lossy(), "2"]);
+    let _map = map_of(&recorded);
+    let names = ["py::expensive:", "py::cheap:", NAMELESS];
+    assert_shares(samples(&recorded.file, Below::Too, names), 5.0 / 6.0);
+
+    let mut command = Command::new(&python);
+    let target = Background::must_start(command.args(["-X", "perf"]).arg(&file).arg("60"));
+    let _other = Map(target.pid());
+    std::thread::sleep(Duration::from_millis(700));
+    let recorded = Recorded::attach(&[&OPTIONS[..], &["-d", "2s"]].concat(), target.pid());
+    target.signal("KILL").expect("killed");
+    assert_shares(samples(&recorded.file, Below::Too, names), 5.0 / 6.0);
+}

@@ -1,0 +1,110 @@
+//! What things are called in answers, and how much of a name one has to type.
+
+use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+
+const ROUNDS: u64 = 101;
+
+fn acquisitions(report: &Report) -> BTreeMap<String, u64> {
+    let rows = report.0["locks"].as_array().map_or(&[][..], Vec::as_slice);
+    let row = |row: &serde_json::Value| {
+        (row["lock"].as_str().unwrap_or_default().to_owned(), row["acquisitions"].as_u64().unwrap_or(0))
+    };
+    rows.iter().map(row).collect()
+}
+
+/// `work.first` was called `work`, which is also what `work.second` begins with.
+#[test]
+fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("names.cpp"));
+    let recorded = Recorded::good(&["--interpose", "always"], &program, &[&ROUNDS.to_string()]);
+    let expected = ["mutex work.first", "mutex work.second", "mutex shop::carts[1].lock"];
+    let expected = expected.map(|name| (name.to_owned(), 2 * ROUNDS));
+    assert_eq!(acquisitions(&recorded.report("1")), BTreeMap::from(expected));
+}
+
+/// A function was only found by all of its name.
+#[test]
+fn as_much_of_a_name_as_is_needed_is_enough_everywhere() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("names.cpp"));
+    let options = ["--functions", "update_table", "--functions", "update_i", "--functions", "totals"];
+    let options = [&options[..], &["--overhead", "none", "--freq", "0"]].concat();
+    let recorded = Recorded::good(&options, &program, &[&ROUNDS.to_string()]);
+    let report = recorded.report("1");
+    let mut names: Vec<String> = report.0["results"][0]["functions"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice)
+        .iter()
+        .map(|row| row["function"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    names.sort();
+    let wanted = [
+        "long shop::totals<long>(long volatile*)",
+        "shop::update_index(long volatile*)",
+        "shop::update_table(long volatile*)",
+    ];
+    assert_eq!(names, wanted);
+
+    let what_if = |name: &str| {
+        let call = Longpole::with(["what-if", "--cpus", "1", "--scale", &format!("{name}=0.5")]);
+        call.and(&recorded.file).ok().stdout
+    };
+    for name in ["update_table", "shop::update_table", "update_t"] {
+        let said = what_if(name);
+        assert!(said.contains("With shop::update_table(long volatile*) at 50 %"), "{said}");
+    }
+    let either = Longpole::with(["what-if", "--headroom", "update"]).and(&recorded.file);
+    let said = either.fails(2, "2 functions may be meant by 'update'").stderr;
+    assert!(
+        said.contains("shop::update_index(long volatile*), shop::update_table(long volatile*)"),
+        "{said}"
+    );
+
+    let rules = recorded.beside("rules.toml");
+    let rule = "[[rule]]\nmeasure = \"calls\"\nfunction = \"totals\"\ncpus = 1\nmin = 202\nmax = 202\n";
+    std::fs::write(&rules, rule).expect("written");
+    let said = Longpole::with(["check", "--rules"]).and(&rules).and(&recorded.file).ok().stdout;
+    assert!(said.contains("calls of long shop::totals<long>(long volatile*)"), "{said}");
+
+    let unclear = Recorded::launch(&["--functions", "update"], &program, &["1"]).ended;
+    let said = unclear.stderr;
+    assert_eq!(unclear.code, Some(2), "{said}");
+    assert!(said.contains("2 functions may be meant by 'update'") && !unclear.stdout.contains("1"), "{said}");
+}
+
+/// `redis-server` was called `redis-check-rdb`, and the library that longpole puts into a command was in its profile.
+#[test]
+fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("names.cpp"));
+    let folder = tempfile::tempdir().expect("folder");
+    let (file, typed) = (folder.path().join("check-tool"), folder.path().join("server"));
+    std::fs::copy(&program, &file).expect("copied");
+    symlink(&file, &typed).expect("linked");
+    let recorded = Recorded::good(&["--interpose", "always"], &typed, &["20000"]);
+    let report = |by: &str| Longpole::with(["report", "--by", by]).and(&recorded.file).ok().stdout;
+    let (modules, functions) = (report("module"), report("function"));
+    assert!(modules.lines().any(|line| line.starts_with("server")), "{modules}");
+    for text in [&modules, &functions, &recorded.ended.stderr] {
+        assert!(!text.contains("longpole-preload") && !text.contains("check-tool"), "{text}");
+    }
+}
+
+/// It said "Make <u64>::wrapping_mul faster first".
+#[test]
+fn advice_is_about_the_users_own_functions() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("standard.rs"));
+    let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
+    let said = Longpole::with(["report", "--cpus", "1", "--top", "100"]).and(&recorded.file).ok().stdout;
+    let advice: String = said.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    // Its closure is its own, too.
+    assert!(advice.starts_with("Make standard::mix"), "{said}");
+    assert!(
+        advice.contains("by way of") && said.contains("<u64>::wrapping_mul"),
+        "rows stay as they are: {said}"
+    );
+}
