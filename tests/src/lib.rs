@@ -2,6 +2,7 @@
 
 pub mod asking;
 mod golden;
+pub mod known_shares;
 mod longpole;
 mod privilege;
 mod process;
@@ -10,7 +11,7 @@ mod report;
 pub mod workload;
 
 pub use golden::{check_golden, data_folder};
-pub use longpole::{Longpole, binary};
+pub use longpole::{Longpole, binary, take_binary};
 pub use privilege::cannot_record;
 pub use process::{Background, Ended, must_run, run, shell};
 pub use recorded::Recorded;

@@ -12,9 +12,15 @@ use crate::report::{Program, Report};
 /// No call in a test takes this long.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// The binary: `LONGPOLE_BIN`, or built now.
+static BINARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Takes this binary. `false` if another has been taken already.
+pub fn take_binary(path: PathBuf) -> bool {
+    BINARY.set(path).is_ok()
+}
+
+/// The binary: the one taken, `LONGPOLE_BIN`, or built now.
 pub fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match std::env::var_os("LONGPOLE_BIN") {
         Some(path) => PathBuf::from(path),
         None => build().unwrap_or_else(|why| panic!("cannot build longpole: {why}")),

@@ -3,6 +3,7 @@
 mod coz;
 mod effects;
 mod shapes;
+mod shares;
 mod splash;
 
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ enum Which {
     Effects,
     /// The SPLASH programs of the 1999 paper
     Splash,
+    /// Shares of functions, beside those that programs know of themselves
+    Shares,
     /// What coz finds out with many runs, beside one recording
     Coz,
 }
@@ -54,6 +57,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Effects) {
         page.put("effects", &effects::compare(&workspace, &longpole, options.runs)?)?;
+    }
+    if wanted(Which::Shares) {
+        page.put("shares", &shares::compare(&longpole)?)?;
     }
     if wanted(Which::Coz) {
         match coz::compare(&workspace, &longpole, options.runs)? {

@@ -1,0 +1,143 @@
+//! Programs that know the shares of their own functions (tests/workloads/shares.c), recorded as a user would, and what a report
+//! says of them set against it.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::process::Background;
+use crate::recorded::Recorded;
+use crate::report::Report;
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// Of the CPU time. The program knows its shares to some tenths of a percent: a call takes as long as a few turns of a loop,
+/// and a round is timed to that.
+const EXACT: f64 = 0.005;
+/// A function with less may have no row: no sample fell into it.
+const UNSEEN: f64 = 0.02;
+
+/// Numbers set against the truth.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// How many were given without ±.
+    pub exact: usize,
+    /// Those of them that are more than 0.5 points off, in words.
+    pub wrong: Vec<String>,
+    /// How many were given with ±.
+    pub sampled: usize,
+    /// Those of them whose interval does not hold the truth, in words.
+    pub outside: Vec<String>,
+    /// How many recordings these numbers are of.
+    pub recordings: usize,
+    /// Of deviations in parts of ±, summed.
+    squares: f64,
+}
+
+impl Compared {
+    /// How many of those with ± hold the truth.
+    pub fn inside(&self) -> usize {
+        self.sampled - self.outside.len()
+    }
+
+    /// The deviations beside those that ± promises: 1 where it is right, more where it is too narrow.
+    pub fn spread(&self) -> f64 {
+        (self.squares / self.sampled as f64).sqrt() * 1.96
+    }
+
+    /// One recording more: what its report says, and the `truth` lines that the program printed.
+    pub fn add(&mut self, what: &str, report: &Report, said: &str) {
+        let truths: Vec<Vec<&str>> = said
+            .lines()
+            .map(|line| line.split(' ').collect())
+            .filter(|words: &Vec<&str>| words.first() == Some(&"truth"))
+            .collect();
+        assert!(truths.len() > 1, "{what}: {said}");
+        self.recordings += 1;
+        let result = &report.0["results"][0];
+        let rows = result["functions"].as_array().map_or(&[][..], Vec::as_slice);
+        let row = |name: &str| rows.iter().find(|row| row["function"] == name);
+        let whole = whole(report, row("forever"));
+        for truth in truths {
+            let [_, name, of_itself, in_all] = truth[..] else { panic!("{what}: {truth:?}") };
+            let none = Value::Null;
+            let row = row(name).unwrap_or(&none);
+            for (kind, truth, time, error) in [
+                ("self", of_itself, &row["tet_ns"], &row["tet_error_ns"]),
+                ("total", in_all, &row["tetid_ns"], &row["tetid_error_ns"]),
+            ] {
+                let truth: f64 = truth.parse().unwrap_or_else(|error| panic!("{what}: {truth}: {error}"));
+                if row.is_null() && truth < UNSEEN {
+                    continue;
+                }
+                let told = number(time) / whole;
+                let error = error.as_f64().map(|error| error / whole);
+                self.number(&format!("{what}: {name} {kind}"), told, truth, error);
+            }
+        }
+    }
+
+    fn number(&mut self, what: &str, told: f64, truth: f64, error: Option<f64>) {
+        let line = || format!("{what} {:.2} %, truly {:.2} %", told * 100.0, truth * 100.0);
+        let off = (told - truth).abs();
+        let Some(error) = error else {
+            self.exact += 1;
+            if off > EXACT {
+                self.wrong.push(line());
+            }
+            return;
+        };
+        self.sampled += 1;
+        self.squares += (off / error).powi(2);
+        if off > error {
+            self.outside.push(format!("{} (± {:.2})", line(), error * 100.0));
+        }
+    }
+}
+
+/// All CPU time of the program: of `forever`, which every thread runs from beginning to end. Where that is exact it leaves out
+/// what comes before and behind it; attached there is nothing of that.
+fn whole(report: &Report, forever: Option<&Value>) -> f64 {
+    let samples = &report.0["samples"];
+    match forever.filter(|row| row["tetid_error_ns"].is_null()) {
+        Some(forever) => number(&forever["tetid_ns"]),
+        None => number(&samples["divided_ns"]) + number(&samples["undivided_ns"]),
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+/// Every other eight programs have two threads.
+fn threads(seed: u32) -> String {
+    (1 + seed / 8 % 2).to_string()
+}
+
+/// The program of this seed, launched.
+pub fn launched(program: &Path, seed: u32, compared: &mut Compared) {
+    let words = [seed.to_string(), "1.2".to_owned(), threads(seed)];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let recorded = Recorded::good(&[], program, &words);
+    compared.add(&format!("launched {words:?}"), &recorded.report("1"), &recorded.ended.stdout);
+}
+
+/// The program of this seed, recorded for a part of its life. Programs with phases are left alone: of them the shares of a part
+/// are not known.
+///
+/// # Errors
+/// The program cannot be started or ended.
+pub fn attached(program: &Path, seed: u32, compared: &mut Compared) -> io::Result<()> {
+    if seed % 8 == 6 {
+        return Ok(());
+    }
+    let words = [seed.to_string(), "60".to_owned(), threads(seed)];
+    let running = Background::start(Command::new(program).args(&words))?;
+    let recorded = Recorded::attach(&["--duration", "1.2"], running.pid());
+    running.signal("TERM")?;
+    let ended = running.wait(LIMIT)?;
+    compared.add(&format!("attached {words:?}"), &recorded.report("1"), &ended.stdout);
+    Ok(())
+}
