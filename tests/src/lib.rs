@@ -24,10 +24,18 @@ pub use report::{Answer, Program, Report};
 macro_rules! skip_unless_live {
     () => {
         if let Some(reason) = $crate::cannot_record() {
-            println!("SKIP {}: {reason}", $crate::here!());
-            return;
+            $crate::skip!("{reason}");
         }
     };
+}
+
+/// Leaves the test, visibly, for this reason.
+#[macro_export]
+macro_rules! skip {
+    ($($reason:tt)*) => {{
+        println!("SKIP {}: {}", $crate::here!(), format_args!($($reason)*));
+        return;
+    }};
 }
 
 /// Leaves the test, visibly, where the machine lacks a compiler.
@@ -36,10 +44,7 @@ macro_rules! skip_unless_built {
     ($built:expr) => {
         match $built {
             Ok(built) => built,
-            Err($crate::workload::Problem::NoCompiler(reason)) => {
-                println!("SKIP {}: {reason}", $crate::here!());
-                return;
-            }
+            Err($crate::workload::Problem::NoCompiler(reason)) => $crate::skip!("{reason}"),
             Err($crate::workload::Problem::Broken(reason)) => panic!("{reason}"),
         }
     };

@@ -17,12 +17,9 @@ pub fn cannot_record() -> Option<&'static str> {
 }
 
 fn decide() -> Option<String> {
-    if let Ok(reason) = std::env::var("LONGPOLE_REPLAY_ONLY") {
-        return Some(format!("no kernel programs: {reason}"));
-    }
-    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf/probe-ebpf.o");
-    if std::env::var_os("LONGPOLE_EBPF_OBJECT").is_none() && !object.exists() {
-        return Some("no kernel programs: run ./x ebpf first".into());
+    let embedded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector/embedded").join(std::env::consts::ARCH);
+    if !embedded.join("probe-ebpf.o").exists() {
+        return Some(format!("no kernel programs for {}: ./x embed makes them", std::env::consts::ARCH));
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if let Some(name) = missing_capability(&status) {

@@ -39,6 +39,40 @@ pub fn build(source: &str) -> Result<PathBuf, Problem> {
     compile(&path, &text)
 }
 
+/// A program, or with such flags a library, of this source: `name` is its file's name, the language that of `compiler`
+/// (`cc`, `musl-gcc`, `c++`, `rustc`). Compiled once per content. `flags` stand behind the source, as libraries have to.
+///
+/// # Errors
+/// As [`build`]; a library that these flags ask for and that is not here is no fault of the source.
+pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> Result<PathBuf, Problem> {
+    let ending = match compiler {
+        "rustc" => "rs",
+        "c++" => "cpp",
+        _ => "c",
+    };
+    let folder = cache()?.join(format!("{:016x}", fnv(&format!("{compiler} {flags:?} {text}"))));
+    let program = folder.join(name);
+    if program.exists() {
+        return Ok(program);
+    }
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Problem::Broken(format!("cannot make {}: {error}", folder.display())))?;
+    let source = folder.join(name).with_extension(ending);
+    write_whole(&source, text)?;
+    put(&program, |temporary| {
+        let mut command = Command::new(compiler);
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("-o").arg(temporary).arg(&source).args(flags);
+        command
+    })
+    .map_err(|problem| match problem {
+        Problem::Broken(why) if why.contains("cannot find") || why.contains("not supported") => {
+            Problem::NoCompiler(why.replace('\n', "; "))
+        }
+        other => other,
+    })?;
+    Ok(program)
+}
+
 fn read(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path)
         .map_err(|error| Problem::Broken(format!("cannot read {}: {error}", path.display())))

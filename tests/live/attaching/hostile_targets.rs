@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{
+    Background, Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload,
+};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -126,8 +128,7 @@ fn an_ordinary_user_is_told_what_is_missing() {
     let file = std::env::temp_dir().join(format!("longpole-no-rights-{}.lp", std::process::id()));
     command.args(["record", "-o"]).arg(&file).args(["--", "true"]).current_dir("/");
     let Ok(ended) = run(&mut command, LIMIT) else {
-        println!("SKIP an_ordinary_user_is_told_what_is_missing: no setpriv here");
-        return;
+        skip!("no setpriv here");
     };
     assert_eq!(ended.code, Some(77), "{}", ended.stderr);
     assert!(!file.exists(), "nothing was begun");
@@ -146,8 +147,7 @@ fn root_of_a_user_namespace_is_not_told_to_become_root() {
         run(&mut command, LIMIT)
     };
     if !run(Command::new("unshare").args(["-Ur", "true"]), LIMIT).is_ok_and(|ended| ended.code == Some(0)) {
-        println!("SKIP root_of_a_user_namespace_is_not_told_to_become_root: no user namespaces here");
-        return;
+        skip!("no user namespaces here");
     }
     let own = std::process::id().to_string();
     let folder = tempfile::tempdir().unwrap();

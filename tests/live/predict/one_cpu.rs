@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use longpole_tests::{Longpole, Recorded, must_run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, must_run, skip, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const RUNS: usize = 3;
@@ -22,8 +22,7 @@ fn wall(cpus: &str, program: &Path, arguments: &[&str]) -> f64 {
 fn two_cpus_are_predicted_from_one() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        println!("SKIP {}: one CPU only", longpole_tests::here!());
-        return;
+        skip!("one CPU only");
     }
     let program = skip_unless_built!(workload::build("forkjoin.c"));
     let arguments = ["4", "3", "8000000"];
@@ -56,8 +55,7 @@ fn two_cpus_are_predicted_from_one() {
 fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        println!("SKIP {}: one CPU only", longpole_tests::here!());
-        return;
+        skip!("one CPU only");
     }
     let program = skip_unless_built!(workload::build("placed.c"));
     let recorded = Recorded::good(&["--cpu-list", "0,1"], &program, &[]);
@@ -115,11 +113,7 @@ fn deadlines_and_lengths_are_told_apart() {
 fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        println!(
-            "SKIP {}: one CPU only, on which who yields is hardly ever asked again",
-            longpole_tests::here!()
-        );
-        return;
+        skip!("one CPU only, on which who yields is hardly ever asked again");
     }
     let program = skip_unless_built!(workload::build("impatient.c"));
     // Three share what the one that computes leaves of two CPUs. Beside other programs those get what is yielded, and nobody

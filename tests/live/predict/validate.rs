@@ -1,6 +1,6 @@
 //! `longpole validate`: what it runs, and that its figures are those of what it ran.
 
-use longpole_tests::{Longpole, Recorded, run, shell, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, run, shell, skip, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -40,8 +40,7 @@ fn the_table_holds_what_was_measured_and_what_follows_from_it() {
 fn two_cpus_beside_one_and_the_exit_code_of_an_error_too_large() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        eprintln!("SKIP two_cpus_beside_one_and_the_exit_code_of_an_error_too_large: one CPU only");
-        return;
+        skip!("one CPU only");
     }
     let program = skip_unless_built!(workload::build("forkjoin.c"));
     let program = program.to_str().expect("a path");
@@ -90,8 +89,7 @@ fn a_command_that_fails_says_nothing_about_speed() {
 fn children_are_part_of_the_command() {
     skip_unless_live!();
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        eprintln!("SKIP children_are_part_of_the_command: one CPU only");
-        return;
+        skip!("one CPU only");
     }
     let program = skip_unless_built!(workload::build("forkjoin.c"));
     let one = format!("{} 3 0 20000000 >/dev/null", program.display());

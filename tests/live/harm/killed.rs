@@ -2,7 +2,7 @@
 //! program that runs on, and nothing else.
 
 use longpole_tests::{
-    Background, Longpole, binary, run, shell, skip_unless_built, skip_unless_live, workload,
+    Background, Longpole, binary, run, shell, skip, skip_unless_built, skip_unless_live, workload,
 };
 use std::path::Path;
 use std::process::Command;
@@ -45,8 +45,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("ticks.c"));
     if now_ns() == 0 {
-        println!("SKIP a_killed_longpole_loses_the_last_moment_only: no /proc/timer_list");
-        return;
+        skip!("no /proc/timer_list");
     }
     for (number, milliseconds) in [250, 600, 1_300].into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -23,16 +23,11 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
     let recorded = Recorded::launch(&options, &program, &[]);
     let ended = &recorded.ended;
     if ended.code == Some(3) {
-        println!("SKIP a_thread_and_a_process_with_the_number_of_one_that_is_gone: {}", ended.stdout.trim());
-        return;
+        skip!("{}", ended.stdout.trim());
     }
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     if !ended.stdout.starts_with("thread reborn") || !ended.stdout.ends_with("process reborn\n") {
-        println!(
-            "SKIP a_thread_and_a_process_with_the_number_of_one_that_is_gone: somebody else got the number: {}",
-            ended.stdout.trim()
-        );
-        return;
+        skip!("somebody else got the number: {}", ended.stdout.trim());
     }
     let program = recorded.program();
     let calls = ["FirstLife", "SecondLife", "ChildOne", "ChildTwo"].map(|name| program.entries(name));
@@ -67,8 +62,7 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     let took = record.line(LIMIT);
     let recorded = record.wait(LIMIT).unwrap();
     if recorded.code == Some(3) {
-        println!("SKIP a_child_with_the_number_of_a_stranger_that_is_just_gone: ids cannot be chosen here");
-        return;
+        skip!("ids cannot be chosen here");
     }
     assert_eq!((took.ok(), recorded.code), (Some(format!("took {number}")), Some(0)), "{}", recorded.stderr);
     assert_eq!(Longpole::export(&file).entries("ChildOne"), 3);
@@ -93,8 +87,7 @@ fn a_stranger_with_the_number_of_a_child_that_is_gone() {
     let recorded = record.wait(LIMIT).unwrap();
     assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
     if ended.code == Some(3) {
-        println!("SKIP a_stranger_with_the_number_of_a_child_that_is_gone: {took}");
-        return;
+        skip!("{took}");
     }
     assert_eq!((took, ended.code), (format!("took {gone}"), Some(0)), "{}", ended.stderr);
     let program = Longpole::export(&file);

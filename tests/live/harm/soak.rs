@@ -3,17 +3,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, run, skip, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
 /// Unless asked otherwise: enough to find a program that cannot bear it at all.
 const ROUNDS: u32 = 3;
-
-/// Under heavy load one after the other means something; all at once mostly measures the machine.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn rounds() -> u32 {
     std::env::var("LONGPOLE_SOAK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
@@ -21,7 +17,6 @@ fn rounds() -> u32 {
 
 /// Attaches so many times for a short while each, in all the ways a recording can end.
 fn soak(name: &str, command: &mut Command) {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut target = Background::must_start(command);
     assert_eq!(target.line(LIMIT).expect("a program that runs"), "ready", "{name}");
     let folder = tempfile::tempdir().expect("a program that runs");
@@ -92,8 +87,7 @@ fn rust() {
 fn go() {
     skip_unless_live!();
     if let Some(reason) = missing("go", "version") {
-        println!("SKIP go: {reason}");
-        return;
+        skip!("{reason}");
     }
     let folder = tempfile::tempdir().unwrap();
     let program: &Path = &folder.path().join("soak");
@@ -109,8 +103,7 @@ fn go() {
 fn java() {
     skip_unless_live!();
     if let Some(reason) = missing("java", "-version").or_else(|| missing("javac", "-version")) {
-        println!("SKIP java: {reason}");
-        return;
+        skip!("{reason}");
     }
     let folder = tempfile::tempdir().unwrap();
     let built =
@@ -123,8 +116,7 @@ fn java() {
 fn node() {
     skip_unless_live!();
     if let Some(reason) = missing("node", "--version") {
-        println!("SKIP node: {reason}");
-        return;
+        skip!("{reason}");
     }
     soak("Node", Command::new("node").arg(source("soak.js")));
 }
@@ -133,8 +125,7 @@ fn node() {
 fn python() {
     skip_unless_live!();
     if let Some(reason) = missing("python3", "--version") {
-        println!("SKIP python: {reason}");
-        return;
+        skip!("{reason}");
     }
     // A launcher script would stand between: the interpreter itself.
     let which = "import sys; print(sys.executable)";

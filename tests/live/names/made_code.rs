@@ -2,7 +2,7 @@
 //! of the runtimes that people use.
 
 use longpole_tests::{
-    Background, Longpole, Recorded, here, run, skip_unless_built, skip_unless_live, workload,
+    Background, Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -150,12 +150,8 @@ fn share_by_perf(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64
     (hot + cold > 10.0).then(|| hot / (hot + cold))
 }
 
-/// Runtimes take turns: each keeps all CPUs busy, and a map that is written as the program ends has to be read before it is gone.
-static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
 /// Launched, against perf where there is one; the share that was expected.
 fn launched(folder: &Path, program: &str, arguments: &[&str]) -> f64 {
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let with = |seconds: &'static str| [arguments, &[seconds]].concat();
     let mut call = Longpole::with(["record", "-o"]).and(folder.join("launched.lp"));
     call.command().current_dir(folder).args(OPTIONS).arg("--").arg(program).args(with("3"));
@@ -183,8 +179,7 @@ fn both_ways(folder: &Path, program: &str, arguments: &[&str]) {
 fn javascript_of_node() {
     skip_unless_live!();
     if !runs("node", &["--perf-basic-prof", "-e", "0"]) {
-        println!("SKIP {}: no node", here!());
-        return;
+        skip!("no node");
     }
     let folder = tempfile::tempdir().expect("folder");
     let script = "const step = (n, by) => { let s = 0; for (let i = 0; i < n; i++) s = (s * by + i) % 1000003; return s; };
@@ -203,8 +198,7 @@ fn java_with_a_perf_map() {
     skip_unless_live!();
     let options = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer"];
     if !runs("javac", &["-version"]) || !runs("java", &[&options[..], &["-version"]].concat()) {
-        println!("SKIP {}: no JDK 17 or later", here!());
-        return;
+        skip!("no JDK 17 or later");
     }
     let folder = tempfile::tempdir().expect("folder");
     let class = "public class Hot {
@@ -241,8 +235,7 @@ fn python() -> Option<String> {
 fn python_with_perf_support() {
     skip_unless_live!();
     let Some(python) = python() else {
-        println!("SKIP {}: no Python 3.12 or later with -X perf", here!());
-        return;
+        skip!("no Python 3.12 or later with -X perf");
     };
     let folder = tempfile::tempdir().expect("folder");
     let script = "import sys, time

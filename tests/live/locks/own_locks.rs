@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -78,8 +78,7 @@ fn what_goroutines_wait_for_is_not_taken_for_futexes() {
     build.env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
     match run(&mut build, LIMIT) {
         Err(error) => {
-            println!("SKIP what_goroutines_wait_for_is_not_taken_for_futexes: no Go here: {error}");
-            return;
+            skip!("no Go here: {error}");
         }
         Ok(built) => assert_eq!(built.code, Some(0), "{}", built.stderr),
     }
@@ -107,8 +106,7 @@ fn the_gil_is_a_lock_and_held_as_it_is() {
     let is_there =
         run(Command::new("python3").args(["-c", "0"]), LIMIT).is_ok_and(|ended| ended.code == Some(0));
     if !is_there {
-        println!("SKIP the_gil_is_a_lock_and_held_as_it_is: no python3");
-        return;
+        skip!("no python3");
     }
     let script = "import threading
 def work():

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use longpole_tests::{
-    Background, Longpole, Program, Recorded, Report, skip_unless_built, skip_unless_live, workload,
+    Background, Longpole, Program, Recorded, Report, skip, skip_unless_built, skip_unless_live, workload,
 };
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -73,15 +73,11 @@ fn a_c_library_that_is_loaded_later_is_probed() {
     let loader = match workload::build("loader_static.c") {
         Ok(loader) => loader,
         Err(problem) => {
-            println!("SKIP a_c_library_that_is_loaded_later_is_probed: no static C library: {problem:?}");
-            return;
+            skip!("no static C library: {problem:?}");
         }
     };
     let Some((program, report)) = record(&loader, &library, &["--functions", "plugin_*"]) else {
-        println!(
-            "SKIP a_c_library_that_is_loaded_later_is_probed: a static program cannot load libraries here"
-        );
-        return;
+        skip!("a static program cannot load libraries here");
     };
     assert_eq!(locks(&program, "mutex plugin_lock"), TIMES);
     assert_eq!(report.findings("locks_late").len(), 1, "{}", report.0);

@@ -1,6 +1,6 @@
 //! Waits whose waker, call and descriptor are known: each must be ended by exactly that thread, and be called so.
 
-use longpole_tests::{Longpole, Program, Recorded, run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Program, Recorded, run, skip, skip_unless_built, skip_unless_live, workload};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
@@ -97,8 +97,7 @@ fn a_completion_is_the_doing_of_who_made_the_request_complete() {
     let program = skip_unless_built!(workload::build("waits.c"));
     let tried = run(Command::new(&program).args(["ring", "1"]), LIMIT).expect("a program that runs");
     if tried.code == Some(77) {
-        println!("SKIP a_completion_is_the_doing_of_who_made_the_request_complete: {}", tried.stderr.trim());
-        return;
+        skip!("{}", tried.stderr.trim());
     }
     for mode in ["threads", "processes"] {
         check(&program, "ring", mode, |_| "io_uring".to_owned());
@@ -129,7 +128,6 @@ fn a_read_from_a_terminal_is_a_wait_for_the_world() {
 /// while one runs.
 #[test]
 fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
-    const NAME: &str = "what_a_disk_is_asked_for_is_waited_for_from_the_disk";
     const FEWEST: usize = 3;
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("disk.c"));
@@ -139,8 +137,7 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
     let file = file.to_str().expect("a name");
     let tried = run(Command::new(&program).args([file, "1"]), LIMIT).expect("a program that runs");
     if tried.code == Some(77) {
-        println!("SKIP {NAME}: {}", tried.stderr.trim());
-        return;
+        skip!("{}", tried.stderr.trim());
     }
     let rounds = ROUNDS.to_string();
     let recorded = Recorded::good(&["--no-uprobes", "--interpose", "never"], &program, &[file, &rounds]);

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use longpole_tests::{Background, Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{
+    Background, Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload,
+};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -127,8 +129,7 @@ fn a_program_under_a_debugger() {
 fn a_program_under_gdb() {
     skip_unless_live!();
     if run(Command::new("gdb").arg("--version"), LIMIT).is_err() {
-        println!("SKIP a_program_under_gdb: no gdb here");
-        return;
+        skip!("no gdb here");
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work"]);
@@ -164,14 +165,11 @@ fn is_traced(pid: u32) -> bool {
     status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
 }
 
-/// Whether there is an strace that may trace: visibly if not.
-fn has_strace(test: &str) -> bool {
+/// Why there is no strace that may trace, if so.
+fn no_strace() -> Option<String> {
     let ended = run(Command::new("strace").args(["-o", "/dev/null", "true"]), LIMIT);
     let works = ended.as_ref().is_ok_and(|ended| ended.code == Some(0));
-    if !works {
-        println!("SKIP {test}: no strace that works here: {ended:?}");
-    }
-    works
+    (!works).then(|| format!("no strace that works here: {ended:?}"))
 }
 
 /// strace on a running program and its threads, in the background.
@@ -200,8 +198,8 @@ fn tells_stops(file: &Path) {
 #[test]
 fn a_program_that_strace_traces_already() {
     skip_unless_live!();
-    if !has_strace("a_program_that_strace_traces_already") {
-        return;
+    if let Some(why) = no_strace() {
+        skip!("{why}");
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     // Threads that sleep now and then, so that there are system calls to stop at.
@@ -225,8 +223,8 @@ fn a_program_that_strace_traces_already() {
 #[test]
 fn strace_comes_to_a_program_that_is_recorded() {
     skip_unless_live!();
-    if !has_strace("strace_comes_to_a_program_that_is_recorded") {
-        return;
+    if let Some(why) = no_strace() {
+        skip!("{why}");
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work", "4", "2000"]);
@@ -262,8 +260,8 @@ fn strace_comes_to_a_program_that_is_recorded() {
 #[test]
 fn a_command_that_is_run_by_strace() {
     skip_unless_live!();
-    if !has_strace("a_command_that_is_run_by_strace") {
-        return;
+    if let Some(why) = no_strace() {
+        skip!("{why}");
     }
     let program = skip_unless_built!(workload::build("convoy.c"));
     let path = program.to_string_lossy();
@@ -294,8 +292,7 @@ fn a_command_that_is_run_by_strace() {
 fn gdb_comes_to_a_program_that_is_recorded() {
     skip_unless_live!();
     if run(Command::new("gdb").arg("--version"), LIMIT).is_err() {
-        println!("SKIP gdb_comes_to_a_program_that_is_recorded: no gdb here");
-        return;
+        skip!("no gdb here");
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work"]);
@@ -423,15 +420,10 @@ fn a_static_program_without_any_symbol() {
     match run(&mut cc, LIMIT) {
         Ok(ended) if ended.code == Some(0) => {}
         Ok(ended) => {
-            println!(
-                "SKIP a_static_program_without_any_symbol: cannot be linked here: {}",
-                ended.stderr.trim()
-            );
-            return;
+            skip!("cannot be linked here: {}", ended.stderr.trim());
         }
         Err(error) => {
-            println!("SKIP a_static_program_without_any_symbol: no C compiler here: {error}");
-            return;
+            skip!("no C compiler here: {error}");
         }
     }
     let (target, pid) = start(&program, &["work"]);
@@ -454,8 +446,7 @@ fn ten_thousand_threads() {
         Err(error) => {
             let why = target.wait(LIMIT).map_or_else(|error| error.to_string(), |ended| ended.stderr);
             assert!(why.contains("pthread_create"), "{error}: {why}");
-            println!("SKIP ten_thousand_threads: not allowed here: {}", why.trim());
-            return;
+            skip!("not allowed here: {}", why.trim());
         }
     };
     let pid: u32 = ready.strip_prefix("ready ").unwrap().parse().unwrap();
@@ -499,8 +490,7 @@ fn a_full_disk() {
     let disk = match SmallDisk::mounted(128) {
         Ok(disk) => disk,
         Err(why) => {
-            println!("SKIP a_full_disk: cannot mount a small one: {why}");
-            return;
+            skip!("cannot mount a small one: {why}");
         }
     };
     let file = disk.0.path().join("full.lp");

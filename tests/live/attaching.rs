@@ -1,0 +1,8 @@
+//! Running programs that longpole comes to, and which of them it is.
+
+mod answers;
+mod hostile_targets;
+mod libraries;
+mod reborn_ids;
+mod right_program;
+mod running;

@@ -1,0 +1,3 @@
+//! What recording costs, and that it is told.
+
+mod overhead;

@@ -1,0 +1,3 @@
+//! Commands that longpole starts.
+
+mod command;

@@ -1,0 +1,4 @@
+//! Counts are exact, and what is missing is counted, too.
+
+mod exact_counts;
+mod rings;

@@ -1,0 +1,12 @@
+//! Tests that record running programs, each by itself: they need root, a kernel with BPF and compilers, and say so elsewhere.
+
+mod attaching;
+mod cost;
+mod harm;
+mod launching;
+mod locks;
+mod loss;
+mod names;
+mod predict;
+mod samples;
+mod waits;

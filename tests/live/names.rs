@@ -1,0 +1,4 @@
+//! What functions are called.
+
+mod functions;
+mod made_code;

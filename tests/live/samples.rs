@@ -1,0 +1,3 @@
+//! Samples: which stacks they have and what is made of them.
+
+mod known_shares;
