@@ -3,6 +3,7 @@
 mod attaching;
 mod cost;
 mod harm;
+mod kernel;
 mod launching;
 mod locks;
 mod loss;
@@ -10,3 +11,4 @@ mod names;
 mod predict;
 mod samples;
 mod waits;
+mod workloads;

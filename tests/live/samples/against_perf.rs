@@ -1,10 +1,14 @@
 //! Stacks by frame pointers, as perf takes them and as longpole does: the same names in the same order, as often.
 
-use super::{KEPT, RATE_HZ, Sampled, compiled, skip};
+use super::support::{KEPT, RATE_HZ, SECONDS, Sampled, compiled};
 use collector::symbols::{Parsers, Place};
+use longpole_tests::{binary, run, skip, skip_unless_built, skip_unless_live};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What lies outside of the program.
 const ELSEWHERE: &str = "?";
@@ -34,7 +38,7 @@ fn ours(sampled: &Sampled) -> Stacks {
     let mut places: Vec<u64> = ticks.iter().flat_map(|(places, _)| places.iter().copied()).collect();
     places.sort_unstable();
     places.dedup();
-    let parsers = Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole")));
+    let parsers = Parsers::sandboxed(binary());
     let mut parser = parsers.open(&sampled.program, "program").expect("readable");
     let asked: Vec<Place> = places.iter().map(|&place| Place::Address(place)).collect();
     let names: Vec<String> = parser
@@ -48,26 +52,24 @@ fn ours(sampled: &Sampled) -> Stacks {
     count(ticks.iter().map(|(places, _)| places.iter().map(name).collect()))
 }
 
-/// perf's, named by perf; `None`: it cannot be done here.
-fn theirs(test: &str, folder: &Path, program: &Path, depth: u32) -> Option<Stacks> {
-    let data = folder.join("perf.data");
-    let rate = RATE_HZ.to_string();
-    let depth = depth.to_string();
-    let mut record = Command::new("timeout");
-    record.args(["60", "perf", "record", "-q", "-e", "cpu-clock", "-F", &rate, "--call-graph", "fp", "-o"]);
-    record.arg(&data).arg("--").arg(program).args(["1.5", &depth]);
-    let mut script = Command::new("timeout");
-    script.args(["60", "perf", "script", "--no-inline", "-F", "ip,sym,dso", "-i"]).arg(&data);
+/// perf's, named by perf, or why there are none.
+fn theirs(program: &Path, depth: u32) -> Result<Stacks, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("perf.data");
+    let (rate, depth) = (RATE_HZ.to_string(), depth.to_string());
+    let mut record = Command::new("perf");
+    record.args(["record", "-q", "-e", "cpu-clock", "-F", &rate, "--call-graph", "fp", "-o"]);
+    record.arg(&data).arg("--").arg(program).args([SECONDS, &depth]);
+    let mut script = Command::new("perf");
+    script.args(["script", "--no-inline", "-F", "ip,sym,dso", "-i"]).arg(&data);
     let mut text = String::new();
     for mut command in [record, script] {
-        let output = command.output().ok()?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let why = said.lines().next().unwrap_or("perf is not installed, or may not sample here");
-            skip(test, &format!("perf: {why}"));
-            return None;
+        let ended = run(&mut command, LIMIT).map_err(|error| format!("perf: {error}"))?;
+        if ended.code != Some(0) {
+            let why = ended.stderr.lines().next().unwrap_or("it may not sample here");
+            return Err(format!("perf: {why}"));
         }
-        text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text = ended.stdout;
     }
     // A frame is a line, an empty line the end of a stack: address, name, and the file in brackets.
     let path = format!("({})", program.display());
@@ -79,7 +81,7 @@ fn theirs(test: &str, folder: &Path, program: &Path, depth: u32) -> Option<Stack
         };
         frames.map(name).collect()
     });
-    Some(count(stacks))
+    Ok(count(stacks))
 }
 
 /// How often each function was the innermost one, as a share.
@@ -94,12 +96,14 @@ fn leaves(stacks: &Stacks) -> (f64, BTreeMap<&str, f64>) {
 
 #[test]
 fn stacks_by_frame_pointers_are_those_that_perf_sees() {
-    let test = "stacks_by_frame_pointers_are_those_that_perf_sees";
+    skip_unless_live!();
     for depth in [0, 12] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let Some(program) = compiled(folder.path(), &KEPT) else { return skip(test, "no gcc") };
-        let Some(theirs) = theirs(test, folder.path(), &program, depth) else { return };
-        let Some(sampled) = Sampled::record(test, &KEPT, "fp", depth) else { return };
+        let program = skip_unless_built!(compiled(&KEPT));
+        let theirs = match theirs(&program, depth) {
+            Ok(theirs) => theirs,
+            Err(why) => skip!("{why}"),
+        };
+        let sampled = skip_unless_built!(Sampled::record(&KEPT, "fp", depth));
         let ours = ours(&sampled);
         // What one of them sees more than now and then, the other sees.
         for (who, some, other) in [("perf", &theirs, &ours), ("longpole", &ours, &theirs)] {

@@ -1,84 +1,52 @@
 //! Small target programs, and recordings of them.
 
 use std::{
-    io::{Read as _, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::Command,
     sync::Arc,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use collector::binary::Binary;
-use collector::probe::{Capture, CaptureOptions, ProbeErrorKind, ProbeFunction, ProgramCost};
+use collector::probe::{Capture, CaptureOptions, ProbeFunction, ProgramCost};
 use engine::event::{LossCounts, Note};
+use longpole_tests::workload::{self, Problem};
+use longpole_tests::{Background, Ended};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use probe_abi::Record;
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// No target takes this long.
+const LIMIT: Duration = Duration::from_secs(60);
 
-/// Waits for its turn, so that tests do not see each other's load. `None`, after saying why, where nothing can be
-/// recorded.
-pub fn live(test: &str) -> Option<MutexGuard<'static, ()>> {
-    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    match Capture::start(CaptureOptions { ring_bytes: 4096, ..CaptureOptions::default() }) {
-        Ok(_) => Some(turn),
-        Err(error) => {
-            let missing = matches!(
-                error.kind,
-                ProbeErrorKind::ReplayOnly | ProbeErrorKind::Permission | ProbeErrorKind::Unsupported
-            );
-            assert!(missing, "probes should work here: {error}");
-            println!("SKIP {test}: {error}");
-            None
-        }
-    }
-}
-
-/// A program built from source in a folder that goes away with it.
+/// A small program.
 pub struct Program {
-    folder: tempfile::TempDir,
     pub path: PathBuf,
 }
 
 /// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are.
-pub fn compile(extension: &str, source: &str, flags: &[&str]) -> Program {
-    let folder = tempfile::tempdir().expect("temporary folder");
-    let file = folder.path().join(format!("target.{extension}"));
-    std::fs::write(&file, source).expect("source file");
-    let path = folder.path().join("target");
-    let mut command = match extension {
-        "cpp" => Command::new("c++"),
-        "rs" => Command::new(Path::new(env!("CARGO")).with_file_name("rustc")),
-        _ => Command::new("cc"),
+pub fn compile(extension: &str, source: &str, flags: &[&str]) -> Result<Program, Problem> {
+    let (compiler, usual): (_, &[&str]) = match extension {
+        "rs" => ("rustc", &["-g", "--edition=2024"]),
+        "cpp" => ("c++", &C_FLAGS),
+        _ => ("cc", &C_FLAGS),
     };
-    match extension {
-        "rs" => command.args(["-g", "--edition=2024"]),
-        _ => command.args(["-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread"]),
-    };
-    let output = command.arg("-o").arg(&path).arg(&file).args(flags).output().expect("a compiler");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Program { folder, path }
+    let path = workload::compile_text("target", compiler, &[usual, flags].concat(), source)?;
+    Ok(Program { path })
 }
+
+const C_FLAGS: [&str; 5] = ["-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread"];
 
 impl Program {
     /// Runs it; the target waits for a byte on its standard input (see [`GATE`]).
     pub fn start(&self) -> Target {
-        let child = Command::new(&self.path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .current_dir(self.folder.path())
-            .spawn()
-            .expect("start the target");
-        let target = Target { child };
+        let target = Target(Background::must_start(&mut Command::new(&self.path)));
         // The loader is done when the target says so.
         target.wait_for(|stat| stat.contains(" S "));
         target
     }
 
     /// Runs it to its end without any probes.
-    pub fn run_plain(&self) -> Outcome {
+    pub fn run_plain(&self) -> Ended {
         self.start().finish()
     }
 
@@ -108,26 +76,16 @@ pub const GATE: &str =
     "#include <unistd.h>\nstatic void gate(void) { char c; if (read(0, &c, 1) != 1) _exit(99); }\n";
 
 /// A running target.
-pub struct Target {
-    child: Child,
-}
-
-/// How a target ended.
-#[derive(Debug, PartialEq)]
-pub struct Outcome {
-    pub status: ExitStatus,
-    pub stdout: String,
-    pub stderr: String,
-}
+pub struct Target(Background);
 
 impl Target {
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.pid()
     }
 
     /// Lets it through its gate.
     pub fn open_gate(&mut self) {
-        self.child.stdin.as_mut().expect("piped").write_all(b"g").expect("the target waits");
+        self.0.say("").expect("the target waits");
     }
 
     /// Waits until /proc says something about it.
@@ -154,32 +112,20 @@ impl Target {
 
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("own child").is_some()
+        !self.0.is_running().expect("own child")
     }
 
     /// Lets it through its gate if it still waits there, and waits for its end.
-    pub fn finish(mut self) -> Outcome {
-        if let Some(stdin) = &mut self.child.stdin {
-            let _ = stdin.write_all(b"g");
-        }
-        let status = self.child.wait().expect("own child");
-        let mut outcome = Outcome { status, stdout: String::new(), stderr: String::new() };
-        self.child.stdout.take().expect("piped").read_to_string(&mut outcome.stdout).expect("text");
-        self.child.stderr.take().expect("piped").read_to_string(&mut outcome.stderr).expect("text");
-        outcome
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn finish(mut self) -> Ended {
+        let _ = self.0.say("");
+        self.0.close_stdin();
+        self.0.wait(LIMIT).expect("its end")
     }
 }
 
 /// What a capture gave from a target's gate to its end.
 pub struct Recorded {
-    pub outcome: Outcome,
+    pub outcome: Ended,
     pub records: Vec<Record>,
     pub notes: Vec<Note>,
     pub loss: LossCounts,

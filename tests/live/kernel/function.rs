@@ -1,12 +1,13 @@
 //! Functions being entered and left.
 
-use crate::support::{GATE, compile, live, record};
+use super::support::{GATE, compile, record};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 
 /// Prime numbers of calls come back exactly, entries and exits, for a function with two `ret`s and one that ends in a
 /// jump to another.
 #[test]
 fn calls_are_counted_exactly() {
-    let Some(_turn) = live("calls_are_counted_exactly") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -23,7 +24,7 @@ fn calls_are_counted_exactly() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &["-foptimize-sibling-calls"]);
+    let program = skip_unless_built!(compile("c", &source, &["-foptimize-sibling-calls"]));
     let plain = program.run_plain();
     let code = std::fs::read(&program.path).expect("target");
     let exits = &program.functions(&["tail"])[0].exit_offsets;
@@ -42,7 +43,7 @@ fn calls_are_counted_exactly() {
 /// Recursion counts once: of 1,000 calls within one another only the outermost is recorded.
 #[test]
 fn recursion_is_folded_into_its_outermost_call() {
-    let Some(_turn) = live("recursion_is_folded_into_its_outermost_call") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -61,7 +62,7 @@ fn recursion_is_folded_into_its_outermost_call() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let plain = program.run_plain();
     let recorded = record(&program, &["down", "even", "odd"]);
     assert_eq!(recorded.outcome, plain);
@@ -76,7 +77,7 @@ fn recursion_is_folded_into_its_outermost_call() {
 /// Exceptions pass through probed frames unharmed, and the frames they skip do not hide later calls.
 #[test]
 fn exceptions_pass_through_probed_frames() {
-    let Some(_turn) = live("exceptions_pass_through_probed_frames") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -108,7 +109,7 @@ fn exceptions_pass_through_probed_frames() {
             return 0;
         }"#
     );
-    let program = compile("cpp", &source, &[]);
+    let program = skip_unless_built!(compile("cpp", &source, &[]));
     let plain = program.run_plain();
     assert_eq!(plain.stderr, "");
     let recorded = record(&program, &["catcher", "middle", "thrower", "deeper"]);
@@ -125,7 +126,7 @@ fn exceptions_pass_through_probed_frames() {
 /// The same with longjmp, where the next call comes from below the stale frame without any probe in between.
 #[test]
 fn longjmp_leaves_no_frame_behind() {
-    let Some(_turn) = live("longjmp_leaves_no_frame_behind") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -151,7 +152,7 @@ fn longjmp_leaves_no_frame_behind() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let plain = program.run_plain();
     let recorded = record(&program, &["jumper"]);
     assert_eq!(recorded.outcome, plain);
@@ -163,7 +164,7 @@ fn longjmp_leaves_no_frame_behind() {
 /// A thread cancelled while it waits inside probed frames unlocks what it held, as without probes.
 #[test]
 fn cancelled_threads_clean_up() {
-    let Some(_turn) = live("cancelled_threads_clean_up") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -206,7 +207,7 @@ fn cancelled_threads_clean_up() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let plain = program.run_plain();
     assert_eq!(plain.stdout, "13\n");
     let recorded = record(&program, &["wait_for_ever", "body", "release"]);
@@ -219,7 +220,7 @@ fn cancelled_threads_clean_up() {
 /// A Rust panic caught with `catch_unwind` passes through probed frames.
 #[test]
 fn rust_panics_pass_through_probed_frames() {
-    let Some(_turn) = live("rust_panics_pass_through_probed_frames") else { return };
+    skip_unless_live!();
     let source = r#"
         use std::{hint::black_box, io::Read, panic};
         #[inline(never)]
@@ -236,7 +237,7 @@ fn rust_panics_pass_through_probed_frames() {
             println!("{}", (0..1013).map(catches).sum::<u64>());
         }
     "#;
-    let program = compile("rs", source, &["-C", "opt-level=1"]);
+    let program = skip_unless_built!(compile("rs", source, &["-C", "opt-level=1"]));
     let plain = program.run_plain();
     let recorded = record(&program, &["catches", "through", "panics"]);
     assert_eq!(recorded.outcome, plain);
@@ -249,7 +250,7 @@ fn rust_panics_pass_through_probed_frames() {
 /// A thread with more open frames than the programs keep loses nothing; only recursion down there is not folded.
 #[test]
 fn very_deep_stacks_are_recorded_to_the_bottom() {
-    let Some(_turn) = live("very_deep_stacks_are_recorded_to_the_bottom") else { return };
+    skip_unless_live!();
     const DEPTH: usize = 150;
     let mut source = format!(
         "{GATE}#include <stdio.h>\nvolatile long sink;\n\
@@ -260,7 +261,7 @@ fn very_deep_stacks_are_recorded_to_the_bottom() {
         source += &format!("__attribute__((noinline)) long f{level}(long x) {{ return f{next}(x) + 1; }}\n");
     }
     source += "int main(void) { gate(); for (int i = 0; i < 3; i++) printf(\"%ld\\n\", f0(4)); return 0; }\n";
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let plain = program.run_plain();
     let names: Vec<String> = (0..=DEPTH).map(|level| format!("f{level}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -4,12 +4,13 @@ use collector::probe::{Capture, ProbeErrorKind, Since, now_ns};
 use engine::event::{GapReason, Note, NoteKind};
 use probe_abi::Record;
 
-use crate::support::{GATE, compile, drain, live, options, record, record_with};
+use super::support::{GATE, compile, drain, options, record, record_with};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 
 /// Births, names and deaths of threads, each once and in order.
 #[test]
 fn threads_are_born_named_and_die() {
-    let Some(_turn) = live("threads_are_born_named_and_die") else { return };
+    skip_unless_live!();
     let source = format!(
         "#define _GNU_SOURCE\n{GATE}{}",
         r#"
@@ -28,7 +29,7 @@ fn threads_are_born_named_and_die() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let recorded = record(&program, &[]);
     let mut told = Vec::new();
     for record in &recorded.records {
@@ -106,8 +107,8 @@ fn child_of(stdout: &str) -> u32 {
 /// With `children` a child process is recorded from its first instant to its last; without, not at all.
 #[test]
 fn child_processes_are_recorded_if_asked_for() {
-    let Some(_turn) = live("child_processes_are_recorded_if_asked_for") else { return };
-    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    skip_unless_live!();
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
     for children in [true, false] {
         let recorded = record_with(&program, |options| {
             options.children = children;
@@ -150,8 +151,8 @@ fn child_processes_are_recorded_if_asked_for() {
 /// A child gets probes of its own; the time until then is a gap.
 #[test]
 fn a_child_gets_its_own_probes() {
-    let Some(_turn) = live("a_child_gets_its_own_probes") else { return };
-    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    skip_unless_live!();
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
     let functions = program.functions(&["work"]);
     let mut target = program.start();
     let mut capture = {
@@ -208,7 +209,7 @@ fn a_child_gets_its_own_probes() {
 /// Nothing of this process is recorded, whatever is asked for.
 #[test]
 fn own_events_are_never_recorded() {
-    let Some(_turn) = live("own_events_are_never_recorded") else { return };
+    skip_unless_live!();
     let mut capture = Capture::start(options(std::process::id())).expect("capture");
     for _ in 0..50 {
         std::thread::spawn(|| std::thread::sleep(std::time::Duration::from_micros(100)))
@@ -223,8 +224,8 @@ fn own_events_are_never_recorded() {
 /// A child that has ended by then does not keep its parent from being captured; that it has no probes is noted.
 #[test]
 fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
-    let Some(_turn) = live("a_child_that_cannot_be_probed_is_noted_and_does_no_harm") else { return };
-    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    skip_unless_live!();
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
     let (first, gone) = (program.start(), program.start());
     let gone_pid = gone.pid();
     gone.finish();
@@ -247,8 +248,8 @@ fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
 /// A process that is not there is named, with its number.
 #[test]
 fn a_missing_process_is_a_target_error() {
-    let Some(_turn) = live("a_missing_process_is_a_target_error") else { return };
-    let program = compile("c", &format!("{GATE}{CHILD}"), &[]);
+    skip_unless_live!();
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
     let target = program.start();
     let pid = target.pid();
     let mut options = options(pid);

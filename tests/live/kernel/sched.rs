@@ -2,7 +2,8 @@
 
 use probe_abi::{Call, Cause, Context, Record, SwitchFlags, WakingFlags, futex_operation};
 
-use crate::support::{GATE, compile, live, record};
+use super::support::{GATE, compile, record};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 
 const PING_PONG: &str = r#"
 #include <linux/futex.h>
@@ -46,8 +47,8 @@ const CLOCK_NANOSLEEP: u32 = 230;
 /// says which word the sleeper waited for.
 #[test]
 fn every_futex_wake_is_recorded_once() {
-    let Some(_turn) = live("every_futex_wake_is_recorded_once") else { return };
-    let program = compile("c", &format!("{GATE}{PING_PONG}"), &[]);
+    skip_unless_live!();
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{PING_PONG}"), &[]));
     let recorded = record(&program, &[]);
     let mut counted = recorded.outcome.stdout.lines();
     let turn = counted.next().and_then(|line| u64::from_str_radix(line.trim_start_matches("0x"), 16).ok());
@@ -78,7 +79,7 @@ fn every_futex_wake_is_recorded_once() {
 /// that a thread does not ask for names none.
 #[test]
 fn a_sleep_names_its_system_call() {
-    let Some(_turn) = live("a_sleep_names_its_system_call") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -105,7 +106,7 @@ fn a_sleep_names_its_system_call() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let recorded = record(&program, &[]);
     let pipe: u64 = recorded.outcome.stdout.trim().parse().expect("a descriptor");
     let (mut reads, mut preempted) = (0, 0);
@@ -127,7 +128,7 @@ fn a_sleep_names_its_system_call() {
 /// A timer that fires on a busy thread's CPU is never taken for a wake by that thread.
 #[test]
 fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
-    let Some(_turn) = live("timer_wakes_on_a_busy_threads_cpu_are_no_ones") else { return };
+    skip_unless_live!();
     let source = format!(
         "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
         r#"
@@ -160,7 +161,7 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let recorded = record(&program, &[]);
     let sleeper: u32 = recorded.outcome.stdout.trim().parse().expect("thread id");
     assert_eq!(recorded.loss.lost(), 0);
@@ -206,7 +207,7 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
 /// thread that has nothing to do with it; a signal is told from a time limit.
 #[test]
 fn network_and_signals_are_told_from_threads() {
-    let Some(_turn) = live("network_and_signals_are_told_from_threads") else { return };
+    skip_unless_live!();
     let source = format!(
         "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
         r#"
@@ -268,7 +269,7 @@ fn network_and_signals_are_told_from_threads() {
             return nanosleep(&nap, 0) == -1 && errno == EINTR ? 0 : 2;
         }"#
     );
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let recorded = record(&program, &[]);
     let receiver: u32 = recorded.outcome.stdout.trim().parse().expect("thread id");
     let wakings = || {
@@ -292,8 +293,8 @@ fn network_and_signals_are_told_from_threads() {
 /// A thread that goes to sleep leaves its user stack pointer behind; switches chain without a gap on each CPU.
 #[test]
 fn switches_chain_and_tell_the_stack_pointer() {
-    let Some(_turn) = live("switches_chain_and_tell_the_stack_pointer") else { return };
-    let program = compile("c", &format!("{GATE}{PING_PONG}"), &[]);
+    skip_unless_live!();
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{PING_PONG}"), &[]));
     let recorded = record(&program, &[]);
     let mut last_next = std::collections::HashMap::new();
     let mut slept = 0;

@@ -10,7 +10,9 @@ use collector::probe::Capture;
 use engine::event::NoteKind;
 use probe_abi::Record;
 
-use crate::support::{GATE, Program, Target, compile, drain, live, options, record_with};
+use super::support::{GATE, Program, Target, compile, drain, options, record_with};
+use longpole_tests::workload::Problem;
+use longpole_tests::{skip_unless_built, skip_unless_live};
 
 const BREAKPOINT: u8 = 0xcc;
 
@@ -28,7 +30,7 @@ int main(void) {
 }
 "#;
 
-fn worker() -> Program {
+fn worker() -> Result<Program, Problem> {
     compile("c", &format!("{GATE}{WORK}"), &["-no-pie"])
 }
 
@@ -43,8 +45,8 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 /// After a capture the target's code is what it was, byte for byte, and it runs on.
 #[test]
 fn code_is_as_before_after_a_capture() {
-    let Some(_turn) = live("code_is_as_before_after_a_capture") else { return };
-    let program = worker();
+    skip_unless_live!();
+    let program = skip_unless_built!(worker());
     let plain = {
         let mut target = program.start();
         target.open_gate();
@@ -75,7 +77,7 @@ fn capture_until_killed() {
     let variable = |name| std::env::var(name).expect("set by the other test");
     let pid = variable("LONGPOLE_TEST_PID").parse().expect("a number");
     let mut options = options(pid);
-    options.functions = crate::support::functions(variable("LONGPOLE_TEST_PROGRAM").as_ref(), &["work"]);
+    options.functions = super::support::functions(variable("LONGPOLE_TEST_PROGRAM").as_ref(), &["work"]);
     let _capture = Capture::start(options).expect("capture");
     println!("captures");
     std::thread::sleep(Duration::from_secs(60));
@@ -84,12 +86,12 @@ fn capture_until_killed() {
 /// kill -9 takes every probe off as well.
 #[test]
 fn a_killed_capture_leaves_nothing() {
-    let Some(_turn) = live("a_killed_capture_leaves_nothing") else { return };
-    let program = worker();
+    skip_unless_live!();
+    let program = skip_unless_built!(worker());
     let code = program.code("work");
     let mut target = program.start();
     let mut other = Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "detach::capture_until_killed", "--ignored", "--nocapture"])
+        .args(["--exact", "kernel::detach::capture_until_killed", "--ignored", "--nocapture"])
         .env("LONGPOLE_TEST_PID", target.pid().to_string())
         .env("LONGPOLE_TEST_PROGRAM", &program.path)
         .stdout(Stdio::piped())
@@ -106,14 +108,14 @@ fn a_killed_capture_leaves_nothing() {
     until("restored", || target.memory(code.address, code.bytes.len()) == code.bytes);
     let outcome = target.finish();
     assert_eq!(outcome.stdout, format!("{}\n", 502 * 503));
-    assert!(outcome.status.success());
+    assert_eq!(outcome.code, Some(0));
 }
 
 /// A function that is called too often loses its probes, is named with its rate, and the other keeps its own. What
 /// was recorded of the hot one ends in one piece: no calls after the time that the note tells.
 #[test]
 fn hot_functions_lose_their_probes() {
-    let Some(_turn) = live("hot_functions_lose_their_probes") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -136,12 +138,12 @@ fn hot_functions_lose_their_probes() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &["-no-pie"]);
+    let program = skip_unless_built!(compile("c", &source, &["-no-pie"]));
     let recorded = record_with(&program, |options| {
         options.functions = program.functions(&["hot", "cold"]);
         options.max_rate_hz = 2_000;
     });
-    assert!(recorded.outcome.status.success());
+    assert_eq!(recorded.outcome.code, Some(0));
     assert_eq!(recorded.entries_and_exits(1), (31, 31), "the cold function is complete");
     let offs: Vec<_> = recorded
         .notes
@@ -201,7 +203,7 @@ fn memory_is(target: &Target, program: &Program, name: &str, probed: bool) -> bo
 /// While a hot function's probes go, the cold ones in the same link miss nothing.
 #[test]
 fn shedding_does_not_disturb_the_others() {
-    let Some(_turn) = live("shedding_does_not_disturb_the_others") else { return };
+    skip_unless_live!();
     let source = format!(
         "{GATE}{}",
         r#"
@@ -223,7 +225,7 @@ fn shedding_does_not_disturb_the_others() {
             return 0;
         }"#
     );
-    let program = compile("c", &source, &["-no-pie"]);
+    let program = skip_unless_built!(compile("c", &source, &["-no-pie"]));
     let mut target = program.start();
     let mut options = options(target.pid());
     options.functions = program.functions(&["hot", "cold"]);
@@ -243,5 +245,5 @@ fn shedding_does_not_disturb_the_others() {
     drain(&mut capture, &mut records, &mut bad);
     let cold = |r: &&Record| matches!(r, Record::FunctionEnter(e) if e.function == 1);
     assert_eq!(records.iter().filter(cold).count(), 20_011);
-    assert!(target.finish().status.success());
+    assert_eq!(target.finish().code, Some(0));
 }

@@ -1,7 +1,9 @@
-//! What recording costs. Measurements, not tests: `cargo test -p collector --test probe_live cost -- --ignored
+//! What recording costs. Measurements, not tests: `cargo test -p longpole-tests --test live kernel::cost -- --ignored
 //! --nocapture --test-threads 1`.
 
-use crate::support::{GATE, Program, compile, live, record_with};
+use super::support::{GATE, Program, compile, record_with};
+use longpole_tests::workload::Problem;
+use longpole_tests::{skip_unless_built, skip_unless_live};
 
 const HAND_OVER: &str = r#"
 #include <pthread.h>
@@ -51,8 +53,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_hand_over() {
-    let Some(_turn) = live("cost_of_a_hand_over") else { return };
-    let program = compile("c", &format!("{GATE}{HAND_OVER}"), &[]);
+    skip_unless_live!();
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{HAND_OVER}"), &[]));
     let (mut plain, mut recorded, mut events) = (Vec::new(), Vec::new(), 0);
     // Costs of the single programs, where root may ask for them.
     let counting = std::fs::write("/proc/sys/kernel/bpf_stats_enabled", "1").is_ok();
@@ -79,7 +81,7 @@ fn cost_of_a_hand_over() {
     );
 }
 
-fn call_loop() -> Program {
+fn call_loop() -> Result<Program, Problem> {
     let source = r#"
 #include <stdio.h>
 #include <time.h>
@@ -102,8 +104,8 @@ int main(void) {
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_probe() {
-    let Some(_turn) = live("cost_of_a_probe") else { return };
-    let program = call_loop();
+    skip_unless_live!();
+    let program = skip_unless_built!(call_loop());
     let mut results = Vec::new();
     for (what, entry_only) in [("entry", true), ("entry and exit", false)] {
         let mut times = Vec::new();
@@ -127,7 +129,7 @@ fn cost_of_a_probe() {
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_many_functions() {
-    let Some(_turn) = live("cost_of_many_functions") else { return };
+    skip_unless_live!();
     let mut source = format!("{GATE}volatile long sink;\n");
     let mut names = Vec::new();
     for number in 0..5_000 {
@@ -136,13 +138,13 @@ fn cost_of_many_functions() {
         names.push(name);
     }
     source += "int main(void) { gate(); gate(); return 0; }\n";
-    let program = compile("c", &source, &[]);
+    let program = skip_unless_built!(compile("c", &source, &[]));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let functions = program.functions(&names);
     let probes: usize = functions.iter().map(|function| 1 + function.exit_offsets.len()).sum();
     for round in 0..5 {
         let target = program.start();
-        let mut options = crate::support::options(target.pid());
+        let mut options = super::support::options(target.pid());
         options.functions = if round == 0 { Vec::new() } else { functions.clone() };
         let start = std::time::Instant::now();
         let mut capture = collector::probe::Capture::start(options).expect("capture");
@@ -170,17 +172,17 @@ fn cost_of_many_functions() {
 #[test]
 #[ignore = "a measurement"]
 fn time_until_a_hot_function_is_free() {
-    let Some(_turn) = live("time_until_a_hot_function_is_free") else { return };
+    skip_unless_live!();
     let source = r#"
 volatile long sink;
 __attribute__((noinline)) void hot(long x) { sink += x; }
 int main(void) { gate(); for (;;) hot(1); }
 "#;
-    let program = compile("c", &format!("{GATE}{source}"), &["-no-pie"]);
+    let program = skip_unless_built!(compile("c", &format!("{GATE}{source}"), &["-no-pie"]));
     let code = program.code("hot");
     for rate in [100, 1_000, 10_000] {
         let mut target = program.start();
-        let mut options = crate::support::options(target.pid());
+        let mut options = super::support::options(target.pid());
         options.functions = program.functions(&["hot"]);
         options.max_rate_hz = rate;
         let capture = collector::probe::Capture::start(options).expect("capture");

@@ -1,6 +1,5 @@
 //! A parser that takes its time: the thread that empties the rings waited for it, up to ten seconds for one binary.
 
-use super::skip;
 use collector::live::{Kernel, Mode, Setup, run};
 use collector::probe::{Capture, CaptureOptions};
 use collector::session::{ClockAnchor, Meta, Overwrite, Writer};
@@ -8,39 +7,30 @@ use collector::symbols::Parsers;
 use collector::target::{Process, attach_facts, threads_of};
 use collector::unwind::Sampler;
 use engine::event::{CallGraph, NoteKind, Recording, SamplingFact};
+use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
 use probe_abi::Record;
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
-const TEST: &str = "a_slow_parser_loses_nothing";
 /// Small ones: at 8,000 records a second they are full within a quarter of a second.
 const RING_BYTES: usize = 64 << 10;
-
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A parser that sleeps for so many seconds before it does anything.
 fn sleeping_parser(folder: &Path, seconds: u32) -> PathBuf {
     let path = folder.join(format!("parser{seconds}"));
-    let longpole = env!("CARGO_BIN_EXE_longpole");
+    let longpole = binary().display();
     std::fs::write(&path, format!("#!/bin/sh\n/bin/sleep {seconds}\nexec {longpole} \"$@\"\n"))
         .expect("written");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
     path
 }
 
-fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Result<Recording, String> {
-    let target = Ends(Command::new(program).arg("60").spawn().expect("started"));
-    let pid = target.0.id();
+fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
+    let target = Background::must_start(Command::new(program).arg("60"));
+    let pid = target.pid();
     let sampling = SamplingFact { rate_hz: 199, call_graph: CallGraph::Dwarf };
     let capture = Capture::start(CaptureOptions {
         pids: vec![pid],
@@ -48,7 +38,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Result<Recor
         sampling: Some(sampling),
         ..CaptureOptions::default()
     })
-    .map_err(|error| error.to_string())?;
+    .expect("a capture");
     let mut facts = attach_facts(&Process::open(pid).expect("it lives"), false);
     (facts.start_ns, facts.sampling) = (capture.start_ns(), Some(sampling));
     let session = folder.join(format!("session{parser_sleeps_s}.lp"));
@@ -63,7 +53,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Result<Recor
         facts,
         pids: vec![pid],
         children: false,
-        duration: Some(Duration::from_secs(3)),
+        duration: Some(Duration::from_millis(1500)),
         writer: Some(writer),
         window: None,
         screen: None,
@@ -75,7 +65,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Result<Recor
     .expect("recorded");
     let (recording, info) = collector::session::read(&session).expect("a session");
     assert!(info.whole(), "{:?}", info.damage);
-    Ok(recording)
+    recording
 }
 
 /// Records that the rings had no room for, samples, and of these those with a stack of more than three frames.
@@ -103,20 +93,12 @@ fn counts(recording: &Recording) -> (u64, usize, usize) {
 
 #[test]
 fn a_slow_parser_loses_nothing() {
+    skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sampling_live/slow_parser.c");
-    let program = folder.path().join("slow_parser");
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-O2", "-fomit-frame-pointer", "-pthread", "-o"]).arg(&program).arg(source);
-    if !gcc.status().is_ok_and(|status| status.success()) {
-        return skip(TEST, "no gcc");
-    }
-    let of_parser =
-        |sleeps_s| recorded(folder.path(), &program, sleeps_s).map(|recording| counts(&recording));
-    let (quick, slow) = match (of_parser(0), of_parser(5)) {
-        (Ok(quick), Ok(slow)) => (quick, slow),
-        (Err(why), _) | (_, Err(why)) => return skip(TEST, &why),
-    };
+    let flags = ["-O2", "-fomit-frame-pointer", "-pthread"];
+    let text = include_str!("slow_parser.c");
+    let program = skip_unless_built!(workload::compile_text("slow_parser", "gcc", &flags, text));
+    let [quick, slow] = [0, 3].map(|sleeps_s| counts(&recorded(folder.path(), &program, sleeps_s)));
     println!("lost, samples, deep: quick {quick:?}, slow {slow:?}");
     // Waiting for the parser, it lost all but the first quarter of a second.
     assert!(slow.0 <= quick.0 + 200, "records and samples lost: {} and {}", quick.0, slow.0);

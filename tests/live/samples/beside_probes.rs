@@ -1,9 +1,10 @@
 //! Samples beside probes: the same program recorded with both and with samples alone, through to the report.
 
-use super::{KEPT, Sampled};
+use super::support::{KEPT, Sampled};
 use engine::attribution::Grouping;
 use engine::event::{NoteKind, Recording};
 use engine::report::{Cpus, Detail, Report, report_by};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::Record;
 
 const CPUS: [Cpus; 2] = [Cpus::ONE, Cpus::Infinite];
@@ -31,11 +32,12 @@ fn without_samples(recording: &Recording) -> Recording {
 }
 
 #[test]
-fn shares_from_samples_are_those_of_the_probes_within_what_is_said() {
-    let test = "shares_from_samples_are_those_of_the_probes_within_what_is_said";
+fn sums_are_the_same_with_samples_and_shares_from_them_those_of_the_probes_within_what_is_said() {
+    skip_unless_live!();
     for flags in [&KEPT[..], &["-fomit-frame-pointer"]] {
-        let Some(probed) = Sampled::record_probed(test, flags) else { return };
-        let Some(sampled) = Sampled::record(test, flags, "auto", 0) else { return };
+        let probed = skip_unless_built!(Sampled::record_probed(flags));
+        let sampled = skip_unless_built!(Sampled::record(flags, "auto", 0));
+        check_sums(&probed);
         let exact = report(&without_samples(&probed.recording));
         let estimated = report(&sampled.recording);
         for name in ["b", "leaf_three", "leaf_one"] {
@@ -55,10 +57,8 @@ fn shares_from_samples_are_those_of_the_probes_within_what_is_said() {
     }
 }
 
-#[test]
-fn sums_are_the_same_with_and_without_samples() {
-    let test = "sums_are_the_same_with_and_without_samples";
-    let Some(probed) = Sampled::record_probed(test, &KEPT) else { return };
+/// Sums are the same with and without samples.
+fn check_sums(probed: &Sampled) {
     let (with, without) = (report(&probed.recording), report(&without_samples(&probed.recording)));
     assert!(with.samples.is_some_and(|samples| samples.count > 300), "{:?}", with.samples);
     assert!(without.samples.is_none());

@@ -1,0 +1,9 @@
+//! The kernel programs, on small targets whose events are known by construction.
+
+mod cost;
+mod detach;
+mod function;
+mod life;
+mod loss;
+mod sched;
+mod support;
