@@ -1,6 +1,7 @@
 //! Mutexes taken again and again are folded ([`probe_abi::Burst`]), and counted exactly whatever becomes of the program.
 
-use crate::support::{Recorded, c};
+use crate::locks::support::{Recorded, c};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::{Burst, Record, SyncOperation};
 
 /// Takes and gives back a mutex: so many times in the first thread, 999,983 times in one that ends, 13 times in a child that
@@ -67,11 +68,12 @@ fn bursts(recorded: &Recorded) -> Vec<Burst> {
 
 #[test]
 fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_killed_programs() {
-    let Some(many) = c("what_is_folded_is_counted_exactly", MANY) else { return };
+    skip_unless_live!();
+    let many = skip_unless_built!(c(MANY));
     for (how, more_locks) in [("0", 0), ("1", 0), ("2", 1)] {
         // Whatever has operations left out has none folded, and the other way round: without a budget nothing is.
         let recorded = many.record(&["--overhead", "none", "--children"], &["1000003", how]);
-        let words = String::from_utf8_lossy(&recorded.output.stdout).into_owned();
+        let words = &recorded.ended.stdout;
         let pid: u32 = words.trim().parse().expect("a number");
         let counts = recorded.counts(pid);
         let pairs = 1_000_003 + 999_983 + 11 + 1 + 17 + 100_003;
@@ -100,7 +102,8 @@ fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_kil
 /// while the other does.
 #[test]
 fn nobody_has_a_mutex_in_the_middle_of_anothers_burst() {
-    let Some(shared) = c("nobody_has_a_mutex_in_the_middle_of_anothers_burst", SHARED) else { return };
+    skip_unless_live!();
+    let shared = skip_unless_built!(c(SHARED));
     let recorded = shared.record(&["--overhead", "none"], &["300000"]);
     recorded.text(0);
     assert_eq!(recorded.counts(0).get(&SyncOperation::MutexLock), Some(&600_000));
@@ -189,11 +192,11 @@ int main(int argc, char **argv) {
 /// bursts of its start. What nobody waits for is only counted then, and what somebody waits for is there.
 #[test]
 fn what_nobody_waits_for_is_counted_before_anything_is_lost() {
-    let test = "what_nobody_waits_for_is_counted_before_anything_is_lost";
-    let Some(pressed) = c(test, PRESSED) else { return };
+    skip_unless_live!();
+    let pressed = skip_unless_built!(c(PRESSED));
     let recorded = pressed.record(&["--ring-size", "64K", "-F", "0"], &["1000000"]);
     recorded.text(0);
-    let said = String::from_utf8_lossy(&recorded.output.stderr);
+    let said = &recorded.ended.stderr;
     let loss = recorded.recording.facts.end.as_ref().expect("an end").loss;
     let counts = recorded.counts(0);
     let [locks, unlocks] = [SyncOperation::MutexLock, SyncOperation::MutexUnlock]

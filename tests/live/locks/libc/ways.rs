@@ -1,6 +1,7 @@
 //! One program with every operation, recorded from inside, by probes from its start, and by probes after attaching.
 
-use crate::support::{Names, OPERATIONS, Recorded, build, calls, live};
+use super::support::{Names, OPERATIONS, Recorded, calls, program};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::{OperationFlags, Record, SyncOperation};
 use std::collections::BTreeMap;
 
@@ -48,25 +49,24 @@ fn flags(recorded: &Recorded, kind: SyncOperation) -> Vec<u16> {
     flags
 }
 
-fn check_probes(test: &str, recorded: &Recorded, library: &str) {
+fn check_probes(recorded: &Recorded, library: &str) {
     assert!(
-        recorded.said.contains(&format!("recorded by probes on the functions of {library}")),
-        "{test}: {}",
-        recorded.said
+        recorded.ended.stderr.contains(&format!("recorded by probes on the functions of {library}")),
+        "{}",
+        recorded.ended.stderr
     );
 }
 
 #[test]
 fn probes_and_the_library_inside_record_the_same_calls() {
-    let test = "probes_and_the_library_inside_record_the_same_calls";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, OPERATIONS, "cc", &["-no-pie"]) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(program(OPERATIONS, "cc", &["-no-pie"]));
     let names = Names::of(&program.path);
     let probed = program.launched(&["--interpose", "never"], &[]);
-    check_probes(test, &probed, "libc.so.6");
+    check_probes(&probed, "libc.so.6");
     let by_probes = calls(&probed, &names);
     let attached = program.attached(&[]);
-    check_probes(test, &attached, "libc.so.6");
+    check_probes(&attached, "libc.so.6");
     check_same(&by_probes, &calls(&attached, &names), "from the start and attached");
 
     let counts = counts(&by_probes);
@@ -96,12 +96,6 @@ fn probes_and_the_library_inside_record_the_same_calls() {
     let ran = flags(&probed, SyncOperation::Once).iter().filter(|&&f| f & OperationFlags::RAN != 0).count();
     assert!(ran >= 8, "{ran} calls of `once` ran an initialization");
 
-    if !collector::interpose::has_library() {
-        println!(
-            "SKIP {test}: this longpole was built without the library, so that only probes are looked at"
-        );
-        return;
-    }
     let inside = program.launched(&["--interpose", "always"], &[]);
     check_same(&calls(&inside, &names), &by_probes, "from inside and by probes");
     for kind in [
@@ -121,14 +115,13 @@ fn probes_and_the_library_inside_record_the_same_calls() {
 
 #[test]
 fn a_static_program_has_the_same_calls() {
-    let test = "a_static_program_has_the_same_calls";
-    let Some(_turn) = live(test) else { return };
-    let Some(dynamic) = build(test, OPERATIONS, "cc", &["-no-pie"]) else { return };
-    let Some(fixed) = build(test, OPERATIONS, "cc", &["-static", "-no-pie"]) else { return };
+    skip_unless_live!();
+    let dynamic = skip_unless_built!(program(OPERATIONS, "cc", &["-no-pie"]));
+    let fixed = skip_unless_built!(program(OPERATIONS, "cc", &["-static", "-no-pie"]));
     let expected = calls(&dynamic.launched(&["--interpose", "never"], &[]), &Names::of(&dynamic.path));
     let names = Names::of(&fixed.path);
     let launched = fixed.launched(&[], &[]);
-    check_probes(test, &launched, "operations (the program is statically linked");
+    check_probes(&launched, "program (the program is statically linked");
     check_same(&expected, &only_of_the_workload(calls(&launched, &names), &expected), "dynamic and static");
     let attached = fixed.attached(&[]);
     check_same(
@@ -148,10 +141,9 @@ fn only_of_the_workload(lists: Vec<Vec<String>>, expected: &[Vec<String>]) -> Ve
 
 #[test]
 fn musl_has_the_same_calls_dynamic_and_static() {
-    let test = "musl_has_the_same_calls_dynamic_and_static";
-    let Some(_turn) = live(test) else { return };
-    let Some(dynamic) = build(test, OPERATIONS, "musl-gcc", &["-no-pie"]) else { return };
-    let Some(fixed) = build(test, OPERATIONS, "musl-gcc", &["-static"]) else { return };
+    skip_unless_live!();
+    let dynamic = skip_unless_built!(program(OPERATIONS, "musl-gcc", &["-no-pie"]));
+    let fixed = skip_unless_built!(program(OPERATIONS, "musl-gcc", &["-static"]));
     let names = Names::of(&dynamic.path);
     let probed = dynamic.launched(&["--interpose", "never"], &[]);
     let by_probes = calls(&probed, &names);
@@ -159,8 +151,6 @@ fn musl_has_the_same_calls_dynamic_and_static() {
     let static_calls =
         only_of_the_workload(calls(&fixed.launched(&[], &[]), &Names::of(&fixed.path)), &by_probes);
     check_same(&by_probes, &static_calls, "dynamic and static");
-    if collector::interpose::has_library() {
-        let inside = dynamic.launched(&["--interpose", "always"], &[]);
-        check_same(&calls(&inside, &names), &by_probes, "from inside and by probes");
-    }
+    let inside = dynamic.launched(&["--interpose", "always"], &[]);
+    check_same(&calls(&inside, &names), &by_probes, "from inside and by probes");
 }

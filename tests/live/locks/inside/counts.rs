@@ -1,6 +1,7 @@
 //! Exact numbers of operations, each a prime of its own.
 
-use crate::support::{c, program};
+use crate::locks::support::{c, program, record_in};
+use longpole_tests::{skip_unless_built, skip_unless_live, workload};
 use probe_abi::OperationFlags;
 use probe_abi::SyncOperation::{self, *};
 use std::collections::BTreeMap;
@@ -101,9 +102,8 @@ int main(void) {
 
 #[test]
 fn every_operation_is_there_exactly_as_often_as_it_was_called() {
-    let Some(program) = c("every_operation_is_there_exactly_as_often_as_it_was_called", EVERYTHING) else {
-        return;
-    };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(EVERYTHING));
     let recorded = program.record(&[], &[]);
     assert_eq!(recorded.text(0), "7\n");
     check(
@@ -220,7 +220,8 @@ int main(void) {
 
 #[test]
 fn c11_threads_are_the_same_operations() {
-    let Some(program) = c("c11_threads_are_the_same_operations", C11) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(C11));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);
@@ -282,11 +283,8 @@ int main() {
 
 #[test]
 fn a_c_plus_plus_program_shows_its_own_and_survives_exceptions() {
-    let Some(program) =
-        program("a_c_plus_plus_program_shows_its_own_and_survives_exceptions", CPP, "c++", &["-std=c++17"])
-    else {
-        return;
-    };
+    skip_unless_live!();
+    let program = skip_unless_built!(program(CPP, "c++", &["-std=c++17"]));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);
@@ -308,11 +306,7 @@ fn a_c_plus_plus_program_shows_its_own_and_survives_exceptions() {
 
 #[test]
 fn a_program_without_locks_in_libc_shows_none() {
-    if crate::support::cannot("a_program_without_locks_in_libc_shows_none") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("folder");
-    let (source, path) = (folder.path().join("program.rs"), folder.path().join("program"));
+    skip_unless_live!();
     let text = "use std::sync::{Arc, Mutex};
         fn main() {
             let sum = Arc::new(Mutex::new(0));
@@ -321,12 +315,9 @@ fn a_program_without_locks_in_libc_shows_none() {
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             println!(\"{}\", sum.lock().unwrap());
         }";
-    std::fs::write(&source, text).expect("source");
-    let mut rustc = std::process::Command::new("rustc");
-    rustc.arg("-O").arg(&source).arg("-o").arg(&path).current_dir(env!("CARGO_MANIFEST_DIR"));
-    assert!(rustc.status().expect("rustc").success());
-    let path = path.to_string_lossy().into_owned();
-    let recorded = crate::support::record_in(folder.path(), &[], &[&path], &[]);
+    let program = skip_unless_built!(workload::compile_text("program", "rustc", &["-O"], text));
+    let folder = tempfile::tempdir().expect("folder");
+    let recorded = record_in(folder.path(), &[], &[&program.to_string_lossy()], &[]);
     assert_eq!(recorded.text(0), "11772\n");
     let counts = recorded.counts(0);
     let count = |operation| counts.get(&operation).copied().unwrap_or(0);

@@ -1,17 +1,16 @@
 //! Programs that take the clock or system calls away from themselves, or from us: they end as they would alone, and what
 //! is not recorded is counted. docs/safety.md names these tests.
 
-use crate::support::{Recorded, c};
+use crate::locks::support::{Program, Recorded, c};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::SyncOperation::*;
-use std::process::Command;
 
 /// What the program does and says alone, and recorded.
-fn same(recorded: &Recorded, program: &crate::support::Program, words: &[&str]) {
-    let alone = Command::new(&program.path).args(words).output().expect("program");
-    assert_eq!(recorded.output.status, alone.status, "{words:?}: {:?}", recorded.output);
-    let (with, without) =
-        (String::from_utf8_lossy(&recorded.output.stdout), String::from_utf8_lossy(&alone.stdout));
-    assert_eq!(with, without, "{words:?}");
+fn same(recorded: &Recorded, program: &Program, words: &[&str]) {
+    let alone = program.alone(words);
+    let (with, without) = (&recorded.ended, &alone);
+    assert_eq!((with.code, with.signal), (without.code, without.signal), "{words:?}: {with:?}");
+    assert_eq!(with.stdout, without.stdout, "{words:?}");
 }
 
 fn forbidden(recorded: &Recorded) -> u64 {
@@ -79,18 +78,18 @@ int main(int count, char **words) {
 /// The library read the clock, and rang: each of these ended by SIGSEGV or SIGKILL.
 #[test]
 fn strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does() {
-    let test = "strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does";
-    let Some(program) = c(test, SILENT) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(SILENT));
     for way in ["first", "prctl", "seccomp", "number"] {
         let recorded = program.record(&[], &[way]);
         same(&recorded, &program, &[way]);
-        assert_eq!(recorded.output.status.code(), Some(12), "{way}");
+        assert_eq!(recorded.ended.code, Some(12), "{way}");
         let (counts, before) = (recorded.counts(0), if way == "first" { 0 } else { 11 });
         let of = |operation| counts.get(&operation).copied().unwrap_or(0);
         assert_eq!((of(MutexUnlock), of(ThreadSilent)), (before, 1), "{way}: {counts:?}");
         assert_eq!(forbidden(&recorded), 2 * 1009 + u64::from(way != "first"), "{way}");
         assert!(finding(&recorded), "{way}");
-        let said = String::from_utf8_lossy(&recorded.output.stderr);
+        let said = &recorded.ended.stderr;
         assert!(said.contains(" only counted"), "{said}");
     }
 }
@@ -98,12 +97,12 @@ fn strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_program_without_the_time_stamp_counter_runs_on() {
-    let test = "a_program_without_the_time_stamp_counter_runs_on";
-    let Some(program) = c(test, SILENT) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(SILENT));
     for way in ["tsc", "tsc-number"] {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
-        assert_eq!(recorded.output.status.code(), Some(12), "{way}");
+        assert_eq!(recorded.ended.code, Some(12), "{way}");
         // Recorded until then, and again when it has its clock back.
         assert_eq!(recorded.counts(0)[&MutexUnlock], 11 + 17, "{way}: {:?}", recorded.counts(0));
         // Its thread's and its child's, too; the thread was made and waited for.
@@ -167,12 +166,12 @@ int main(int count, char **words) {
 
 #[test]
 fn a_filter_that_forbids_all_that_recording_asks_for_ends_nobody() {
-    let test = "a_filter_that_forbids_all_that_recording_asks_for_ends_nobody";
-    let Some(program) = c(test, FILTERED) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(FILTERED));
     for (way, code, unlocks) in [("main", 7, 107), ("thread", 8, 101), ("fork", 9, 109 + 3), ("exec", 6, 0)] {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
-        assert_eq!(recorded.output.status.code(), Some(code), "{way}: {:?}", recorded.output);
+        assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
         // With glibc they know their numbers all the same; a program that comes to a filter gets probes instead.
         if cfg!(target_env = "gnu") {
             let counts = recorded.counts(0);

@@ -1,6 +1,7 @@
 //! What recording operations costs the program is told, as it was measured in there.
 
-use crate::support::c;
+use crate::locks::support::c;
+use longpole_tests::{skip_unless_built, skip_unless_live};
 
 const LOCKING: &str = r#"
 #include <pthread.h>
@@ -24,8 +25,8 @@ int main(int count, char **words) {
 /// The overhead left them out: x264 was told to cost 2.5 % where it was 4 % slower.
 #[test]
 fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() {
-    const TEST: &str = "operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take";
-    let Some(program) = c(TEST, LOCKING) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(LOCKING));
     // Some seconds: the books are looked at several times.
     let recorded = program.record(&[], &["120000"]);
     let all = recorded.operations().count() as u64;
@@ -38,6 +39,6 @@ fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() 
     assert!((10..=20_000).contains(&each_ns), "{each_ns} ns each");
     let without = overhead.spent_ns() - overhead.operation_ns;
     assert_eq!(without, overhead.hit_ns + overhead.event_ns + overhead.sample_ns + overhead.collector_ns);
-    let said = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
+    let said = &recorded.ended.stderr;
     assert!(said.contains(" operations/s × "), "{said}");
 }

@@ -1,7 +1,7 @@
 //! Starting other programs from inside a recorded one.
 
-use crate::support::{c, record_in};
-use std::process::Command;
+use crate::locks::support::{c, record_in};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 
 /// What the kernel answers to nonsense: errors, and no signal.
 const NONSENSE: &str = r#"
@@ -58,13 +58,14 @@ int main(void) {
 /// They ended by SIGSEGV inside the library.
 #[test]
 fn nonsense_for_exec_is_an_error_and_no_signal() {
-    let Some(program) = c("nonsense_for_exec_is_an_error_and_no_signal", NONSENSE) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(NONSENSE));
     let path = program.path.to_string_lossy().into_owned();
-    let alone = Command::new(&program.path).output().expect("program");
+    let alone = program.alone(&[]);
     let recorded = record_in(program.folder.path(), &["--children"], &[&path], &[]);
-    let text = String::from_utf8_lossy(&alone.stdout);
+    let text = alone.stdout.as_str();
     assert!(text.matches("Bad address").count() >= 12 && text.ends_with("the end\n"), "{text}");
     assert_eq!(recorded.text(19), text);
-    let said = String::from_utf8_lossy(&recorded.output.stderr);
+    let said = &recorded.ended.stderr;
     assert!(!said.contains("signal") && !said.contains("preload"), "{said}");
 }

@@ -1,8 +1,8 @@
 //! Calls that are left by other ways than a return: `longjmp` and exceptions.
 
-use crate::support::{LONGPOLE, build, by_object, counts, live, number, read};
+use super::support::{by_object, number, program};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::SyncOperation;
-use std::process::Command;
 
 const JUMPS: &str = r#"
 #include <errno.h>
@@ -47,12 +47,11 @@ int main(void) {
 /// What is left with `longjmp` was no finished call, and hides nothing that comes after it.
 #[test]
 fn calls_left_by_longjmp_are_none() {
-    let test = "calls_left_by_longjmp_are_none";
-    let Some(_turn) = live(test) else { return };
+    skip_unless_live!();
     for flags in [&[][..], &["-static"]] {
-        let Some(fixed) = build(test, JUMPS, "cc", flags) else { return };
+        let fixed = skip_unless_built!(program(JUMPS, "cc", flags));
         let recorded = fixed.launched(&["--interpose", "never"], &[]);
-        let counts = counts(&recorded, 0);
+        let counts = recorded.counts(0);
         assert_eq!(number(&counts, SyncOperation::SemaphoreWait), 1, "{flags:?}: {counts:?}");
         assert_eq!(number(&counts, SyncOperation::SemaphorePost), 1);
         assert_eq!(number(&counts, SyncOperation::Once), 0);
@@ -89,20 +88,11 @@ int main() {
 /// Exceptions go through a probed `pthread_once` as if there were no probes.
 #[test]
 fn exceptions_pass_through_once() {
-    let test = "exceptions_pass_through_once";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, THROWS, "c++", &["-xc++", "-std=c++17"]) else { return };
-    let output = Command::new(LONGPOLE)
-        .args(["record", "--force", "--interpose", "never", "--max-rate", "1000000", "-o"])
-        .arg(program.folder.path().join("throws.lp"))
-        .arg("--")
-        .arg(&program.path)
-        .output()
-        .expect("longpole");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "49\n");
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let recorded = read(&program.folder.path().join("throws.lp"), String::new());
-    let counts = counts(&recorded, 0);
+    skip_unless_live!();
+    let program = skip_unless_built!(program(THROWS, "c++", &["-std=c++17"]));
+    let recorded = program.launched(&["--interpose", "never"], &[]);
+    assert_eq!(recorded.ended.stdout, "49\n");
+    let counts = recorded.counts(0);
     assert_eq!(number(&counts, SyncOperation::MutexLock), 50, "{counts:?}");
     // The unwinder has one of its own.
     let once = by_object(&recorded, SyncOperation::Once);

@@ -1,10 +1,9 @@
 //! Beside other libraries that are put before libc, sanitizers, and programs that cannot have any.
 
-use crate::support::{cannot, program, record_in};
+use crate::locks::support::{LIMIT, program, record_in};
+use longpole_tests::workload::{self, Problem};
+use longpole_tests::{Longpole, binary, here, run, shell, skip_unless_built, skip_unless_live};
 use probe_abi::SyncOperation::*;
-use std::process::Command;
-
-const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
 
 const LOCKS: &str = r#"
 #include <pthread.h>
@@ -49,17 +48,15 @@ __attribute__((destructor)) static void say(void) { fprintf(stderr, "other saw %
 
 #[test]
 fn another_library_before_libc_stays_and_both_see_all() {
-    let test = "another_library_before_libc_stays_and_both_see_all";
-    let Some(program) = program(test, LOCKS, "cc", &["-O2"]) else { return };
-    let (source, other) = (program.folder.path().join("other.c"), program.folder.path().join("other.so"));
-    std::fs::write(&source, OTHER).expect("source");
-    let mut cc = Command::new("cc");
-    cc.args(["-O2", "-fPIC", "-shared", "-w", "-o"]).arg(&other).arg(&source).arg("-ldl");
-    assert!(cc.status().expect("cc").success());
-    let (path, other) = (program.path.to_string_lossy(), other.to_string_lossy());
-    let recorded = record_in(program.folder.path(), &[], &[&path], &[("LD_PRELOAD", &other)]);
+    skip_unless_live!();
+    let program = skip_unless_built!(program(LOCKS, "cc", &["-O2"]));
+    let flags = ["-O2", "-fPIC", "-shared", "-w", "-ldl"];
+    let other = skip_unless_built!(workload::compile_text("other.so", "cc", &flags, OTHER));
+    let path = program.path.to_string_lossy();
+    let preload = [("LD_PRELOAD", other.as_os_str())];
+    let recorded = record_in(program.folder.path(), &[], &[&path], &preload);
     assert_eq!(recorded.text(0), "whole\n");
-    let stderr = String::from_utf8_lossy(&recorded.output.stderr);
+    let stderr = &recorded.ended.stderr;
     assert!(stderr.contains("other saw 122"), "{stderr}");
     let locks = recorded.of(MutexLock);
     let mut objects: std::collections::BTreeMap<u64, usize> = std::collections::BTreeMap::new();
@@ -71,15 +68,22 @@ fn another_library_before_libc_stays_and_both_see_all() {
 
 #[test]
 fn programs_with_sanitizers_run_as_before() {
+    skip_unless_live!();
     for sanitizer in ["address", "thread", "undefined", "leak"] {
-        let test = "programs_with_sanitizers_run_as_before";
         let flag = format!("-fsanitize={sanitizer}");
-        let Some(program) = program(test, LOCKS, "cc", &[&flag]) else { continue };
+        let program = match program(LOCKS, "cc", &[&flag]) {
+            Ok(program) => program,
+            Err(Problem::NoCompiler(why)) => {
+                println!("SKIP {}: {sanitizer}: {why}", here!());
+                continue;
+            }
+            Err(Problem::Broken(why)) => panic!("{why}"),
+        };
         // Some sanitizers do not run on some kernels.
-        let alone = Command::new(&program.path).output().expect("program");
-        if !alone.status.success() {
-            let why = String::from_utf8_lossy(&alone.stderr);
-            println!("SKIP {test}: {sanitizer}: {}", why.lines().next().unwrap_or_default());
+        let alone = program.alone(&[]);
+        if alone.code != Some(0) {
+            let why = alone.stderr.lines().next().unwrap_or_default();
+            println!("SKIP {}: {sanitizer}: {why}", here!());
             continue;
         }
         let recorded = program.record(&[], &[]);
@@ -120,10 +124,10 @@ int main(void) {
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 fn callers_of_old_versions_get_the_old_functions() {
-    let test = "callers_of_old_versions_get_the_old_functions";
-    let Some(program) = program(test, BEFORE, "cc", &["-O2"]) else { return };
-    let alone = Command::new(&program.path).status().expect("program");
-    assert!(alone.success(), "without longpole: {alone}");
+    skip_unless_live!();
+    let program = skip_unless_built!(program(BEFORE, "cc", &["-O2"]));
+    let alone = program.alone(&[]);
+    assert_eq!(alone.code, Some(0), "without longpole: {alone:?}");
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);
@@ -132,17 +136,15 @@ fn callers_of_old_versions_get_the_old_functions() {
 
 #[test]
 fn what_cannot_be_done_is_said() {
-    if cannot("what_cannot_be_done_is_said") {
-        return;
-    }
-    let Some(program) = program("what_cannot_be_done_is_said", LOCKS, "cc", &["-static"]) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(program(LOCKS, "cc", &["-static"]));
     let file = program.folder.path().join("test.lp").to_string_lossy().into_owned();
     let path = program.path.to_string_lossy().into_owned();
     let record = |when: &str, command: &[&str]| {
-        let mut longpole = Command::new(LONGPOLE);
-        longpole.args(["record", "--force", "--interpose", when, "-o", &file, "--"]).args(command);
-        let output = longpole.output().expect("longpole");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let mut call = Longpole::with(["record", "--force", "--interpose", when, "-o", &file, "--"]);
+        call.command().args(command);
+        let ended = call.run();
+        (ended.code, ended.stderr)
     };
     let (code, said) = record("always", &[&path]);
     assert_eq!(code, Some(1), "{said}");
@@ -162,28 +164,22 @@ fn what_cannot_be_done_is_said() {
     assert!(said.contains("locks     recorded from inside the command"), "{said}");
     let (code, said) = record("sometimes", &["true"]);
     assert_eq!(code, Some(2), "{said}");
-    let mut longpole = Command::new(LONGPOLE);
-    let output = longpole.args(["record", "--interpose", "always", "-p", "1"]).output().expect("longpole");
-    assert_eq!(output.status.code(), Some(2));
+    Longpole::with(["record", "--interpose", "always", "-p", "1"]).code(2);
 }
 
 #[test]
 fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
-    if cannot("a_limit_on_addresses_leaves_it_out_and_hurts_nobody") {
-        return;
-    }
+    skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("test.lp");
     let limited = |when: &str, limits: &str| {
-        let mut shell = Command::new("sh");
         let script =
             format!("{limits} exec \"$0\" record --force --interpose {when} -o \"$1\" -- sh -c \"$2\"");
         // In KiB: less than the memory that is shared, which is only addresses.
-        let output =
-            shell.args(["-c", &script, LONGPOLE]).arg(&file).arg("ulimit -v 4000000; exec echo hello");
-        let output = output.output().expect("longpole");
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), stderr)
+        let mut shell = shell(&script);
+        let ended = run(shell.arg(binary()).arg(&file).arg("ulimit -v 4000000; exec echo hello"), LIMIT);
+        let ended = ended.expect("a shell");
+        (ended.code, ended.stdout, ended.stderr)
     };
     // The command limits itself: it is recorded until then.
     let (code, stdout, stderr) = limited("always", "");
@@ -197,9 +193,7 @@ fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
 
 #[test]
 fn nothing_is_left_behind() {
-    if cannot("nothing_is_left_behind") {
-        return;
-    }
+    skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let recorded = record_in(folder.path(), &[], &["sh", "-c", "echo $LD_PRELOAD; ls -l /proc/self/fd"], &[]);
     let text = recorded.text(0);

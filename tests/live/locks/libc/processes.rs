@@ -1,8 +1,10 @@
 //! Several processes, and what one of them is: statically linked, with a `libpthread` of its own, in a PID namespace.
 
-use crate::support::{LONGPOLE, Recorded, build, counts, live, number, read};
+use super::support::{LIMIT, Recorded, attach, number, program, read};
+use longpole_tests::workload::compile_text;
+use longpole_tests::{Background, Longpole, skip, skip_unless_built, skip_unless_live};
 use probe_abi::{Record, SyncOperation};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const FAMILY: &str = r#"
 #include <pthread.h>
@@ -73,18 +75,22 @@ fn children_of(recorded: &Recorded) -> Vec<u32> {
 /// children neither, unless they run something that cannot have the library.
 #[test]
 fn every_process_is_recorded_in_one_way() {
-    let test = "every_process_is_recorded_in_one_way";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, FAMILY, "cc", &[]) else { return };
-    let Some(alone) = build(test, ALONE, "cc", &["-static"]) else { return };
+    skip_unless_live!();
+    let alone = skip_unless_built!(program(ALONE, "cc", &["-static"]));
+    let program = skip_unless_built!(program(FAMILY, "cc", &[]));
     let variables = [("LONGPOLE_TEST_STATIC", alone.path.as_os_str())];
     let check = |recorded: &Recorded, inside: bool| {
-        let counts_all = counts(recorded, 0);
-        assert_eq!(number(&counts_all, SyncOperation::MutexLock), 13 + 17 + 19 + 23, "{}", recorded.said);
+        let counts_all = recorded.counts(0);
+        assert_eq!(
+            number(&counts_all, SyncOperation::MutexLock),
+            13 + 17 + 19 + 23,
+            "{}",
+            recorded.ended.stderr
+        );
         assert_eq!(number(&counts_all, SyncOperation::MutexUnlock), 13 + 17 + 19 + 23);
         let children = children_of(recorded);
-        assert_eq!(number(&counts(recorded, children[0]), SyncOperation::MutexLock), 17);
-        assert_eq!(number(&counts(recorded, children[1]), SyncOperation::MutexLock), 23);
+        assert_eq!(number(&recorded.counts(children[0]), SyncOperation::MutexLock), 17);
+        assert_eq!(number(&recorded.counts(children[1]), SyncOperation::MutexLock), 23);
         // From inside nobody knows the CPU.
         let from_inside = |pid: u32| {
             let mut all = recorded
@@ -99,16 +105,11 @@ fn every_process_is_recorded_in_one_way() {
     };
     let probed = program.launched_with(&["--interpose", "never", "--children"], &[], &variables);
     check(&probed, false);
-    assert!(probed.said.contains("in 3 processes"), "{}", probed.said);
-    if collector::interpose::has_library() {
-        let inside = program.launched_with(&["--interpose", "always", "--children"], &[], &variables);
-        check(&inside, true);
-        assert!(inside.said.contains("by probes on the C library of 1 process more"), "{}", inside.said);
-    } else {
-        println!(
-            "SKIP {test}: this longpole was built without the library, so that only probes are looked at"
-        );
-    }
+    assert!(probed.ended.stderr.contains("in 3 processes"), "{}", probed.ended.stderr);
+    let inside = program.launched_with(&["--interpose", "always", "--children"], &[], &variables);
+    check(&inside, true);
+    let said = &inside.ended.stderr;
+    assert!(said.contains("by probes on the C library of 1 process more"), "{said}");
 }
 
 const SPLIT: &str = r#"
@@ -136,21 +137,17 @@ __attribute__((noinline)) int pthread_mutex_unlock(void *mutex) {
 /// As glibc was before 2.34: the functions of threads are in a library of their own, and call libc's.
 #[test]
 fn a_libpthread_of_its_own_counts_once() {
-    let test = "a_libpthread_of_its_own_counts_once";
-    let Some(_turn) = live(test) else { return };
-    let Some(split) = build(test, SPLIT, "cc", &["-shared", "-fPIC", "-Wl,-soname,libpthread.so.0"]) else {
-        return;
-    };
-    let library = split.folder.path().join("libpthread.so.0");
-    std::fs::rename(&split.path, &library).expect("renamed");
-    let rpath = format!("-Wl,-rpath,{}", split.folder.path().display());
-    let library = library.to_string_lossy().into_owned();
-    let Some(program) = build(test, FAMILY, "cc", &["-Wl,--no-as-needed", &library, &rpath]) else { return };
+    skip_unless_live!();
+    let flags = ["-g", "-O1", "-w", "-shared", "-fPIC", "-Wl,-soname,libpthread.so.0"];
+    let library = skip_unless_built!(compile_text("libpthread.so.0", "cc", &flags, SPLIT));
+    let rpath = format!("-Wl,-rpath,{}", library.parent().expect("a folder").display());
+    let library = library.to_string_lossy();
+    let program = skip_unless_built!(program(FAMILY, "cc", &["-Wl,--no-as-needed", &library, &rpath]));
     let recorded = program.attached(&[]);
-    let counts = counts(&recorded, 0);
-    assert_eq!(number(&counts, SyncOperation::MutexLock), 13 + 19, "{}", recorded.said);
+    let counts = recorded.counts(0);
+    assert_eq!(number(&counts, SyncOperation::MutexLock), 13 + 19, "{}", recorded.ended.stderr);
     assert_eq!(number(&counts, SyncOperation::MutexUnlock), 13 + 19);
-    assert!(recorded.said.contains("libpthread.so.0"), "{}", recorded.said);
+    assert!(recorded.ended.stderr.contains("libpthread.so.0"), "{}", recorded.ended.stderr);
 }
 
 const NAMESPACE: &str = r#"
@@ -180,46 +177,27 @@ int main(void) {
 /// In a PID namespace the mutex's owner has another number than the kernel's: it is no other thread for that.
 #[test]
 fn owners_in_another_pid_namespace_are_known() {
-    let test = "owners_in_another_pid_namespace_are_known";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, NAMESPACE, "cc", &[]) else { return };
-    let mut outer = Command::new("unshare")
-        .args(["-pf", "--mount-proc", "--kill-child"])
-        .arg(&program.path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("unshare");
-    std::io::Read::read_exact(outer.stdout.as_mut().expect("piped"), &mut [0; 3]).expect("up");
-    let children = format!("/proc/{0}/task/{0}/children", outer.id());
+    skip_unless_live!();
+    let program = skip_unless_built!(program(NAMESPACE, "cc", &[]));
+    let mut outer = Command::new("unshare");
+    outer.args(["-pf", "--mount-proc", "--kill-child"]).arg(&program.path);
+    let mut outer = Background::must_start(&mut outer);
+    assert_eq!(outer.line(LIMIT).expect("a line"), "up");
+    let children = format!("/proc/{0}/task/{0}/children", outer.pid());
     let inner: u32 = std::fs::read_to_string(children).expect("children").trim().parse().expect("one child");
     let file = program.folder.path().join("inner.lp");
-    let mut longpole = Command::new(LONGPOLE)
-        .args([
-            "record",
-            "--force",
-            "--functions",
-            "*",
-            "--max-rate",
-            "1000000",
-            "-p",
-            &inner.to_string(),
-            "-o",
-        ])
-        .arg(&file)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("longpole");
-    let said = crate::support::until_recording(&mut longpole);
-    std::io::Write::write_all(outer.stdin.as_mut().expect("piped"), b"\n").expect("told");
-    assert_eq!(outer.wait().expect("ended").code(), Some(0));
-    assert_eq!(longpole.wait().expect("ended").code(), Some(0), "{said}");
+    let mut longpole = attach(inner, &["--max-rate", "1000000"], &file).start();
+    longpole.wait_for_stderr("recording ", LIMIT).expect("a recording");
+    outer.say("").expect("it waits");
+    assert_eq!(outer.wait(LIMIT).expect("an end").code, Some(0));
+    let ended = longpole.wait(LIMIT).expect("an end");
+    let said = &ended.stderr;
+    assert_eq!(ended.code, Some(0), "{said}");
     // The number inside is no number of ours: whoever gives it is told which one is.
     assert!(said.contains(&format!("(pid {inner}, 1 in its PID namespace)")), "{said}");
-    let info = Command::new(LONGPOLE).arg("info").arg(&file).output().expect("info");
-    let info = String::from_utf8_lossy(&info.stdout).into_owned();
+    let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains(&format!("{inner} (1 in its PID namespace)")), "{info}");
-    let recorded = read(&file, said);
+    let recorded = read(&file, ended);
     assert_eq!(recorded.recording.facts.processes[0].inner_pids, [1]);
     let contended = |kind: SyncOperation| -> Vec<bool> {
         let of = recorded.recording.events.iter().filter_map(|event| match event {
@@ -237,34 +215,21 @@ fn owners_in_another_pid_namespace_are_known() {
 /// Who gives the number that a process has in its container is told the one that counts here.
 #[test]
 fn a_number_from_inside_a_container_gets_a_hint() {
-    let test = "a_number_from_inside_a_container_gets_a_hint";
-    let Some(_turn) = live(test) else { return };
+    skip_unless_live!();
     // In the new namespace the next process gets a number that nobody has here.
     let free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).exists();
     let number = (30_000..32_000).find(free).expect("a number that nobody has");
     let script =
         format!("echo {} > /proc/sys/kernel/ns_last_pid && {{ sleep 100 & echo $!; wait; }}", number - 1);
-    let mut outer = Command::new("unshare")
-        .args(["-pf", "--mount-proc", "--kill-child", "sh", "-c", &script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("unshare");
-    let mut line = String::new();
-    std::io::BufRead::read_line(
-        &mut std::io::BufReader::new(outer.stdout.as_mut().expect("piped")),
-        &mut line,
-    )
-    .expect("a number");
-    if line.trim() != number.to_string() {
-        println!("SKIP {test}: ns_last_pid does not work here: {line:?}");
-    } else {
-        let output = Command::new(LONGPOLE).args(["record", "-p", line.trim()]).output().expect("longpole");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(&format!("no process with PID {number}")), "{said}");
-        assert!(said.contains(&format!("has the number {number} in its own PID namespace")), "{said}");
-        assert!(said.contains("hint: process ") && said.contains("`-p "), "{said}");
+    let mut outer = Command::new("unshare");
+    let mut outer =
+        Background::must_start(outer.args(["-pf", "--mount-proc", "--kill-child", "sh", "-c", &script]));
+    let line = outer.line(LIMIT).expect("a number");
+    if line != number.to_string() {
+        skip!("ns_last_pid does not work here: {line:?}");
     }
-    let _ = outer.kill();
-    let _ = outer.wait();
+    let said = Longpole::with(["record", "-p", &line]).code(1).stderr;
+    assert!(said.contains(&format!("no process with PID {number}")), "{said}");
+    assert!(said.contains(&format!("has the number {number} in its own PID namespace")), "{said}");
+    assert!(said.contains("hint: process ") && said.contains("`-p "), "{said}");
 }

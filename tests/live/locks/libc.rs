@@ -1,5 +1,4 @@
 //! Probes on the synchronization functions of real C libraries: the same as the library inside records, call by call.
-//! Needs root and a kernel with BPF; says SKIP elsewhere.
 
 mod life;
 mod processes;

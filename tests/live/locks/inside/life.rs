@@ -1,6 +1,7 @@
 //! Killed, forked, replaced, interrupted: what has been written stays, and nothing is written twice.
 
-use crate::support::{Recorded, c, program, record_in};
+use crate::locks::support::{Recorded, c, program, record_in};
+use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::SyncOperation::*;
 use std::time::Duration;
 
@@ -26,13 +27,11 @@ int main(int count, char **words) {
 
 #[test]
 fn a_killed_program_loses_nothing_and_shows_what_it_waited_for() {
-    let Some(program) = c("a_killed_program_loses_nothing_and_shows_what_it_waited_for", KILLED) else {
-        return;
-    };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(KILLED));
     // Less than a ring, and nothing that would make longpole empty it before.
     let recorded = program.record(&[], &["7919"]);
-    use std::os::unix::process::ExitStatusExt;
-    assert_eq!(recorded.output.status.signal(), Some(9));
+    assert_eq!(recorded.ended.signal, Some(9));
     let counts = recorded.counts(0);
     assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (7919 + 1, 7919), "{counts:?}");
     let never = recorded.of(MutexLock)[0].object;
@@ -54,12 +53,13 @@ int main(void) {
     return fflush(stdout);
 }
 "#;
-    let Some(program) = c("a_program_that_runs_on_is_not_disturbed", SOURCE) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(SOURCE));
     let text = program.folder.path().join("said");
     let path = program.path.to_string_lossy().into_owned();
     let command = format!("exec {path} > {}", text.display());
     let recorded = record_in(program.folder.path(), &["-d", "400ms"], &["sh", "-c", &command], &[]);
-    assert_eq!(recorded.output.status.code(), Some(0));
+    assert_eq!(recorded.ended.code, Some(0));
     let locks = recorded.counts(0)[&MutexLock];
     assert!((50..1500).contains(&locks), "{locks}");
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
@@ -107,7 +107,8 @@ fn locks_by_process(recorded: &Recorded) -> Vec<usize> {
 
 #[test]
 fn children_have_rings_of_their_own_and_exec_begins_anew() {
-    let Some(program) = c("children_have_rings_of_their_own_and_exec_begins_anew", FORKS) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(FORKS));
     let with = program.record(&["--children"], &[]);
     with.text(0);
     // In order of their ids, which is that of their birth: the program before and after exec, its children.
@@ -119,7 +120,8 @@ fn children_have_rings_of_their_own_and_exec_begins_anew() {
 
 #[test]
 fn a_shell_hands_it_on_to_what_it_becomes() {
-    let Some(program) = c("a_shell_hands_it_on_to_what_it_becomes", FORKS) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(FORKS));
     let command = format!("exec {} 31", program.path.display());
     let recorded = record_in(program.folder.path(), &[], &["sh", "-c", &command], &[]);
     recorded.text(0);
@@ -128,8 +130,8 @@ fn a_shell_hands_it_on_to_what_it_becomes() {
 
 #[test]
 fn a_program_that_closes_what_it_does_not_know_loses_only_its_own_descriptor() {
-    let test = "a_program_that_closes_what_it_does_not_know_loses_only_its_own_descriptor";
-    let Some(locks) = c(test, FORKS) else { return };
+    skip_unless_live!();
+    let locks = skip_unless_built!(c(FORKS));
     let closing = r#"
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -143,7 +145,8 @@ int main(int count, char **words) {
     return 1;
 }
 "#;
-    let Some(closer) = program(test, closing, "cc", &["-O2"]) else { return };
+    skip_unless_live!();
+    let closer = skip_unless_built!(program(closing, "cc", &["-O2"]));
     let inner = locks.path.to_string_lossy();
     let recorded = closer.record(&["--children"], &[&inner]);
     recorded.text(0);
@@ -205,9 +208,8 @@ int main(void) {
 
 #[test]
 fn signal_handlers_jumps_and_cancellation_leave_the_rings_whole() {
-    let Some(program) = c("signal_handlers_jumps_and_cancellation_leave_the_rings_whole", INTERRUPTED) else {
-        return;
-    };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(INTERRUPTED));
     let recorded = program.record(&[], &[]);
     let text = recorded.text(0);
     let numbers: Vec<usize> = text.split_whitespace().map(|word| word.parse().expect("number")).collect();
@@ -239,7 +241,8 @@ int main(void) {
     return 0;
 }
 "#;
-    let Some(program) = c("threads_by_the_thousand_find_rings_again", SOURCE) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(SOURCE));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);
@@ -258,9 +261,8 @@ __attribute__((constructor)) static void early(void) { locks(41); }
 __attribute__((destructor)) static void late(void) { locks(43); }
 int main(void) { locks(47); return 0; }
 "#;
-    let Some(program) = program("before_main_and_after_it_counts_as_well", SOURCE, "cc", &["-O2"]) else {
-        return;
-    };
+    skip_unless_live!();
+    let program = skip_unless_built!(program(SOURCE, "cc", &["-O2"]));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     assert_eq!(recorded.counts(0)[&MutexLock], 41 + 43 + 47);
@@ -323,17 +325,15 @@ int main(int count, char **words) {
 /// The bell is a futex call of ours: a program that had forbidden them to itself died of a ring that was half full.
 #[test]
 fn a_program_that_may_not_wake_anybody_lives_and_is_recorded() {
-    let Some(program) = c("a_program_that_may_not_wake_anybody_lives_and_is_recorded", FILTERED) else {
-        return;
-    };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(FILTERED));
     for way in ["prctl", "seccomp", "late", "thread", "fork", "plain"] {
         // All records have room in a ring, and much more than half of it: nothing is lost, whenever longpole comes.
         let recorded = program.record(&["--children", "--ring-size", "1M"], &[way]);
-        assert_eq!(recorded.output.status.code(), Some(0), "{way}: {:?}", recorded.output);
+        assert_eq!(recorded.ended.code, Some(0), "{way}: {:?}", recorded.ended);
         let (counts, times) = (recorded.counts(0), if way == "late" { 7000 } else { 6000 });
         assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (times, times), "{way}");
     }
     // The filter does what it is there for.
-    use std::os::unix::process::ExitStatusExt;
-    assert_eq!(program.record(&[], &["wait"]).output.status.signal(), Some(31));
+    assert_eq!(program.record(&[], &["wait"]).ended.signal, Some(31));
 }

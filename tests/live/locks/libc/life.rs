@@ -1,11 +1,11 @@
 //! What happens to probes on C libraries, and to programs under them, when things go wrong.
 
-use crate::support::{LONGPOLE, build, counts, live, number, read};
+use super::support::{attach, ends_well, number, program, read};
 use engine::event::{GapReason, NoteKind};
+use longpole_tests::{Longpole, skip, skip_unless_built, skip_unless_live};
 use probe_abi::{Record, SyncFamily, SyncOperation};
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const BUSY: &str = r#"
 #define _GNU_SOURCE
@@ -54,38 +54,19 @@ int main(void) {
 /// Killed at any moment, longpole leaves a program that runs on, with its libc's code as it was.
 #[test]
 fn a_killed_longpole_leaves_a_running_program() {
-    let test = "a_killed_longpole_leaves_a_running_program";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, BUSY, "cc", &[]) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(program(BUSY, "cc", &[]));
     // From the first system calls of attaching to the middle of recording.
     for wait_ms in [20, 60, 120, 250, 900] {
         let mut target = program.gated();
-        target.go();
+        target.say("").expect("it waits");
         let file = program.folder.path().join("killed.lp");
-        let mut longpole = Command::new(LONGPOLE)
-            .args([
-                "record",
-                "--force",
-                "--functions",
-                "*",
-                "--max-rate",
-                "1000000",
-                "-p",
-                &target.0.id().to_string(),
-                "-o",
-            ])
-            .arg(&file)
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("longpole");
+        let longpole = attach(target.pid(), &["--max-rate", "1000000"], &file).start();
         std::thread::sleep(Duration::from_millis(wait_ms));
-        longpole.kill().expect("killed");
-        longpole.wait().expect("waited");
+        drop(longpole);
         // The kernel takes the probes off a moment later.
         std::thread::sleep(Duration::from_millis(500));
-        target.go();
-        let said = target.ends(0);
-        assert_eq!(said, "1 1\n", "killed after {wait_ms} ms");
+        assert_eq!(ends_well(target), "1 1\n", "killed after {wait_ms} ms");
     }
 }
 
@@ -122,15 +103,14 @@ int main(void) {
 /// A family that is used too often loses its probes, and all of them; the others go on; the report says what it means.
 #[test]
 fn a_hot_family_loses_its_probes_and_the_report_says_so() {
-    let test = "a_hot_family_loses_its_probes_and_the_report_says_so";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, HOT, "cc", &[]) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(program(HOT, "cc", &[]));
     let recorded =
         program.launched(&["--interpose", "never", "--max-rate", "10000", "--overhead", "none"], &[]);
     assert!(
-        recorded.said.contains("probes were taken off: mutexes and condition variables"),
+        recorded.ended.stderr.contains("probes were taken off: mutexes and condition variables"),
         "{}",
-        recorded.said
+        recorded.ended.stderr
     );
     let off: Vec<(u64, u8)> = recorded
         .recording
@@ -145,7 +125,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
         .collect();
     assert_eq!(off.len(), 1, "{off:?}");
     assert_eq!(off[0].1, SyncFamily::Mutex as u8);
-    let counts = counts(&recorded, 0);
+    let counts = recorded.counts(0);
     assert_eq!(number(&counts, SyncOperation::SemaphorePost), 7 + 11, "{counts:?}");
     assert_eq!(number(&counts, SyncOperation::ThreadCreate), 2);
     assert_eq!(number(&counts, SyncOperation::ThreadJoin), 2);
@@ -157,10 +137,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
         _ => false,
     });
     assert_eq!(late.count(), 0);
-    let text = String::from_utf8_lossy(
-        &Command::new(LONGPOLE).arg("report").arg(&recorded.file).output().expect("report").stdout,
-    )
-    .into_owned();
+    let text = Longpole::with(["report"]).and(&recorded.file).ok().stdout;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("mutexes and condition variables were used too often for probes"), "{text}");
     let missing = "uncontended acquisitions of 1 object are not visible";
@@ -173,38 +150,17 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
 /// Probes do not stay on after a recording, and a second one finds everything as it was.
 #[test]
 fn one_recording_after_another() {
-    let test = "one_recording_after_another";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, BUSY, "cc", &[]) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(program(BUSY, "cc", &[]));
     let mut target = program.gated();
-    target.go();
+    target.say("").expect("it waits");
     for _ in 0..3 {
         let file = program.folder.path().join("again.lp");
-        let began = Instant::now();
-        let output = Command::new(LONGPOLE)
-            .args([
-                "record",
-                "--force",
-                "--functions",
-                "*",
-                "-d",
-                "300ms",
-                "-p",
-                &target.0.id().to_string(),
-                "-o",
-            ])
-            .arg(&file)
-            .output()
-            .expect("longpole");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(began.elapsed() < Duration::from_secs(30));
-        let recorded = read(&file, said);
-        let counts = counts(&recorded, target.0.id());
+        let recorded = read(&file, attach(target.pid(), &["-d", "300ms"], &file).ok());
+        let counts = recorded.counts(target.pid());
         assert!(number(&counts, SyncOperation::MutexLock) > 0, "{counts:?}");
     }
-    target.go();
-    assert_eq!(target.ends(0), "1 1\n");
+    assert_eq!(ends_well(target), "1 1\n");
 }
 
 const WITHOUT_SYMBOLS: &str = r#"
@@ -224,14 +180,15 @@ int main(int count, char **words) {
 /// instead, of which none was ever hit, and longpole said that operations were recorded.
 #[test]
 fn a_libc_without_symbols_is_said_to_be_one() {
-    let test = "a_libc_without_symbols_is_said_to_be_one";
-    let Some(_turn) = live(test) else { return };
-    let Some(program) = build(test, WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]) else { return };
+    skip_unless_live!();
+    let mut program = skip_unless_built!(program(WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]));
+    let beside = program.folder.path().join("program");
+    std::fs::copy(&program.path, &beside).expect("a copy");
+    program.path = beside;
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
     let own = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     let Some(libc) = own.into_iter().find(|path| path.ends_with("/libc.so.6")) else {
-        println!("SKIP {test}: no libc.so.6 here");
-        return;
+        skip!("no libc.so.6 here");
     };
     let mut bytes = std::fs::read(libc).expect("libc");
     // The header's place, number and names of sections: nobody needs them to run it.
@@ -239,23 +196,26 @@ fn a_libc_without_symbols_is_said_to_be_one() {
     bytes[0x3c..0x40].fill(0);
     std::fs::write(program.folder.path().join("libc.so.6"), bytes).expect("a copy");
     let recorded = program.attached(&[]);
-    assert!(recorded.said.contains("libc.so.6 names no synchronization function"), "{}", recorded.said);
-    assert_eq!(counts(&recorded, 0), BTreeMap::new());
+    assert!(
+        recorded.ended.stderr.contains("libc.so.6 names no synchronization function"),
+        "{}",
+        recorded.ended.stderr
+    );
+    assert_eq!(recorded.counts(0), BTreeMap::new());
     let report = |words: &[&str]| {
-        let output = Command::new(LONGPOLE).args(words).arg(&recorded.file).output().expect("report");
-        assert_eq!(output.status.code(), Some(0));
-        String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+        let said = Longpole::with(words).and(&recorded.file).ok().stdout;
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let said = "locks that nobody had to wait for leave no trace in the recording";
     assert_eq!(report(&["report"]).matches(said).count(), 1);
     assert!(report(&["report", "--by", "lock"]).contains("No lock operations are in this recording"));
     // From inside nothing has to be known about it.
     let inside = program.launched(&[], &[]);
-    let locks = number(&counts(&inside, 0), SyncOperation::MutexLock);
+    let locks = number(&inside.counts(0), SyncOperation::MutexLock);
     assert_eq!(
-        (locks, inside.said.contains("recorded from inside the command")),
+        (locks, inside.ended.stderr.contains("recorded from inside the command")),
         (1009, true),
         "{}",
-        inside.said
+        inside.ended.stderr
     );
 }

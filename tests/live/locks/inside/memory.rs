@@ -1,11 +1,10 @@
 //! Many threads where there is little memory: neither they nor longpole may be ended for it.
 
-use crate::support::cannot;
+use crate::locks::support::LIMIT;
+use longpole_tests::{binary, run, skip, skip_unless_built, skip_unless_live, workload};
 use probe_abi::Record;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
+use std::process::Command;
 
 /// A control group that may have so much memory, of either version; gone with it.
 struct Group(PathBuf);
@@ -65,32 +64,22 @@ impl Drop for Group {
 /// both they and longpole were killed.
 #[test]
 fn six_hundred_busy_threads_and_longpole_live_in_512_mb() {
-    let test = "six_hundred_busy_threads_and_longpole_live_in_512_mb";
-    if cannot(test) {
-        return;
-    }
+    skip_unless_live!();
     let group = match Group::new(512 << 20) {
         Ok(group) => group,
-        Err(why) => {
-            println!("SKIP {test}: {why}");
-            return;
-        }
+        Err(why) => skip!("{why}"),
     };
     let folder = tempfile::tempdir().expect("folder");
-    let (program, file) = (folder.path().join("many_lockers"), folder.path().join("many_lockers.lp"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/workloads/many_lockers.c");
-    let compiled = Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(source).output();
-    let compiled = compiled.expect("a compiler");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let program = skip_unless_built!(workload::build("many_lockers.c"));
+    let file = folder.path().join("many_lockers.lp");
     let mut longpole = group.command();
-    longpole.arg(LONGPOLE).args(["record", "--no-uprobes", "--interpose", "always", "-F", "0"]);
+    longpole.arg(binary()).args(["record", "--no-uprobes", "--interpose", "always", "-F", "0"]);
     longpole.args(["--overhead", "none", "-o"]).arg(&file).arg("--").arg(&program).args(["600", "300"]);
-    let ended = longpole.stdin(Stdio::null()).output().expect("a shell");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{}: {said}", ended.status);
-    let made = String::from_utf8_lossy(&ended.stdout);
-    let made =
-        made.strip_suffix(" operations\n").and_then(|made| made.parse::<u64>().ok()).expect("a number");
+    let ended = run(&mut longpole, LIMIT).expect("a shell");
+    let said = &ended.stderr;
+    assert_eq!((ended.code, ended.signal), (Some(0), None), "{said}");
+    let made = ended.stdout.strip_suffix(" operations\n").and_then(|made| made.parse::<u64>().ok());
+    let made = made.expect("a number");
 
     let (recording, _) = collector::session::read(&file).expect("a session");
     let loss = recording.facts.end.as_ref().expect("an end").loss;

@@ -1,7 +1,8 @@
 //! Programs that do odd things with their memory, threads, descriptors, limits and file systems: they end and say the same
 //! as alone. docs/safety.md names these tests.
 
-use crate::support::{Recorded, c, cannot, record_in};
+use crate::locks::support::{LIMIT, Program, Recorded, c, record_in};
+use longpole_tests::{Ended, binary, must_run, run, shell, skip, skip_unless_built, skip_unless_live};
 use probe_abi::SyncOperation::*;
 use std::process::Command;
 
@@ -131,17 +132,19 @@ int main(int count, char **words) {
 "#;
 
 /// Its exit code and what it says, alone and recorded; unlocks that were recorded.
-fn both(program: &crate::support::Program, way: &str) -> Recorded {
+fn both(program: &Program, way: &str) -> Recorded {
     let recorded = program.record(&["--children"], &[way]);
-    let alone = Command::new(&program.path).arg(way).output().expect("program");
-    assert_eq!(recorded.output.status, alone.status, "{way}: {:?}", recorded.output);
-    assert_eq!(recorded.output.stdout, alone.stdout, "{way}");
+    let alone = program.alone(&[way]);
+    let with = &recorded.ended;
+    assert_eq!((with.code, with.signal), (alone.code, alone.signal), "{way}: {with:?}");
+    assert_eq!(recorded.ended.stdout, alone.stdout, "{way}");
     recorded
 }
 
 #[test]
 fn odd_programs_end_as_alone() {
-    let Some(program) = c("odd_programs_end_as_alone", ODD) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(ODD));
     for (way, code, unlocks) in [
         ("stack", 3, 101),
         ("altstack", 4, 0),
@@ -154,7 +157,7 @@ fn odd_programs_end_as_alone() {
         ("shell", 17, 0),
     ] {
         let recorded = both(&program, way);
-        assert_eq!(recorded.output.status.code(), Some(code), "{way}: {:?}", recorded.output);
+        assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
         let counts = recorded.counts(0);
         assert_eq!(counts.get(&MutexUnlock).copied().unwrap_or(0), unlocks, "{way}: {counts:?}");
         if way == "altstack" {
@@ -164,75 +167,70 @@ fn odd_programs_end_as_alone() {
     // Where the limit is that small it is refused alone, too.
     let recorded = both(&program, "locked");
     let unlocks = recorded.counts(0)[&MutexUnlock];
-    assert_eq!(unlocks, if recorded.output.status.code() == Some(12) { 104 } else { 3 });
+    assert_eq!(unlocks, if recorded.ended.code == Some(12) { 104 } else { 3 });
     // What these do is not all recorded, and that is not asked for.
     for (way, code) in [("clone", 13), ("vfork", 14), ("second", 16)] {
         let recorded = both(&program, way);
-        assert_eq!(recorded.output.status.code(), Some(code), "{way}: {:?}", recorded.output);
+        assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
         let root = recorded.recording.facts.processes[0].pid;
         let unlocks = recorded.counts(root).get(&MutexUnlock).copied().unwrap_or(0);
         assert!(unlocks >= if way == "clone" { 22 } else { 101 }, "{way}: {unlocks}");
     }
 }
 
-/// What it says on both of its outputs, alone; `None` after saying why it does not run here.
-fn alone(test: &str, command: &[&str]) -> Option<std::process::Output> {
-    let [program, words @ ..] = command else { return None };
-    match Command::new(program).args(words).output() {
-        Ok(output) if output.status.success() => Some(output),
-        other => {
-            println!("SKIP {test}: {command:?} does not run here: {other:?}");
-            None
-        }
+/// What it says alone, or why it does not run here.
+fn alone(command: &[&str]) -> Result<Ended, String> {
+    match run(Command::new(command[0]).args(&command[1..]), LIMIT) {
+        Ok(ended) if ended.code == Some(0) => Ok(ended),
+        other => Err(format!("{command:?} does not run here: {other:?}")),
     }
 }
 
 /// The loader complained on the child's standard error.
 #[test]
 fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
-    let test = "a_child_that_does_not_see_the_library_hears_nothing_of_it";
-    if cannot(test) {
-        return;
-    }
+    skip_unless_live!();
     let script = "mount -t tmpfs none /tmp && mount -t tmpfs none /var/tmp && ls / >/dev/null && sh -c 'true; echo fine >&2'";
     let command = ["unshare", "-m", "sh", "-c", script];
-    let Some(alone) = alone(test, &command) else { return };
+    let alone = match alone(&command) {
+        Ok(alone) => alone,
+        Err(why) => skip!("{why}"),
+    };
     let folder = tempfile::tempdir_in("/dev/shm").expect("folder");
     let recorded = record_in(folder.path(), &["--children"], &command, &[]);
-    let said = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
+    let said = &recorded.ended.stderr;
     assert!(said.contains("fine\n") && !said.contains("preload"), "{said}");
-    assert_eq!(recorded.text(0).as_bytes(), &*alone.stdout);
+    assert_eq!(recorded.text(0), alone.stdout);
 }
 
 /// Times of another clock stood in the recording.
 #[test]
 fn a_clock_of_its_own_is_left_to_probes() {
-    let test = "a_clock_of_its_own_is_left_to_probes";
-    let Some(program) = c(test, ODD) else { return };
+    skip_unless_live!();
+    let program = skip_unless_built!(c(ODD));
     let path = program.path.to_string_lossy().into_owned();
     let command = ["unshare", "-T", "--monotonic", "100000", "sh", "-c", &format!("{path} stack; echo $?")];
-    let Some(alone) = alone(test, &command) else { return };
+    let alone = match alone(&command) {
+        Ok(alone) => alone,
+        Err(why) => skip!("{why}"),
+    };
     let recorded = record_in(program.folder.path(), &["--children"], &command, &[]);
-    assert_eq!(recorded.text(0).as_bytes(), &*alone.stdout);
+    assert_eq!(recorded.text(0), alone.stdout);
     assert_eq!(recorded.counts(0).get(&MutexUnlock), None, "none with a foreign clock");
-    let said = String::from_utf8_lossy(&recorded.output.stderr);
+    let said = &recorded.ended.stderr;
     assert!(said.contains("with a clock of their own") && said.contains("probes instead"), "{said}");
 }
 
 /// A command has the limits that it would have alone.
 #[test]
 fn limits_are_handed_on_as_they_are() {
-    let test = "limits_are_handed_on_as_they_are";
-    if cannot(test) {
-        return;
-    }
+    skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("test.lp");
-    let longpole = env!("CARGO_BIN_EXE_longpole");
+    let longpole = binary().display();
     // In blocks of 512 bytes; there has to be room for the recording.
     let ask = "ulimit -a; ulimit -Ha";
-    let run = |script: String| Command::new("sh").args(["-c", &script]).output().expect("sh");
-    let text = |output: &std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let run = |script: String| must_run(&mut shell(&script), LIMIT);
     // With the second, the memory is larger than any file may be: longpole ended by SIGXFSZ.
     for (file_limit, interpose) in [("ulimit -S -f 100000", "always"), ("ulimit -f 100000", "auto")] {
         let limits = format!("ulimit -S -n 512; {file_limit};");
@@ -241,18 +239,15 @@ fn limits_are_handed_on_as_they_are() {
             "{limits} exec {longpole} record --no-uprobes --interpose {interpose} --force -o {} -- sh -c '{ask}'",
             file.display()
         ));
-        assert_eq!(text(&recorded), text(&alone), "{file_limit}: {recorded:?}");
-        assert_eq!(recorded.status.code(), Some(0), "{file_limit}: {recorded:?}");
+        assert_eq!(recorded.stdout, alone.stdout, "{file_limit}: {recorded:?}");
+        assert_eq!(recorded.code, Some(0), "{file_limit}: {recorded:?}");
     }
 }
 
 /// A program that never does a synchronization operation has nothing of ours but a mapped file.
 #[test]
 fn a_program_without_operations_pays_for_the_mapping_only() {
-    let test = "a_program_without_operations_pays_for_the_mapping_only";
-    if cannot(test) {
-        return;
-    }
+    skip_unless_live!();
     let folder = tempfile::tempdir().expect("folder");
     let command = ["sh", "-c", "cat /proc/self/maps"];
     let recorded = record_in(folder.path(), &["--children"], &command, &[]);

@@ -1,0 +1,181 @@
+//! Recording a workload by probes on its C library, and reading its calls as people would write them.
+
+pub use crate::locks::support::{LIMIT, Program, Recorded, program};
+
+use longpole_tests::{Background, Ended, Longpole};
+use object::{Object as _, ObjectSymbol as _, SymbolKind};
+use probe_abi::{Operation, Record, SyncOperation};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+pub const OPERATIONS: &str = include_str!("../../../workloads/operations.c");
+
+/// What the library has folded is what probes record: the operations themselves.
+pub fn read(file: &Path, ended: Ended) -> Recorded {
+    let mut recorded = Recorded::read(file, ended);
+    let events = std::mem::take(&mut recorded.recording.events).into_iter();
+    recorded.recording.events = events
+        .flat_map(|event| match event {
+            Record::Burst(burst) => burst.unfolded().map(Record::Operation).collect(),
+            other => vec![other],
+        })
+        .collect();
+    recorded.recording.events.sort_by_key(|event| event.header().time_ns);
+    recorded
+}
+
+impl Program {
+    /// `longpole record OPTIONS -- PROGRAM WORDS`
+    pub fn launched(&self, options: &[&str], words: &[&str]) -> Recorded {
+        self.launched_with(options, words, &[])
+    }
+
+    /// As [`Program::launched`], with variables in its environment.
+    pub fn launched_with(&self, options: &[&str], words: &[&str], variables: &[(&str, &OsStr)]) -> Recorded {
+        let file = self.folder.path().join("launched.lp");
+        let mut call = Longpole::with(["record", "--force"]);
+        call.command().args(with_rate(options)).envs(variables.iter().copied());
+        call.command().arg("-o").arg(&file).arg("--").arg(&self.path).args(words);
+        read(&file, call.ok())
+    }
+
+    /// Starts it, waits until it says so, and has longpole attached before it is told to go on.
+    pub fn attached(&self, options: &[&str]) -> Recorded {
+        let file = self.folder.path().join("attached.lp");
+        let mut target = self.gated();
+        let mut longpole = attach(target.pid(), &with_rate(options), &file).start();
+        longpole.wait_for_stderr("recording ", LIMIT).expect("a recording");
+        target.say("").expect("it waits");
+        let ended = longpole.wait(LIMIT).expect("an end");
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        read(&file, ended)
+    }
+
+    /// Starts it, and waits until it says that it is up.
+    pub fn gated(&self) -> Background {
+        let mut target = Background::must_start(Command::new(&self.path).arg("gate"));
+        assert_eq!(target.line(LIMIT).expect("a line"), "up");
+        target
+    }
+}
+
+/// `longpole record OPTIONS -p PID`, with probes on all functions at once.
+pub fn attach(pid: u32, options: &[&str], file: &Path) -> Longpole {
+    let mut call = Longpole::with(["record", "--force", "--functions", "*", "-p", &pid.to_string(), "-o"]);
+    call.command().arg(file).args(options);
+    call
+}
+
+/// As many as the test makes are to be recorded, unless it says otherwise.
+fn with_rate<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let mut all = options.to_vec();
+    if !options.contains(&"--max-rate") {
+        all.extend(["--max-rate", "1000000", "--overhead", "none"]);
+    }
+    all
+}
+
+/// Lets the target run to its end, which must be a good one: what it said since it was up.
+pub fn ends_well(mut target: Background) -> String {
+    target.say("").expect("it waits");
+    let ended = target.wait(LIMIT).expect("an end");
+    assert_eq!((ended.code, ended.signal), (Some(0), None), "{}{}", ended.stdout, ended.stderr);
+    ended.stdout.strip_prefix("up\n").unwrap_or_default().to_owned()
+}
+
+/// Names of a program's functions and variables by address; for programs that lie where they were linked to.
+pub struct Names(Vec<(u64, u64, String)>);
+
+impl Names {
+    pub fn of(program: &Path) -> Names {
+        let bytes = std::fs::read(program).expect("program");
+        let file = object::File::parse(&*bytes).expect("ELF");
+        let mut names: Vec<(u64, u64, String)> = file
+            .symbols()
+            .filter(|symbol| {
+                matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Data) && symbol.size() > 0
+            })
+            .map(|symbol| (symbol.address(), symbol.size(), symbol.name().unwrap_or_default().to_owned()))
+            .collect();
+        names.sort();
+        Names(names)
+    }
+
+    /// `name+offset`, or `-` for what is none of the program's.
+    fn at(&self, address: u64) -> String {
+        let inside = |(start, size, _): &&(u64, u64, String)| (*start..start + size).contains(&address);
+        self.0.iter().find(inside).map_or("-".to_owned(), |(start, _, name)| match address - start {
+            0 => name.clone(),
+            offset => format!("{name}+{offset}"),
+        })
+    }
+
+    fn function(&self, address: u64) -> String {
+        let name = self.at(address.wrapping_sub(1));
+        name.split('+').next().unwrap_or_default().to_owned()
+    }
+}
+
+/// Each thread's calls from functions of the program, in order; threads in the order of their births.
+pub fn calls(recorded: &Recorded, names: &Names) -> Vec<Vec<String>> {
+    let mut threads: Vec<u32> = Vec::new();
+    let mut lists: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for event in &recorded.recording.events {
+        match event {
+            Record::Fork(fork) => threads.push(fork.child_tid),
+            Record::Operation(operation) => {
+                if !threads.contains(&operation.header.tid) {
+                    threads.insert(0, operation.header.tid);
+                }
+                let text = describe(operation, names);
+                lists.entry(operation.header.tid).or_default().extend(text);
+            }
+            _ => {}
+        }
+    }
+    threads.iter().map(|tid| lists.remove(tid).unwrap_or_default()).collect()
+}
+
+/// A call in words; `None` if a library made it.
+fn describe(operation: &Operation, names: &Names) -> Option<String> {
+    let caller = names.function(operation.caller);
+    if caller == "-" {
+        return None;
+    }
+    let kind = SyncOperation::from_number(operation.operation).expect("known");
+    // glibc has one code for both.
+    let kind = if kind == SyncOperation::SpinInit { SyncOperation::SpinUnlock } else { kind };
+    let waits = matches!(kind, SyncOperation::ConditionWait | SyncOperation::ConditionTimedWait);
+    let counts = matches!(kind, SyncOperation::BarrierInit | SyncOperation::SemaphoreInit);
+    let second = match operation.second {
+        mutex if waits => names.at(mutex),
+        count if counts => count.to_string(),
+        _ => String::new(),
+    };
+    // One of two gets the serial thread's outcome.
+    let outcome = if kind == SyncOperation::BarrierWait { 0 } else { operation.outcome };
+    let object = names.at(operation.object);
+    Some(format!("{caller}: {} {object} {second} = {outcome}", kind.name()))
+}
+
+/// How many calls of one kind there are.
+pub fn number(counts: &BTreeMap<SyncOperation, usize>, operation: SyncOperation) -> usize {
+    counts.get(&operation).copied().unwrap_or(0)
+}
+
+/// How many calls each object has, in order.
+pub fn by_object(recorded: &Recorded, kind: SyncOperation) -> Vec<usize> {
+    let mut objects: BTreeMap<u64, usize> = BTreeMap::new();
+    for event in &recorded.recording.events {
+        if let Record::Operation(operation) = event
+            && operation.operation == kind as u16
+        {
+            *objects.entry(operation.object).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<usize> = objects.into_values().collect();
+    counts.sort_unstable();
+    counts
+}
