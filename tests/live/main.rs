@@ -11,4 +11,5 @@ mod names;
 mod predict;
 mod samples;
 mod waits;
+mod watching;
 mod workloads;

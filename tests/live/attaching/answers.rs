@@ -10,7 +10,7 @@ use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unl
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// Each of the stretches that are compared.
-const STRETCH: Duration = Duration::from_secs(3);
+const STRETCH: Duration = Duration::from_secs(2);
 
 /// A server of 50 threads under the load of some clients; it ends with them.
 struct Server {

@@ -152,9 +152,11 @@ fn root_of_a_user_namespace_is_not_told_to_become_root() {
     let own = std::process::id().to_string();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.lp").display().to_string();
-    for words in
-        [["record", "-o", &file, "--", "true"].as_slice(), ["record", "-o", &file, "-p", &own].as_slice()]
-    {
+    for words in [
+        ["record", "-o", &file, "--", "true"].as_slice(),
+        &["record", "-o", &file, "-p", &own],
+        &["top", "--once", "-p", &own],
+    ] {
         let ended = inside(words).unwrap();
         assert_eq!(ended.code, Some(77), "{}", ended.stderr);
         let lines: Vec<&str> = ended.stderr.lines().collect();

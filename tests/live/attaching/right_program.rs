@@ -102,7 +102,7 @@ fn a_program_that_was_replaced_before() {
     let target = Background::must_start(Command::new(&path).arg("100000"));
     std::thread::sleep(Duration::from_millis(100));
     fs::rename(&next, &path).unwrap();
-    let recorded = Recorded::attach(&["-d", "3s", "--functions", "Place11"], target.pid());
+    let recorded = Recorded::attach(&["-d", "1s", "--functions", "Place11"], target.pid());
     let said = &recorded.ended.stderr;
     assert!(said.contains("program: replaced or deleted on disk since it was started"), "{said}");
     let report = recorded.report("1");

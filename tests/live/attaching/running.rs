@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use longpole_tests::{Background, Longpole, Recorded, run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -27,7 +27,7 @@ fn a_running_program_with_threads_born_later() {
     let program = skip_unless_built!(workload::build("quicksort.c"));
     let mut target = quicksort(&program);
     std::thread::sleep(Duration::from_millis(300));
-    let recorded = Recorded::attach(&["-d", "2s"], target.pid());
+    let recorded = Recorded::attach(&["-d", "1500ms"], target.pid());
     assert!(target.is_running().unwrap(), "{}", recorded.ended.stderr);
     let report = recorded.report("1,4,inf");
     for name in ["ParallelQuickSort", "RecursiveQuickSort"] {
@@ -59,38 +59,21 @@ fn threads_that_are_there_at_attach_are_known() {
 }
 
 #[test]
-fn ctrl_c_ends_a_recording_well() {
+fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
     skip_unless_live!();
-    let program = skip_unless_built!(workload::build("quicksort.c"));
-    let mut target = quicksort(&program);
-    let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
-    wait_for_chunks(&file);
-    record.signal("INT").unwrap();
-    assert_eq!(record.wait(LIMIT).unwrap().code, Some(0));
-    assert!(target.is_running().unwrap());
-    assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0);
-}
-
-/// Links die with their descriptors: nothing of longpole stays in the target, and the file is read to its last chunk.
-#[test]
-fn the_target_and_the_file_survive_kill_9() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
-    let arguments = ["4001", "4", "50000"];
-    let alone = run(Command::new(&program).args(arguments), LIMIT).unwrap();
-    let mut command = Command::new(&program);
-    let mut target = Background::start(command.args(arguments).env("WORKLOAD_WAIT", "1")).unwrap();
-    assert_eq!(target.line(LIMIT).unwrap(), "ready");
-    let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
-    target.say("go").unwrap();
-    wait_for_chunks(&file);
-    record.signal("KILL").unwrap();
-    assert_eq!(record.wait(LIMIT).unwrap().signal, Some(9));
-    let ended = target.wait(LIMIT).unwrap();
-    assert_eq!((ended.code, ended.signal), (Some(0), None));
-    assert_eq!(ended.stdout, format!("ready\n{}", alone.stdout));
-    let ended = Longpole::with(["report", "--json", "--cpus", "1"]).and(&file).ok();
-    assert!(ended.stdout.contains("missing") || ended.stderr.contains("missing"), "{}", ended.stdout);
+    let program = skip_unless_built!(workload::build("turns.c"));
+    let mut target = Background::must_start(Command::new(program).arg("1000000000"));
+    for signal in ["INT", "TERM"] {
+        let (record, _folder, file) = Recorded::attach_in_background(&["--functions", "*"], target.pid());
+        wait_for_chunks(&file);
+        record.signal(signal).unwrap();
+        assert_eq!(record.wait(LIMIT).unwrap().code, Some(0), "{signal}");
+        let info = Longpole::with(["info"]).and(&file).ok().stdout;
+        assert!(!info.contains("not finished"), "{signal}: {info}");
+        assert!(Longpole::export(&file).entries("compute") > 10, "{signal}");
+        assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0, "{signal}");
+        assert!(target.is_running().unwrap());
+    }
 }
 
 /// The recording ends by itself when its target does.
@@ -101,35 +84,15 @@ fn the_end_of_the_target_is_the_end() {
     let mut command = Command::new(program);
     let mut target = Background::start(command.args(["101", "4", "300"]).env("WORKLOAD_WAIT", "1")).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
-    let (record, _folder, file) = Recorded::attach_in_background(&["--overhead", "none"], target.pid());
-    wait_for_chunks_or(&file, Duration::from_secs(3));
+    // Named, so that it is probed at once.
+    let options = ["--overhead", "none", "--functions", "ShortLife"];
+    let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
+    record.wait_for_stderr("recording ", LIMIT).unwrap();
     target.say("go").unwrap();
     assert_eq!(record.wait(LIMIT).unwrap().code, Some(0));
     assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
     // Attached before the first thread was born: all of them are there.
     assert_eq!(Longpole::export(&file).entries("ShortLife"), 101);
-}
-
-fn wait_for_chunks_or(file: &Path, longest: Duration) {
-    let end = Instant::now() + longest;
-    while !file.exists() && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_secs(1));
-}
-
-#[test]
-fn top_once_answers_without_a_terminal() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("quicksort.c"));
-    let mut target = quicksort(&program);
-    let call =
-        Longpole::with(["top", "--once", "--json", "--cpus", "1,4,inf", "-p", &target.pid().to_string()]);
-    let report: serde_json::Value = serde_json::from_str(&call.ok().stdout).unwrap();
-    assert_eq!(report["results"].as_array().map(Vec::len), Some(3), "{report}");
-    let functions = report["results"][0]["functions"].to_string();
-    assert!(functions.contains("ParallelQuickSort"), "{functions}");
-    assert!(target.is_running().unwrap());
 }
 
 /// Such a recording was given up, and with it all that it had: reading about thousands of threads takes a while.

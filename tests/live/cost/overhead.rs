@@ -31,10 +31,10 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     let mut target = Background::must_start(&mut Command::new(program));
     let before = speed(&mut target, 10);
     // The rate limit is out of the way: only the budget is at work.
-    let options = ["-d", "6s", "--max-rate", "1000000000", "--overhead", "2%", "--functions", "*"];
+    let options = ["-d", "4s", "--max-rate", "1000000000", "--overhead", "2%", "--functions", "*"];
     let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
     record.wait_for_stderr("recording", LIMIT).unwrap();
-    let first = speed(&mut target, 20);
+    let first = speed(&mut target, 10);
     let later = speed(&mut target, 20);
     let ended = record.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -188,12 +188,13 @@ fn settled(output: &str) -> [f64; 3] {
 fn a_change_of_ways_is_dear_for_less_than_a_second() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("moods.c"));
-    let arguments = ["2000", "6"];
-    let before = settled(&run(Command::new(&program).args(arguments), LIMIT).unwrap().stdout);
-    let recorded = Recorded::launch(&[], &program, &arguments);
+    let alone = || settled(&run(Command::new(&program).args(["2000", "3"]), LIMIT).unwrap().stdout);
+    let before = alone();
+    // Recorded it comes back to its first way.
+    let recorded = Recorded::launch(&[], &program, &["2000", "4"]);
     assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
     let with = settled(&recorded.ended.stdout);
-    let after = settled(&run(Command::new(&program).args(arguments), LIMIT).unwrap().stdout);
+    let after = alone();
     for way in 0..3 {
         let alone = before[way].min(after[way]);
         // With probes on the small functions it is less than half, and with a record for each operation four fifths.

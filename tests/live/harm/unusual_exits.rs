@@ -42,12 +42,6 @@ fn longjmp_out_of_a_recursion() {
     unchanged(&skip_unless_built!(workload::build("longjmp.c")), &["401"]);
 }
 
-#[test]
-fn recursion_a_thousand_deep() {
-    skip_unless_live!();
-    unchanged(&skip_unless_built!(workload::build("recursion.c")), &["13", "1000"]);
-}
-
 /// The kernel's own limit of return probes is 64 frames: nothing here may come near it.
 #[test]
 fn recursion_twenty_thousand_deep() {

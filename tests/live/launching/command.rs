@@ -1,5 +1,6 @@
 //! `longpole record -- COMMAND`: the command's streams, exit code and signal are its own.
 
+use std::path::Path;
 use std::time::Duration;
 
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
@@ -13,6 +14,8 @@ fn the_exit_code_is_passed_on() {
         assert_eq!(recorded.ended.code.map(|code| code.to_string()).as_deref(), Some(code));
         assert!(recorded.ended.stdout.contains("brief\n"), "{}", recorded.ended.stdout);
         assert_eq!(recorded.report("1").trust("lost"), 0.0);
+        let said = &recorded.ended.stderr;
+        assert!(!said.contains("runs on"), "it has ended: {said}");
     }
 }
 
@@ -23,8 +26,19 @@ fn the_signal_is_passed_on() {
     for signal in [15, 6, 9] {
         let recorded = Recorded::launch(&[], &program, &["0", &signal.to_string()]);
         assert_eq!(recorded.ended.signal, Some(signal), "{}", recorded.ended.stderr);
+        let info = Longpole::with(["info"]).and(&recorded.file).ok().stdout;
+        assert!(!info.contains("not finished"), "{info}");
         recorded.report("1");
     }
+}
+
+/// It was 0: the time was over before the last of its children ended.
+#[test]
+fn a_commands_exit_code_is_ours_though_its_children_outlive_it() {
+    skip_unless_live!();
+    let script = "sleep 2 >/dev/null 2>&1 & exit 3";
+    let recorded = Recorded::launch(&["--children", "-d", "500ms"], Path::new("sh"), &["-c", script]);
+    assert_eq!(recorded.ended.code, Some(3), "{}", recorded.ended.stderr);
 }
 
 #[test]
@@ -39,16 +53,20 @@ fn standard_input_reaches_the_command() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "through\n"), "{}", ended.stderr);
 }
 
-/// Exit codes of ecosystem's launchers (`env`, `timeout`): 127 not found, 126 not executable.
+/// Exit codes of ecosystem's launchers (`env`, `timeout`): 127 not found, 126 not executable. Two lines, and no file.
 #[test]
 fn a_command_that_cannot_start() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
-    let record = || Longpole::with(["record", "-o"]).and(folder.path().join("none.lp")).and("--");
-    record().and("/no/such/program").fails(127, "/no/such/program");
+    let file = folder.path().join("none.lp");
     let text = folder.path().join("not-executable");
     std::fs::write(&text, "just text\n").unwrap();
-    record().and(&text).fails(126, "not-executable");
+    for (command, code) in [(Path::new("/no/such/program"), 127), (&text, 126)] {
+        let call = Longpole::with(["record", "-o"]).and(&file).and("--").and(command);
+        let said = call.fails(code, &command.to_string_lossy()).stderr;
+        assert_eq!(said.lines().count(), 2, "{said}");
+        assert!(!file.exists(), "{command:?}");
+    }
 }
 
 /// Held at a gate until the probes are in place: even main's first call is recorded.
@@ -62,24 +80,31 @@ fn nothing_runs_before_the_probes_are_in_place() {
     }
 }
 
-/// The summary on standard error: duration, events, lost, bytes per event, probes.
+/// The summary on standard error, line by line; the last one says how to go on.
 #[test]
 fn the_summary_says_what_was_recorded() {
     skip_unless_live!();
-    let program = skip_unless_built!(workload::build("longjmp.c"));
-    let said = Recorded::good(&[], &program, &["11"]).ended.stderr;
-    for word in ["events", "lost", "bytes each", "probes"] {
-        assert!(said.contains(word), "no '{word}' in: {said}");
-    }
+    let program = skip_unless_built!(workload::build("turns.c"));
+    let recorded = Recorded::good(&["--overhead", "none"], &program, &["97"]);
+    let said = &recorded.ended.stderr;
+    let lines: Vec<&str> = said.lines().collect();
+    let next = format!("next      longpole report {}", recorded.file.display());
+    let starts =
+        ["recorded", "events", "lost      0", "probes", "samples", "overhead", "locks", "file", &next];
+    let summary = lines.get(lines.len().saturating_sub(starts.len())..).unwrap_or_default();
+    assert!(summary.len() == starts.len(), "{said}");
+    assert!(summary.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{said}");
+    assert!(said.contains("bytes each"), "{said}");
 }
 
-/// A command that ended is not said to run on.
 #[test]
-fn a_command_that_has_ended_is_not_said_to_run_on() {
+fn a_folder_that_is_not_there_is_said_like_everywhere() {
     skip_unless_live!();
-    let program = skip_unless_built!(workload::build("brief.c"));
-    let said = Recorded::launch(&[], &program, &["0"]).ended.stderr;
-    assert!(!said.contains("runs on"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("no-such-folder/x");
+    let said = Longpole::with(["record", "-o"]).and(&file).and("--").and("true").code(1).stderr;
+    assert!(said.contains(&format!("longpole: cannot write {}: ", file.display())), "{said}");
+    assert!(said.contains("\nhint: make the directory first\n"), "{said}");
 }
 
 /// A target that slept the whole time: nothing to report, so nothing of that kind is proposed.
@@ -109,14 +134,14 @@ fn a_recording_may_end_before_its_command() {
     let folder = tempfile::tempdir().unwrap();
     let proof = folder.path().join("proof");
     let script = format!("'{}' 40 > '{}.part' && mv '{1}.part' '{1}'", program.display(), proof.display());
-    let recorded = Recorded::launch(&["-d", "500ms"], std::path::Path::new("sh"), &["-c", &script]);
+    let recorded = Recorded::launch(&["-d", "500ms"], Path::new("sh"), &["-c", &script]);
     assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
     assert!(!proof.exists(), "longpole waited for the command");
     let said = &recorded.ended.stderr;
     let line = said.lines().find(|line| line.starts_with("command ")).expect(said);
     let pid = line.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()).expect(line);
     assert!(line.ends_with(") has not ended: it runs on without longpole"), "{said}");
-    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists(), "{said}");
+    assert!(Path::new(&format!("/proc/{pid}")).exists(), "{said}");
     let end = std::time::Instant::now() + Duration::from_secs(120);
     while !proof.exists() && std::time::Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));

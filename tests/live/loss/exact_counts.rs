@@ -136,12 +136,27 @@ fn the_depth_limit_keeps_the_outer_calls() {
     }
 }
 
+/// Of a thread its first function is the first level: work calls compute, and locked, which calls compute.
+#[test]
+fn the_depth_limit_counts_from_each_threads_first_function() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("turns.c"));
+    let recorded = Recorded::good(&["--overhead", "none", "--depth", "2"], &program, &["97"]);
+    let program = recorded.program();
+    assert_eq!((program.entries("work"), program.entries("locked")), (2, 2 * 97));
+    assert_eq!(program.entries("compute"), 2 * 97);
+    assert_eq!(recorded.report("1").trust("unmatched"), 0.0, "every recorded call has its end");
+}
+
 #[test]
 fn children_are_recorded_when_asked_for() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("family.c"));
     // A child works only after longpole has had time to put its probes into it, too.
-    let with = Recorded::good(&["--children"], &program, &["3", "1500"]).program();
+    let recorded = Recorded::good(&["--children"], &program, &["3", "1500"]);
+    // The time without its probes is a gap.
+    assert_eq!(recorded.report("1").findings("probes_late").len(), 1, "{}", recorded.ended.stderr);
+    let with = recorded.program();
     assert_eq!(with.entries("ParentWork"), 3);
     assert_eq!(with.entries("ChildWork"), 3);
     assert_eq!(with.threads(), 4);

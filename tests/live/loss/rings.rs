@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use engine::event::{GapReason, NoteKind};
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
 
@@ -43,6 +44,26 @@ fn a_flood_of_calls_is_lost_to_the_last_record() {
     assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {CALLS} calls");
     let summary = &recorded.ended.stderr;
     assert!(summary.contains("did not fit into the rings"), "{summary}");
+}
+
+/// Losses before a CPU's first record and after its last one were counted, but no gap said when.
+#[test]
+fn every_lost_record_lies_in_a_gap() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("turns.c"));
+    let target = Background::must_start(Command::new(program).arg("1000000000"));
+    // Writing to small rings faster than they are emptied.
+    let options = ["-d", "700ms", "--ring-size", "4K", "--max-rate", "1000000", "--functions", "*"];
+    let recorded = Recorded::attach(&options, target.pid());
+    let said = &recorded.ended.stderr;
+    let (recording, _) = collector::session::read(&recorded.file).expect("session");
+    let loss = recording.facts.end.as_ref().expect("an end").loss;
+    let in_gaps = recording.notes.iter().filter_map(|note| match note.kind {
+        NoteKind::Gap { lost, reason: GapReason::RingFull, .. } => Some(lost),
+        _ => None,
+    });
+    assert!(loss.dropped > 10, "{said}");
+    assert_eq!(in_gaps.sum::<u64>(), loss.dropped + loss.late, "{:?}", recording.notes);
 }
 
 /// Nobody empties the rings while longpole is stopped: all that does not fit meanwhile is counted.

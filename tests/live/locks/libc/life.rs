@@ -154,9 +154,9 @@ fn one_recording_after_another() {
     let program = skip_unless_built!(program(BUSY, "cc", &[]));
     let mut target = program.gated();
     target.say("").expect("it waits");
-    for _ in 0..3 {
+    for _ in 0..2 {
         let file = program.folder.path().join("again.lp");
-        let recorded = read(&file, attach(target.pid(), &["-d", "300ms"], &file).ok());
+        let recorded = read(&file, attach(target.pid(), &["-d", "150ms"], &file).ok());
         let counts = recorded.counts(target.pid());
         assert!(number(&counts, SyncOperation::MutexLock) > 0, "{counts:?}");
     }
