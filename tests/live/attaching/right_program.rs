@@ -73,13 +73,13 @@ fn a_program_that_is_replaced_on_disk() {
     fs::copy(&other, &next).unwrap();
     let file = folder.path().join("test.lp");
     let mut call = Longpole::with(["record", "--children", "-o"]).and(&file).and("--").and(&parent);
-    call.command().args(["150", "turns", "150", "260", "30"]).arg(&path).arg("300");
+    call.command().args(["90", "turns", "150", "260", "30"]).arg(&path).arg("300");
     let mut record = call.start();
     record.wait_for_stderr("recording ", LIMIT).unwrap();
     std::thread::sleep(Duration::from_millis(1_200));
     fs::rename(&next, &path).unwrap();
     let ended = record.wait(LIMIT).unwrap();
-    assert_eq!(ended.stdout.lines().last(), Some("150 children, 0 bad"), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.stdout.lines().last(), Some("90 children, 0 bad"), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("WARN")).collect();
     assert_eq!(said.len(), 1, "{said:?}");

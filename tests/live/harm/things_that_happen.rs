@@ -463,7 +463,7 @@ fn ten_thousand_threads() {
         }
     };
     let pid: u32 = ready.strip_prefix("ready ").unwrap().parse().unwrap();
-    let recorded = attach(&["-d", "2s"], pid);
+    let recorded = attach(&["-d", "1s"], pid);
     let said = &recorded.ended.stderr;
     // Should thousands of threads have wanted a CPU while longpole was still reading their names.
     assert!(said.contains("\nlost      0\n") || said.contains("did not fit into the rings"), "{said}");

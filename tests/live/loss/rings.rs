@@ -20,7 +20,7 @@ fn info(file: &std::path::Path) -> Value {
 fn a_flood_of_calls_is_lost_to_the_last_record() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("exact.c"));
-    const CALLS: u64 = 300_007;
+    const CALLS: u64 = 60_013;
     let options =
         ["--ring-size", "4K", "--overhead", "none", "--max-rate", "1000000000", "--functions", "Counted"];
     let recorded = Recorded::good(&options, &program, &[&CALLS.to_string()]);

@@ -92,7 +92,7 @@ fn children_are_part_of_the_command() {
         skip!("one CPU only");
     }
     let program = skip_unless_built!(workload::build("forkjoin.c"));
-    let one = format!("{} 3 0 20000000 >/dev/null", program.display());
+    let one = format!("{} 3 0 10000000 >/dev/null", program.display());
     let document =
         validation(&["--runs", "1", "--cpus", "2", "--", "sh", "-c", &format!("{one} & {one} & wait")]);
     let predicted = number(&document["results"][1], "predicted_speedup");
