@@ -14,10 +14,11 @@ fn once_gives_json_and_text_without_a_terminal() {
     let program = skip_unless_built!(workload::build("turns.c"));
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     assert_eq!(target.line(LIMIT).unwrap(), "started");
-    let once = ["top", "--once", "--window", "1s", "-p", &target.pid().to_string()].map(str::to_owned);
+    let pid = target.pid().to_string();
+    let once = |window: &str| Longpole::with(["top", "--once", "--window", window, "-p", &pid]);
     // Where everything else on the machine computes, too, symbols may not have been read when the first window is over.
     for attempt in 1.. {
-        let report = Longpole::with(&once).and("--json").and("--cpus").and("1,4,inf").ok().stdout;
+        let report = once("3s").and("--json").and("--cpus").and("1,4,inf").ok().stdout;
         let report = Report::parse(&report);
         assert_eq!(report.0["results"].as_array().map(Vec::len), Some(3), "{}", report.0);
         if report.at(1).function("locked", "tetid_ns") > Some(0.0) {
@@ -25,7 +26,7 @@ fn once_gives_json_and_text_without_a_terminal() {
         }
         assert!(attempt < 10, "{}", report.0);
     }
-    let text = Longpole::with(&once).ok().stdout;
+    let text = once("1s").ok().stdout;
     assert!(text.contains("predicted speed-up"), "{text}");
     assert!(target.is_running().unwrap());
 }

@@ -278,6 +278,16 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_compiled_once_and_a_missing_library_is_no_fault_of_it() {
+        let good = "int main(void) { return 0; }";
+        let build = |flags: &[&str], text| compile_text("text", "cc", flags, text);
+        let Ok(program) = build(&[], good) else { return };
+        assert_eq!(build(&[], good).ok(), Some(program));
+        assert!(matches!(build(&[], "int main(void) { return"), Err(Problem::Broken(_))));
+        assert!(matches!(build(&["-lnot-there"], good), Err(Problem::NoCompiler(_))));
+    }
+
+    #[test]
     fn a_changed_source_is_another_program() {
         assert_ne!(fnv("cc a"), fnv("cc b"));
         assert_eq!(fnv(""), 0xcbf2_9ce4_8422_2325);

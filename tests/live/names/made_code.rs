@@ -124,9 +124,13 @@ fn a_map_that_anybody_may_have_written_is_refused_in_words() {
     assert!(hot == 0.0 && nameless > 0.0, "{hot} {nameless}");
 }
 
-/// Whether a program is there and does what is asked.
+/// Whether a program is there and does what is asked. In a folder of its own, where it may leave something.
 fn runs(program: &str, arguments: &[&str]) -> bool {
-    let Ok(child) = Background::start(Command::new(program).args(arguments)) else { return false };
+    let folder = tempfile::tempdir().expect("folder");
+    let mut command = Command::new(program);
+    let Ok(child) = Background::start(command.args(arguments).current_dir(folder.path())) else {
+        return false;
+    };
     let _map = Map(child.pid());
     child.wait(LIMIT).is_ok_and(|ended| ended.code == Some(0))
 }
