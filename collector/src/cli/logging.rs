@@ -1,21 +1,19 @@
 //! The log: errors and warnings, more if `LONGPOLE_LOG` asks for it, always to stderr (once the live screen is gone).
-//! Messages of the `log` facade arrive here, too: the kernel programs' own warnings come that way.
+//! The kernel programs' own warnings come that way, too.
 
-use tracing_subscriber::EnvFilter;
+use std::io::Write;
+
+use env_logger::{Builder, Target};
 
 /// Reads `LONGPOLE_LOG` (a filter such as `debug` or `collector=trace,warn`). Without it only errors and
 /// warnings are shown.
 pub fn init() {
-    let filter = match std::env::var("LONGPOLE_LOG") {
-        Ok(text) if !text.is_empty() => EnvFilter::builder().parse_lossy(text),
-        // aya warns of every feature that it tries in vain; what that means for the user is our own error.
-        _ => EnvFilter::new("warn,aya=error,aya_obj=error"),
-    };
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| crate::tui::LogWriter)
-        .with_ansi(crate::present::style::for_stderr().colour)
-        .with_target(false);
-    // A second call (tests) leaves the first subscriber in place.
-    let _ = subscriber.try_init();
+    let wanted = std::env::var("LONGPOLE_LOG").ok().filter(|text| !text.is_empty());
+    // aya warns of every feature that it tries in vain; what that means for the user is our own error.
+    let filter = wanted.as_deref().unwrap_or("warn,aya=error,aya_obj=error");
+    let mut log = Builder::new();
+    log.parse_filters(filter).target(Target::Pipe(Box::new(crate::tui::LogWriter)));
+    log.format(|out, record| writeln!(out, "{} {}", record.level(), record.args()));
+    // A second call (tests) leaves the first one in place.
+    let _ = log.try_init();
 }

@@ -266,7 +266,7 @@ impl Drop for Interposed {
         self.end();
         // Whoever has it may still start programs, which inherit the wish to load it and would complain.
         if mapped().contains(self.place.path()) {
-            tracing::info!("{} stays: the command still has it", self.place.path().display());
+            log::info!("{} stays: the command still has it", self.place.path().display());
             self.place.leave();
         }
     }

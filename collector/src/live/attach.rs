@@ -185,7 +185,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         }
         let Some(libc) = functions.libc.probes_of(pid) else { continue };
         if let Err(error) = attacher.add_libc(&libc, start_ns, None) {
-            tracing::warn!("{}", error.message);
+            log::warn!("{}", error.message);
         }
     }
     remarks.extend(unprobed_remark(&unprobed));

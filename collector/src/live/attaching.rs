@@ -149,7 +149,7 @@ impl Worker {
                 Job::TakeOff(functions) => {
                     // What it comes to is seen: they stay in the table, or go.
                     if let Some(Err(why)) = self.attach.as_mut().map(|on| on.rest_functions(&functions)) {
-                        tracing::warn!("functions keep their probes: {why}");
+                        log::warn!("functions keep their probes: {why}");
                     }
                     Some(())
                 }
@@ -197,17 +197,17 @@ impl Worker {
             Ok(()) => Some(()),
             // What it had, it has.
             Err(why) if placing == Placing::Wanted => {
-                tracing::warn!(pid, "these functions get no probes: {why}");
+                log::warn!("process {pid}: these functions get no probes: {why}");
                 Some(())
             }
             Err(why @ Unprobed::Ended) => {
-                tracing::debug!(pid, "no function probes: {why}");
+                log::debug!("process {pid}: no function probes: {why}");
                 let now_ns = self.attach.as_ref().map_or(missing_since_ns, |on| on.now_ns());
                 self.ended.add(pid, missing_since_ns, now_ns);
                 Some(())
             }
             Err(Unprobed::Refused(why)) => {
-                tracing::debug!(pid, "no function probes: {why}");
+                log::debug!("process {pid}: no function probes: {why}");
                 if !over {
                     self.news.send(Message::Unprobed(UnprobedCounts::refused(why))).ok()?;
                 }
@@ -230,7 +230,7 @@ impl Worker {
             // One that has ended needs none.
             Ok(()) | Err(Unprobed::Ended) => Some(()),
             Err(Unprobed::Refused(why)) => {
-                tracing::debug!(pid = probes.pid, "no probes on its C library: {why}");
+                log::debug!("process {}: no probes on its C library: {why}", probes.pid);
                 self.news.send(Message::NoLibc(why)).ok()
             }
         }

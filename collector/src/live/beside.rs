@@ -45,7 +45,7 @@ impl Functions {
                 None => match self.find(&binary, &module.path, &patterns, Whole(true)) {
                     Ok(found) => found,
                     Err(error) => {
-                        tracing::warn!("{}: no function is probed: {error}", module.path);
+                        log::warn!("{}: no function is probed: {error}", module.path);
                         continue;
                     }
                 },
@@ -139,7 +139,7 @@ impl Functions {
     /// The file at a path as of now, if there is one.
     pub(super) fn opened(&mut self, path: &Path, name: &str) -> Option<Arc<Binary>> {
         let opened = self.binaries.open(path, name.rsplit('/').next().unwrap_or(name));
-        opened.inspect_err(|error| tracing::debug!("{name}: {error}")).ok()
+        opened.inspect_err(|error| log::debug!("{name}: {error}")).ok()
     }
 
     /// What matches in a file; new ones get numbers, and belong to the file from now on.

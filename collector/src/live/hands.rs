@@ -157,7 +157,7 @@ impl Hands {
             }
             Effect::Forward(signal) => {
                 if let Some(Err(error)) = self.child.as_mut().map(|child| child.signal(signal)) {
-                    tracing::warn!("cannot send signal {signal} to the command: {error}");
+                    log::warn!("cannot send signal {signal} to the command: {error}");
                 }
             }
             Effect::Act(action) => {

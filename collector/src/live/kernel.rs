@@ -248,8 +248,7 @@ impl EventSource for Kernel {
     fn bell(&mut self) -> Option<Bell> {
         let bell = self.interposed.as_ref()?.bell();
         self.has_bell = bell.is_ok();
-        bell.inspect_err(|error| tracing::warn!("rings of the command are looked at all the time: {error}"))
-            .ok()
+        bell.inspect_err(|error| log::warn!("rings of the command are looked at all the time: {error}")).ok()
     }
 
     fn longest_pause(&self) -> Duration {
@@ -268,7 +267,7 @@ impl EventSource for Kernel {
 
     fn stop(self: Box<Self>, patience: Duration) -> Late {
         for sentence in self.interposed.iter().flat_map(Interposed::shortcomings) {
-            tracing::warn!("{sentence}");
+            log::warn!("{sentence}");
         }
         let (lost, left_out) = (self.capture.samples_lost(), self.capture.samples_left_out());
         let Kernel { capture, sampler, .. } = *self;

@@ -128,7 +128,7 @@ impl Libc {
                 let functions = self.parsers.libc_functions(file.file(), Path::new(&name));
                 let functions = Arc::new(functions.map_err(|error| format!("{name}: {error}"))?);
                 for (function, reason) in &functions.unsure {
-                    tracing::warn!("{function} of {name} cannot be probed: {reason}");
+                    log::warn!("{function} of {name} cannot be probed: {reason}");
                 }
                 let id = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
                 self.files.insert(key, (id, Arc::clone(&functions)));

@@ -37,7 +37,7 @@ pub fn before_others() {
     crate::probe::count_this_thread();
     take_short_turns();
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!("no higher priority: {error}");
+        log::debug!("no higher priority: {error}");
     }
 }
 
@@ -46,7 +46,7 @@ pub fn before_others() {
 pub fn behind_others() {
     take_short_turns();
     if let Err(error) = rustix::process::setpriority_process(None, PATIENT) {
-        tracing::debug!("no lower priority: {error}");
+        log::debug!("no lower priority: {error}");
     }
 }
 
@@ -69,7 +69,7 @@ impl Urgency {
             return;
         }
         if let Err(error) = rustix::process::setpriority_process(None, if hurries { NICE } else { 0 }) {
-            tracing::debug!("priority stays: {error}");
+            log::debug!("priority stays: {error}");
         }
     }
 }
@@ -102,7 +102,7 @@ impl Hurry {
 impl Drop for Hurry {
     fn drop(&mut self) {
         if let Err(error) = rustix::process::setpriority_process(None, self.0) {
-            tracing::debug!("priority stays: {error}");
+            log::debug!("priority stays: {error}");
         }
     }
 }

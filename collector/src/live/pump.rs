@@ -321,7 +321,7 @@ impl Pump {
 /// Only who samples has stacks to name; the thread sleeps without them.
 fn code_namer(source: &dyn EventSource, pace: Pace, news: &UnboundedSender<Message>) -> Option<CodeNamer> {
     let started = source.is_live().then(|| CodeNamer::start(pace, news.clone()))?;
-    started.inspect_err(|error| tracing::warn!("sampled code gets no names: {error}")).ok()
+    started.inspect_err(|error| log::warn!("sampled code gets no names: {error}")).ok()
 }
 
 /// One change for each process, from its first mapping on.
@@ -346,7 +346,7 @@ fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
 
 fn namer(source: &dyn EventSource, pace: Pace, news: &UnboundedSender<Message>) -> Option<Namer> {
     let started = source.is_live().then(|| Namer::start(pace, news.clone(), source.launched()))?;
-    started.inspect_err(|error| tracing::warn!("locks are called by their addresses: {error}")).ok()
+    started.inspect_err(|error| log::warn!("locks are called by their addresses: {error}")).ok()
 }
 
 /// From ten milliseconds, or a quarter of what is too long for the source, to that: shorter while much comes, so that rings do not fill; longer while little does.

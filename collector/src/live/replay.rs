@@ -3,7 +3,6 @@
 use super::source::Late;
 use super::{Drained, EventSource, Probed};
 use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording};
-use engine::synth::Generated;
 use probe_abi::{Header, Record};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -55,7 +54,8 @@ impl Replay {
     }
 
     /// Plays what a generator made, its rings as they are.
-    pub fn generated(generated: &Generated, pace: Pace) -> Replay {
+    #[cfg(test)]
+    pub fn generated(generated: &engine::synth::Generated, pace: Pace) -> Replay {
         let first_number = generated.first_sequence;
         Replay { first_number, ..Replay::of(&generated.facts, generated.rings.clone(), Vec::new(), pace) }
     }

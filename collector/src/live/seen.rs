@@ -106,7 +106,7 @@ impl Functions {
             return Arc::clone(table);
         }
         let functions = self.read_table(&module.path, &binary).unwrap_or_else(|error| {
-            tracing::debug!("{}: no function is tried: {error}", module.path);
+            log::debug!("{}: no function is tried: {error}", module.path);
             Vec::new()
         });
         let table = Arc::new(Table::new(Some(key), functions));

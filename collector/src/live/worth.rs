@@ -186,7 +186,7 @@ impl Functions {
                 let all = match self.named(&module.path, &binary, &names) {
                     Ok(all) => all,
                     Err(error) => {
-                        tracing::debug!("{}: no function is tried: {error}", module.path);
+                        log::debug!("{}: no function is tried: {error}", module.path);
                         continue;
                     }
                 };

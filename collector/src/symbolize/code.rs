@@ -96,7 +96,7 @@ pub fn code_of(recording: &Recording, parsers: &Parsers, folders: &[PathBuf], ag
         });
         match found {
             Ok(named) => facts.extend(named.into_iter().filter(|fact| fact.function.is_some())),
-            Err(why) => tracing::debug!("no names of {path}: {why}"),
+            Err(why) => log::debug!("no names of {path}: {why}"),
         }
     }
     facts

@@ -1,13 +1,14 @@
-//! A debuginfod client: debug files and binaries by build-id, over HTTP, into the cache that other tools use, too.
+//! A debuginfod client: debug files and binaries by build-id, fetched by curl, into the cache that other tools use, too.
 //!
-//! Never asked while a program is recorded. What it gets is checked by build-id like any other debug file.
+//! curl knows the machine's proxies and certificates, and keeps what a server sends out of this process. Never asked while a program is recorded. What it gets is checked by build-id like any other debug file.
 
 use crate::symbols::{BuildId, Fetch};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,11 @@ use std::time::{Duration, Instant};
 const MOST_BYTES: u64 = 8 << 30;
 /// Least time between two words on progress.
 const SAY_EVERY: Duration = Duration::from_millis(500);
+/// Between two looks at a download.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How far a download is: what, bytes so far, bytes in all if the server says.
-pub type Progress = dyn Fn(&str, u64, Option<u64>) + Send + Sync;
+/// How far a download is: what, and bytes so far.
+pub type Progress = dyn Fn(&str, u64) + Send + Sync;
 
 /// Where to ask and where to keep it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +78,6 @@ pub enum FetchError {
 /// Asks the servers.
 pub struct Client {
     settings: Settings,
-    agent: ureq::Agent,
     progress: Box<Progress>,
     /// What was not got: asked once.
     failed: Mutex<HashMap<(String, &'static str), FetchError>>,
@@ -90,13 +92,7 @@ impl std::fmt::Debug for Client {
 impl Client {
     /// A client that tells its progress.
     pub fn new(settings: Settings, progress: Box<Progress>) -> Client {
-        let config = ureq::Agent::config_builder()
-            .timeout_connect(Some(settings.timeout.min(Duration::from_secs(10))))
-            .timeout_global(Some(settings.timeout))
-            .max_redirects(5)
-            .user_agent(concat!("longpole/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Client { settings, agent: config.into(), progress, failed: Mutex::default() }
+        Client { settings, progress, failed: Mutex::default() }
     }
 
     /// The binary with this build-id.
@@ -136,41 +132,83 @@ impl Client {
 
     fn fetch(&self, server: &str, id: &str, kind: &str, place: &Path) -> Result<(), FetchError> {
         let failed = |what: String| FetchError::Server { server: server.to_owned(), what };
-        let mut answer = match self.agent.get(format!("{server}/buildid/{id}/{kind}")).call() {
-            Ok(answer) => answer,
-            Err(ureq::Error::StatusCode(404)) => return Err(FetchError::Unknown),
-            Err(error) => return Err(failed(error.to_string())),
-        };
-        let whole = answer.body().content_length();
         let folder = place.parent().unwrap_or(&self.settings.cache);
         let cache = |error: io::Error| FetchError::Cache(error.to_string());
         std::fs::create_dir_all(folder).map_err(cache)?;
         // Seen by others only when it is complete.
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
-        let mut source = answer.body_mut().with_config().limit(MOST_BYTES).reader();
+        let file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
+        let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), file.path()).spawn() {
+            Ok(curl) => curl,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(failed("it is asked by means of curl, which is not installed here".to_owned()));
+            }
+            Err(error) => return Err(failed(format!("curl: {error}"))),
+        };
         let what = format!("{kind} {}", id.get(..12).unwrap_or(id));
-        let (mut bytes, mut done, mut said) = (vec![0u8; 1 << 16], 0u64, Instant::now());
-        loop {
-            let read = match source.read(&mut bytes) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(failed(error.to_string())),
-            };
-            file.write_all(bytes.get(..read).unwrap_or_default()).map_err(cache)?;
-            done = done.saturating_add(read as u64);
+        let mut said = Instant::now();
+        let status = loop {
+            match curl.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) => std::thread::sleep(LOOK_EVERY),
+                Err(error) => return Err(failed(format!("curl: {error}"))),
+            }
             if said.elapsed() >= SAY_EVERY {
                 said = Instant::now();
-                (self.progress)(&what, done, whole);
+                (self.progress)(&what, size(file.path()));
             }
+        };
+        if answer_of(&mut curl) == "404" {
+            return Err(FetchError::Unknown);
         }
-        if whole.is_some_and(|whole| whole != done) {
-            return Err(failed(format!("the answer was cut short at {done} bytes")));
+        if !status.success() {
+            return Err(failed(words_of(&mut curl)));
         }
-        (self.progress)(&what, done, Some(done));
+        (self.progress)(&what, size(file.path()));
         file.persist(place).map_err(|error| cache(error.error))?;
         Ok(())
     }
+
+    /// Writes the file, says the answer's number on standard output, and what went wrong on standard error.
+    fn curl(&self, url: &str, to: &Path) -> Command {
+        let seconds = |time: Duration| time.as_secs().to_string();
+        let mut curl = Command::new("curl");
+        // Nothing of a user's own configuration, which could write elsewhere.
+        curl.args(["--disable", "--fail", "--silent", "--show-error", "--location", "--max-redirs", "5"]);
+        curl.args(["--proto", "=http,https", "--max-filesize", &MOST_BYTES.to_string()]);
+        curl.args(["--connect-timeout", &seconds(self.settings.timeout.min(Duration::from_secs(10)))]);
+        curl.args(["--max-time", &seconds(self.settings.timeout)]);
+        curl.args(["--user-agent", concat!("longpole/", env!("CARGO_PKG_VERSION"))]);
+        curl.args(["--write-out", "%{http_code}", "--output"]).arg(to).args(["--url", url]);
+        curl.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        curl
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.len())
+}
+
+/// The number of the server's answer, of a curl that has ended.
+fn answer_of(curl: &mut Child) -> String {
+    curl.stdout.take().map(read_some).unwrap_or_default().trim().to_owned()
+}
+
+/// What it says went wrong, without its own name.
+fn words_of(curl: &mut Child) -> String {
+    let said = curl.stderr.take().map(read_some).unwrap_or_default();
+    let line = said.lines().last().unwrap_or("no answer").trim();
+    let line = line.strip_prefix("curl: ").unwrap_or(line);
+    line.split_once(") ")
+        .filter(|(number, _)| number.starts_with('('))
+        .map_or(line, |(_, words)| words)
+        .to_owned()
+}
+
+fn read_some(stream: impl Read) -> String {
+    let mut text = Vec::new();
+    // What cannot be read is not told.
+    let _ = stream.take(4096).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 impl Fetch for Client {

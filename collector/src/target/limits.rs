@@ -18,7 +18,7 @@ pub fn raise_descriptors() {
     if before.current.is_some_and(|now| now < most) {
         let raised = Rlimit { current: Some(most), maximum: before.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::debug!("no more descriptors: {error}");
+            log::debug!("no more descriptors: {error}");
         }
     }
 }

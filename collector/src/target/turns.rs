@@ -38,6 +38,6 @@ pub fn take_short_turns() {
     // SAFETY: reads `attributes`, which has the size that it says, and changes this thread only.
     let failed = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } != 0;
     if failed {
-        tracing::debug!("turns stay as they are: {}", std::io::Error::last_os_error());
+        log::debug!("turns stay as they are: {}", std::io::Error::last_os_error());
     }
 }

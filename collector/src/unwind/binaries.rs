@@ -101,7 +101,7 @@ fn read(parsers: &Parsers, file: &File, path: &Path) -> Option<Binary> {
     match parsers.unwind_rows(file, path) {
         Ok(rows) => rows.map(|rows| Binary { rows, outline }),
         Err(why) => {
-            tracing::warn!("stacks cannot be followed through it: {why}");
+            log::warn!("stacks cannot be followed through it: {why}");
             None
         }
     }

@@ -33,7 +33,7 @@ impl Sampler {
                 None | Some(Ok(None)) => break,
                 Some(Ok(Some(told))) => self.hear(told),
                 Some(Err(_)) => {
-                    tracing::warn!("unwind tables are not read any more: stacks may be cut off");
+                    log::warn!("unwind tables are not read any more: stacks may be cut off");
                     self.give_up();
                 }
             }

@@ -119,7 +119,7 @@ impl Opener {
     fn run(mut self, asked: &Receiver<Ask>, tell: &Sender<Told>) {
         count_this_thread();
         if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-            tracing::debug!("no higher priority: {error}");
+            log::debug!("no higher priority: {error}");
         }
         while let Ok(ask) = asked.recv() {
             let goes_on = match ask {

@@ -92,7 +92,7 @@ impl Sampler {
     #[must_use]
     pub fn reading_with(self, parsers: Parsers) -> Sampler {
         let reader = Reader::start(parsers)
-            .inspect_err(|error| tracing::warn!("stacks are only followed by frame pointers: {error}"));
+            .inspect_err(|error| log::warn!("stacks are only followed by frame pointers: {error}"));
         Sampler { reader: reader.ok(), ..self }
     }
 

@@ -26,7 +26,7 @@ impl Left {
     /// run leaves behind can be told from all other processes.
     pub fn watch() -> Left {
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
-            tracing::warn!("processes that the command leaves behind are not noticed: {error}");
+            log::warn!("processes that the command leaves behind are not noticed: {error}");
         }
         let own = std::fs::metadata("/proc/self/exe").ok().map(|found| file(&found));
         let mut left = Left { known: BTreeMap::new(), own };

@@ -113,11 +113,9 @@ fn names(facts: &Facts, plan: &SymbolPlan) -> Result<symbolize::Outcome, UserErr
     Ok(symbolize(facts, &Parsers::of_longpole(), &plan.folders, client))
 }
 
-/// How far a download is, for whoever sits there.
-fn tell(what: &str, bytes: u64, whole: Option<u64>) {
+/// How far a download is, for somebody at a terminal.
+fn tell(what: &str, bytes: u64) {
     if std::io::stderr().is_terminal() {
-        let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
-        let of = whole.map(|whole| format!(" of {}", mb(whole))).unwrap_or_default();
-        say(format!("debuginfod: {what}: {}{of}", mb(bytes)));
+        say(format!("debuginfod: {what}: {:.1} MB", bytes as f64 / 1e6));
     }
 }

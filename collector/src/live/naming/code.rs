@@ -100,7 +100,7 @@ impl CodeNamer {
                 Ok(names) => rest.extend(names),
                 Err(RecvTimeoutError::Disconnected) => return rest,
                 Err(RecvTimeoutError::Timeout) => {
-                    tracing::warn!(
+                    log::warn!(
                         "reading symbols takes too long: some sampled code has no names yet; `longpole symbolize` finds them"
                     );
                     return rest;
@@ -254,7 +254,7 @@ impl Work {
             match named {
                 Some(Ok(named)) => facts.extend(named),
                 Some(Err(why)) => {
-                    tracing::debug!("no names of sampled code: {why}");
+                    log::debug!("no names of sampled code: {why}");
                     *parser = None;
                     facts.extend(places.iter().map(unnamed));
                 }

@@ -94,7 +94,7 @@ impl Maker {
             Ok(code) => code,
             Err(why) => {
                 if !std::mem::replace(refused, true) {
-                    tracing::warn!("{why}");
+                    log::warn!("{why}");
                 }
                 return Vec::new();
             }

@@ -72,9 +72,7 @@ impl Namer {
                 Ok(names) => rest.extend(names),
                 Err(RecvTimeoutError::Disconnected) => return rest,
                 Err(RecvTimeoutError::Timeout) => {
-                    tracing::warn!(
-                        "reading symbols takes too long: some locks are called by their addresses"
-                    );
+                    log::warn!("reading symbols takes too long: some locks are called by their addresses");
                     return rest;
                 }
             }
@@ -171,7 +169,7 @@ fn name(open: Vec<Open>) -> Vec<AddressFact> {
     for (binary, group) in groups {
         let module = group.first().map(|open| open.spot.module.clone()).unwrap_or_default();
         if let Err(error) = binary.borrow_mut().read(&module) {
-            tracing::debug!("no names of {module}: {error}");
+            log::debug!("no names of {module}: {error}");
             continue;
         }
         let mut placed = binary.borrow_mut();
