@@ -2,8 +2,8 @@
 //! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed), its
 //! [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and a
 //! [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). On the same program stand the
-//! activity [`graph`] (slack, the longest paths), [`what_if`] and [`compare`]. [`synth`] makes programs and recordings
-//! whose answer is known.
+//! activity [`graph`] (slack, the longest paths), [`what_if`] and [`compare`]. With the feature `synth`, which only tests
+//! and benchmarks have, `synth` makes programs and recordings whose answer is known.
 //!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
 //! and findings, never a panic.
@@ -15,11 +15,19 @@ pub mod compare;
 pub mod critical_path;
 pub mod event;
 pub mod graph;
+mod numbers;
 pub mod predict;
 pub mod program;
 pub mod report;
 pub mod schedule;
+#[cfg(any(test, feature = "synth"))]
 pub mod synth;
 pub mod time;
 pub mod timeline;
 pub mod what_if;
+
+#[cfg(test)]
+extern crate self as engine;
+#[cfg(test)]
+#[path = "../tests/mod.rs"]
+mod tests;

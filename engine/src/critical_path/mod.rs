@@ -1,7 +1,7 @@
 //! Extended critical path (2001, section 2.3): how much each compute operation and each function adds to the running
 //! time on P processors, for any P. Let n(t) be the number of executing threads on unlimited processors and
 //! s(n) = max(n/P, 1); then T_P = ∫ s(n(t)) dt, and the weight of an operation is −∂T_P/∂length (one-sided,
-//! shrinking). The paper recomputes T_P for every segment ([`oracle`]); here one sweep over the forest of deciding
+//! shrinking). The paper recomputes T_P for every segment (`oracle`, for tests); here one sweep over the forest of deciding
 //! points gives all weights of all P (ours; derivation in ARCHITECTURE.md).
 //!
 //! Where time passes without being computed (sleeps, devices, waking), every P has a schedule of its own: [`CostedPath`].
@@ -13,6 +13,7 @@ mod clusters;
 mod costed;
 mod functions;
 mod lanes;
+#[cfg(any(test, feature = "synth"))]
 pub mod oracle;
 mod path;
 mod weights;

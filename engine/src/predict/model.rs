@@ -241,7 +241,7 @@ fn to_tick(slice: Ticks, tick: Option<Ticks>) -> Ticks {
 
 /// Never 0, which would leave nothing open.
 fn mixed(seed: u64, time: u32) -> u64 {
-    crate::synth::Numbers::new(seed ^ (u64::from(time) << 32)).next_u64() | 1
+    crate::numbers::Numbers::new(seed ^ (u64::from(time) << 32)).next_u64() | 1
 }
 
 /// How many each device serves at once, by object; 0 is any number.

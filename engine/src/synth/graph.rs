@@ -1,7 +1,7 @@
 //! A large activity graph for benchmarks, of the shape of those of 1994 (near-critical paths, Table III).
 
-use super::numbers::Numbers;
 use crate::graph::{Activity, ActivityGraph, ActivityKind, GraphError, VertexId};
+use crate::numbers::Numbers;
 use crate::program::{FunctionRef, ThreadId};
 use crate::time::Ticks;
 

@@ -1,6 +1,6 @@
 //! A large program for benchmarks.
 
-use super::numbers::Numbers;
+use crate::numbers::Numbers;
 use crate::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread};
 use crate::time::Ticks;
 

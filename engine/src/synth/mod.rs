@@ -5,7 +5,6 @@ mod expected;
 mod graph;
 mod large;
 mod machine;
-mod numbers;
 mod operations;
 mod random;
 mod recording;
@@ -17,11 +16,11 @@ mod sync;
 #[cfg(test)]
 pub(crate) use scribe::comm;
 
+pub use crate::numbers::Numbers;
 pub use expected::{Doing, Truth};
 pub use graph::large_graph;
 pub use large::large_program;
 pub use machine::GenerateError;
-pub use numbers::Numbers;
 pub use random::{Lengths, random_program};
 pub use recording::{Execution, Generated, generate};
 pub use sampled::sampled_program;

@@ -1,6 +1,6 @@
 //! Small programs with every kind of operation, for tests against the oracle. They may deadlock: that too must work.
 
-use super::numbers::Numbers;
+use crate::numbers::Numbers;
 use crate::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 

@@ -1,7 +1,7 @@
 //! Changes to a program: functions scaled, locks split, I/O made free.
 
+use crate::numbers::Numbers;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
-use crate::synth::Numbers;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Records that make no sense at all.
 
-use crate::checks::{assert_no_deadlock, assert_tiles};
+use super::checks::{assert_no_deadlock, assert_tiles};
 use engine::event::{
     Facts, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, Window, WindowEnd,
 };

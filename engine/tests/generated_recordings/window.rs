@@ -1,7 +1,7 @@
 //! A window that has moved on is what a recording of everything would show from there on.
 
-use crate::cases::case;
-use crate::checks::{assert_no_deadlock, assert_tiles};
+use super::cases::case;
+use super::checks::{assert_no_deadlock, assert_tiles};
 use engine::event::{Facts, GapReason, Note, NoteKind, Recording, Window};
 use engine::program::from_timeline;
 use engine::time::Timestamp;

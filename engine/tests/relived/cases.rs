@@ -1,6 +1,6 @@
 //! Locks and semaphores, case by case.
 
-use crate::script::{MUTEX, OTHER, Script, does, kinds};
+use super::script::{MUTEX, OTHER, Script, does, kinds};
 use engine::program::{ObjectId, Operation, Program, Thread, from_timeline};
 use engine::report::{Cpus, Detail, report};
 use engine::synth::{Execution, generate};

@@ -1,6 +1,6 @@
 //! What condition variables stand for, shape by shape.
 
-use crate::script::{CONDITION, MUTEX, OTHER, Script, does, kinds};
+use super::script::{CONDITION, MUTEX, OTHER, Script, does, kinds};
 use engine::time::Ticks;
 use probe_abi::SyncOperation as S;
 

@@ -26,8 +26,8 @@ use self::task::{NONE, Place, Task};
 use super::agenda::Agenda;
 use super::ledger::{Doing, Ledger};
 use super::machine::{Machine, Turn, Why};
+use crate::numbers::Numbers;
 use crate::program::{ObjectId, Program};
-use crate::synth::Numbers;
 use crate::time::Ticks;
 
 /// Times beyond this are not simulated: they could not be added up any more.

@@ -5,7 +5,7 @@
 use super::super::agenda::Agenda;
 use super::Processors;
 use super::task::{NONE, Place};
-use crate::synth::Numbers;
+use crate::numbers::Numbers;
 use crate::time::Ticks;
 
 const PERIOD: u64 = Ticks::from_ns(100_000_000).0;

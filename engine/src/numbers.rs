@@ -1,4 +1,4 @@
-//! Pseudo-random numbers.
+//! Pseudo-random numbers that follow from a seed.
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): reproducible, not secret.
 #[derive(Clone, Debug)]
@@ -25,6 +25,7 @@ impl Numbers {
     }
 
     /// True in `of` cases out of `out_of`.
+    #[cfg(any(test, feature = "synth"))]
     pub fn chance(&mut self, of: u64, out_of: u64) -> bool {
         self.below(out_of) < of
     }

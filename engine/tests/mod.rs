@@ -1,0 +1,24 @@
+//! What the engine promises, tested from outside as its users call it: through `engine::`, never through private items.
+//! Compiled into the crate's own test program, so that a change of the engine is compiled once.
+
+mod activity_graph;
+mod bursts;
+mod costed;
+mod generated_recordings;
+mod golden;
+mod identities;
+mod locks;
+mod machine;
+mod machine_facts;
+mod near_paths;
+mod objects;
+mod one_time;
+mod oracle;
+mod processors;
+mod program_json;
+mod recorded;
+mod recorded_program;
+mod relived;
+mod samples;
+mod schedule;
+mod what_if;
