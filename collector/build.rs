@@ -1,46 +1,28 @@
-//! Puts the kernel programs into the binary, or builds a longpole that can only read recordings. The same with the
-//! library that is put before libc of launched programs; without it there is only less to record.
-//!
-//! The object comes from `LONGPOLE_EBPF_OBJECT`, or from where `./x build` leaves it in the workspace.
+//! Puts into the binary what is checked in for the target's architecture: the kernel programs, without which a longpole can
+//! only read recordings, and the library that is put before libc of launched programs. `./x embed` makes them.
 
 use std::{env, path::PathBuf};
 
 fn main() {
-    println!("cargo::rustc-check-cfg=cfg(longpole_probe)");
-    println!("cargo::rerun-if-env-changed=LONGPOLE_EBPF_OBJECT");
-    let named = env::var_os("LONGPOLE_EBPF_OBJECT").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let usual = env::var_os("CARGO_MANIFEST_DIR")
-        .map(|dir| PathBuf::from(dir).join("../target/ebpf/probe-ebpf.o"))
-        .unwrap_or_default();
-    let object = named.unwrap_or(usual);
-    // Watched whether it is there or not, so that building it later is noticed.
-    println!("cargo::rerun-if-changed={}", object.display());
-    library();
-    match object.canonicalize() {
-        Ok(path) if path.is_file() => {
-            println!("cargo::rustc-cfg=longpole_probe");
-            println!("cargo::rustc-env=LONGPOLE_PROBE_OBJECT={}", path.display());
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let folder = own.join("embedded").join(&arch);
+    for (name, condition, variable) in [
+        ("probe-ebpf.o", "longpole_probe", "LONGPOLE_PROBE_OBJECT"),
+        ("longpole-preload.so", "longpole_preload", "LONGPOLE_PRELOAD_LIBRARY"),
+    ] {
+        let file = folder.join(name);
+        println!("cargo::rustc-check-cfg=cfg({condition})");
+        // Watched whether it is there or not, so that making it later is noticed.
+        println!("cargo::rerun-if-changed={}", file.display());
+        if file.is_file() {
+            println!("cargo::rustc-cfg={condition}");
+            println!("cargo::rustc-env={variable}={}", file.display());
+        } else {
+            println!(
+                "cargo::warning={name} is not there for {arch}: this longpole can read recordings, not make all of them; \
+                 ./x embed makes it"
+            );
         }
-        _ => println!(
-            "cargo::warning=no kernel programs at {}: this longpole can read recordings but not make them (./x build \
-             makes both)",
-            object.display()
-        ),
-    }
-}
-
-/// `LONGPOLE_PRELOAD_OBJECT`, or where `./x build` leaves it.
-fn library() {
-    println!("cargo::rustc-check-cfg=cfg(longpole_preload)");
-    println!("cargo::rerun-if-env-changed=LONGPOLE_PRELOAD_OBJECT");
-    let named = env::var_os("LONGPOLE_PRELOAD_OBJECT").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let usual = env::var_os("CARGO_MANIFEST_DIR")
-        .map(|dir| PathBuf::from(dir).join("../target/preload/longpole-preload.so"))
-        .unwrap_or_default();
-    let library = named.unwrap_or(usual);
-    println!("cargo::rerun-if-changed={}", library.display());
-    if let Some(path) = library.canonicalize().ok().filter(|path| path.is_file()) {
-        println!("cargo::rustc-cfg=longpole_preload");
-        println!("cargo::rustc-env=LONGPOLE_PRELOAD_LIBRARY={}", path.display());
     }
 }

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::command;
-use crate::ebpf::{self, Object};
-use crate::preload;
+use crate::embed;
 use crate::workspace::Workspace;
 
 /// Builds and says where the binary is.
@@ -15,29 +14,21 @@ use crate::workspace::Workspace;
 /// # Errors
 /// Something does not compile.
 pub fn run() -> Result<ExitCode> {
-    let workspace = Workspace::find();
-    let object = ebpf::provide(&workspace)?;
-    let binary = release(&workspace, &object)?;
-    if let Object::Unavailable(reason) = &object {
-        eprintln!("xtask: built replay-only, it cannot record: {reason}");
-    }
-    println!("{}", binary.display());
+    println!("{}", release(&Workspace::find())?.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// `target/release/longpole`.
+/// `target/release/longpole`; cargo's own progress is seen.
 ///
 /// # Errors
 /// It does not compile.
-pub fn release(workspace: &Workspace, object: &Object) -> Result<PathBuf> {
+pub fn release(workspace: &Workspace) -> Result<PathBuf> {
+    embed::bring_up_to_date(workspace)?;
     let mut build = command::cargo(workspace);
     build.args(["build", "--release", "--locked", "--package", "collector", "--bin", "longpole"]);
-    object.pass_to(&mut build);
-    let library = preload::provide(workspace)?;
-    if let Err(reason) = &library {
-        eprintln!("xtask: built without the library to put before libc: {reason}");
+    let status = build.status()?;
+    if !status.success() {
+        bail!("building longpole: {status}");
     }
-    preload::pass_to(&library, &mut build);
-    command::must(&mut build, "building longpole")?;
     Ok(workspace.target.join("release/longpole"))
 }

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use longpole_tests::{Background, run as run_program, workload};
 
 use crate::build;
-use crate::ebpf::{self, Object};
 use crate::workspace::Workspace;
 
 const CPUS: &str = "1,2,4,8,16,inf";
@@ -23,15 +22,9 @@ const CANNOT_RECORD: u8 = 77;
 /// Something does not compile, or longpole fails on the bundled program.
 pub fn run() -> Result<ExitCode> {
     let workspace = Workspace::find();
-    eprintln!("building longpole …");
-    let object = ebpf::provide(&workspace)?;
-    let longpole = build::release(&workspace, &object)?;
-    let reason = match &object {
-        Object::Unavailable(reason) => Some(format!("no kernel programs: {reason}")),
-        Object::Built(_) => longpole_tests::cannot_record().map(str::to_owned),
-    };
-    if let Some(reason) = reason {
-        return bundled(&workspace, &longpole, &reason);
+    let longpole = build::release(&workspace)?;
+    if let Some(reason) = longpole_tests::cannot_record() {
+        return bundled(&workspace, &longpole, reason);
     }
     live(&workspace, &longpole)?;
     println!();

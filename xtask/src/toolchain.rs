@@ -42,11 +42,14 @@ impl Toolchain {
 
     /// Short name for a folder of things built with exactly this toolchain.
     pub fn key(&self) -> String {
-        // FNV-1a: stable between runs and toolchains, which std's hasher does not promise.
-        let hash = self.version_text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        format!("{}-{hash:016x}", self.release)
+        format!("{}-{:016x}", self.release, fnv(self.version_text.as_bytes()))
+    }
+
+    /// A program that comes with it, as `rust-lld`.
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        let host = field(&self.version_text, "host: ")?;
+        let path = self.sysroot.join("lib/rustlib").join(host).join("bin").join(name);
+        path.is_file().then_some(path)
     }
 
     /// The shared LLVM library rustc itself uses.
@@ -60,6 +63,13 @@ impl Toolchain {
         found.sort();
         found.into_iter().next()
     }
+}
+
+/// FNV-1a: the same in every run and with every toolchain, which std's hasher does not promise.
+pub fn fnv(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {

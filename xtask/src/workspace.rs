@@ -25,11 +25,6 @@ impl Workspace {
         self.target.join("tools")
     }
 
-    /// The kernel programs' object file.
-    pub fn ebpf_object(&self) -> PathBuf {
-        self.target.join("ebpf/probe-ebpf.o")
-    }
-
     /// The kernel programs' own crate, outside the workspace.
     pub fn ebpf_crate(&self) -> PathBuf {
         self.root.join("probe-ebpf")

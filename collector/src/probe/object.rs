@@ -35,7 +35,7 @@ pub(crate) fn object() -> Result<&'static [u8], ProbeError> {
     Err(ProbeError::new(
         ProbeErrorKind::ReplayOnly,
         "this longpole was built without its kernel programs: it can read recordings but not make them",
-        "build it with ./x build, which fetches what the kernel programs need",
+        "./x embed makes them for this architecture, then build again",
     ))
 }
 
@@ -52,7 +52,7 @@ fn check(object: &[u8]) -> Result<(), ProbeError> {
         // Not one of those for which tests are skipped: somebody built this by mistake.
         ProbeErrorKind::Failed,
         "the kernel programs in this longpole were built from other sources than the rest of it",
-        "rebuild both with ./x build (cargo alone takes the object file that LONGPOLE_EBPF_OBJECT or target/ebpf has)",
+        "./x embed makes them from the sources, then build again",
     ))
 }
 
@@ -86,7 +86,7 @@ mod tests {
         for bytes in [&other_hash[..], &other_version, b"", b"no object file"] {
             let error = check(bytes).expect_err("another version");
             assert_eq!(error.kind, ProbeErrorKind::Failed);
-            assert!(error.hint.contains("./x build"), "{error:?}");
+            assert!(error.hint.contains("./x embed"), "{error:?}");
         }
     }
 }

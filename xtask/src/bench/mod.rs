@@ -25,7 +25,6 @@ use anyhow::{Result, bail};
 
 use crate::build;
 use crate::command;
-use crate::ebpf::{self, Object};
 use crate::page::{self, Page};
 use crate::sample;
 use crate::workspace::Workspace;
@@ -146,11 +145,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 /// # Errors
 /// It does not compile, or nothing can be recorded here.
 pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
-    let object = ebpf::provide(workspace)?;
-    let longpole = build::release(workspace, &object)?;
-    if let Object::Unavailable(reason) = object {
-        bail!("cannot measure recording: {reason}");
-    }
+    let longpole = build::release(workspace)?;
     if let Some(reason) = longpole_tests::cannot_record() {
         bail!("cannot measure recording: {reason}");
     }
@@ -160,7 +155,17 @@ pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
 /// An example program of the engine, built as released.
 fn engine_example(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let mut build = command::cargo(workspace);
-    build.args(["build", "--release", "--locked", "--package", "engine", "--example", name]);
+    build.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "engine",
+        "--features",
+        "synth",
+        "--example",
+        name,
+    ]);
     command::must(&mut build, "building the benchmark")?;
     Ok(workspace.target.join("release/examples").join(name))
 }

@@ -14,7 +14,6 @@ use super::large_binary;
 use super::perf_data;
 use crate::build;
 use crate::command;
-use crate::ebpf;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
@@ -36,7 +35,7 @@ const LONG_S: f64 = 15.0;
 /// # Errors
 /// Something does not compile, or longpole cannot read the binary.
 pub fn measure(workspace: &Workspace) -> Result<String> {
-    let longpole = build::release(workspace, &ebpf::provide(workspace)?)?;
+    let longpole = build::release(workspace)?;
     let tool = example(workspace)?;
     let scratch = Scratch::new(workspace, "symbols")?;
     let binary = match std::env::var_os(VARIABLE) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::Provided;
 use crate::command;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
@@ -14,14 +15,11 @@ const VERSION: &str = "0.13.0";
 /// The LLVM that this version of bpf-linker links without being told.
 const DEFAULT_LLVM: u32 = 23;
 
-/// A program, or the reason why there is none.
-pub type Provided = std::result::Result<PathBuf, String>;
-
 /// Path of a working bpf-linker, built now if it is not cached. `LONGPOLE_BPF_LINKER` names another one.
 ///
 /// # Errors
 /// The outside world fails in a way that is no lack of a tool (folders cannot be made).
-pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided> {
+pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<PathBuf>> {
     if let Some(own) = std::env::var_os("LONGPOLE_BPF_LINKER") {
         let own = PathBuf::from(own);
         return Ok(if works(&own) {

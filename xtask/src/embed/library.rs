@@ -1,47 +1,27 @@
-//! The library that is put before libc of launched programs: `target/preload/longpole-preload.so`.
+//! The library that is put before libc of launched programs.
 //!
 //! cargo makes a static library of it, and the toolchain's own linker a shared one: so nothing of the building machine's
 //! libc is named in it, and it can have symbol versions, which rustc's own export list excludes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::Result;
 
+use super::Provided;
 use crate::command;
-use crate::ebpf::copy_if_new;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
-/// `./x preload`.
+/// The library, built from its sources under `target`; the inner error says why this machine cannot build it.
 ///
 /// # Errors
 /// It does not compile.
-pub fn run() -> Result<ExitCode> {
-    match provide(&Workspace::find())? {
-        Ok(path) => {
-            println!("{}", path.display());
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(reason) => {
-            eprintln!("xtask: no library to put before libc: {reason}");
-            Ok(ExitCode::FAILURE)
-        }
-    }
-}
-
-/// The library, up to date with its sources; the inner error says why this machine cannot build it.
-///
-/// # Errors
-/// It does not compile, or the output folder cannot be written.
-pub fn provide(workspace: &Workspace) -> Result<std::result::Result<PathBuf, String>> {
-    let library = workspace.target.join("preload/longpole-preload.so");
+pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     if !matches!(std::env::consts::ARCH, "x86_64" | "aarch64") {
         return Ok(Err(format!("{} is not one of its architectures", std::env::consts::ARCH)));
     }
-    let Some(linker) = linker(&Toolchain::ask(workspace)?) else {
-        // A library of other sources must not get into a build that was told there is none.
-        drop(std::fs::remove_file(&library));
+    let Some(linker) = Toolchain::ask(workspace)?.program("rust-lld") else {
         return Ok(Err("the toolchain has no rust-lld".into()));
     };
     let mut build = command::cargo(workspace);
@@ -50,28 +30,17 @@ pub fn provide(workspace: &Workspace) -> Result<std::result::Result<PathBuf, Str
     build.args(["--crate-type", "staticlib", "--", "-C", "force-unwind-tables=yes"]);
     command::must(&mut build, "building the library to put before libc")?;
     let folder = workspace.target.join("preload");
-    let fresh = folder.join("longpole-preload.so.new");
+    let library = folder.join("longpole-preload.so");
     command::must(
-        &mut link(&linker, &folder.join("libprobe_preload.a"), &workspace.root.join("probe-preload"), &fresh),
+        &mut link(
+            &linker,
+            &folder.join("libprobe_preload.a"),
+            &workspace.root.join("probe-preload"),
+            &library,
+        ),
         "linking the library to put before libc",
     )?;
-    copy_if_new(&fresh, &library)?;
-    drop(std::fs::remove_file(&fresh));
     Ok(Ok(library))
-}
-
-/// Tells a cargo command for the collector which library to embed.
-pub fn pass_to(library: &std::result::Result<PathBuf, String>, cargo: &mut Command) {
-    match library {
-        Ok(path) => cargo.env("LONGPOLE_PRELOAD_OBJECT", path),
-        Err(_) => cargo.env_remove("LONGPOLE_PRELOAD_OBJECT"),
-    };
-}
-
-fn linker(toolchain: &Toolchain) -> Option<PathBuf> {
-    let host = toolchain.version_text.lines().find_map(|line| line.strip_prefix("host: "))?;
-    let path = toolchain.sysroot.join("lib/rustlib").join(host).join("bin/rust-lld");
-    path.is_file().then_some(path)
 }
 
 fn link(linker: &Path, archive: &Path, source: &Path, to: &Path) -> Command {
@@ -93,6 +62,15 @@ fn link(linker: &Path, archive: &Path, source: &Path, to: &Path) -> Command {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    /// What is checked in for this architecture.
+    fn embedded(test: &str) -> Option<PathBuf> {
+        let library = super::super::folder(&Workspace::find()).join(super::super::LIBRARY);
+        if !library.exists() {
+            println!("SKIP {test}: none is checked in for {}", std::env::consts::ARCH);
+        }
+        library.exists().then_some(library)
+    }
 
     /// The names a shared library defines, or only asks for.
     fn names(library: &Path, defined: bool) -> Vec<String> {
@@ -121,13 +99,7 @@ mod tests {
     #[test]
     fn the_loader_has_little_to_do() {
         const PAGE: u64 = 4096;
-        let library = match provide(&Workspace::find()).unwrap() {
-            Ok(library) => library,
-            Err(reason) => {
-                println!("SKIP the_loader_has_little_to_do: {reason}");
-                return;
-            }
-        };
+        let Some(library) = embedded("the_loader_has_little_to_do") else { return };
         let file = std::fs::read(library).unwrap();
         let parts = parts(&file);
         let of = |kind: u64| parts.iter().filter(move |part| part[0] == kind).collect::<Vec<_>>();
@@ -159,12 +131,8 @@ mod tests {
             println!("SKIP the_library_needs_nothing_and_defines_only_what_it_wraps: there is no nm");
             return;
         }
-        let library = match provide(&Workspace::find()).unwrap() {
-            Ok(library) => library,
-            Err(reason) => {
-                println!("SKIP the_library_needs_nothing_and_defines_only_what_it_wraps: {reason}");
-                return;
-            }
+        let Some(library) = embedded("the_library_needs_nothing_and_defines_only_what_it_wraps") else {
+            return;
         };
         let defined = names(&library, true);
         let families = ["pthread_", "__pthread_", "sem_", "mtx_", "cnd_", "thrd_", "call_once", "GLIBC_2."];

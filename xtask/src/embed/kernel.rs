@@ -1,72 +1,48 @@
-//! The kernel programs: `target/ebpf/probe-ebpf.o`, built with the pinned stable toolchain for the kernel's target.
+//! The kernel programs, built with the pinned stable toolchain for the kernel's target.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::{Provided, linker};
 use crate::command;
-use crate::linker;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
 /// The kernel's own instruction set, little-endian.
 const TARGET: &str = "bpfel-unknown-none";
 
-/// The object file, or the reason why this machine cannot build it.
-pub enum Object {
-    /// Up to date with its sources.
-    Built(PathBuf),
-    /// A tool or the network is missing; everything else builds replay-only.
-    Unavailable(String),
-}
-
-impl Object {
-    /// Tells a cargo command for the collector which object to embed.
-    pub fn pass_to(&self, cargo: &mut Command) {
-        match self {
-            Object::Built(path) => cargo.env("LONGPOLE_EBPF_OBJECT", path),
-            Object::Unavailable(_) => cargo.env_remove("LONGPOLE_EBPF_OBJECT"),
-        };
-    }
-}
-
-/// `./x ebpf`.
+/// The object file, built from its sources under `target`; the inner error says what this machine lacks.
 ///
 /// # Errors
 /// The kernel programs do not compile, or the output folder cannot be written.
-pub fn run() -> Result<ExitCode> {
-    Ok(match provide(&Workspace::find())? {
-        Object::Built(path) => {
-            println!("{}", path.display());
-            ExitCode::SUCCESS
-        }
-        Object::Unavailable(reason) => {
-            eprintln!("xtask: no kernel programs: {reason}");
-            ExitCode::FAILURE
-        }
+pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
+    Ok(match tools(workspace)? {
+        Ok(tools) => Ok(compile(workspace, &tools)?),
+        Err(reason) => Err(reason),
     })
 }
 
-/// Builds the kernel programs if their sources changed.
+/// Formatting and lints of the kernel programs' crate, which is no member of the workspace, by their names.
 ///
 /// # Errors
-/// They do not compile, or the output folder cannot be written.
-pub fn provide(workspace: &Workspace) -> Result<Object> {
-    let object = match tools(workspace)? {
-        Ok(tools) => Object::Built(compile(workspace, &tools)?),
-        Err(reason) => Object::Unavailable(reason),
-    };
-    if let Object::Unavailable(_) = object {
-        // An object of other sources must not get into a build that was told there is none.
-        drop(std::fs::remove_file(workspace.ebpf_object()));
+/// Folders under target cannot be written.
+pub fn lint_commands(workspace: &Workspace) -> Result<Vec<(&'static str, Command)>> {
+    let mut fmt = command::cargo(workspace);
+    fmt.current_dir(workspace.ebpf_crate()).args(["fmt", "--check"]);
+    let mut commands = vec![("fmt probe-ebpf", fmt)];
+    if let Ok(tools) = tools(workspace)? {
+        let mut clippy = cargo(workspace, &tools, "clippy");
+        clippy.args(["--quiet", "--", "-D", "warnings"]);
+        commands.push(("clippy probe-ebpf", clippy));
     }
-    Ok(object)
+    Ok(commands)
 }
 
 /// A cargo command on the kernel programs' crate: `build`, `clippy`, …
-pub fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
+fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     let mut cargo = command::cargo(workspace);
     cargo.current_dir(workspace.ebpf_crate());
     cargo.arg(action).args(["--locked", "--release", "-Z", "build-std=core", "--target", TARGET]);
@@ -77,22 +53,38 @@ pub fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     // Which registers hold a function's arguments. Flags are in probe-ebpf/.cargo/config.toml; `command::cargo` keeps out
     // the environment's, which would hide them.
     cargo.env("AYA_BPF_TARGET_ARCH", std::env::consts::ARCH);
+    cargo.arg("--config").arg(remap(workspace, &tools.sysroot));
     cargo
 }
 
+/// Source paths as they would be in any folder, beside the flags of probe-ebpf/.cargo/config.toml.
+fn remap(workspace: &Workspace, sysroot: &Path) -> String {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
+    let registries = std::fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
+    let registries = registries.map(|entry| (entry.path(), "registry"));
+    let folders = [(workspace.root.clone(), "longpole"), (sysroot.join("lib/rustlib/src/rust"), "rust")];
+    let flags: Vec<String> = folders
+        .into_iter()
+        .chain(registries)
+        .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()))
+        .collect();
+    format!("target.{TARGET}.rustflags={flags:?}")
+}
+
 /// What building kernel programs takes beside cargo.
-pub struct Tools {
+struct Tools {
     linker: PathBuf,
+    /// Takes what debuggers read out of the object.
+    objcopy: PathBuf,
+    sysroot: PathBuf,
 }
 
 /// Looks for everything that is needed; the inner error says what is missing.
 ///
 /// # Errors
 /// Folders under target cannot be written.
-pub fn tools(workspace: &Workspace) -> Result<std::result::Result<Tools, String>> {
-    if !workspace.ebpf_crate().join("Cargo.toml").is_file() {
-        return Ok(Err("this tree has no probe-ebpf".into()));
-    }
+fn tools(workspace: &Workspace) -> Result<Provided<Tools>> {
     let toolchain = Toolchain::ask(workspace)?;
     if !toolchain.sysroot.join("lib/rustlib/src/rust/library/core").is_dir() {
         return Ok(Err("the toolchain lacks rust-src: rustup component add rust-src".into()));
@@ -101,7 +93,10 @@ pub fn tools(workspace: &Workspace) -> Result<std::result::Result<Tools, String>
         Ok(linker) => linker,
         Err(reason) => return Ok(Err(reason)),
     };
-    let tools = Tools { linker };
+    let Some(objcopy) = toolchain.program("rust-objcopy") else {
+        return Ok(Err("the toolchain has no rust-objcopy".into()));
+    };
+    let tools = Tools { linker, objcopy, sysroot: toolchain.sysroot };
     // Told apart from a compile error: a machine without network may lack the crates.
     let mut fetch = command::cargo(workspace);
     fetch.current_dir(workspace.ebpf_crate()).env("RUSTC_BOOTSTRAP", "1");
@@ -125,8 +120,13 @@ fn compile(workspace: &Workspace, tools: &Tools) -> Result<PathBuf> {
         bail!("the kernel programs do not compile: {}", outcome.ending());
     }
     let built = executable(&outcome.output).context("cargo named no object file of probe-ebpf")?;
-    let object = workspace.ebpf_object();
-    copy_if_new(Path::new(&built), &object)?;
+    let object = workspace.target.join("ebpf-build/probe-ebpf.o");
+    let mut strip = Command::new(&tools.objcopy);
+    // Type information for the kernel stays: it is no debug section.
+    strip.arg("--strip-debug").arg(built).arg(&object);
+    // It looks for the toolchain's LLVM where only rustc's own libraries are.
+    strip.env("LD_LIBRARY_PATH", tools.sysroot.join("lib"));
+    command::must(&mut strip, "taking debug information out of the kernel programs")?;
     Ok(object)
 }
 
@@ -137,18 +137,6 @@ fn executable(messages: &str) -> Option<String> {
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter_map(|message| message.get("executable")?.as_str().map(str::to_owned))
         .next_back()
-}
-
-/// Leaves the file and its time alone if nothing changed, so that the collector is not built again.
-pub fn copy_if_new(from: &Path, to: &Path) -> Result<()> {
-    let new = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
-    if std::fs::read(to).is_ok_and(|old| old == new) {
-        return Ok(());
-    }
-    if let Some(folder) = to.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
-    std::fs::write(to, new).with_context(|| format!("cannot write {}", to.display()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,181 @@
+//! What the binary embeds: the kernel programs and the library that is put before libc of launched programs. They lie in
+//! `collector/embedded/ARCH/`, checked in, so that building longpole takes nothing but stable Rust. `./x embed` makes them
+//! anew from their sources; the same sources give the same bytes in any folder, and `./x test` proves it.
+
+mod kernel;
+mod library;
+mod linker;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+pub use kernel::lint_commands;
+
+use crate::toolchain::fnv;
+use crate::workspace::Workspace;
+
+const KERNEL: &str = "probe-ebpf.o";
+const LIBRARY: &str = "longpole-preload.so";
+/// The digest of the sources that both were made from.
+const SOURCES: &str = "sources";
+/// What is watched of that: whole folders. A change elsewhere that decides about the bytes, as of the profile `preload`, is
+/// seen by [`compare`] alone.
+const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
+
+/// A result, or the reason why this machine cannot have it.
+pub type Provided<T> = std::result::Result<T, String>;
+
+/// What to do.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Writes nothing: only compares what the sources give with what is checked in
+    #[arg(long)]
+    check: bool,
+}
+
+/// `./x embed`.
+///
+/// # Errors
+/// Something does not compile, or cannot be written.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    let outcome = if options.check {
+        compare(&workspace)?
+    } else {
+        renew(&workspace)?.map(|()| {
+            println!("{}", folder(&workspace).display());
+            Vec::new()
+        })
+    };
+    let complaints = outcome.unwrap_or_else(|reason| vec![reason]);
+    complaints.iter().for_each(|line| eprintln!("xtask: {line}"));
+    Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Makes them anew if their sources have changed since; says so, or why it cannot be done.
+///
+/// # Errors
+/// They do not compile, or cannot be written.
+pub fn bring_up_to_date(workspace: &Workspace) -> Result<()> {
+    if is_current(workspace)? {
+        return Ok(());
+    }
+    eprintln!(
+        "the sources of the kernel programs or of the preloaded library have changed: making both anew"
+    );
+    match renew(workspace)? {
+        Ok(()) => eprintln!("commit {} with the sources", folder(workspace).display()),
+        Err(reason) => eprintln!("xtask: not made anew: {reason}"),
+    }
+    Ok(())
+}
+
+/// Whether what is checked in was made from the sources as they are.
+///
+/// # Errors
+/// The sources cannot be read.
+pub fn is_current(workspace: &Workspace) -> Result<bool> {
+    let kept = std::fs::read_to_string(folder(workspace).join(SOURCES)).unwrap_or_default();
+    Ok(kept.trim() == digest(workspace)?)
+}
+
+/// Builds both and compares them with what is checked in, byte by byte: what differs, with what to do.
+///
+/// # Errors
+/// They do not compile.
+pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
+    let made = match make(workspace)? {
+        Ok(made) => made,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let mut complaints = Vec::new();
+    for (name, path) in made.files() {
+        let kept = folder(workspace).join(name);
+        if std::fs::read(path).ok() != std::fs::read(&kept).ok() {
+            complaints
+                .push(format!("{} is not what its sources give: `./x embed` renews it", kept.display()));
+        }
+    }
+    if complaints.is_empty() && !is_current(workspace)? {
+        complaints.push("the sources have changed, what they give has not: `./x embed` notes that".into());
+    }
+    Ok(Ok(complaints))
+}
+
+fn renew(workspace: &Workspace) -> Result<Provided<()>> {
+    let made = match make(workspace)? {
+        Ok(made) => made,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let folder = folder(workspace);
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, path) in made.files() {
+        let to = folder.join(name);
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        std::fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    let note = folder.join(SOURCES);
+    std::fs::write(&note, digest(workspace)? + "\n")
+        .with_context(|| format!("cannot write {}", note.display()))?;
+    Ok(Ok(()))
+}
+
+/// Freshly built, under `target`.
+struct Made {
+    kernel: PathBuf,
+    library: PathBuf,
+}
+
+impl Made {
+    fn files(&self) -> [(&'static str, &Path); 2] {
+        [(KERNEL, &self.kernel), (LIBRARY, &self.library)]
+    }
+}
+
+fn make(workspace: &Workspace) -> Result<Provided<Made>> {
+    let library = match library::make(workspace)? {
+        Ok(library) => library,
+        Err(reason) => {
+            return Ok(Err(format!("the library to put before libc cannot be built here: {reason}")));
+        }
+    };
+    Ok(match kernel::make(workspace)? {
+        Ok(kernel) => Ok(Made { kernel, library }),
+        Err(reason) => Err(format!("the kernel programs cannot be built here: {reason}")),
+    })
+}
+
+fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.root.join("collector/embedded").join(std::env::consts::ARCH)
+}
+
+/// Of all their sources, in order of their paths.
+fn digest(workspace: &Workspace) -> Result<String> {
+    let mut files = Vec::new();
+    for input in INPUTS {
+        collect(&workspace.root.join(input), &mut files)?;
+    }
+    files.sort();
+    let mut bytes = Vec::new();
+    for path in files {
+        bytes.extend(path.strip_prefix(&workspace.root).unwrap_or(&path).as_os_str().as_encoded_bytes());
+        bytes.extend(std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    Ok(format!("{:016x}", fnv(&bytes)))
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))? {
+        let entry = entry.with_context(|| format!("cannot list {}", path.display()))?.path();
+        if entry.file_name().is_some_and(|name| name != "target") {
+            collect(&entry, files)?;
+        }
+    }
+    Ok(())
+}
