@@ -162,7 +162,7 @@ impl Screen {
     /// This test again, as the program in the terminal.
     fn start(what: &str) -> Screen {
         let mut command = CommandBuilder::new(std::env::current_exe().expect("own path"));
-        command.args(["--exact", "child", "--ignored", "--nocapture"]);
+        command.args(["--exact", "top_screen::child", "--ignored", "--nocapture"]);
         command.env("LONGPOLE_TEST_SCREEN", what);
         Screen::run(command)
     }
@@ -361,7 +361,9 @@ impl Target {
     fn start() -> Target {
         use std::io::BufRead;
         let mut command = std::process::Command::new(std::env::current_exe().expect("own path"));
-        command.args(["--exact", "target", "--ignored", "--nocapture"]).env("LONGPOLE_TEST_TARGET", "1");
+        command
+            .args(["--exact", "top_screen::target", "--ignored", "--nocapture"])
+            .env("LONGPOLE_TEST_TARGET", "1");
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
         let mut process = Busy(command.spawn().expect("target"));
         let lines = std::io::BufReader::new(process.0.stdout.take().expect("piped")).lines();

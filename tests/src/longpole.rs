@@ -19,11 +19,14 @@ pub fn take_binary(path: PathBuf) -> bool {
     BINARY.set(path).is_ok()
 }
 
-/// The binary: the one taken, `LONGPOLE_BIN`, or built now.
+/// The binary: the one taken, `LONGPOLE_BIN`, the one that cargo built for the collector's own tests, or built now.
 pub fn binary() -> &'static Path {
-    BINARY.get_or_init(|| match std::env::var_os("LONGPOLE_BIN") {
-        Some(path) => PathBuf::from(path),
-        None => build().unwrap_or_else(|why| panic!("cannot build longpole: {why}")),
+    BINARY.get_or_init(|| {
+        let named = ["LONGPOLE_BIN", "CARGO_BIN_EXE_longpole"].into_iter().find_map(std::env::var_os);
+        match named {
+            Some(path) => PathBuf::from(path),
+            None => build().unwrap_or_else(|why| panic!("cannot build longpole: {why}")),
+        }
     })
 }
 

@@ -4,15 +4,10 @@ mod bench;
 mod build;
 mod command;
 mod demo;
-mod ebpf;
-mod libtest;
-mod linker;
+mod embed;
 mod page;
-mod preload;
 mod sample;
-mod score;
 mod soak;
-mod stolen;
 mod test;
 mod tidy;
 mod toolchain;
@@ -35,14 +30,14 @@ struct Args {
 enum Task {
     /// Builds target/release/longpole with the kernel programs inside
     Build,
-    /// Builds only the kernel programs: target/ebpf/probe-ebpf.o
-    Ebpf,
-    /// Builds only the library that is put before libc of launched programs: target/preload/longpole-preload.so
-    Preload,
+    /// Makes the checked-in kernel programs and preloaded library anew from their sources
+    Embed(embed::Options),
     /// Formatting, lints, tidy and every test; the last line is `N passed, N failed, N skipped`
     Test(test::Options),
     /// Only the tests that record running programs (needs root or CAP_BPF and CAP_PERFMON)
-    LiveTest,
+    LiveTest(test::Options),
+    /// Formatting, lints and tests of the crates that differ from the last commit
+    Check,
     /// Records a bundled program while it runs and shows what limits it
     Demo,
     /// Measures speed and overhead, updates BENCHMARKS.md
@@ -58,10 +53,10 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Args::parse().task {
         Task::Build => build::run(),
-        Task::Ebpf => ebpf::run(),
-        Task::Preload => preload::run(),
+        Task::Embed(options) => embed::run(&options),
         Task::Test(options) => test::run(&options),
-        Task::LiveTest => test::run(&test::Options::live()),
+        Task::LiveTest(options) => test::live(&options),
+        Task::Check => test::check(),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),
         Task::Soak(options) => soak::run(&options),

@@ -25,7 +25,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let longpole = bench::recorder(&workspace)?;
     let mut test = command::cargo(&workspace);
-    test.args(["test", "--quiet", "--locked", "--package", "longpole-tests", "--test", "live_soak"]);
+    test.args(["test", "--quiet", "--locked", "--package", "longpole-tests", "--test", "live", "harm::soak"]);
     test.args(["--", "--nocapture", "--test-threads", "1"]);
     test.env("LONGPOLE_BIN", longpole).env("LONGPOLE_SOAK_ROUNDS", options.rounds.to_string());
     let status = test.status()?;

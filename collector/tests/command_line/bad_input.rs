@@ -1,6 +1,6 @@
 //! Files that cannot be analysed: exit code 1, one line that says what is wrong and one that says what to do.
 
-use crate::{FIGURE_4, Folder, longpole, longpole_with, run};
+use super::{FIGURE_4, Folder, longpole, longpole_with, run};
 use std::process::{Command, Stdio};
 
 /// Every command that reads says the same about a file.

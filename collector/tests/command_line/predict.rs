@@ -1,6 +1,6 @@
 //! `longpole predict`: what it says, on programs that need no recording.
 
-use crate::{FIGURE_4, longpole, longpole_with};
+use super::{FIGURE_4, longpole, longpole_with};
 
 /// Two threads that compute a microsecond each under one lock, and one that computes for itself.
 const LOCKED: &str = r#"{"format":"longpole-program","version":1,"threads":[

@@ -1,6 +1,6 @@
 //! Programs: reports as text and JSON, deadlocks, exports.
 
-use crate::{FIGURE_4, Folder, longpole, longpole_with};
+use super::{FIGURE_4, Folder, longpole, longpole_with};
 use serde_json::Value;
 
 fn json(text: &str) -> Value {

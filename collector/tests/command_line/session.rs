@@ -1,6 +1,6 @@
 //! Sessions: their report is that of their export, and a cut or damaged one is read as far as it goes.
 
-use crate::{FIGURE_4, Folder, longpole};
+use super::{FIGURE_4, Folder, longpole};
 use collector::session::{ClockAnchor, Meta, Overwrite, Writer};
 use engine::event::Recording;
 use engine::program::{Program, json};
@@ -211,7 +211,7 @@ fn a_session_through_a_pipe() {
     let folder = Folder::new();
     let session = figure_4(&folder);
     let bytes = std::fs::read(&session).expect("read");
-    let piped = crate::longpole_with(&["report", "-", "--json"], &bytes);
+    let piped = super::longpole_with(&["report", "-", "--json"], &bytes);
     assert_eq!(piped.works(), longpole(&["report", &session, "--json"]).works());
 }
 
@@ -231,7 +231,7 @@ fn a_file_written_under_sudo_belongs_to_the_user_behind_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
     command.args(["export", &program, "--format", "program", "-o", &exported]);
     command.env("SUDO_UID", "1234").env("SUDO_GID", "2345");
-    crate::run(command, b"").works();
+    super::run(command, b"").works();
     let metadata = std::fs::metadata(&exported).expect("written");
     assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (1234, 2345, 0o600));
 }

@@ -1,6 +1,6 @@
 //! Command lines that make no sense: exit code 2.
 
-use crate::longpole;
+use super::longpole;
 
 #[test]
 fn a_cpu_count_of_0() {

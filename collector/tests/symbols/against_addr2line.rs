@@ -1,6 +1,6 @@
 //! Every answer out of the small indexes of units is the one that addr2line gives from the whole of them.
 
-use crate::sources::{C, CPP, OTHER_C, build};
+use super::sources::{C, CPP, OTHER_C, build};
 use collector::symbols::{Locator, ModuleFunctions, Place, functions_of};
 use std::path::Path;
 use std::process::Command;

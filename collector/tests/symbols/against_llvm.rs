@@ -2,7 +2,7 @@
 //! systems build them. The oracle always sees the unstripped program with its debug information inside; longpole sees
 //! what is left of it and has to find the rest.
 
-use crate::sources::{Built, C, CPP, OTHER_C, build};
+use super::sources::{Built, C, CPP, OTHER_C, build};
 use collector::symbols::{
     Frame, Locator, ModuleFunctions, Place, SymbolSource, demangled, functions_of, functions_with,
 };

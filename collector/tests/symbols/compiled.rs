@@ -1,6 +1,6 @@
 //! Symbols of programs compiled on the spot, with binutils as second opinion.
 
-use crate::sources::{Built, C, CPP, build, build_c};
+use super::sources::{Built, C, CPP, build, build_c};
 use collector::symbols::{
     BuildId, Choice, FunctionKind, LeftOut, ModuleFunctions, Place, Reason, Request, Selection, SymbolSource,
     UnsureReason, choose, functions_of, locate, locate_functions, resolve,

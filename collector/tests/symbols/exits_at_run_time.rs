@@ -1,7 +1,7 @@
 //! Entries and exits of running programs, by a debugger's breakpoints: at every exit the stack pointer is that of
 //! an open entry of the same function, and every call that is not unwound by an exception is left by one exit.
 
-use crate::sources::{C, CPP, OTHER_C, build};
+use super::sources::{C, CPP, OTHER_C, build};
 use collector::symbols::{ChosenFunction, ModuleFunctions, Selection, choose, functions_of};
 use std::collections::BTreeMap;
 use std::fmt::Write;

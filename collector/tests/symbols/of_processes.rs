@@ -1,6 +1,6 @@
 //! Addresses of running processes: the program, libraries, deleted and replaced files, code that the program made.
 
-use crate::sources::build;
+use super::sources::build;
 use collector::symbols::{Parsers, Reason, Resolver};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

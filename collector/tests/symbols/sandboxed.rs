@@ -1,6 +1,6 @@
 //! Symbols read by a process without rights: the same answers, and a clean error for whatever a file does to it.
 
-use crate::sources::{C, CPP, OTHER_C, build};
+use super::sources::{C, CPP, OTHER_C, build};
 use collector::sandbox::Limits;
 use collector::symbols::{Parser, Parsers, Place, Selection, SymbolError, functions_of};
 use std::os::unix::fs::{FileExt, PermissionsExt};

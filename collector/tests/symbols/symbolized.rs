@@ -1,7 +1,7 @@
 //! `longpole symbolize` and `longpole report --symbol-dir`: names that a recording got later, from debug files in a folder
 //! and from a debuginfod server.
 
-use crate::sources::{Built, CPP, build};
+use super::sources::{Built, CPP, build};
 use collector::session::{self, ClockAnchor, Meta, Overwrite, Writer};
 use collector::symbols::functions_of;
 use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact, WindowEnd};

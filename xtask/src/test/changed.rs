@@ -1,0 +1,97 @@
+//! Which crates differ from the last commit.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::command;
+use crate::workspace::Workspace;
+
+/// Each crate with its folder and those that use it.
+const CRATES: [(&str, &str, &[&str]); 6] = [
+    ("probe-abi", "probe-abi/", &["engine", "collector", "probe-preload", "longpole-tests"]),
+    ("probe-preload", "probe-preload/", &[]),
+    ("engine", "engine/", &["collector", "longpole-tests"]),
+    ("collector", "collector/", &["longpole-tests"]),
+    ("longpole-tests", "tests/", &["xtask"]),
+    ("xtask", "xtask/", &[]),
+];
+
+/// Crates of a change, by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Concerned {
+    /// Those with a changed file.
+    pub tested: Vec<&'static str>,
+    /// These, and those that use them.
+    pub linted: Vec<&'static str>,
+    /// The kernel programs, whose crate is no member of the workspace.
+    pub kernel_programs: bool,
+}
+
+/// Those that differ from the last commit, new files included.
+///
+/// # Errors
+/// This is no git checkout.
+pub fn crates(workspace: &Workspace) -> Result<Concerned> {
+    let git = |words: &[&str]| command::text(Command::new("git").args(words).current_dir(&workspace.root));
+    let changed = git(&["diff", "--name-only", "HEAD"])?;
+    let new = git(&["ls-files", "--others", "--exclude-standard"])?;
+    Ok(of(changed.lines().chain(new.lines())))
+}
+
+fn of<'a>(paths: impl Iterator<Item = &'a str>) -> Concerned {
+    let paths: Vec<&str> = paths.collect();
+    let is_in = |folder: &str| paths.iter().any(|path| path.starts_with(folder));
+    // Versions and lints are everybody's.
+    let all = paths
+        .iter()
+        .any(|path| matches!(*path, "Cargo.toml" | "Cargo.lock" | "rust-toolchain.toml" | "clippy.toml"));
+    let changed = CRATES.iter().filter(|(_, folder, _)| all || is_in(folder));
+    let mut linted = BTreeSet::new();
+    let mut tested = Vec::new();
+    for (name, _, users) in changed {
+        tested.push(*name);
+        linted.insert(*name);
+        linted.extend(users.iter());
+    }
+    Concerned {
+        tested,
+        linted: linted.into_iter().collect(),
+        kernel_programs: all || is_in("probe-abi/") || is_in("probe-ebpf/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_one(path: &str) -> Concerned {
+        of([path].into_iter())
+    }
+
+    #[test]
+    fn a_crate_is_tested_and_its_users_are_linted() {
+        let concerned = of_one("engine/src/event/mod.rs");
+        assert_eq!(concerned.tested, ["engine"]);
+        assert_eq!(concerned.linted, ["collector", "engine", "longpole-tests"]);
+        assert!(!concerned.kernel_programs);
+        assert_eq!(of_one("README.md"), Concerned::default());
+    }
+
+    #[test]
+    fn what_all_share_concerns_all() {
+        assert_eq!(of_one("Cargo.lock").tested.len(), CRATES.len());
+        assert!(of_one("probe-ebpf/src/main.rs").kernel_programs);
+    }
+
+    #[test]
+    fn each_member_of_the_workspace_is_known() {
+        let manifest = std::fs::read_to_string(Workspace::find().root.join("Cargo.toml")).unwrap();
+        let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
+        assert_eq!(members.split(',').count(), CRATES.len(), "{members}");
+        for (_, folder, _) in CRATES {
+            assert!(members.contains(&format!("\"{}\"", folder.trim_end_matches('/'))), "{folder}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `./x test`, `./x live-test`, `./x check`: formatting, lints, tidy, and the tests by cargo-nextest (`.config/nextest.toml`).
+
+mod changed;
+mod junit;
+mod runner;
+mod score;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use score::Score;
+
+use crate::command;
+use crate::embed;
+use crate::tidy;
+use crate::workspace::Workspace;
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Passed on to `cargo nextest run` (`-p engine`, a part of a test's path, `--no-capture` …); then neither lints nor the
+    /// proof of what is embedded
+    #[arg(value_name = "NEXTEST", trailing_var_arg = true, allow_hyphen_values = true)]
+    nextest: Vec<OsString>,
+}
+
+/// `./x test`: everything, or those tests that are asked for; the last line printed is `N passed, N failed, N skipped`.
+///
+/// # Errors
+/// Only what keeps the tests from being run at all; a failed test is counted, not an error.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    let mut score = Score::default();
+    if !options.nextest.is_empty() {
+        tests(&workspace, &options.nextest, &mut score)?;
+        return Ok(score.finish());
+    }
+    match embed::compare(&workspace)? {
+        Ok(complaints) => score.complaints("embedded objects are what their sources give", complaints),
+        Err(reason) => score.skip("embedded objects are what their sources give", &reason),
+    }
+    lint(&workspace, &["--workspace".into()], true, &mut score)?;
+    let everything = ["--workspace".into(), "--all-targets".into()];
+    let start = Instant::now();
+    // All in one call, so that nothing is compiled in two ways.
+    let mut build = command::cargo(&workspace);
+    build.args(["build", "--quiet", "--locked"]).args(&everything);
+    if score.command("compile", &mut build) {
+        println!("compiled in {:.0} s", start.elapsed().as_secs_f64());
+        tests(&workspace, &everything, &mut score)?;
+    }
+    Ok(score.finish())
+}
+
+/// `./x live-test`: the tests that record running programs, on a binary of the sources as they are.
+///
+/// # Errors
+/// As [`run`].
+pub fn live(options: &Options) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    let mut score = Score::default();
+    embed::bring_up_to_date(&workspace)?;
+    let mut build = command::cargo(&workspace);
+    build.args(["build", "--quiet", "--locked", "--package", "collector", "--bin", "longpole"]);
+    if score.command("compile", &mut build) {
+        let mut words: Vec<OsString> =
+            ["--package", "longpole-tests", "--test", "live"].map(OsString::from).into();
+        words.extend(options.nextest.iter().cloned());
+        tests(&workspace, &words, &mut score)?;
+    }
+    Ok(score.finish())
+}
+
+/// `./x check`: formatting, lints and tests of the crates that differ from the last commit. Live tests are only compiled.
+///
+/// # Errors
+/// As [`run`]; or git cannot say what differs.
+pub fn check() -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    let mut score = Score::default();
+    embed::bring_up_to_date(&workspace)?;
+    let concerned = changed::crates(&workspace)?;
+    println!(
+        "changed: {}",
+        if concerned.tested.is_empty() { "no crate".into() } else { concerned.tested.join(", ") }
+    );
+    let select = |crates: &[&str]| {
+        crates.iter().flat_map(|name| ["--package".into(), (*name).into()]).collect::<Vec<_>>()
+    };
+    lint(&workspace, &select(&concerned.linted), concerned.kernel_programs, &mut score)?;
+    if !concerned.tested.is_empty() {
+        let mut words = select(&concerned.tested);
+        words.extend(["-E", "not binary(live)", "--no-tests", "pass"].map(OsString::from));
+        tests(&workspace, &words, &mut score)?;
+    }
+    Ok(score.finish())
+}
+
+/// Tidy, formatting, and clippy of the crates selected by these words.
+fn lint(
+    workspace: &Workspace,
+    selected: &[OsString],
+    kernel_programs: bool,
+    score: &mut Score,
+) -> Result<()> {
+    score.complaints("tidy", tidy::check(workspace));
+    score.command("fmt", command::cargo(workspace).args(["fmt", "--all", "--check"]));
+    if !selected.is_empty() {
+        let mut clippy = command::cargo(workspace);
+        clippy
+            .args(["clippy", "--quiet", "--locked", "--all-targets"])
+            .args(selected)
+            .args(["--", "-D", "warnings"]);
+        score.command("clippy", &mut clippy);
+    }
+    if kernel_programs {
+        for (name, mut command) in embed::lint_commands(workspace)? {
+            score.command(name, &mut command);
+        }
+    }
+    Ok(())
+}
+
+/// `cargo nextest run` with these words, counted.
+fn tests(workspace: &Workspace, words: &[OsString], score: &mut Score) -> Result<()> {
+    let runner = runner::provide(workspace)?;
+    let report = report(workspace);
+    // Of an earlier run, which must not be counted for this one.
+    drop(std::fs::remove_file(&report));
+    let mut nextest = Command::new(runner);
+    nextest.current_dir(&workspace.root).args(["nextest", "run", "--locked"]).args(words);
+    nextest.env("LONGPOLE_BIN", workspace.target.join("debug/longpole"));
+    let status = nextest.status().context("cannot start cargo-nextest")?;
+    match std::fs::read_to_string(&report) {
+        Ok(text) => score.tests(&junit::read(&text)?, status.success()),
+        Err(_) => score.fail("tests", &format!("cargo-nextest ended with {status} and left no report")),
+    }
+    Ok(())
+}
+
+/// Where nextest leaves its report of the last run.
+pub fn report(workspace: &Workspace) -> PathBuf {
+    workspace.root.join("target/nextest/default/junit.xml")
+}

@@ -1,0 +1,143 @@
+//! The count of a test run, printed as it grows.
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use super::junit::{Outcome, Test};
+use crate::command;
+
+const LIMIT: Duration = Duration::from_secs(2400);
+/// The tests that took longest are named, as many as this.
+const SLOWEST: usize = 10;
+
+/// The count so far.
+#[derive(Debug, Default)]
+pub struct Score {
+    passed: usize,
+    failed: Vec<String>,
+    /// Passed when they were run anew.
+    unsteady: Vec<String>,
+    skipped: BTreeMap<String, String>,
+}
+
+impl Score {
+    /// Something cannot be looked at here.
+    pub fn skip(&mut self, name: &str, reason: &str) {
+        println!("SKIP  {name}: {reason}");
+        self.skipped.insert(name.into(), reason.into());
+    }
+
+    /// Something does not hold.
+    pub fn fail(&mut self, name: &str, why: &str) {
+        println!("FAIL  {name}: {why}");
+        self.failed.push(name.into());
+    }
+
+    /// What has no complaints holds.
+    pub fn complaints(&mut self, name: &str, complaints: Vec<String>) {
+        if complaints.is_empty() {
+            println!("ok    {name}");
+            self.passed += 1;
+        } else {
+            self.fail(name, &complaints.join("\n      "));
+        }
+    }
+
+    /// A command that holds if it ends with code 0; its output is shown if it does not.
+    pub fn command(&mut self, name: &str, command: &mut Command) -> bool {
+        let start = Instant::now();
+        let complaint = match command::capture(command, LIMIT) {
+            Ok(outcome) if outcome.success() => {
+                println!("ok    {name} ({:.1} s)", start.elapsed().as_secs_f64());
+                self.passed += 1;
+                return true;
+            }
+            Ok(outcome) => {
+                print!("{}", outcome.output);
+                outcome.ending()
+            }
+            Err(error) => format!("{error:#}"),
+        };
+        self.fail(name, &complaint);
+        false
+    }
+
+    /// What a test runner reports, and whether it ended well: one that ends badly without a failed test has failed itself.
+    pub fn tests(&mut self, tests: &[Test], ended_well: bool) {
+        let failed_before = self.failed.len();
+        for test in tests {
+            match &test.outcome {
+                Outcome::Passed { tries: 1 } => self.passed += 1,
+                Outcome::Passed { tries } => {
+                    self.passed += 1;
+                    self.unsteady.push(format!("{} (passed in run {tries})", test.name));
+                }
+                Outcome::Failed => self.failed.push(test.name.clone()),
+                Outcome::Skipped(reason) => self.skip(&test.name, reason),
+            }
+        }
+        if !ended_well && self.failed.len() == failed_before {
+            self.fail("the test runner itself", "it ended with an error and names no failed test");
+        }
+        let mut slowest: Vec<&Test> = tests.iter().collect();
+        slowest.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        for test in slowest.iter().take(SLOWEST).filter(|test| test.seconds >= 1.0) {
+            println!("slow  {:5.1} s  {}", test.seconds, test.name);
+        }
+    }
+
+    /// The last lines; the very last is `N passed, N failed, N skipped`.
+    pub fn finish(self) -> ExitCode {
+        for test in &self.unsteady {
+            println!("unsteady: {test}");
+        }
+        for test in &self.failed {
+            println!("failed: {test}");
+        }
+        if !self.unsteady.is_empty() {
+            println!("{} unsteady", self.unsteady.len());
+        }
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len());
+        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test(outcome: Outcome) -> Test {
+        Test { name: "live one::test".into(), seconds: 0.1, outcome }
+    }
+
+    #[test]
+    fn each_outcome_counts_once() {
+        let mut score = Score::default();
+        let skipped = Outcome::Skipped("no root".into());
+        score.tests(
+            &[test(Outcome::Passed { tries: 1 }), test(Outcome::Passed { tries: 2 }), test(skipped)],
+            true,
+        );
+        assert_eq!((score.passed, score.failed.len(), score.skipped.len()), (2, 0, 1));
+        assert_eq!(score.unsteady, ["live one::test (passed in run 2)"]);
+        score.tests(&[test(Outcome::Failed)], false);
+        assert_eq!(score.failed, ["live one::test"]);
+    }
+
+    #[test]
+    fn a_runner_that_fails_without_a_failed_test_has_failed() {
+        let mut score = Score::default();
+        score.tests(&[test(Outcome::Passed { tries: 1 })], false);
+        assert_eq!(score.failed, ["the test runner itself"]);
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_started_or_ends_badly_has_failed() {
+        let mut score = Score::default();
+        assert!(score.command("good", &mut Command::new("true")));
+        assert!(!score.command("bad", &mut Command::new("false")));
+        assert!(!score.command("none", &mut Command::new("/nowhere/program")));
+        assert_eq!((score.passed, score.failed), (1, vec!["bad".into(), "none".into()]));
+    }
+}
