@@ -45,7 +45,7 @@ pub fn lint_commands(workspace: &Workspace) -> Result<Vec<(&'static str, Command
 fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     let mut cargo = command::cargo(workspace);
     cargo.current_dir(workspace.ebpf_crate());
-    cargo.arg(action).args(["--locked", "--release", "-Z", "build-std=core", "--target", TARGET]);
+    cargo.arg(action).args(["--locked", "--profile", "ebpf", "-Z", "build-std=core", "--target", TARGET]);
     cargo.arg("--target-dir").arg(workspace.target.join("ebpf-build"));
     // build-std is not stable; the toolchain is pinned, so what it does cannot change under us.
     cargo.env("RUSTC_BOOTSTRAP", "1");

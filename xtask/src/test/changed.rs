@@ -89,7 +89,8 @@ mod tests {
     fn each_member_of_the_workspace_is_known() {
         let manifest = std::fs::read_to_string(Workspace::find().root.join("Cargo.toml")).unwrap();
         let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
-        assert_eq!(members.split(',').count(), CRATES.len(), "{members}");
+        assert_eq!(members.split(',').count(), CRATES.len() + 1, "{members}");
+        assert!(members.contains("\"probe-ebpf\""), "{members}");
         for (_, folder, _) in CRATES {
             assert!(members.contains(&format!("\"{}\"", folder.trim_end_matches('/'))), "{folder}");
         }
