@@ -1,11 +1,10 @@
-//! What the collector promises, tested from outside: the command line as a user runs it, the live screen fed by recordings, and
-//! its library on real, compiled, running and hostile programs. Nothing here needs BPF or root.
+//! What the collector promises, tested from outside: the command line as a user runs it, and its
+//! library on real, compiled, running and hostile programs. Nothing here needs BPF or root.
 
 mod bad_files;
 mod command_line;
 mod goldens;
 mod launch_gate;
 mod symbols;
-mod top_screen;
 mod unwind_tables;
 mod unwinding_against_gdb;

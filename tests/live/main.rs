@@ -10,6 +10,7 @@ mod loss;
 mod names;
 mod predict;
 mod samples;
+mod screen;
 mod waits;
 mod watching;
 mod workloads;

@@ -25,7 +25,8 @@ pub fn run() -> Result<ExitCode> {
 pub fn release(workspace: &Workspace) -> Result<PathBuf> {
     embed::bring_up_to_date(workspace)?;
     let mut build = command::cargo(workspace);
-    build.args(["build", "--release", "--locked", "--package", "collector", "--bin", "longpole"]);
+    // The same call as in ./x, so that nothing is compiled in two ways.
+    build.args(["build", "--release", "--locked", "--package", "xtask", "--package", "collector", "--bins"]);
     let status = build.status()?;
     if !status.success() {
         bail!("building longpole: {status}");

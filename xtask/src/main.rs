@@ -12,6 +12,7 @@ mod test;
 mod tidy;
 mod toolchain;
 mod validate;
+mod wait;
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Task {
     Demo,
     /// Measures speed and overhead, updates BENCHMARKS.md
     Bench(bench::Options),
+    /// Measures how long a developer waits for compilers and tests, updates BENCHMARKS.md
+    Loop(wait::Options),
     /// Attaches to programs in seven languages and detaches again, 200 times each
     Soak(soak::Options),
     /// Compares predictions with real runs, updates VALIDATION.md
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Task::Check => test::check(),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Loop(options) => wait::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Validate(options) => validate::run(&options),
         Task::Tidy => tidy::run(),

@@ -133,7 +133,7 @@ fn a_recording_may_end_before_its_command() {
     let program = skip_unless_built!(workload::build("quicksort.c"));
     let folder = tempfile::tempdir().unwrap();
     let proof = folder.path().join("proof");
-    let script = format!("'{}' 20 > '{}.part' && mv '{1}.part' '{1}'", program.display(), proof.display());
+    let script = format!("'{}' 40 > '{}.part' && mv '{1}.part' '{1}'", program.display(), proof.display());
     let recorded = Recorded::launch(&["-d", "500ms"], Path::new("sh"), &["-c", &script]);
     assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
     assert!(!proof.exists(), "longpole waited for the command");
@@ -146,5 +146,5 @@ fn a_recording_may_end_before_its_command() {
     while !proof.exists() && std::time::Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(std::fs::read_to_string(&proof).unwrap(), "2000000 integers sorted 20 times\n");
+    assert_eq!(std::fs::read_to_string(&proof).unwrap(), "2000000 integers sorted 40 times\n");
 }

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+pub use runner::provide as runner;
 use score::Score;
 
 use crate::command;
@@ -130,7 +131,7 @@ fn lint(
 
 /// `cargo nextest run` with these words, counted.
 fn tests(workspace: &Workspace, words: &[OsString], score: &mut Score) -> Result<()> {
-    let runner = runner::provide(workspace)?;
+    let runner = runner(workspace)?;
     let report = report(workspace);
     // Of an earlier run, which must not be counted for this one.
     drop(std::fs::remove_file(&report));
@@ -145,7 +146,16 @@ fn tests(workspace: &Workspace, words: &[OsString], score: &mut Score) -> Result
     Ok(())
 }
 
+/// The tests of the last run.
+///
+/// # Errors
+/// There was none.
+pub fn last_run(workspace: &Workspace) -> Result<Vec<junit::Test>> {
+    let report = report(workspace);
+    junit::read(&std::fs::read_to_string(&report).with_context(|| report.display().to_string())?)
+}
+
 /// Where nextest leaves its report of the last run.
-pub fn report(workspace: &Workspace) -> PathBuf {
+fn report(workspace: &Workspace) -> PathBuf {
     workspace.root.join("target/nextest/default/junit.xml")
 }

@@ -1,10 +1,11 @@
 //! The live screen in a real terminal (a pseudo-terminal read by a terminal emulator), fed by a recording that is
-//! played through the live pipeline: no kernel programs needed. The test starts itself again as the program.
+//! played through the live pipeline, and on real processes. The test starts itself again as the program.
 
 use collector::live::{Mode, Pace, Replay, Setup, WindowPlan, run};
 use collector::tui::{Guard, State};
 use engine::event::{Facts, Recording, ThreadFact};
 use engine::report::Cpus;
+use longpole_tests::{binary, skip_unless_live};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use probe_abi::{Call, Header, Kind, Record, Switch, SwitchFlags};
 use std::io::{Read, Write};
@@ -12,7 +13,6 @@ use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
 const LINES: u16 = 24;
 const COLUMNS: u16 = 80;
 /// Far more than anything takes, even on a busy machine.
@@ -162,7 +162,7 @@ impl Screen {
     /// This test again, as the program in the terminal.
     fn start(what: &str) -> Screen {
         let mut command = CommandBuilder::new(std::env::current_exe().expect("own path"));
-        command.args(["--exact", "top_screen::child", "--ignored", "--nocapture"]);
+        command.args(["--exact", "screen::child", "--ignored", "--nocapture"]);
         command.env("LONGPOLE_TEST_SCREEN", what);
         Screen::run(command)
     }
@@ -362,7 +362,7 @@ impl Target {
         use std::io::BufRead;
         let mut command = std::process::Command::new(std::env::current_exe().expect("own path"));
         command
-            .args(["--exact", "top_screen::target", "--ignored", "--nocapture"])
+            .args(["--exact", "screen::target", "--ignored", "--nocapture"])
             .env("LONGPOLE_TEST_TARGET", "1");
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
         let mut process = Busy(command.spawn().expect("target"));
@@ -405,20 +405,9 @@ impl Target {
     }
 }
 
-/// What is asked of longpole about the target; `None`, after saying why, where nothing can be recorded.
-fn asked(test: &str, target: &Target) -> Option<Vec<String>> {
-    let asked = ["--functions", "*hang_up_target", "-p", &target.pid.to_string()].map(str::to_owned).to_vec();
-    let trial = std::process::Command::new(LONGPOLE)
-        .args(["top", "--once", "--window=1s", "--refresh=300ms"])
-        .args(&asked)
-        .output()
-        .expect("longpole");
-    if trial.status.code() == Some(77) {
-        println!("SKIP {test}: {}", String::from_utf8_lossy(&trial.stderr));
-        return None;
-    }
-    assert!(trial.status.success(), "{}", String::from_utf8_lossy(&trial.stderr));
-    Some(asked)
+/// What is asked of longpole about the target.
+fn asked(target: &Target) -> [String; 4] {
+    ["--functions", "*hang_up_target", "-p", &target.pid.to_string()].map(str::to_owned)
 }
 
 /// The end of a program whose terminal is gone.
@@ -445,11 +434,11 @@ fn keys_of_a_terminal_that_is_gone_are_not_read_for_ever() {
 /// longpole ends well and alone, and the target runs on as if nothing had been there.
 #[test]
 fn a_hang_up_ends_it_and_takes_the_probes_off() {
+    skip_unless_live!();
     let target = Target::start();
-    let Some(asked) = asked("a_hang_up_ends_it_and_takes_the_probes_off", &target) else { return };
-    let mut command = CommandBuilder::new(LONGPOLE);
+    let mut command = CommandBuilder::new(binary());
     command.args(["top", "--refresh=300ms"]);
-    command.args(&asked);
+    command.args(asked(&target));
     let mut screen = Screen::run(command);
     screen.wait_for_text(&format!("(pid {})", target.pid));
     screen.wait_for_text("hang_up_target");
@@ -462,14 +451,14 @@ fn a_hang_up_ends_it_and_takes_the_probes_off() {
 /// The same for a recording: what was recorded is a whole session.
 #[test]
 fn a_hang_up_ends_a_recording_which_can_be_read() {
+    skip_unless_live!();
     let target = Target::start();
-    let Some(asked) = asked("a_hang_up_ends_a_recording_which_can_be_read", &target) else { return };
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("hung-up.lp");
-    let mut command = CommandBuilder::new(LONGPOLE);
+    let mut command = CommandBuilder::new(binary());
     command.args(["record", "-d", "10m", "-o"]);
     command.arg(&file);
-    command.args(&asked);
+    command.args(asked(&target));
     let mut screen = Screen::run(command);
     screen.wait_for_text("recording ");
     target.until_probed(target.first, true);
@@ -487,11 +476,11 @@ fn a_hang_up_ends_a_recording_which_can_be_read() {
 /// Whoever asked for some minutes need not come back to end it.
 #[test]
 fn a_screen_leaves_by_itself_when_its_time_is_up() {
+    skip_unless_live!();
     let target = Target::start();
-    let Some(asked) = asked("a_screen_leaves_by_itself_when_its_time_is_up", &target) else { return };
-    let mut command = CommandBuilder::new(LONGPOLE);
+    let mut command = CommandBuilder::new(binary());
     command.args(["top", "--refresh=300ms", "--duration=3s"]);
-    command.args(&asked);
+    command.args(asked(&target));
     let mut screen = Screen::run(command);
     screen.wait_for_text("hang_up_target");
     let (code, text, alternate) = screen.end();
@@ -502,12 +491,12 @@ fn a_screen_leaves_by_itself_when_its_time_is_up() {
 /// Functions are chosen anew while it is attached: one gets probes, the other loses them, and gets them back.
 #[test]
 fn functions_are_chosen_while_it_runs() {
+    skip_unless_live!();
     let target = Target::start();
-    let Some(asked) = asked("functions_are_chosen_while_it_runs", &target) else { return };
-    let mut command = CommandBuilder::new(LONGPOLE);
+    let mut command = CommandBuilder::new(binary());
     // Without samples: what they know of takes more rows than there are.
     command.args(["top", "--refresh=300ms", "--window=1s", "--overhead=none", "--freq=0"]);
-    command.args(&asked);
+    command.args(asked(&target));
     let mut screen = Screen::run(command);
     screen.wait_for_text("hang_up_target");
     assert!(!target.is_probed(target.later));
@@ -552,17 +541,10 @@ fn a_panic_gives_the_terminal_back_and_is_readable() {
 
 #[test]
 fn a_real_process_on_the_screen() {
-    let longpole = LONGPOLE;
+    skip_unless_live!();
     let mut busy = Busy::start();
     let pid = busy.0.id().to_string();
-    let trial =
-        std::process::Command::new(longpole).args(["top", "--once", "--window=1s", "-p", &pid]).output();
-    let trial = trial.expect("longpole");
-    if trial.status.code() == Some(77) {
-        println!("SKIP a_real_process_on_the_screen: {}", String::from_utf8_lossy(&trial.stderr));
-        return;
-    }
-    let mut command = CommandBuilder::new(longpole);
+    let mut command = CommandBuilder::new(binary());
     command.args(["top", "--refresh=300ms", "-p", &pid]);
     let mut screen = Screen::run(command);
     screen.wait_for_text(&format!("(pid {pid})"));
