@@ -150,7 +150,7 @@ fn compile_times(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String
     }
     command::must(Command::new("touch").args(&touched), "touch")?;
     let mut build = command::cargo(workspace);
-    build.args(["build", "--locked", "--workspace", "--exclude", "probe-ebpf", "--all-targets", "--timings"]);
+    build.args(["build", "--locked", "--workspace", "--exclude", "probe-ebpf", "--lib", "--bins", "--tests", "--timings"]);
     command::must(build.env("CARGO_TARGET_DIR", folder), "building the tests")?;
     let page = std::fs::read_to_string(folder.join("cargo-timings/cargo-timing.html"))?;
     let data = page.split("UNIT_DATA = ").nth(1).and_then(|rest| rest.split(";\n").next());
