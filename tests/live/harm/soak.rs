@@ -9,7 +9,7 @@ use longpole_tests::{Background, Longpole, run, skip, skip_unless_built, skip_un
 
 const LIMIT: Duration = Duration::from_secs(180);
 /// Unless asked otherwise: enough to find a program that cannot bear it at all.
-const ROUNDS: u32 = 3;
+const ROUNDS: u32 = 2;
 
 fn rounds() -> u32 {
     std::env::var("LONGPOLE_SOAK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
@@ -26,8 +26,8 @@ fn soak(name: &str, command: &mut Command) {
         let milliseconds = 30 + 37 * (round % 7);
         let mut call = Longpole::with(["record", "--force", "-p", &pid, "-o"]).and(&file);
         match round % 5 {
-            1 => drop(call.command().arg("--no-uprobes")),
-            2 => drop(call.command().args(["--overhead", "none", "--max-functions", "300"])),
+            1 => drop(call.command().args(["--overhead", "none", "--max-functions", "300"])),
+            2 => drop(call.command().arg("--no-uprobes")),
             3 => {}
             _ => drop(call.command().args(["--functions", "*"])),
         }

@@ -2,7 +2,7 @@
 //! would. Functions of 60, 30 and 10 % that lost their probes while they were open showed totals of 99.5 %, without ±.
 //!
 //! What is asked for is that a number with ± holds the truth in 93 to 97 % of the cases: `./x validate shares` measures that over
-//! 200 recordings. Some 200 numbers of 26 recordings, of which those of one recording hang together, cannot tell 94 from 96.
+//! 200 recordings. Some 150 numbers of 18 recordings, of which those of one recording hang together, cannot tell 94 from 96.
 //! The bound here is for what is certainly wrong: of intervals half as wide as they should be 67 % hold the truth.
 
 use longpole_tests::known_shares::{self, Compared};
@@ -17,7 +17,7 @@ fn check(compared: &Compared, least_exact: usize) {
     );
     assert!(wrong.is_empty(), "of {exact} numbers without ±: {wrong:#?}");
     assert!(*exact >= least_exact, "{exact} numbers without ±");
-    assert!(*sampled >= 70 && inside * 100 >= sampled * 78, "{inside} of {sampled}: {outside:#?}");
+    assert!(*sampled >= 60 && inside * 100 >= sampled * 78, "{inside} of {sampled}: {outside:#?}");
     // Intervals that say nothing would hold everything.
     assert!(spread > 0.5, "{spread}");
 }
@@ -27,8 +27,8 @@ fn of_launched_programs_numbers_without_an_error_are_right_and_others_within_the
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("shares.c"));
     let mut compared = Compared::default();
-    (0..14).for_each(|seed| known_shares::launched(&program, seed, &mut compared));
-    check(&compared, 12);
+    (0..10).for_each(|seed| known_shares::launched(&program, seed, &mut compared));
+    check(&compared, 9);
 }
 
 #[test]
@@ -36,6 +36,6 @@ fn of_attached_programs_too() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("shares.c"));
     let mut compared = Compared::default();
-    (0..13).for_each(|seed| known_shares::attached(&program, seed, &mut compared).expect("it runs"));
+    (0..9).for_each(|seed| known_shares::attached(&program, seed, &mut compared).expect("it runs"));
     check(&compared, 0);
 }
