@@ -7,9 +7,19 @@ fn main() {
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let folder = own.join("embedded").join(&arch);
-    for (name, condition, variable) in [
-        ("probe-ebpf.o", "longpole_probe", "LONGPOLE_PROBE_OBJECT"),
-        ("longpole-preload.so", "longpole_preload", "LONGPOLE_PRELOAD_LIBRARY"),
+    for (name, condition, variable, without) in [
+        (
+            "probe-ebpf.o",
+            "longpole_probe",
+            "LONGPOLE_PROBE_OBJECT",
+            "it can read recordings but not make them",
+        ),
+        (
+            "longpole-preload.so",
+            "longpole_preload",
+            "LONGPOLE_PRELOAD_LIBRARY",
+            "locks cost a trap to record",
+        ),
     ] {
         let file = folder.join(name);
         println!("cargo::rustc-check-cfg=cfg({condition})");
@@ -20,8 +30,7 @@ fn main() {
             println!("cargo::rustc-env={variable}={}", file.display());
         } else {
             println!(
-                "cargo::warning={name} is not there for {arch}: this longpole can read recordings, not make all of them; \
-                 ./x embed makes it"
+                "cargo::warning=no {name} for {arch}, so {without}; hint: `./x embed` makes it from its sources"
             );
         }
     }

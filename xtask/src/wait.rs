@@ -112,10 +112,8 @@ fn whole(workspace: &Workspace, text: &mut String) -> Result<()> {
         let start = Instant::now();
         let status = call.status()?;
         let seconds = start.elapsed().as_secs_f64();
-        if !status.success() {
-            bail!("./x test fails");
-        }
-        writeln!(text, "| `./x test`, {name} | {seconds:.0} |")?;
+        let ended = if status.success() { "" } else { " (not all passed)" };
+        writeln!(text, "| `./x test`, {name}{ended} | {seconds:.0} |")?;
     }
     let tests = test::last_run(workspace)?;
     let mut programs = BTreeMap::<&str, (f64, usize)>::new();
@@ -150,7 +148,17 @@ fn compile_times(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String
     }
     command::must(Command::new("touch").args(&touched), "touch")?;
     let mut build = command::cargo(workspace);
-    build.args(["build", "--locked", "--workspace", "--exclude", "probe-ebpf", "--lib", "--bins", "--tests", "--timings"]);
+    build.args([
+        "build",
+        "--locked",
+        "--workspace",
+        "--exclude",
+        "probe-ebpf",
+        "--lib",
+        "--bins",
+        "--tests",
+        "--timings",
+    ]);
     command::must(build.env("CARGO_TARGET_DIR", folder), "building the tests")?;
     let page = std::fs::read_to_string(folder.join("cargo-timings/cargo-timing.html"))?;
     let data = page.split("UNIT_DATA = ").nth(1).and_then(|rest| rest.split(";\n").next());

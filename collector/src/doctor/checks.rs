@@ -69,7 +69,7 @@ fn programs(machine: &Machine) -> Check {
             Err(problem) => problem,
         },
         "without them longpole can only analyse recordings made elsewhere",
-        "./x build (it provides the BPF tool chain), then use target/release/longpole",
+        "./x embed (it makes them from their sources), then build again",
     )
 }
 
@@ -204,7 +204,7 @@ fn interpose(machine: &Machine) -> Check {
         false,
         found,
         "lock operations of launched commands are recorded from inside, a hundred times cheaper than by probes",
-        "./x build (it embeds the library), and a folder of /tmp, /var/tmp and /dev/shm that may be written to and is not \
+        "./x embed (it makes the library), and a folder of /tmp, /var/tmp and /dev/shm that may be written to and is not \
          mounted noexec; until then probes on the C library record the same",
     )
 }

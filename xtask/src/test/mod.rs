@@ -48,7 +48,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         Err(reason) => score.skip("embedded objects are what their sources give", &reason),
     }
     lint(&workspace, &HOST.map(OsString::from), true, &mut score)?;
-    let everything: Vec<OsString> = HOST.iter().chain(&["--lib", "--bins", "--tests"]).map(OsString::from).collect();
+    let everything: Vec<OsString> =
+        HOST.iter().chain(&["--lib", "--bins", "--tests"]).map(OsString::from).collect();
     let start = Instant::now();
     // All in one call, so that nothing is compiled in two ways.
     let mut build = command::cargo(&workspace);
