@@ -202,7 +202,7 @@ fn any_threads(numbers: &mut Numbers, program: &mut Program) {
 
 #[test]
 fn any_program_on_any_machine_comes_to_an_end_and_adds_up() {
-    for seed in 0..6000 {
+    for seed in 0..3000 {
         let mut numbers = Numbers::new(seed);
         let lengths = if numbers.chance(1, 2) { Lengths::Tied } else { Lengths::Spread };
         let mut program = random_program(seed, lengths);
