@@ -6,7 +6,7 @@ use crate::symbols::{BuildId, Fetch};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -137,8 +137,9 @@ impl Client {
         std::fs::create_dir_all(folder).map_err(cache)?;
         // Seen by others only when it is complete.
         let file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
-        let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), file.path()).spawn() {
-            Ok(curl) => curl,
+        let out = file.as_file().try_clone().map_err(cache)?;
+        let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), out).spawn() {
+            Ok(curl) => Running(curl),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(failed("it is asked by means of curl, which is not installed here".to_owned()));
             }
@@ -146,69 +147,81 @@ impl Client {
         };
         let what = format!("{kind} {}", id.get(..12).unwrap_or(id));
         let mut said = Instant::now();
+        let bytes = || file.as_file().metadata().map_or(0, |file| file.len());
         let status = loop {
-            match curl.try_wait() {
+            match curl.0.try_wait() {
                 Ok(Some(status)) => break status,
                 Ok(None) => std::thread::sleep(LOOK_EVERY),
                 Err(error) => return Err(failed(format!("curl: {error}"))),
             }
+            if bytes() > MOST_BYTES {
+                return Err(failed(format!("its answer is larger than {MOST_BYTES} bytes")));
+            }
             if said.elapsed() >= SAY_EVERY {
                 said = Instant::now();
-                (self.progress)(&what, size(file.path()));
+                (self.progress)(&what, bytes());
             }
         };
-        if answer_of(&mut curl) == "404" {
-            return Err(FetchError::Unknown);
+        let words = curl.words();
+        match words.lines().last().unwrap_or_default() {
+            "404" => return Err(FetchError::Unknown),
+            "200" if status.success() && (1..=MOST_BYTES).contains(&bytes()) => {}
+            number => return Err(failed(reason(&words, number))),
         }
-        if !status.success() {
-            return Err(failed(words_of(&mut curl)));
-        }
-        (self.progress)(&what, size(file.path()));
+        (self.progress)(&what, bytes());
         file.persist(place).map_err(|error| cache(error.error))?;
         Ok(())
     }
 
-    /// Writes the file, says the answer's number on standard output, and what went wrong on standard error.
-    fn curl(&self, url: &str, to: &Path) -> Command {
-        let seconds = |time: Duration| time.as_secs().to_string();
+    /// Writes the answer into the file that is open (by its name it could be another one by now); on standard error what went
+    /// wrong and, as the last line, the answer's number.
+    fn curl(&self, url: &str, to: File) -> Command {
+        let seconds = |time: Duration| time.as_secs().max(1).to_string();
         let mut curl = Command::new("curl");
         // Nothing of a user's own configuration, which could write elsewhere.
-        curl.args(["--disable", "--fail", "--silent", "--show-error", "--location", "--max-redirs", "5"]);
-        curl.args(["--proto", "=http,https", "--max-filesize", &MOST_BYTES.to_string()]);
+        curl.args(["--disable", "--globoff", "--fail", "--silent", "--show-error"]);
+        curl.args(["--location", "--max-redirs", "5", "--proto", "=http,https"]);
         curl.args(["--connect-timeout", &seconds(self.settings.timeout.min(Duration::from_secs(10)))]);
         curl.args(["--max-time", &seconds(self.settings.timeout)]);
         curl.args(["--user-agent", concat!("longpole/", env!("CARGO_PKG_VERSION"))]);
-        curl.args(["--write-out", "%{http_code}", "--output"]).arg(to).args(["--url", url]);
-        curl.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        curl.args(["--write-out", "%{stderr}\n%{http_code}", "--url", url]);
+        curl.stdin(Stdio::null()).stdout(to).stderr(Stdio::piped());
         curl
     }
 }
 
-fn size(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |file| file.len())
+/// A curl that does not outlive the question.
+struct Running(Child);
+
+impl Running {
+    /// What it has written on standard error, once it has ended: two lines at most.
+    fn words(&mut self) -> String {
+        let mut text = Vec::new();
+        if let Some(stream) = self.0.stderr.take() {
+            // What cannot be read is not told.
+            let _ = stream.take(4096).read_to_end(&mut text);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
 }
 
-/// The number of the server's answer, of a curl that has ended.
-fn answer_of(curl: &mut Child) -> String {
-    curl.stdout.take().map(read_some).unwrap_or_default().trim().to_owned()
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already, or nobody waits for it any more.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
-/// What it says went wrong, without its own name.
-fn words_of(curl: &mut Child) -> String {
-    let said = curl.stderr.take().map(read_some).unwrap_or_default();
-    let line = said.lines().last().unwrap_or("no answer").trim();
-    let line = line.strip_prefix("curl: ").unwrap_or(line);
+/// What went wrong, in curl's words without its own name, or else by the answer's number.
+fn reason(words: &str, number: &str) -> String {
+    let Some(line) = words.lines().find_map(|line| line.strip_prefix("curl: ")) else {
+        return format!("it answers {number} without a file");
+    };
     line.split_once(") ")
-        .filter(|(number, _)| number.starts_with('('))
+        .filter(|(code, _)| code.starts_with('('))
         .map_or(line, |(_, words)| words)
         .to_owned()
-}
-
-fn read_some(stream: impl Read) -> String {
-    let mut text = Vec::new();
-    // What cannot be read is not told.
-    let _ = stream.take(4096).read_to_end(&mut text);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 impl Fetch for Client {
