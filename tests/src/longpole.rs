@@ -22,7 +22,9 @@ pub fn take_binary(path: PathBuf) -> bool {
 /// The binary: the one taken, `LONGPOLE_BIN`, the one that cargo built for the collector's own tests, or built now.
 pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| {
-        let named = ["LONGPOLE_BIN", "CARGO_BIN_EXE_longpole"].into_iter().find_map(std::env::var_os);
+        let named = ["LONGPOLE_BIN", "CARGO_BIN_EXE_longpole", "NEXTEST_BIN_EXE_longpole"]
+            .into_iter()
+            .find_map(std::env::var_os);
         match named {
             Some(path) => PathBuf::from(path),
             None => build().unwrap_or_else(|why| panic!("cannot build longpole: {why}")),

@@ -23,7 +23,9 @@ pub fn run() -> Result<ExitCode> {
 /// # Errors
 /// It does not compile.
 pub fn release(workspace: &Workspace) -> Result<PathBuf> {
-    embed::bring_up_to_date(workspace)?;
+    if let Err(reason) = embed::bring_up_to_date(workspace)? {
+        eprintln!("xtask: {reason}");
+    }
     let mut build = command::cargo(workspace);
     // The same call as in ./x, so that nothing is compiled in two ways.
     build.args(["build", "--release", "--locked", "--package", "xtask", "--package", "collector", "--bins"]);

@@ -45,6 +45,23 @@ impl Toolchain {
         format!("{}-{:016x}", self.release, fnv(self.version_text.as_bytes()))
     }
 
+    /// The inner error says that it is not the one of rust-toolchain.toml: another one makes other bytes.
+    ///
+    /// # Errors
+    /// That file cannot be read.
+    pub fn is_pinned(&self, workspace: &Workspace) -> Result<std::result::Result<(), String>> {
+        let file = workspace.root.join("rust-toolchain.toml");
+        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let pin =
+            field(&text, "channel = ").context("rust-toolchain.toml names no channel")?.trim_matches('"');
+        let release = &self.release;
+        Ok(if release == pin {
+            Ok(())
+        } else {
+            Err(format!("Rust {pin} makes them, and this is Rust {release}"))
+        })
+    }
+
     /// A program that comes with it, as `rust-lld`.
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let host = field(&self.version_text, "host: ")?;

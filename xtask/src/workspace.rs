@@ -25,7 +25,7 @@ impl Workspace {
         self.target.join("tools")
     }
 
-    /// The kernel programs' own crate, outside the workspace.
+    /// The kernel programs' own crate, which no host can compile.
     pub fn ebpf_crate(&self) -> PathBuf {
         self.root.join("probe-ebpf")
     }

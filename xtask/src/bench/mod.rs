@@ -25,6 +25,7 @@ use anyhow::{Result, bail};
 
 use crate::build;
 use crate::command;
+use crate::embed;
 use crate::page::{self, Page};
 use crate::sample;
 use crate::workspace::Workspace;
@@ -145,6 +146,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 /// # Errors
 /// It does not compile, or nothing can be recorded here.
 pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
+    if let Err(reason) = embed::bring_up_to_date(workspace)? {
+        bail!("cannot measure recording: {reason}");
+    }
     let longpole = build::release(workspace)?;
     if let Some(reason) = longpole_tests::cannot_record() {
         bail!("cannot measure recording: {reason}");

@@ -25,20 +25,16 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     })
 }
 
-/// Formatting and lints of the kernel programs' crate, which is no member of the workspace, by their names.
+/// Lints of the kernel programs' crate, which no host can compile; the inner error says what this machine lacks.
 ///
 /// # Errors
 /// Folders under target cannot be written.
-pub fn lint_commands(workspace: &Workspace) -> Result<Vec<(&'static str, Command)>> {
-    let mut fmt = command::cargo(workspace);
-    fmt.current_dir(workspace.ebpf_crate()).args(["fmt", "--check"]);
-    let mut commands = vec![("fmt probe-ebpf", fmt)];
-    if let Ok(tools) = tools(workspace)? {
+pub fn lints(workspace: &Workspace) -> Result<Provided<Command>> {
+    Ok(tools(workspace)?.map(|tools| {
         let mut clippy = cargo(workspace, &tools, "clippy");
         clippy.args(["--quiet", "--", "-D", "warnings"]);
-        commands.push(("clippy probe-ebpf", clippy));
-    }
-    Ok(commands)
+        clippy
+    }))
 }
 
 /// A cargo command on the kernel programs' crate: `build`, `clippy`, …

@@ -26,6 +26,8 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     };
     let mut build = command::cargo(workspace);
     build.args(["rustc", "--quiet", "--locked", "--package", "probe-preload", "--profile", "preload"]);
+    // It runs in other programs, on other machines: no flags of this one's configuration, as -Ctarget-cpu=native.
+    build.env("CARGO_ENCODED_RUSTFLAGS", "");
     // Exceptions and cancellation unwind through it.
     build.args(["--crate-type", "staticlib", "--", "-C", "force-unwind-tables=yes"]);
     command::must(&mut build, "building the library to put before libc")?;

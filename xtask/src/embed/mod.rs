@@ -11,16 +11,18 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-pub use kernel::lint_commands;
+pub use kernel::lints;
 
-use crate::toolchain::fnv;
+use crate::toolchain::{Toolchain, fnv};
 use crate::workspace::Workspace;
 
 const KERNEL: &str = "probe-ebpf.o";
 const LIBRARY: &str = "longpole-preload.so";
 /// The digest of the sources that both were made from.
 const SOURCES: &str = "sources";
-/// What is watched of that: whole folders. A change elsewhere that decides about the bytes, as of the profile `preload`, is
+/// Endings of files that are sources.
+const ENDINGS: [&str; 4] = ["rs", "toml", "map", "ld"];
+/// What is watched of that: in these folders all that can decide about the bytes. A change elsewhere that decides about the bytes, as of the profile `preload`, is
 /// seen by [`compare`] alone.
 const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
 
@@ -54,22 +56,23 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Makes them anew if their sources have changed since; says so, or why it cannot be done.
+/// Makes them anew if their sources have changed since, and says so; the inner error says why it cannot be done, and that
+/// what is there is of other sources.
 ///
 /// # Errors
 /// They do not compile, or cannot be written.
-pub fn bring_up_to_date(workspace: &Workspace) -> Result<()> {
+pub fn bring_up_to_date(workspace: &Workspace) -> Result<Provided<()>> {
     if is_current(workspace)? {
-        return Ok(());
+        return Ok(Ok(()));
     }
     eprintln!(
         "the sources of the kernel programs or of the preloaded library have changed: making both anew"
     );
-    match renew(workspace)? {
-        Ok(()) => eprintln!("commit {} with the sources", folder(workspace).display()),
-        Err(reason) => eprintln!("xtask: not made anew: {reason}"),
+    let renewed = renew(workspace)?;
+    if renewed.is_ok() {
+        eprintln!("commit {} with the sources", folder(workspace).display());
     }
-    Ok(())
+    Ok(renewed.map_err(|reason| format!("what is embedded is of other sources: {reason}")))
 }
 
 /// Whether what is checked in was made from the sources as they are.
@@ -86,6 +89,9 @@ pub fn is_current(workspace: &Workspace) -> Result<bool> {
 /// # Errors
 /// They do not compile.
 pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
+    if !folder(workspace).is_dir() {
+        return Ok(Err(format!("nothing is checked in for {}", std::env::consts::ARCH)));
+    }
     let made = match make(workspace)? {
         Ok(made) => made,
         Err(reason) => return Ok(Err(reason)),
@@ -105,20 +111,23 @@ pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
 }
 
 fn renew(workspace: &Workspace) -> Result<Provided<()>> {
+    // Of the sources before they are compiled: what is written meanwhile is to be noticed the next time.
+    let digest = digest(workspace)?;
     let made = match make(workspace)? {
         Ok(made) => made,
         Err(reason) => return Ok(Err(reason)),
     };
     let folder = folder(workspace);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let note = folder.join(SOURCES);
+    // Gone until both are whole: half of it must not count as made from these sources.
+    drop(std::fs::remove_file(&note));
     for (name, path) in made.files() {
         let to = folder.join(name);
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         std::fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
     }
-    let note = folder.join(SOURCES);
-    std::fs::write(&note, digest(workspace)? + "\n")
-        .with_context(|| format!("cannot write {}", note.display()))?;
+    std::fs::write(&note, digest + "\n").with_context(|| format!("cannot write {}", note.display()))?;
     Ok(Ok(()))
 }
 
@@ -135,6 +144,9 @@ impl Made {
 }
 
 fn make(workspace: &Workspace) -> Result<Provided<Made>> {
+    if let Err(reason) = Toolchain::ask(workspace)?.is_pinned(workspace)? {
+        return Ok(Err(reason));
+    }
     let library = match library::make(workspace)? {
         Ok(library) => library,
         Err(reason) => {
@@ -173,7 +185,12 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     }
     for entry in std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))? {
         let entry = entry.with_context(|| format!("cannot list {}", path.display()))?.path();
-        if entry.file_name().is_some_and(|name| name != "target") {
+        let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // Editors leave files beside those that they have open.
+        let ours =
+            entry.extension().and_then(|ending| ending.to_str()).is_some_and(|own| ENDINGS.contains(&own));
+        let hidden = name.starts_with('.') && name != ".cargo";
+        if !hidden && name != "target" && (ours || entry.is_dir()) {
             collect(&entry, files)?;
         }
     }

@@ -14,7 +14,7 @@ const CRATES: [(&str, &str, &[&str]); 6] = [
     ("probe-preload", "probe-preload/", &[]),
     ("engine", "engine/", &["collector", "longpole-tests"]),
     ("collector", "collector/", &["longpole-tests"]),
-    ("longpole-tests", "tests/", &["xtask"]),
+    ("longpole-tests", "tests/", &["xtask", "collector"]),
     ("xtask", "xtask/", &[]),
 ];
 
@@ -25,7 +25,7 @@ pub struct Concerned {
     pub tested: Vec<&'static str>,
     /// These, and those that use them.
     pub linted: Vec<&'static str>,
-    /// The kernel programs, whose crate is no member of the workspace.
+    /// The kernel programs, which no host can compile.
     pub kernel_programs: bool,
 }
 
@@ -42,7 +42,12 @@ pub fn crates(workspace: &Workspace) -> Result<Concerned> {
 
 fn of<'a>(paths: impl Iterator<Item = &'a str>) -> Concerned {
     let paths: Vec<&str> = paths.collect();
-    let is_in = |folder: &str| paths.iter().any(|path| path.starts_with(folder));
+    // Goldens and programs that other crates' tests read.
+    let data = paths.iter().any(|path| path.starts_with("tests/data/"));
+    let is_in = |folder: &str| {
+        paths.iter().any(|path| path.starts_with(folder))
+            || data && matches!(folder, "engine/" | "collector/")
+    };
     // Versions and lints are everybody's.
     let all = paths
         .iter()
@@ -77,6 +82,10 @@ mod tests {
         assert_eq!(concerned.linted, ["collector", "engine", "longpole-tests"]);
         assert!(!concerned.kernel_programs);
         assert_eq!(of_one("README.md"), Concerned::default());
+        assert_eq!(
+            of_one("tests/data/figure-1/report.txt").tested,
+            ["engine", "collector", "longpole-tests"]
+        );
     }
 
     #[test]

@@ -42,12 +42,13 @@ fn test(case: Node) -> Test {
     let children = |name: &'static str| case.children().filter(move |node| node.has_tag_name(name));
     let has = |name| children(name).next().is_some();
     let skip = || children("system-out").find_map(|output| skip_reason(output.text().unwrap_or_default()));
+    let tries = 1 + children("flakyFailure").count() + children("flakyError").count();
     let outcome = if has("failure") || has("error") {
         Outcome::Failed
-    } else if let Some(reason) = skip() {
+    } else if let Some(reason) = skip().filter(|_| tries == 1) {
         Outcome::Skipped(reason)
     } else {
-        Outcome::Passed { tries: 1 + children("flakyFailure").count() + children("flakyError").count() }
+        Outcome::Passed { tries }
     };
     Test {
         name: format!("{} {}", attribute("classname"), attribute("name")),
@@ -65,7 +66,7 @@ fn skip_reason(output: &str) -> Option<String> {
             .filter(|(test, _)| test.starts_with("test "))
             .map_or(line, |(_, rest)| rest);
         let (name, reason) = line.strip_prefix("SKIP ")?.split_once(": ")?;
-        (!name.is_empty() && !name.contains(' ')).then(|| reason.trim().to_owned())
+        (!name.starts_with(' ')).then(|| reason.trim().to_owned())
     })
 }
 
@@ -84,7 +85,7 @@ mod tests {
         <testcase name="a::left_out" classname="engine" timestamp="2026-11-24" time="0.1">
             <system-out>
 running 1 test
-SKIP a::left_out: no compiler
+SKIP a::left_out of one/file: no compiler
 test a::left_out ... ok
 </system-out>
         </testcase>

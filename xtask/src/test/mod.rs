@@ -20,14 +20,16 @@ use crate::embed;
 use crate::tidy;
 use crate::workspace::Workspace;
 
+/// What the binary embeds, as a check.
+const EMBEDDED: &str = "embedded objects are what their sources give";
 /// All crates but the kernel programs, which no host can compile.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "probe-ebpf"];
 
 /// What to run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Passed on to `cargo nextest run` (`-p engine`, a part of a test's path, `--no-capture` …); then neither lints nor the
-    /// proof of what is embedded
+    /// Passed on to `cargo nextest run` (`-p engine`, a part of a test's path …); then neither lints nor the proof of what is
+    /// embedded
     #[arg(value_name = "NEXTEST", trailing_var_arg = true, allow_hyphen_values = true)]
     nextest: Vec<OsString>,
 }
@@ -40,14 +42,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
     if !options.nextest.is_empty() {
-        tests(&workspace, &options.nextest, &mut score)?;
+        tests(&workspace, &options.nextest, false, &mut score);
         return Ok(score.finish());
     }
-    match embed::compare(&workspace)? {
-        Ok(complaints) => score.complaints("embedded objects are what their sources give", complaints),
-        Err(reason) => score.skip("embedded objects are what their sources give", &reason),
+    match score.unless_broken(EMBEDDED, embed::compare(&workspace)) {
+        Some(Ok(complaints)) => score.complaints(EMBEDDED, complaints),
+        Some(Err(reason)) => score.skip(EMBEDDED, &reason),
+        None => {}
     }
-    lint(&workspace, &HOST.map(OsString::from), true, &mut score)?;
+    lint(&workspace, &HOST.map(OsString::from), true, &mut score);
     let everything: Vec<OsString> =
         HOST.iter().chain(&["--lib", "--bins", "--tests"]).map(OsString::from).collect();
     let start = Instant::now();
@@ -56,7 +59,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     build.args(["build", "--quiet", "--locked"]).args(&everything);
     if score.command("compile", &mut build) {
         println!("compiled in {:.0} s", start.elapsed().as_secs_f64());
-        tests(&workspace, &everything, &mut score)?;
+        tests(&workspace, &everything, true, &mut score);
     }
     Ok(score.finish())
 }
@@ -68,14 +71,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 pub fn live(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
-    embed::bring_up_to_date(&workspace)?;
+    up_to_date(&workspace, &mut score);
     let mut build = command::cargo(&workspace);
     build.args(["build", "--quiet", "--locked", "--package", "collector", "--bin", "longpole"]);
     if score.command("compile", &mut build) {
         let mut words: Vec<OsString> =
             ["--package", "longpole-tests", "--test", "live"].map(OsString::from).into();
         words.extend(options.nextest.iter().cloned());
-        tests(&workspace, &words, &mut score)?;
+        tests(&workspace, &words, true, &mut score);
     }
     Ok(score.finish())
 }
@@ -87,7 +90,7 @@ pub fn live(options: &Options) -> Result<ExitCode> {
 pub fn check() -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
-    embed::bring_up_to_date(&workspace)?;
+    up_to_date(&workspace, &mut score);
     let concerned = changed::crates(&workspace)?;
     println!(
         "changed: {}",
@@ -96,22 +99,24 @@ pub fn check() -> Result<ExitCode> {
     let select = |crates: &[&str]| {
         crates.iter().flat_map(|name| ["--package".into(), (*name).into()]).collect::<Vec<_>>()
     };
-    lint(&workspace, &select(&concerned.linted), concerned.kernel_programs, &mut score)?;
+    lint(&workspace, &select(&concerned.linted), concerned.kernel_programs, &mut score);
     if !concerned.tested.is_empty() {
         let mut words = select(&concerned.tested);
-        words.extend(["-E", "not binary(live)", "--no-tests", "pass"].map(OsString::from));
-        tests(&workspace, &words, &mut score)?;
+        words.extend(["-E", "not binary(live)"].map(OsString::from));
+        tests(&workspace, &words, false, &mut score);
     }
     Ok(score.finish())
 }
 
+/// What is embedded is of the sources as they are, or that has failed.
+fn up_to_date(workspace: &Workspace, score: &mut Score) {
+    if let Some(Err(reason)) = score.unless_broken(EMBEDDED, embed::bring_up_to_date(workspace)) {
+        score.fail(EMBEDDED, &reason);
+    }
+}
+
 /// Tidy, formatting, and clippy of the crates selected by these words.
-fn lint(
-    workspace: &Workspace,
-    selected: &[OsString],
-    kernel_programs: bool,
-    score: &mut Score,
-) -> Result<()> {
+fn lint(workspace: &Workspace, selected: &[OsString], kernel_programs: bool, score: &mut Score) {
     score.complaints("tidy", tidy::check(workspace));
     score.command("fmt", command::cargo(workspace).args(["fmt", "--all", "--check"]));
     if !selected.is_empty() {
@@ -123,28 +128,52 @@ fn lint(
         score.command("clippy", &mut clippy);
     }
     if kernel_programs {
-        for (name, mut command) in embed::lint_commands(workspace)? {
-            score.command(name, &mut command);
+        let name = "clippy probe-ebpf";
+        match score.unless_broken(name, embed::lints(workspace)) {
+            Some(Ok(mut clippy)) => drop(score.command(name, &mut clippy)),
+            Some(Err(reason)) => score.skip(name, &reason),
+            None => {}
         }
     }
-    Ok(())
 }
 
-/// `cargo nextest run` with these words, counted.
-fn tests(workspace: &Workspace, words: &[OsString], score: &mut Score) -> Result<()> {
+/// `cargo nextest run` with these words, counted. Where longpole has not been built with them, a test that runs it builds it.
+fn tests(workspace: &Workspace, words: &[OsString], longpole_is_built: bool, score: &mut Score) {
+    let outcome = nextest(workspace, words, longpole_is_built);
+    if let Some((tests, ended_well)) = score.unless_broken("the test runner itself", outcome) {
+        score.tests(&tests, ended_well);
+    }
+}
+
+fn nextest(
+    workspace: &Workspace,
+    words: &[OsString],
+    longpole_is_built: bool,
+) -> Result<(Vec<junit::Test>, bool)> {
     let runner = runner(workspace)?;
-    let report = report(workspace);
-    // Of an earlier run, which must not be counted for this one.
-    drop(std::fs::remove_file(&report));
+    forget_last_run(workspace)?;
     let mut nextest = Command::new(runner);
     nextest.current_dir(&workspace.root).args(["nextest", "run", "--locked"]).args(words);
-    nextest.env("LONGPOLE_BIN", workspace.target.join("debug/longpole"));
-    let status = nextest.status().context("cannot start cargo-nextest")?;
-    match std::fs::read_to_string(&report) {
-        Ok(text) => score.tests(&junit::read(&text)?, status.success()),
-        Err(_) => score.fail("tests", &format!("cargo-nextest ended with {status} and left no report")),
+    if longpole_is_built {
+        nextest.env("LONGPOLE_BIN", workspace.target.join("debug/longpole"));
     }
-    Ok(())
+    let status = nextest.status().context("cannot start cargo-nextest")?;
+    let tests = last_run(workspace).with_context(|| format!("cargo-nextest ended with {status}"))?;
+    Ok((tests, status.success()))
+}
+
+/// An earlier run must not be counted for this one.
+///
+/// # Errors
+/// Its report cannot be removed.
+pub fn forget_last_run(workspace: &Workspace) -> Result<()> {
+    let report = report(workspace);
+    match std::fs::remove_file(&report) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", report.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The tests of the last run.

@@ -18,13 +18,23 @@ const VERSION: &str = "0.9.151";
 pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
     let home = workspace.tools().join(format!("cargo-nextest-{VERSION}"));
     let own = home.join("bin/cargo-nextest");
+    let works = |program: &PathBuf| works(workspace, program);
     if let Some(found) = [PathBuf::from("cargo-nextest"), own.clone()].into_iter().find(works) {
         return Ok(found);
     }
     println!("building cargo-nextest {VERSION} (once)");
     let mut install = command::cargo(workspace);
     install
-        .args(["install", "cargo-nextest", "--locked", "--no-track", "--version", VERSION, "--root"])
+        .args([
+            "install",
+            "cargo-nextest",
+            "--locked",
+            "--no-track",
+            "--force",
+            "--version",
+            VERSION,
+            "--root",
+        ])
         .arg(&home);
     install.args(["--no-default-features", "--features", "default-no-update"]);
     // It starts tests and waits for them: compiling it fast is worth more than a fast runner.
@@ -41,6 +51,9 @@ pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
     Ok(own)
 }
 
-fn works(program: &PathBuf) -> bool {
-    Command::new(program).args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success())
+/// Whether it runs and is new enough for `.config/nextest.toml`.
+fn works(workspace: &Workspace, program: &PathBuf) -> bool {
+    let mut ask = Command::new(program);
+    ask.current_dir(&workspace.root).args(["nextest", "show-config", "version"]);
+    ask.output().is_ok_and(|output| output.status.success())
 }

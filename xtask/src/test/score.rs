@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
+
 use super::junit::{Outcome, Test};
 use crate::command;
 
@@ -44,6 +46,11 @@ impl Score {
         }
     }
 
+    /// What could not be looked at because something outside failed.
+    pub fn unless_broken<T>(&mut self, name: &str, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.fail(name, &format!("{error:#}"))).ok()
+    }
+
     /// A command that holds if it ends with code 0; its output is shown if it does not.
     pub fn command(&mut self, name: &str, command: &mut Command) -> bool {
         let start = Instant::now();
@@ -79,6 +86,9 @@ impl Score {
         }
         if !ended_well && self.failed.len() == failed_before {
             self.fail("the test runner itself", "it ended with an error and names no failed test");
+        }
+        if tests.is_empty() {
+            self.fail("the test runner itself", "it ran no test");
         }
         let mut slowest: Vec<&Test> = tests.iter().collect();
         slowest.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
@@ -129,6 +139,13 @@ mod tests {
     fn a_runner_that_fails_without_a_failed_test_has_failed() {
         let mut score = Score::default();
         score.tests(&[test(Outcome::Passed { tries: 1 })], false);
+        assert_eq!(score.failed, ["the test runner itself"]);
+    }
+
+    #[test]
+    fn a_run_of_no_test_has_failed() {
+        let mut score = Score::default();
+        score.tests(&[], true);
         assert_eq!(score.failed, ["the test runner itself"]);
     }
 
