@@ -22,8 +22,8 @@ const LIBRARY: &str = "longpole-preload.so";
 const SOURCES: &str = "sources";
 /// Endings of files that are sources.
 const ENDINGS: [&str; 4] = ["rs", "toml", "map", "ld"];
-/// What is watched of that: in these folders all that can decide about the bytes. A change elsewhere that decides about the bytes, as of the profile `preload`, is
-/// seen by [`compare`] alone.
+/// Where these sources lie. A change elsewhere that decides about the bytes, as of the profile `preload`, is seen by
+/// [`compare`] alone.
 const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
 
 /// A result, or the reason why this machine cannot have it.
