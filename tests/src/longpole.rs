@@ -35,7 +35,7 @@ pub fn binary() -> &'static Path {
 fn build() -> Result<PathBuf, String> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    cargo.args(["build", "--quiet", "--package", "collector", "--bin", "longpole"]);
+    cargo.args(["build", "--quiet", "--release", "--package", "collector", "--bin", "longpole"]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
     let ended = process::run(&mut cargo, Duration::from_secs(2400)).map_err(|error| error.to_string())?;
     ended

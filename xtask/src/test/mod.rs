@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     // All in one call, so that nothing is compiled in two ways.
     let mut build = command::cargo(&workspace);
     build.args(["build", "--quiet", "--locked"]).args(&everything);
-    if score.command("compile", &mut build) {
+    if score.command("compile", &mut build) && score.command("compile longpole", &mut longpole(&workspace)) {
         println!("compiled in {:.0} s", start.elapsed().as_secs_f64());
         tests(&workspace, &everything, true, &mut score);
     }
@@ -72,9 +72,7 @@ pub fn live(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
     up_to_date(&workspace, &mut score);
-    let mut build = command::cargo(&workspace);
-    build.args(["build", "--quiet", "--locked", "--package", "collector", "--bin", "longpole"]);
-    if score.command("compile", &mut build) {
+    if score.command("compile longpole", &mut longpole(&workspace)) {
         let mut words: Vec<OsString> =
             ["--package", "longpole-tests", "--test", "live"].map(OsString::from).into();
         words.extend(options.nextest.iter().cloned());
@@ -106,6 +104,13 @@ pub fn check() -> Result<ExitCode> {
         tests(&workspace, &words, false, &mut score);
     }
     Ok(score.finish())
+}
+
+/// Builds what tests of running programs run: the binary that users get, since what recording costs is among what they test.
+fn longpole(workspace: &Workspace) -> Command {
+    let mut build = command::cargo(workspace);
+    build.args(["build", "--quiet", "--locked", "--release", "--package", "collector", "--bin", "longpole"]);
+    build
 }
 
 /// What is embedded is of the sources as they are, or that has failed.
@@ -155,7 +160,7 @@ fn nextest(
     let mut nextest = Command::new(runner);
     nextest.current_dir(&workspace.root).args(["nextest", "run", "--locked"]).args(words);
     if longpole_is_built {
-        nextest.env("LONGPOLE_BIN", workspace.target.join("debug/longpole"));
+        nextest.env("LONGPOLE_BIN", workspace.target.join("release/longpole"));
     }
     let status = nextest.status().context("cannot start cargo-nextest")?;
     let tests = last_run(workspace).with_context(|| format!("cargo-nextest ended with {status}"))?;
