@@ -39,26 +39,23 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         simulation
     }
 
-    /// Goes on by one instant: its vertices, and the points whose steps end at it, in order. Returns its time; `None` when
-    /// nothing more happens.
-    pub(crate) fn next_with_ends(
-        &mut self,
-        vertices: &mut Vec<Vertex>,
-        ended: &mut Vec<PointId>,
-    ) -> Option<Ticks> {
+    /// Goes on by one instant and returns its time, `vertices` being those of it; `None` when nothing more happens.
+    pub(crate) fn next_vertices(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
         self.vertices.clear();
-        self.ended.clear();
         let now = self.instant()?;
         std::mem::swap(vertices, &mut self.vertices);
-        std::mem::swap(ended, &mut self.ended);
         Some(Ticks(now))
+    }
+
+    /// Processors, as a fraction; virtual time is counted in parts of a tick as large as one by what it has above.
+    pub(crate) fn capacity(&self) -> (i64, i64) {
+        self.machine.capacity()
     }
 
     /// Goes on to the end.
     pub(crate) fn run_to_end(mut self) -> Costed {
         while self.instant().is_some() {
             self.vertices.clear();
-            self.ended.clear();
         }
         self.finish_with_costs()
     }
@@ -78,8 +75,6 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     /// The step of the thread's present point ends now.
     pub(super) fn end_step(&mut self, thread: u32) {
         if M::COSTS {
-            let point = self.actors[thread as usize].point;
-            self.ended.push(point);
             self.note_end(thread, 0);
         }
     }
@@ -87,14 +82,50 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     /// If the thread was in a step that is no computing, that ends now.
     pub(super) fn end_latency(&mut self, thread: u32) {
         if M::COSTS && std::mem::take(&mut self.actors[thread as usize].timed) {
+            let now = self.machine.virtual_now();
+            if let Some(latency) = self.latency_to(self.actors[thread as usize].point) {
+                latency.virtual_length = now.saturating_sub(latency.begun);
+            }
             self.end_step(thread);
         }
     }
 
+    /// The step that ends in this point, if it is no computing.
+    fn latency_to(&mut self, point: PointId) -> Option<&mut Latency> {
+        let place = self.latencies.binary_search_by_key(&point, |latency| latency.point).ok()?;
+        self.latencies.get_mut(place)
+    }
+
+    /// Virtual time at the end of the step to this point, which is that of a wait or the start.
+    pub(super) fn virtual_end(&mut self, point: PointId) -> u128 {
+        self.latency_to(point).map_or(0, |latency| latency.begun + latency.virtual_length)
+    }
+
     /// The thread, whose present moment is `from`'s, begins a step that takes this long by the clock.
     pub(super) fn begin_latency(&mut self, thread: u32, from: PointId, length: u64, of: Passing) {
+        let begun = self.machine.virtual_now();
+        self.begin_latency_at(thread, from, begun, length, of);
+    }
+
+    /// The same for a step that began at another virtual time.
+    pub(super) fn begin_latency_at(
+        &mut self,
+        thread: u32,
+        from: PointId,
+        begun: u128,
+        length: u64,
+        of: Passing,
+    ) {
         let point = self.forest.add(from);
-        self.latencies.push(Latency { point, length: Ticks(length), of });
+        self.latencies.push(Latency {
+            point,
+            length: Ticks(length),
+            of,
+            begun,
+            virtual_length: 0,
+            thread: ThreadId(thread),
+            next: self.actors[thread as usize].next,
+        });
         let actor = &mut self.actors[thread as usize];
         actor.point = point;
         actor.timed = true;

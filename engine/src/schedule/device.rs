@@ -100,7 +100,9 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
         self.actors[thread as usize].next += 1;
         self.machine.block(thread, Why::Sleep);
-        self.begin_latency(thread, origin.point, end.saturating_sub(origin.time), Passing::Clock(Why::Sleep));
+        let begun = self.virtual_end(origin.point);
+        let whole = end.saturating_sub(origin.time);
+        self.begin_latency_at(thread, origin.point, begun, whole, Passing::Clock(Why::Sleep));
         self.time_out(thread, length);
         Flow::Stop
     }

@@ -39,6 +39,11 @@ pub trait Machine {
     /// The present instant, ticks from the start.
     fn now(&self) -> u64;
 
+    /// Virtual time: the work of each thread that has executed all the time, in parts of a tick; only if [`Machine::COSTS`].
+    fn virtual_now(&self) -> u128 {
+        0
+    }
+
     /// Moves on to the next instant at which something happens; `None` if nothing ever does.
     fn next_instant(&mut self) -> Option<u64>;
 

@@ -36,6 +36,13 @@ pub(crate) struct Latency {
     pub(crate) point: PointId,
     pub(crate) length: Ticks,
     pub(crate) of: Passing,
+    /// Virtual time when it began, in parts of a tick as the machine counts them.
+    pub(crate) begun: u128,
+    /// How much of it passed meanwhile; 0 as long as it has not ended.
+    pub(crate) virtual_length: u128,
+    pub(crate) thread: ThreadId,
+    /// The operation that the thread comes to when it ends.
+    pub(crate) next: u32,
 }
 
 /// Processor time that a thread spends on waking another.

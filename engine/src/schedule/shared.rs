@@ -106,6 +106,13 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
         }
     }
 
+    /// Processors, as a fraction.
+    pub(super) fn capacity(&self) -> (i64, i64) {
+        // At most a hundred by thread, so that both fit.
+        let fits = |part: u128| i64::try_from(part).unwrap_or(i64::MAX);
+        (fits(self.capacity.0), fits(self.capacity.1))
+    }
+
     fn scaled(&self, ticks: u64) -> u128 {
         u128::from(ticks).saturating_mul(self.capacity.0)
     }
@@ -172,6 +179,10 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
 
     fn now(&self) -> u64 {
         u64::try_from(self.time / self.capacity.0).unwrap_or(u64::MAX)
+    }
+
+    fn virtual_now(&self) -> u128 {
+        self.work
     }
 
     fn next_instant(&mut self) -> Option<u64> {

@@ -61,8 +61,6 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) trace: Option<Vec<Step>>,
     /// Timers whose ends do not move with what their threads do in between, if [`Machine::COSTS`].
     pub(super) timers: FxHashMap<u32, Timer>,
-    /// Points whose steps ended at this instant, in order, if [`Machine::COSTS`].
-    pub(super) ended: Vec<PointId>,
     /// Steps that are no computing, in order of their points, if [`Machine::COSTS`].
     pub(super) latencies: Vec<Latency>,
     /// What threads were charged for waking others: with which run.
@@ -190,7 +188,6 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             usage: Usage::of(if M::DECIDES { 0 } else { objects }),
             trace,
             timers: FxHashMap::default(),
-            ended: Vec::new(),
             latencies: Vec::new(),
             charges: Vec::new(),
             backgrounds: super::background::states(program),
