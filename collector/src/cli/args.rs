@@ -43,6 +43,10 @@ pub enum Command {
     Validate(ValidateArguments),
     /// Check what works on this machine and how to fix what does not
     Doctor(DoctorArguments),
+    /// Print a script that completes longpole's commands and options in a shell
+    Completions(CompletionsArguments),
+    /// Write a manual page for each command
+    Man(ManArguments),
     /// Wait for a byte on a pipe, then become the command
     #[command(name = "__gate", hide = true)]
     Gate(GateArguments),
@@ -63,12 +67,15 @@ ended when the recording does (-d, a second ^C) runs on without longpole, and th
 
 #[derive(Debug, Args)]
 pub struct CaptureArguments {
-    /// Attach to these running processes
-    #[arg(short, long, value_name = "PID[,PID]")]
+    /// Attach to these running processes, by number or by name
+    #[arg(short, long, value_name = "PID|NAME")]
     pub pid: Vec<String>,
-    /// Include child processes
-    #[arg(long)]
+    /// Include child processes of -p, too; of a COMMAND, whose children are included anyway, those that outlive it
+    #[arg(long, conflicts_with = "no_children")]
     pub children: bool,
+    /// Leave out child processes of a COMMAND
+    #[arg(long)]
+    pub no_children: bool,
     /// Scheduler and futex events only: no probes on functions, nor on libc's for locks
     #[arg(long)]
     pub no_uprobes: bool,
@@ -168,9 +175,9 @@ pub struct TopArguments {
 
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// A session or a program JSON; - reads a program from standard input
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     /// CPU counts to predict for, for example 1,2,4-8,inf
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
     pub cpus: String,
@@ -229,8 +236,9 @@ spread. A deadlock that the program did not have in reality is a finding, and ex
 #[derive(Debug, Args)]
 #[command(after_help = PREDICT_HELP)]
 pub struct PredictArguments {
-    /// Sessions or program JSONs of the same command; - reads a program from standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// Sessions or program JSONs of the same command; - reads a program from standard input [default: the newest *.lp of
+    /// this folder]
+    #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// CPU counts to predict for, for example 1-64
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,32,64")]
@@ -277,9 +285,9 @@ pub struct PredictArguments {
 
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// A session or a program JSON; - reads a program from standard input
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     /// What to write: program
     #[arg(short, long, value_name = "FORMAT")]
     pub format: String,
@@ -296,9 +304,9 @@ pub struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub struct InfoArguments {
-    /// A session or a program JSON; - reads a program from standard input
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
@@ -349,6 +357,20 @@ pub struct DoctorArguments {
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArguments {
+    /// The folder to write into
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use super::plan::{
 use super::{study, value};
 use crate::interpose::Wish;
 use crate::present::text::By;
-use crate::target::CpuList;
+use crate::target::{self, CpuList};
 use crate::validate::{depends_on_cpus, doubling};
 use engine::event::{CallGraph, SamplingFact};
 use engine::predict::{Io, Model};
@@ -30,7 +30,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             scheduler: value::scheduler(&args.model)?,
             cpus: value::cpu_list(&args.cpus)?,
             top: args.top.map(|text| value::count("--top", &text)).transpose()?,
-            input: input(args.file),
+            input: InputPlan::of(args.file),
             by: rows(&args.by)?,
             json: args.json,
             symbols: symbols(args.sources)?,
@@ -50,7 +50,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         Command::Export(args) => Plan::Export(ExportPlan {
             format: format(&args.format)?,
             raw: args.raw,
-            input: input(args.file),
+            input: InputPlan::of(args.file),
             output: if args.output.as_os_str() == "-" {
                 OutputPlan::Stdout
             } else {
@@ -58,9 +58,11 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             },
             force: args.force,
         }),
-        Command::Info(args) => Plan::Info(InfoPlan { input: input(args.file), json: args.json }),
+        Command::Info(args) => Plan::Info(InfoPlan { input: InputPlan::of(args.file), json: args.json }),
         Command::Validate(args) => Plan::Validate(validate(args)?),
         Command::Doctor(args) => Plan::Doctor(DoctorPlan { json: args.json }),
+        Command::Completions(args) => Plan::Completions(args.shell),
+        Command::Man(args) => Plan::Man(args.folder),
         Command::Gate(args) => Plan::Gate(GatePlan { fd: args.fd, command: args.command }),
         Command::Symbols(args) => {
             Plan::Symbols(crate::sandbox::Limits { memory: args.memory_bytes, cpu_s: args.cpu_seconds })
@@ -172,7 +174,7 @@ fn validate(args: args::ValidateArguments) -> Result<ValidatePlan, UserError> {
 }
 
 fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, UserError> {
-    let pids = value::pids(&args.pid)?;
+    let pids = value::pids(&args.pid, target::named)?;
     let target = match (pids.is_empty(), args.command.is_empty()) {
         (false, false) => {
             return Err(UserError::usage(
@@ -229,8 +231,12 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
         }
     }
     Ok(CapturePlan {
+        children_to_their_end: args.children,
+        children: match &target {
+            TargetPlan::Launch { .. } => !args.no_children,
+            TargetPlan::Attach { .. } => args.children,
+        },
         target,
-        children: args.children,
         interpose,
         uprobes: !args.no_uprobes,
         selection: Selection {
@@ -262,7 +268,10 @@ fn predict(args: args::PredictArguments) -> Result<PredictPlan, UserError> {
     let time =
         |option: &str, text: Option<String>| text.map(|text| value::time_ns(option, &text)).transpose();
     Ok(PredictPlan {
-        inputs: args.files.into_iter().map(input).collect(),
+        inputs: match args.files.is_empty() {
+            true => vec![InputPlan::Newest],
+            false => args.files.into_iter().map(|file| InputPlan::of(Some(file))).collect(),
+        },
         cpus: value::cpu_list(&args.cpus)?,
         json: args.json,
         model: Model {
@@ -355,10 +364,6 @@ fn record_output(output: Option<PathBuf>) -> Result<Option<PathBuf>, UserError> 
         }
         output => Ok(output),
     }
-}
-
-fn input(file: PathBuf) -> InputPlan {
-    if file.as_os_str() == "-" { InputPlan::Stdin } else { InputPlan::File(file) }
 }
 
 fn rows(by: &str) -> Result<By, UserError> {

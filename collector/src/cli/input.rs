@@ -1,7 +1,7 @@
 //! Opening what an analysis command is given: a session or a program JSON, told apart by content.
 
-use super::UserError;
 use super::plan::InputPlan;
+use super::{UserError, say};
 use crate::session::{self, Damage, DamageKind, SessionError, SessionInfo};
 use engine::event::Recording;
 use engine::program::Program;
@@ -9,7 +9,7 @@ use engine::report::Finding;
 use std::fs::{Metadata, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A program JSON larger than this is refused: 10 million operations take about 200 MB.
 const MOST_JSON_BYTES: u64 = 4 << 30;
@@ -44,6 +44,11 @@ impl Input {
                 Input::from_stream("standard input", start, stdin)
             }
             InputPlan::File(path) => Input::from_file(path),
+            InputPlan::Newest => {
+                let path = newest(Path::new("."))?;
+                say(format_args!("reading {}", path.display()));
+                Input::from_file(&path)
+            }
         }
     }
 
@@ -209,6 +214,23 @@ impl Content {
             _ => Content::Other("is neither a longpole session nor a program", FOREIGN),
         }
     }
+}
+
+/// The newest `*.lp` of a folder, by the time of its last change; of two the one whose name comes last.
+fn newest(folder: &Path) -> Result<PathBuf, UserError> {
+    let entries = std::fs::read_dir(folder).map_err(|error| unreadable("the current folder", &error))?;
+    let recordings = entries.filter_map(|entry| {
+        let path = PathBuf::from(entry.ok()?.file_name());
+        let is_one = path.extension().is_some_and(|end| end == "lp");
+        let changed = folder.join(&path).metadata().ok().filter(Metadata::is_file)?.modified().ok()?;
+        is_one.then_some((changed, path))
+    });
+    recordings.max().map(|(_, path)| path).ok_or_else(|| {
+        UserError::usage(
+            "no FILE is given, and this folder has no recording (*.lp)",
+            "give a file, or make one: `longpole record -o FILE -- COMMAND`",
+        )
+    })
 }
 
 fn read_all(name: &str, start: Vec<u8>, rest: impl Read) -> Result<Vec<u8>, UserError> {

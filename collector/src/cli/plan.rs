@@ -43,6 +43,10 @@ pub enum Plan {
     Validate(ValidatePlan),
     /// `longpole doctor`
     Doctor(DoctorPlan),
+    /// `longpole completions`
+    Completions(clap_complete::Shell),
+    /// `longpole man`, and the folder for the pages.
+    Man(PathBuf),
     /// The hidden `longpole __gate FD -- CMD`: waits on the pipe `fd`, then becomes the command.
     Gate(GatePlan),
     /// The hidden `longpole __symbols`: reads symbols in a process without rights.
@@ -95,6 +99,8 @@ pub struct CapturePlan {
     pub target: TargetPlan,
     /// Child processes, too.
     pub children: bool,
+    /// A command's children that outlive it are waited for; else the recording ends when the command does.
+    pub children_to_their_end: bool,
     /// Function probes; without them scheduler and futex events only.
     pub uprobes: bool,
     /// Which functions.
@@ -182,6 +188,19 @@ pub enum InputPlan {
     File(PathBuf),
     /// `-`
     Stdin,
+    /// Nothing was given: the newest recording of the current folder.
+    Newest,
+}
+
+impl InputPlan {
+    /// What FILE means.
+    pub fn of(file: Option<PathBuf>) -> InputPlan {
+        match file {
+            None => InputPlan::Newest,
+            Some(file) if file.as_os_str() == "-" => InputPlan::Stdin,
+            Some(file) => InputPlan::File(file),
+        }
+    }
 }
 
 /// Where an export goes.

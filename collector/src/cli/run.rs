@@ -65,6 +65,8 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
         Plan::Info(plan) => command::info::run(&plan),
         Plan::Validate(plan) => crate::validate::validate(&plan),
         Plan::Doctor(plan) => command::doctor::run(plan),
+        Plan::Completions(shell) => command::manual::completions(shell),
+        Plan::Man(folder) => command::manual::pages(&folder),
     }
 }
 

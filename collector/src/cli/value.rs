@@ -185,18 +185,28 @@ pub fn share(option: &str, text: &str) -> Result<f64, UserError> {
     }
 }
 
-/// `12,34`, possibly given several times; each pid once.
-pub fn pids(given: &[String]) -> Result<Vec<u32>, UserError> {
+/// `12,34`, `redis-server`, possibly given several times; each pid once. `named` finds the processes of a name.
+pub fn pids(given: &[String], named: impl Fn(&str) -> Vec<u32>) -> Result<Vec<u32>, UserError> {
     let mut pids = Vec::new();
-    for part in given.iter().flat_map(|text| text.split(',')) {
-        match part.trim().parse::<u32>() {
+    for part in given.iter().flat_map(|text| text.split(',')).map(str::trim) {
+        let is_number = part.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        match part.parse::<u32>() {
             Ok(pid) if pid > 0 && pid <= i32::MAX as u32 => pids.push(pid),
-            _ => {
+            _ if is_number => {
                 return Err(UserError::usage(
                     format!("'{part}' is not a process id"),
-                    "give the number that `pgrep NAME` prints, such as -p 1234 or -p 1234,5678",
+                    "give a name, or the number that `pgrep NAME` prints, such as -p 1234 or -p 1234,5678",
                 ));
             }
+            _ => match named(part) {
+                found if found.is_empty() => {
+                    return Err(UserError::runtime(
+                        format!("no process is called '{part}'"),
+                        "see `ps -e` for the names of processes; -p takes numbers, too",
+                    ));
+                }
+                found => pids.extend(found),
+            },
         }
     }
     let mut seen = std::collections::HashSet::new();
@@ -256,10 +266,13 @@ mod tests {
 
     #[test]
     fn process_ids() {
-        let list = |given: &[&str]| pids(&given.iter().map(|s| s.to_string()).collect::<Vec<_>>());
+        let named = |name: &str| if name == "redis" { vec![12, 78] } else { Vec::new() };
+        let list = |given: &[&str]| pids(&given.iter().map(|s| s.to_string()).collect::<Vec<_>>(), named);
         assert_eq!(list(&["12,34", "12", "56"]).expect("pids"), [12, 34, 56]);
-        for wrong in ["0", "-1", "", "12,", "init", "4294967295"] {
-            assert!(list(&[wrong]).is_err(), "{wrong}");
+        assert_eq!(list(&["redis,34"]).expect("pids"), [12, 78, 34]);
+        for wrong in ["0", "-1", "", "12,", "4294967295"] {
+            assert_eq!(list(&[wrong]).expect_err(wrong).code, super::super::Code::Usage);
         }
+        assert_eq!(list(&["nobody"]).expect_err("no such name").code, super::super::Code::Runtime);
     }
 }

@@ -93,7 +93,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         window: None,
         screen: None,
         alive: match (silence, child.as_ref().map(GatedChild::pid)) {
-            (Silence::Silent, Some(command)) => Box::new(move |pid| is_alive(command) && is_alive(pid)),
+            (silence, Some(command)) if silence == Silence::Silent || !plan.capture.children_to_their_end => {
+                Box::new(move |pid| is_alive(command) && is_alive(pid))
+            }
             _ => Box::new(is_alive),
         },
         end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),

@@ -68,7 +68,12 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
             recorded_cpus: Some(online_cpus()),
         }),
         screen,
-        alive: Box::new(is_alive),
+        alive: match command {
+            Some(command) if !plan.capture.children_to_their_end => {
+                Box::new(move |pid| is_alive(command) && is_alive(pid))
+            }
+            _ => Box::new(is_alive),
+        },
         end_threads: Box::new(|_| Vec::new()),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,

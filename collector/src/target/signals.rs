@@ -62,6 +62,12 @@ pub fn survive_file_size_limit() {
     }
 }
 
+/// From now on ^C is for the other programs of the terminal alone.
+pub fn leave_interrupts_to_others() {
+    // SAFETY: SIG_IGN is no code that could do harm.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+}
+
 /// Ends this process by the signal that ended the command, so that a shell sees what it would have seen without
 /// us; leaves no core file of our own. Returns if the signal does not kill; then 128 + signal is the exit code.
 pub fn end_by(signal: i32) {

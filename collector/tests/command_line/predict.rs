@@ -145,7 +145,7 @@ fn values_that_are_none() {
         let all: Vec<&str> = ["predict", "x"].into_iter().chain(joined.iter().map(String::as_str)).collect();
         longpole(&all).fails(2, message, hint);
     }
-    longpole(&["predict"]).fails(2, "FILE", "longpole predict");
+    longpole(&["predict"]).fails(2, "no FILE", "longpole record");
     longpole(&["predict", "-", "-"]).fails(2, "twice", "once");
     longpole(&["predict", "/no/such/file"]).fails(1, "no file /no/such/file", "record");
     for (what, says) in [(&b""[..], "empty"), (b"\n \n", ""), (b"PERFILE2", "")] {

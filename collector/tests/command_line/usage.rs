@@ -1,6 +1,7 @@
 //! Command lines that make no sense: exit code 2.
 
-use super::longpole;
+use super::{FIGURE_4, Folder, longpole, run};
+use std::process::Command;
 
 #[test]
 fn a_cpu_count_of_0() {
@@ -31,7 +32,7 @@ fn both_a_pid_and_a_command_or_neither() {
 fn values_out_of_range() {
     for wrong in [
         ["-p", "0"],
-        ["-p", "x"],
+        ["-p", "0"],
         ["-d", "0"],
         ["-d", "never"],
         ["--max-functions", "0"],
@@ -54,9 +55,76 @@ fn values_out_of_range() {
 fn unknown_commands_and_options_are_two_lines_too() {
     longpole(&["rport", "x"]).fails(2, "unrecognized subcommand 'rport'", "report");
     longpole(&["report", "x", "--cpu", "1"]).fails(2, "--cpu", "--cpus");
-    longpole(&["report"]).fails(2, "<FILE>", "longpole report");
+    longpole(&["diff", "x"]).fails(2, "<B>", "longpole diff");
     longpole(&["report", "x", "--by", "colour"]).fails(2, "no report by 'colour'", "function");
     longpole(&["export", "x", "--format", "pdf"]).fails(2, "no export format 'pdf'", "program");
+}
+
+#[test]
+fn without_a_file_the_newest_recording_of_the_folder_is_read() {
+    let folder = Folder::new();
+    let inside = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
+        command.current_dir(folder.path("")).args(arguments);
+        run(command, b"")
+    };
+    inside(&["report"]).fails(2, "no recording (*.lp)", "longpole record");
+    for (name, seconds) in [("old.lp", 10), ("new.lp", 1000), ("older.lp", 1), ("newest.json", 2000)] {
+        std::fs::write(folder.path(name), FIGURE_4).expect("written");
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        std::fs::File::options()
+            .append(true)
+            .open(folder.path(name))
+            .expect("there")
+            .set_modified(time)
+            .expect("set");
+    }
+    for command in [&["report"][..], &["predict"], &["slack"], &["paths"], &["what-if", "--rank"], &["info"]]
+    {
+        let ended = inside(command);
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, "reading new.lp\n"), "{command:?}");
+        assert!(!ended.stdout.is_empty(), "{command:?}");
+    }
+}
+
+#[test]
+fn processes_have_names() {
+    longpole(&["record", "-p", "no-process-has-this-name"]).fails(1, "no process is called", "ps -e");
+    longpole(&["record", "--children", "--no-children", "--", "true"]).fails(
+        2,
+        "--no-children",
+        "longpole record",
+    );
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let folder = Folder::new();
+    longpole(&["man", &folder.path("")]).works();
+    let help = longpole(&["--help"]);
+    let commands = help
+        .works()
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    let names: Vec<&str> = commands
+        .filter(|line| !line.starts_with("    "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.len() > 12, "{names:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = longpole(&["completions", shell]);
+        for name in &names {
+            assert!(script.works().contains(name), "{shell}: {name}");
+        }
+    }
+    for name in names.iter().filter(|name| **name != "help") {
+        let page = std::fs::read_to_string(folder.path(&format!("longpole-{name}.1"))).expect("a page");
+        assert!(page.contains(".SH OPTIONS"), "{name}");
+    }
+    longpole(&["man", "/nowhere/at/all"]).fails(1, "no manual pages", "longpole man DIR");
+    longpole(&["completions", "cmd.com"]).fails(2, "cmd.com", "longpole");
 }
 
 #[test]

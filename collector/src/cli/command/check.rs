@@ -1,6 +1,6 @@
 //! `longpole check`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
 use crate::cli::plan::OutputPlan;
 use crate::cli::study::CheckPlan;
@@ -46,7 +46,7 @@ pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
     if plan.json {
         to_stdout(|out| check::json(&outcomes, out))?;
     } else if !shown {
-        to_stdout(|out| check::text(&outcomes, &style::for_stdout(), out))?;
+        to_reader(|out| check::text(&outcomes, &style::for_stdout(), out))?;
     }
     let broken = outcomes.iter().any(|outcome| outcome.verdict == Verdict::Broken);
     Ok(if broken { crate::cli::Outcome::Code(Code::Threshold as u8) } else { crate::cli::Outcome::Done })

@@ -1,6 +1,6 @@
 //! `longpole diff`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
 use crate::cli::study::{DiffPlan, Threshold, functions_of_both};
 use crate::cli::{Code, Outcome, UserError};
@@ -29,7 +29,7 @@ pub fn run(plan: &DiffPlan) -> Result<Outcome, UserError> {
     if plan.json {
         to_stdout(|out| diff::json(&comparison, &failures, out))?;
     } else {
-        to_stdout(|out| diff::text(&comparison, &failures, plan.top, &style::for_stdout(), out))?;
+        to_reader(|out| diff::text(&comparison, &failures, plan.top, &style::for_stdout(), out))?;
     }
     Ok(if failures.is_empty() { Outcome::Done } else { Outcome::Code(Code::Threshold as u8) })
 }

@@ -1,6 +1,6 @@
 //! `longpole info`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
 use crate::cli::plan::InfoPlan;
 use crate::cli::{Outcome, UserError};
@@ -15,7 +15,7 @@ pub fn run(plan: &InfoPlan) -> Result<Outcome, UserError> {
     if plan.json {
         to_stdout(|out| info::json(&facts, out))?;
     } else {
-        to_stdout(|out| info::text(&facts, &style::for_stdout(), out))?;
+        to_reader(|out| info::text(&facts, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

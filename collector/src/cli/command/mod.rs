@@ -5,6 +5,7 @@ pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod info;
+pub mod manual;
 mod output;
 pub mod paths;
 pub mod predict;

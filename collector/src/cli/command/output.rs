@@ -1,7 +1,10 @@
 //! Standard output as the commands use it.
 
 use crate::cli::UserError;
-use std::io::{self, BufWriter, Write};
+use crate::target::signals;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::{Command, Stdio};
 
 /// Runs `write` on a buffered standard output. A reader that has seen enough (`| head`) is no error.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
@@ -15,5 +18,69 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
             "check where the output goes to",
         )),
         _ => Ok(()),
+    }
+}
+
+/// The same for text that a person reads: in a terminal a pager shows what does not fit (`PAGER`, else less), as git does.
+pub fn to_reader(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
+    let pager = pager(io::stdout().is_terminal(), std::env::var_os("PAGER"), std::env::var_os("TERM"));
+    let Some(mut command) = pager else { return to_stdout(write) };
+    command.stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // Ends by itself if all fits on one screen, shows colours, leaves the text on the terminal.
+        command.env("LESS", "FRX");
+    }
+    // No pager is no reason to show nothing.
+    let Ok(mut child) = command.spawn() else { return to_stdout(write) };
+    // ^C is for the pager.
+    signals::leave_interrupts_to_others();
+    if let Some(stdin) = child.stdin.take() {
+        let mut out = BufWriter::with_capacity(1 << 16, stdin);
+        // Who leaves the pager early has seen enough.
+        let _ = write(&mut out).and_then(|()| out.flush());
+        let _ = out.into_parts();
+    }
+    // What it ended with says nothing about the text.
+    let _ = child.wait();
+    Ok(())
+}
+
+/// What shows text in a terminal; `None`: the terminal itself.
+fn pager(terminal: bool, pager: Option<OsString>, term: Option<OsString>) -> Option<Command> {
+    if !terminal || term.is_none_or(|term| term == "dumb") {
+        return None;
+    }
+    match pager {
+        None => Some(Command::new("less")),
+        Some(pager) if pager.is_empty() || pager == "cat" => None,
+        Some(pager) => {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(pager);
+            Some(shell)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pager;
+
+    #[test]
+    fn a_pager_is_for_terminals_alone_and_can_be_turned_off() {
+        let name = |terminal, set: Option<&str>, term: Option<&str>| {
+            let command = pager(terminal, set.map(Into::into), term.map(Into::into))?;
+            Some(command.get_program().to_string_lossy().into_owned())
+        };
+        assert_eq!(name(true, None, Some("xterm")).as_deref(), Some("less"));
+        assert_eq!(name(true, Some("most -w"), Some("xterm")).as_deref(), Some("sh"));
+        for none in [
+            name(false, None, Some("xterm")),
+            name(true, Some(""), Some("xterm")),
+            name(true, Some("cat"), Some("xterm")),
+            name(true, None, Some("dumb")),
+            name(true, None, None),
+        ] {
+            assert_eq!(none, None);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `longpole paths`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::study::PathsPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::study::{paths, paths_json};
@@ -30,7 +30,7 @@ pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
     if plan.json {
         to_stdout(|out| paths_json::json(&report, plan.segments, out))?;
     } else {
-        to_stdout(|out| paths::text(&report, plan.top, &style::for_stdout(), out))?;
+        to_reader(|out| paths::text(&report, plan.top, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

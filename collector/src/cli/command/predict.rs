@@ -1,6 +1,6 @@
 //! `longpole predict`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
 use crate::cli::plan::PredictPlan;
 use crate::cli::{Outcome, UserError};
@@ -20,7 +20,7 @@ pub fn run(plan: &PredictPlan) -> Result<Outcome, UserError> {
     if plan.json {
         to_stdout(|out| predict_json::write(&prediction, out))?;
     } else {
-        to_stdout(|out| predict::write(&prediction, &style::for_stdout(), out))?;
+        to_reader(|out| predict::write(&prediction, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `longpole report`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
 use crate::cli::plan::ReportPlan;
 use crate::cli::{Outcome, UserError};
@@ -27,7 +27,7 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
     } else {
         let headline = engine::report::headline(&report).unwrap_or_default();
         let options = text::Options { by: plan.by, top: plan.top, segments: plan.segments };
-        to_stdout(|out| text::write(&report, &headline, options, &style::for_stdout(), out))?;
+        to_reader(|out| text::write(&report, &headline, options, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `longpole slack`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::study::SlackPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::{study::slack, style};
@@ -13,7 +13,7 @@ pub fn run(plan: &SlackPlan) -> Result<Outcome, UserError> {
     if plan.json {
         to_stdout(|out| slack::json(&report, plan.segments, out))?;
     } else {
-        to_stdout(|out| slack::text(&report, plan.top, &style::for_stdout(), out))?;
+        to_reader(|out| slack::text(&report, plan.top, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `longpole what-if`
 
-use super::output::to_stdout;
+use super::output::{to_reader, to_stdout};
 use crate::cli::study::{EditPlan, Question, WhatIfPlan, functions, lock};
 use crate::cli::{Outcome, UserError};
 use crate::present::{study::what_if as show, style};
@@ -24,7 +24,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
             if plan.json {
                 to_stdout(|out| show::json(&result, out))?;
             } else {
-                to_stdout(|out| show::text(&result, &words, &style, out))?;
+                to_reader(|out| show::text(&result, &words, &style, out))?;
             }
         }
         Question::Headroom(name) => {
@@ -40,7 +40,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
             if plan.json {
                 to_stdout(|out| show::headroom_json(name, &curves, out))?;
             } else {
-                to_stdout(|out| show::headroom_text(name, &curves, program.recorded_cpus, &style, out))?;
+                to_reader(|out| show::headroom_text(name, &curves, program.recorded_cpus, &style, out))?;
             }
         }
         Question::Rank(most) => {
@@ -48,7 +48,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
             if plan.json {
                 to_stdout(|out| show::rank_json(&rankings, out))?;
             } else {
-                to_stdout(|out| show::rank_text(&rankings, program.recorded_cpus, &style, out))?;
+                to_reader(|out| show::rank_text(&rankings, program.recorded_cpus, &style, out))?;
             }
         }
     }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct SlackArguments {
-    /// A session or a program JSON; - reads a program from standard input
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     /// List every operation with its early and late times and its slack, too
     #[arg(long)]
     pub segments: bool,
@@ -28,9 +28,9 @@ pub struct SlackArguments {
 
 #[derive(Debug, Args)]
 pub struct PathsArguments {
-    /// A session or a program JSON; - reads a program from standard input
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     /// List this many paths, the longest first [default: 100]
     #[arg(short, value_name = "N")]
     pub k: Option<String>,
@@ -70,9 +70,9 @@ Only what a function computes itself is scaled, not what it calls or waits for."
 #[derive(Debug, Args)]
 #[command(after_help = WHAT_IF_HELP)]
 pub struct WhatIfArguments {
-    /// A session or a program JSON; - reads a program from standard input
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     /// A function takes this many times as long, for example parse=0.8 (may be repeated)
     #[arg(long, value_name = "NAME=FACTOR")]
     pub scale: Vec<String>,
@@ -147,9 +147,9 @@ Exit code: 0, or 3 if a rule is broken; 1 something failed, also a rules file th
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_HELP)]
 pub struct CheckArguments {
-    /// A session or a program JSON; - reads a program from standard input
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
     /// The rules
     #[arg(long, value_name = "FILE")]
     pub rules: PathBuf,

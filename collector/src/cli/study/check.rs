@@ -19,7 +19,7 @@ const MOST_PATHS: usize = 1_000_000;
 pub fn slack(args: args::SlackArguments) -> Result<SlackPlan, UserError> {
     Ok(SlackPlan {
         scheduler: value::scheduler(&args.model)?,
-        input: input(args.file),
+        input: InputPlan::of(args.file),
         segments: args.segments,
         top: top(args.top)?,
         probed_only: args.probed_only,
@@ -50,7 +50,7 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
             ));
         }
     }
-    let input = input(args.file);
+    let input = InputPlan::of(args.file);
     if args.next && input == InputPlan::Stdin {
         return Err(UserError::usage(
             "--next reads the program and your answers from standard input",
@@ -107,7 +107,7 @@ pub fn what_if(args: args::WhatIfArguments) -> Result<WhatIfPlan, UserError> {
         return Err(UserError::usage("--top is about --rank", "leave out --top, or add --rank"));
     }
     Ok(WhatIfPlan {
-        input: input(args.file),
+        input: InputPlan::of(args.file),
         question,
         cpus: value::cpu_list(&args.cpus)?,
         scheduler: value::scheduler(&args.model)?,
@@ -118,7 +118,7 @@ pub fn what_if(args: args::WhatIfArguments) -> Result<WhatIfPlan, UserError> {
 
 /// `longpole diff`.
 pub fn diff(args: args::DiffArguments) -> Result<DiffPlan, UserError> {
-    let inputs = [input(args.before), input(args.after)];
+    let inputs = [InputPlan::of(Some(args.before)), InputPlan::of(Some(args.after))];
     if inputs == [InputPlan::Stdin, InputPlan::Stdin] {
         return Err(UserError::usage("standard input can be read only once", "give a file for A or for B"));
     }
@@ -145,17 +145,13 @@ pub fn check(args: args::CheckArguments) -> Result<CheckPlan, UserError> {
         ));
     }
     Ok(CheckPlan {
-        input: input(args.file),
+        input: InputPlan::of(args.file),
         scheduler: value::scheduler(&args.model)?,
         rules: args.rules,
         junit,
         markdown,
         json: args.json,
     })
-}
-
-fn input(file: PathBuf) -> InputPlan {
-    if file.as_os_str() == "-" { InputPlan::Stdin } else { InputPlan::File(file) }
 }
 
 fn output(file: PathBuf) -> OutputPlan {
