@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{
+    Background, Longpole, Recorded, run, shell, skip_unless_built, skip_unless_live, workload,
+};
 
 #[test]
 fn the_exit_code_is_passed_on() {
@@ -30,6 +32,18 @@ fn the_signal_is_passed_on() {
         assert!(!info.contains("not finished"), "{info}");
         recorded.report("1");
     }
+}
+
+/// With children recorded by default, `sh -c 'daemon &'` must not keep longpole until the daemon ends.
+#[test]
+fn the_recording_ends_with_the_command_though_a_child_goes_on() {
+    skip_unless_live!();
+    let script = "sleep 60 >/dev/null 2>&1 & echo $! && exit 3";
+    let recorded = Recorded::launch(&[], Path::new("sh"), &["-c", script]);
+    let child = recorded.ended.stdout.trim();
+    assert!(Path::new(&format!("/proc/{child}")).exists(), "it lives on");
+    run(&mut shell(&format!("kill {child}")), Duration::from_secs(10)).expect("killed");
+    assert_eq!(recorded.ended.code, Some(3), "{}", recorded.ended.stderr);
 }
 
 /// It was 0: the time was over before the last of its children ended.

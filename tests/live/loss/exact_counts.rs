@@ -149,18 +149,19 @@ fn the_depth_limit_counts_from_each_threads_first_function() {
 }
 
 #[test]
-fn children_are_recorded_when_asked_for() {
+fn children_are_recorded_unless_they_are_left_out() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("family.c"));
     // A child works only after longpole has had time to put its probes into it, too.
-    let recorded = Recorded::good(&["--children"], &program, &["2", "1500"]);
+    let recorded = Recorded::good(&[], &program, &["2", "1500"]);
     // The time without its probes is a gap.
     assert_eq!(recorded.report("1").findings("probes_late").len(), 1, "{}", recorded.ended.stderr);
     let with = recorded.program();
     assert_eq!(with.entries("ParentWork"), 2);
     assert_eq!(with.entries("ChildWork"), 2);
     assert_eq!(with.threads(), 3);
-    let without = Recorded::good(&KEEP_ALL, &program, &["3", "1"]).program();
+    let options = [&KEEP_ALL[..], &["--no-children"]].concat();
+    let without = Recorded::good(&options, &program, &["3", "1"]).program();
     assert_eq!(without.entries("ParentWork"), 3);
     assert_eq!(without.entries("ChildWork"), 0);
     assert_eq!(without.threads(), 1);

@@ -99,7 +99,7 @@ fn children_are_part_of_the_command() {
     assert!((1.5..=2.05).contains(&predicted), "{document}");
     // Who does not record them says so.
     let recorded = Recorded::good(
-        &["-F", "0"],
+        &["-F", "0", "--no-children"],
         std::path::Path::new("/bin/sh"),
         &["-c", &format!("{one} & {one} & wait")],
     );

@@ -113,7 +113,7 @@ fn children_have_rings_of_their_own_and_exec_begins_anew() {
     with.text(0);
     // In order of their ids, which is that of their birth: the program before and after exec, its children.
     assert_eq!(locks_by_process(&with), [11 + 19 + 23, 13 + 83, 17]);
-    let without = program.record(&[], &[]);
+    let without = program.record(&["--no-children"], &[]);
     without.text(0);
     assert_eq!(locks_by_process(&without), [11 + 19 + 23]);
 }
