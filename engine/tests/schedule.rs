@@ -79,6 +79,25 @@ fn readers_share_and_writers_do_not() {
 }
 
 #[test]
+fn a_read_write_lock_is_handed_over_between_readers_and_writers() {
+    // A reads again before W, which waits, gets to run: it has the lock all the same when A leaves it for a moment.
+    check(
+        r#"{"name":"A","ops":[["rdlock","r"],["exec","r",2],["rwunlock","r"],["rdlock","r"],["exec","r",2],["rwunlock","r"]]},
+           {"name":"W","ops":[["exec","a",1],["wrlock","r"],["exec","w",3],["rwunlock","r"]]}"#,
+        &["A r 0-2", "A r 5-7", "W a 0-1", "W w 2-5"],
+        &[],
+    );
+    // All readers that wait get in when a writer leaves, though that writes again at once; then the next writer is woken.
+    check(
+        r#"{"name":"W","ops":[["wrlock","r"],["exec","w",3],["rwunlock","r"],["wrlock","r"],["exec","w",1],["rwunlock","r"]]},
+           {"name":"A","ops":[["exec","a",1],["rdlock","r"],["exec","r",2],["rwunlock","r"]]},
+           {"name":"B","ops":[["exec","a",1],["rdlock","r"],["exec","r",3],["rwunlock","r"]]}"#,
+        &["W w 0-3", "W w 6-7", "A a 0-1", "A r 3-5", "B a 0-1", "B r 3-6"],
+        &[],
+    );
+}
+
+#[test]
 fn barriers_conditions_once_and_life() {
     check(
         r#"{"name":"A","ops":[["exec","a",1],["barrier","b",2],["exec","a",1],["barrier","b",2],["exec","a",1]]},

@@ -37,7 +37,8 @@ pub enum Operation {
     Lock(ObjectId),
     /// See `Lock`.
     Unlock(ObjectId),
-    /// Shared side of a read-write lock.
+    /// Shared side of a read-write lock. As in glibc it is handed over: by the last reader to the writer that is next, by a
+    /// writer to all readers that wait.
     ReadLock(ObjectId),
     /// Exclusive side of a read-write lock.
     WriteLock(ObjectId),

@@ -1,7 +1,10 @@
-//! Read-write locks as the C library makes them by default: a reader gets in whenever no writer holds the lock, also
-//! past waiting writers; when a writer leaves, waiting readers go before waiting writers. At locks that prefer writers
-//! ([`crate::program::Program::writers_first`]) a reader waits behind waiting writers. Not handed over, as a mutex.
-//! When the lock becomes free one waiter is woken; a woken reader that gets in wakes the next waiting reader.
+//! Read-write locks as glibc makes them (`nptl/pthread_rwlock_common.c`). A reader gets in whenever no writer has the lock,
+//! also past a waiting writer. The lock is **handed over** between readers and writers: the last reader to leave gives it
+//! to the writer that is next, and a writer that leaves gives it to all readers that wait, each at that instant, before
+//! the woken threads run. Without that a thread that reads again at once would keep a woken writer out for ever. From
+//! writer to writer it is not handed over: one that waits is woken and tries again. Locks that prefer writers
+//! ([`crate::program::Program::writers_first`]) are handed from writer to writer first, and a reader waits behind the
+//! writer that is next.
 
 use rustc_hash::FxHashMap;
 
@@ -17,32 +20,36 @@ pub(super) struct ReadWrite {
     pub(super) writer: Option<u32>,
     /// How often each thread holds it for reading.
     pub(super) readers: FxHashMap<u32, u32>,
+    /// The writer that gets it from the last reader.
+    next_writer: Option<u32>,
     /// When the last writer left.
     written: Option<Moment>,
     /// When the last of several readers left; decided by all that left at that instant.
     read: Option<Moment>,
     waiting_readers: WaitQueue,
+    /// Writers behind the one that has it or is next.
     waiting_writers: WaitQueue,
+}
+
+impl ReadWrite {
+    fn enter(&mut self, reader: u32) {
+        let held = self.readers.entry(reader).or_insert(0);
+        *held = held.saturating_add(1);
+    }
 }
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn read_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.arrive(thread);
-        let woken = self.actors[thread as usize].stage == Stage::Again;
         let writers_first = self.prefers_writers(object);
         let lock = self.read_writes.at(object);
-        let behind = writers_first && !lock.waiting_writers.is_empty() && !lock.readers.contains_key(&thread);
+        let behind = writers_first && lock.next_writer.is_some() && !lock.readers.contains_key(&thread);
         if lock.writer.is_some() || behind {
             lock.waiting_readers.push(&mut self.links, thread);
-            self.actors[thread as usize].stage = Stage::Again;
             return Flow::Wait(Why::Object(object));
         }
-        let held = lock.readers.entry(thread).or_insert(0);
-        *held = held.saturating_add(1);
+        lock.enter(thread);
         let written = lock.written;
-        if woken && let Some(next) = lock.waiting_readers.pop(&self.links) {
-            self.wake_to_retry(next, thread);
-        }
         self.note_taken(object);
         self.pass(thread, written)
     }
@@ -50,8 +57,13 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn write_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.arrive(thread);
         let lock = self.read_writes.at(object);
-        if lock.writer.is_some() || !lock.readers.is_empty() {
-            lock.waiting_writers.push(&mut self.links, thread);
+        let behind = lock.writer.is_some() || lock.next_writer.is_some();
+        if behind || !lock.readers.is_empty() {
+            if behind {
+                lock.waiting_writers.push(&mut self.links, thread);
+            } else {
+                lock.next_writer = Some(thread);
+            }
             self.actors[thread as usize].stage = Stage::Again;
             return Flow::Wait(Why::Object(object));
         }
@@ -69,9 +81,10 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
 
     pub(super) fn read_write_unlock(&mut self, thread: u32, object: ObjectId) -> Flow {
         let here = self.here(thread);
-        let writers_first = self.prefers_writers(object);
         let lock = self.read_writes.at(object);
-        if lock.writer == Some(thread) {
+        let was_writer = lock.writer == Some(thread);
+        let mut left = here;
+        if was_writer {
             lock.writer = None;
             lock.written = Some(here);
         } else if let Some(held) = lock.readers.get_mut(&thread) {
@@ -79,28 +92,49 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             if *held == 0 {
                 lock.readers.remove(&thread);
             }
-            let point = match lock.read {
-                Some(read) if read.time == here.time => self.forest.common(read.point, here.point),
-                _ => here.point,
-            };
-            lock.read = Some(Moment { point, ..here });
+            if let Some(read) = lock.read.filter(|read| read.time == here.time) {
+                left.point = self.forest.common(read.point, here.point);
+            }
+            lock.read = Some(left);
         } else {
             self.note_not_held(thread, object);
             return self.go_on(thread);
         }
-        if lock.writer.is_none() && lock.readers.is_empty() {
-            let (first, second) = if writers_first {
-                (&mut lock.waiting_writers, &mut lock.waiting_readers)
-            } else {
-                (&mut lock.waiting_readers, &mut lock.waiting_writers)
-            };
-            let woken = first.pop(&self.links).or_else(|| second.pop(&self.links));
-            if let Some(waiter) = woken {
-                self.wake_to_retry(waiter, thread);
-            }
-        }
         self.note_given_back(object);
-        self.go_on(thread)
+        // Who gets the lock handed over gets past after this.
+        let flow = self.go_on(thread);
+        if was_writer {
+            self.after_writer(thread, object, here);
+        } else if let lock = self.read_writes.at(object)
+            && lock.readers.is_empty()
+            && let Some(next) = lock.next_writer.take()
+        {
+            self.hand_to_writer(next, object, left, thread);
+        }
+        flow
+    }
+
+    /// A writer has left.
+    fn after_writer(&mut self, thread: u32, object: ObjectId, here: Moment) {
+        if self.prefers_writers(object)
+            && let Some(next) = self.read_writes.at(object).waiting_writers.pop(&self.links)
+        {
+            return self.hand_to_writer(next, object, here, thread);
+        }
+        while let Some(reader) = self.read_writes.at(object).waiting_readers.pop(&self.links) {
+            self.read_writes.at(object).enter(reader);
+            self.note_taken(object);
+            self.grant(reader, here, thread);
+        }
+        if let Some(writer) = self.read_writes.at(object).waiting_writers.pop(&self.links) {
+            self.wake_to_retry(writer, thread);
+        }
+    }
+
+    fn hand_to_writer(&mut self, writer: u32, object: ObjectId, left: Moment, by: u32) {
+        self.read_writes.at(object).writer = Some(writer);
+        self.note_taken(object);
+        self.grant(writer, left, by);
     }
 
     fn prefers_writers(&self, object: ObjectId) -> bool {
