@@ -2,6 +2,7 @@
 
 pub mod asking;
 mod golden;
+mod group;
 pub mod known_shares;
 mod longpole;
 mod privilege;
@@ -9,11 +10,13 @@ mod process;
 mod recorded;
 mod report;
 pub mod workload;
+pub mod zoo;
 
 pub use golden::{check_golden, data_folder};
+pub use group::Group;
 pub use longpole::{Longpole, binary, take_binary};
 pub use privilege::cannot_record;
-pub use process::{Background, Ended, must_run, run, shell};
+pub use process::{Background, Ended, has_ended, must_run, run, shell};
 pub use recorded::Recorded;
 pub use report::{Answer, Program, Report};
 

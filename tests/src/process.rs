@@ -42,6 +42,13 @@ pub fn shell(script: &str) -> Command {
     command
 }
 
+/// Whether the process has ended, whoever waits for it.
+pub fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_none_or(|state| matches!(state, 'Z' | 'X'))
+}
+
 /// A program in the background. Killed when dropped.
 pub struct Background {
     child: Child,

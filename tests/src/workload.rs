@@ -35,7 +35,9 @@ pub fn build(source: &str) -> Result<PathBuf, Problem> {
     if path.join("Cargo.toml").exists() {
         return build_crate(&path);
     }
-    let text = read(&path)? + &read(&folder.join("common.h"))?;
+    let header = path.with_file_name("work.h");
+    let header = if header.exists() { header } else { folder.join("common.h") };
+    let text = read(&path)? + &read(&header)?;
     compile(&path, &text)
 }
 

@@ -14,6 +14,7 @@ mod toolchain;
 mod validate;
 mod wait;
 mod workspace;
+mod zoo;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,8 @@ enum Task {
     Soak(soak::Options),
     /// Compares predictions with real runs, updates VALIDATION.md
     Validate(validate::Options),
+    /// Compares what longpole says of many programs with what is true of them, updates VALIDATION.md
+    Zoo(zoo::Options),
     /// The rules for source files that no lint knows
     Tidy,
 }
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Task::Loop(options) => wait::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Validate(options) => validate::run(&options),
+        Task::Zoo(options) => zoo::run(&options),
         Task::Tidy => tidy::run(),
     };
     result.unwrap_or_else(|error| {

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use longpole_tests::{Background, run, shell};
+use longpole_tests::{Background, Group, has_ended, run, shell};
 
 use super::app_files::prepare_side;
-use super::in_turns::{Group, Took, Work, has_ended, in_turns};
+use super::in_turns::{Took, Work, in_turns};
 
 /// No run takes this long on a machine that has anything left for it.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
@@ -39,7 +39,7 @@ impl Side {
     pub(super) fn new(work: &Path, name: &str, port: u16) -> Result<Side> {
         let address = format!("127.0.0.1:{port}");
         let folder = prepare_side(work, name, &address)?;
-        Ok(Side { group: Group::new(name)?, folder, address })
+        Ok(Side { group: Group::new(&format!("bench-{name}"))?, folder, address })
     }
 
     fn words(&self, line: &str, work: &Path) -> String {

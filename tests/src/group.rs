@@ -1,0 +1,109 @@
+//! Processes that can be held all at once, and whose CPU time is known to the microsecond: a control group.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::process::shell;
+
+/// Nothing takes longer on a machine that has anything left for it.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// A control group of version 2. Who is left in it when it is dropped is killed.
+pub struct Group {
+    folder: PathBuf,
+}
+
+impl Group {
+    /// An empty one, let go.
+    ///
+    /// # Errors
+    /// There are no control groups of version 2, or they are not ours to make.
+    pub fn new(name: &str) -> io::Result<Group> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let mounts = std::fs::read_to_string("/proc/mounts")?;
+        let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let root = mounts
+            .find_map(|fields| {
+                (fields.get(2) == Some(&"cgroup2"))
+                    .then(|| fields.get(1).copied())
+                    .flatten()
+                    .map(PathBuf::from)
+            })
+            .ok_or_else(|| {
+                io::Error::other("no control groups of version 2 are mounted: `mount -t cgroup2 none /mnt`")
+            })?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = root.join(format!("longpole-{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).map_err(|error| named(&folder, &error))?;
+        Ok(Group { folder })
+    }
+
+    /// A line of shell that becomes a member before it becomes the program.
+    pub fn shell(&self, line: &str) -> Command {
+        let mut command = shell(&format!("echo $$ > \"$GROUP\" && exec {line}"));
+        command.env("GROUP", self.folder.join("cgroup.procs")).env("LC_ALL", "C");
+        command
+    }
+
+    /// Returns when none of its processes runs any more.
+    ///
+    /// # Errors
+    /// One of them cannot be held.
+    pub fn hold(&self) -> io::Result<()> {
+        self.put("cgroup.freeze", "1")?;
+        let end = Instant::now() + LIMIT;
+        // Somebody may be in the middle of a disk's answer.
+        while !std::fs::read_to_string(self.folder.join("cgroup.events"))?.contains("frozen 1") {
+            if Instant::now() > end {
+                return Err(io::Error::other(format!("{} cannot be held", self.folder.display())));
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
+    }
+
+    /// Lets its processes run again.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn let_go(&self) -> io::Result<()> {
+        self.put("cgroup.freeze", "0")
+    }
+
+    /// CPU time of all that its processes have done so far, those that are gone included; seconds.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn cpu_s(&self) -> io::Result<f64> {
+        let stat = std::fs::read_to_string(self.folder.join("cpu.stat"))?;
+        let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));
+        let usage: Option<f64> = usage.and_then(|text| text.trim().parse().ok());
+        usage.map(|usage| usage / 1e6).ok_or_else(|| io::Error::other("no usage_usec in cpu.stat"))
+    }
+
+    fn put(&self, file: &str, text: &str) -> io::Result<()> {
+        let path = self.folder.join(file);
+        let file = std::fs::File::options().write(true).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| named(&path, &error))
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        drop(self.let_go());
+        drop(self.put("cgroup.kill", "1"));
+        for _ in 0..200 {
+            if std::fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What longpole's commands say of one recording.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::process;
+
+/// A command that takes longer does not answer.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Asked for in every report.
+const CPUS: &str = "1,2,4,8,16,inf";
+
+/// What was said of a recording.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// Predicted for the recorded machine, seconds.
+    pub time_s: f64,
+    /// Measured, seconds.
+    pub real_s: f64,
+    /// Predicted from one CPU to two.
+    pub speedup: f64,
+    /// The share that is farthest from one half, and of what.
+    pub widest: Option<(f64, String)>,
+    /// Other commands, and how far their times are from the report's, as a part of it.
+    pub others: Vec<(&'static str, f64)>,
+    /// What leads on the recorded machine.
+    pub leader: String,
+    /// A finding that says so.
+    pub deadlock: Option<String>,
+    /// What is advised.
+    pub advice: String,
+    /// Cost, as a part of the target's CPU time.
+    pub told_cost: f64,
+}
+
+/// Asks for everything. `cpus` is the recorded machine's number; `thorough`: the slower commands, too.
+///
+/// # Errors
+/// A command fails, or says nothing that can be read.
+pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool) -> Result<Answers, String> {
+    let json = |command: &str, options: &[&str]| {
+        let words = [&[command, "--json"], options].concat();
+        let text = say(longpole, &words, &[file])?;
+        serde_json::from_str::<Value>(&text).map_err(|error| format!("{command} --json: {error}"))
+    };
+    let report = json("report", &["--cpus", CPUS])?;
+    let predict = json("predict", &["--cpus", CPUS.trim_end_matches(",inf")])?;
+    let time_ns = time(&report["results"], cpus.into());
+    let apart = |ns: f64| ns / time_ns - 1.0;
+    let mut others = vec![("predict", apart(time(&predict["results"], cpus.into())))];
+    let mut deadlock = deadlock(&report).or_else(|| deadlock_in(&predict));
+    let told = say(longpole, &["report", "--cpus", CPUS], &[file])?;
+    let mut advice = first_paragraph(&told);
+    if thorough {
+        let count = cpus.to_string();
+        let ranked = json("what-if", &["--rank", "--top", "3", "--cpus", &count])?;
+        others.push(("what-if", apart(time(&ranked["rank"], cpus.into()))));
+        let slack = json("slack", &[])?;
+        let unlimited = time(&report["results"], "inf".into());
+        others.push(("slack", number(&slack["length_ns"]) / unlimited - 1.0));
+        deadlock = deadlock.or_else(|| deadlock_in(&slack));
+    }
+    let at = at(&predict["results"], cpus.into());
+    let leader = at["leader"].as_str().or_else(|| at["limit"]["name"].as_str());
+    let leader = leader.or_else(|| at["limit"]["kind"].as_str()).unwrap_or("nothing");
+    if let Some(limit) = at["limit"]["text"].as_str() {
+        advice = format!("{advice} / {limit}");
+    }
+    Ok(Answers {
+        time_s: time_ns / 1e9,
+        real_s,
+        speedup: time(&report["results"], 1.into()) / time(&report["results"], 2.into()),
+        widest: widest(&report),
+        others,
+        leader: leader.to_owned(),
+        deadlock,
+        advice,
+        told_cost: number(&report["overhead"]["share"]),
+    })
+}
+
+/// Whether a change is claimed between two recordings, on so many CPUs: by how much the predicted time grew, chance, both as
+/// parts of it, and whether that is said to be more than chance. With it how far its time is from the report's.
+///
+/// # Errors
+/// As [`ask`].
+pub fn compare(longpole: &Path, files: [&Path; 2], cpus: u32) -> Result<(f64, f64, bool, f64), String> {
+    let text = say(longpole, &["diff", "--json", "--cpus", &cpus.to_string()], &files)?;
+    let diff: Value = serde_json::from_str(&text).map_err(|error| format!("diff --json: {error}"))?;
+    let at = at(&diff["results"], cpus.into());
+    let (before, after) = (number(&at["before_ns"]), number(&at["after_ns"]));
+    let clear = at["clear"].as_bool().ok_or("diff does not say whether the change is clear")?;
+    Ok((after / before - 1.0, number(&at["noise_ns"]) / before, clear, before / 1e9))
+}
+
+/// How long the recording is, seconds.
+///
+/// # Errors
+/// As [`ask`].
+pub fn length_s(longpole: &Path, file: &Path) -> Result<f64, String> {
+    let text = say(longpole, &["info", "--json"], &[file])?;
+    let info: Value = serde_json::from_str(&text).map_err(|error| format!("info --json: {error}"))?;
+    Ok(number(&info["session"]["duration_ns"]) / 1e9)
+}
+
+fn say(longpole: &Path, words: &[&str], files: &[&Path]) -> Result<String, String> {
+    let mut command = Command::new(longpole);
+    command.args(words).args(files).env("NO_COLOR", "1").env_remove("LONGPOLE_LOG");
+    let ended = process::run(&mut command, LIMIT).map_err(|error| format!("longpole {words:?}: {error}"))?;
+    match ended.code {
+        Some(0) => Ok(ended.stdout),
+        code => Err(format!(
+            "longpole {words:?} ends with {:?}: {}",
+            code.or(ended.signal),
+            ended.stderr.lines().next().unwrap_or_default()
+        )),
+    }
+}
+
+fn at(results: &Value, cpus: Value) -> &Value {
+    let results = results.as_array().map_or(&[][..], Vec::as_slice);
+    results.iter().find(|result| result["cpus"] == cpus).unwrap_or(&Value::Null)
+}
+
+fn time(results: &Value, cpus: Value) -> f64 {
+    number(&at(results, cpus)["time_ns"])
+}
+
+/// Not a number, if it is none: no bound holds that.
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Of functions, locks and waits, on every number of CPUs.
+fn widest(report: &Value) -> Option<(f64, String)> {
+    let mut shares = Vec::new();
+    for result in list(&report["results"]) {
+        let time = number(&result["time_ns"]);
+        let rows = [
+            ("functions", "function", "tet_ns", "self of"),
+            ("functions", "function", "tetid_ns", "total of"),
+            ("locks", "lock", "held_ns", "held"),
+            ("waits", "object", "weighted_ns", "waiting for"),
+        ];
+        for (rows, name, field, what) in rows {
+            for row in list(&result[rows]) {
+                let name = row[name].as_str().or_else(|| row["kind"].as_str()).unwrap_or("?");
+                let share = number(&row[field]) / time;
+                shares.push((share, format!("{what} {name} on {} CPUs", result["cpus"])));
+            }
+        }
+    }
+    // What is no number is the oddest of all.
+    let odd = |share: f64| if share.is_finite() { (share - 0.5).abs() } else { f64::INFINITY };
+    shares.into_iter().max_by(|a, b| odd(a.0).total_cmp(&odd(b.0)))
+}
+
+fn deadlock(answer: &Value) -> Option<String> {
+    let finding = list(&answer["findings"])
+        .iter()
+        .find(|finding| finding["kind"].as_str().is_some_and(|kind| kind.contains("deadlock")))?;
+    Some(finding["text"].as_str().unwrap_or("deadlock").to_owned())
+}
+
+/// In its findings, or as what limits on some number of CPUs.
+fn deadlock_in(answer: &Value) -> Option<String> {
+    let limits = || list(&answer["results"]).iter().find(|result| result["limit"]["kind"] == "deadlock");
+    deadlock(answer).or_else(|| limits().map(|result| format!("limits on {} CPUs", result["cpus"])))
+}
+
+fn first_paragraph(text: &str) -> String {
+    let lines = text.trim_start().lines().take_while(|line| !line.trim().is_empty());
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oddest_share_is_found() {
+        let report = serde_json::json!({"results": [
+            {"cpus": 1, "time_ns": 100, "functions": [{"function": "a", "tet_ns": 99, "tetid_ns": 100}]},
+            {"cpus": "inf", "time_ns": 10, "locks": [{"lock": "m", "held_ns": -1}],
+             "waits": [{"kind": "join", "weighted_ns": 12}]},
+        ]});
+        assert_eq!(widest(&report), Some((1.2, "waiting for join on \"inf\" CPUs".to_owned())));
+        let broken =
+            serde_json::json!({"results": [{"cpus": 1, "time_ns": 1, "functions": [{"function": "a"}]}]});
+        assert!(widest(&broken).is_some_and(|(share, _)| share.is_nan()));
+        assert_eq!(widest(&Value::Null), None);
+    }
+
+    #[test]
+    fn deadlocks_are_found_wherever_they_are_said() {
+        let finding = serde_json::json!({"findings": [{"kind": "simulated_deadlock", "text": "a and b"}]});
+        assert_eq!(deadlock_in(&finding).as_deref(), Some("a and b"));
+        let limit = serde_json::json!({"results": [{"cpus": 4, "limit": {"kind": "deadlock"}}]});
+        assert_eq!(deadlock_in(&limit).as_deref(), Some("limits on 4 CPUs"));
+        assert_eq!(deadlock_in(&serde_json::json!({"findings": [{"kind": "loss"}], "results": []})), None);
+    }
+
+    #[test]
+    fn advice_is_the_first_paragraph() {
+        assert_eq!(first_paragraph("\nMake a faster\nfirst.\n\ntime 1 s\n"), "Make a faster first.");
+    }
+}

@@ -1,0 +1,151 @@
+//! What the zoo knows of a program.
+
+use std::path::Path;
+
+/// A program of the zoo.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it is called, in one word without blanks.
+    pub name: &'static str,
+    /// What it is written with.
+    pub made_with: &'static str,
+    /// Where it comes from.
+    pub source: Source,
+    /// The command: variables of its environment, then its words. `PROGRAM` is what was built of its source, `N` how much it
+    /// does, `FILES` the data file so many times, `WORK` the folder with input, in which it may write, too.
+    pub line: &'static str,
+    /// How much it does: a second or so on two CPUs.
+    pub size: u32,
+    /// How many times that while longpole attaches; 0: it is not attached to.
+    pub longer: u32,
+    /// Options of `longpole record`.
+    pub record: &'static [&'static str],
+    /// A script beside it that drives it and ends it; without one it ends by itself.
+    pub client: Option<&'static str>,
+    /// Whether it writes the same each time.
+    pub repeatable: bool,
+    /// Parts of names of functions and locks of which one leads on two CPUs; empty: not known.
+    pub leads: &'static [&'static str],
+}
+
+/// Where a program comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// A file or a crate in tests/workloads.
+    Built(&'static str),
+    /// Programs, each with the Debian package that it comes in.
+    Installed(&'static [(&'static str, &'static str)]),
+}
+
+/// How a program is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By `longpole record -- COMMAND`.
+    Launched,
+    /// By `longpole record -p PID` for a part of its life.
+    Attached,
+}
+
+impl Entry {
+    /// One with a source in tests/workloads that ends by itself, with 1 as its size.
+    pub const fn built(
+        name: &'static str,
+        made_with: &'static str,
+        source: &'static str,
+        line: &'static str,
+        size: u32,
+    ) -> Entry {
+        Entry {
+            name,
+            made_with,
+            source: Source::Built(source),
+            line,
+            size,
+            longer: 4,
+            record: &[],
+            client: None,
+            repeatable: true,
+            leads: &[],
+        }
+    }
+
+    /// One from Debian packages.
+    pub const fn installed(
+        name: &'static str,
+        needed: &'static [(&'static str, &'static str)],
+        line: &'static str,
+        size: u32,
+    ) -> Entry {
+        Entry { source: Source::Installed(needed), ..Entry::built(name, "as packaged", "", line, size) }
+    }
+
+    /// With what leads.
+    pub const fn led_by(self, leads: &'static [&'static str]) -> Entry {
+        Entry { leads, ..self }
+    }
+
+    /// The environment and the words of its command.
+    pub(super) fn words(&self, mode: Mode, program: &str, work: &Path) -> (String, String) {
+        let size = match mode {
+            Mode::Launched => self.size,
+            Mode::Attached => self.size * self.longer,
+        };
+        let data = format!("{}/data ", work.display());
+        let word = |word: &str| match word {
+            "PROGRAM" => program.to_owned(),
+            "N" => size.to_string(),
+            "FILES" => data.repeat(size as usize).trim_end().to_owned(),
+            word => placed(word, work),
+        };
+        let (variables, words): (Vec<&str>, Vec<&str>) =
+            self.line.split(' ').partition(|word| is_variable(word));
+        let join = |words: Vec<&str>| words.into_iter().map(word).collect::<Vec<_>>().join(" ");
+        (join(variables), join(words))
+    }
+
+    /// The script that drives it.
+    pub(super) fn script(&self, mode: Mode, work: &Path) -> Option<String> {
+        let size = if mode == Mode::Launched { self.size } else { self.size * self.longer };
+        self.client.map(|script| placed(script, work).replace(" N ", &format!(" {size} ")))
+    }
+}
+
+fn placed(text: &str, work: &Path) -> String {
+    text.replace("WORK", &work.display().to_string())
+}
+
+/// `NAME=value` in capital letters, as no option is written.
+fn is_variable(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
+}
+
+/// Why there is no such program here, and what to install for it.
+pub fn missing(entry: &Entry) -> Option<String> {
+    let needed: &[(&str, &str)] = match entry.source {
+        Source::Installed(needed) => needed,
+        Source::Built(source) if source.ends_with(".go") => &[("go", "golang-go")],
+        Source::Built(source) if source.ends_with(".java") => &[("javac", "default-jdk-headless")],
+        Source::Built(source) if source.ends_with(".js") => &[("node", "nodejs")],
+        Source::Built(source) if source.ends_with(".py") => &[("python3", "python3")],
+        Source::Built(_) => &[],
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_here = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let absent = needed.iter().find(|(program, _)| !is_here(program));
+    absent.map(|(program, package)| format!("no {program} here: `apt-get install {package}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_filled_in() {
+        let entry = Entry::built("a", "C", "a.c", "OMP_NUM_THREADS=2 PROGRAM N FILES --in=WORK/x -N", 2);
+        let work = Path::new("/w");
+        let (variables, words) = entry.words(Mode::Launched, "/p", work);
+        assert_eq!(variables, "OMP_NUM_THREADS=2");
+        assert_eq!(words, "/p 2 /w/data /w/data --in=/w/x -N");
+        assert!(entry.words(Mode::Attached, "/p", work).1.starts_with("/p 8 /w/data"));
+    }
+}

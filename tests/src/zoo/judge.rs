@@ -1,0 +1,354 @@
+//! From figures to cells: what of a program's answers is right.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::answers::Answers;
+use super::runs::{Ending, Figures};
+
+/// What a cell is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// Exit code and output are those of the program alone.
+    Unharmed,
+    /// The predicted time for the recorded machine is the measured one.
+    Time,
+    /// The predicted speed-up from one CPU to two is the measured one.
+    Speedup,
+    /// No row's share is absurd, on any number of CPUs.
+    Shares,
+    /// `report`, `predict`, `what-if`, `slack` and `diff` say the same time.
+    Agree,
+    /// `diff` of two recordings claims no change.
+    NoChange,
+    /// The same leads in all recordings.
+    SameLeader,
+    /// It is what is true.
+    TrueLeader,
+    /// No deadlock is said of a program that ended.
+    NoDeadlock,
+    /// Advice names what a person can change.
+    Advice,
+    /// The cost that longpole tells is within its budget.
+    ToldCost,
+    /// The measured one is.
+    Cost,
+}
+
+impl What {
+    /// All of them.
+    pub const ALL: [What; 12] = [
+        What::Unharmed,
+        What::Time,
+        What::Speedup,
+        What::Shares,
+        What::Agree,
+        What::NoChange,
+        What::SameLeader,
+        What::TrueLeader,
+        What::NoDeadlock,
+        What::Advice,
+        What::ToldCost,
+        What::Cost,
+    ];
+}
+
+/// In a word or two.
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            What::Unharmed => "unharmed",
+            What::Time => "time",
+            What::Speedup => "speed-up",
+            What::Shares => "shares",
+            What::Agree => "agree",
+            What::NoChange => "no change",
+            What::SameLeader => "same leader",
+            What::TrueLeader => "true leader",
+            What::NoDeadlock => "no deadlock",
+            What::Advice => "advice",
+            What::ToldCost => "told cost",
+            What::Cost => "cost",
+        })
+    }
+}
+
+/// A check of a program, and how it went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// What it is about.
+    pub what: What,
+    /// Whether the answer is right.
+    pub holds: bool,
+    /// The figure it was judged by.
+    pub figure: String,
+}
+
+/// How far an answer may lie off. `None`: that is not judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Of the measured time.
+    pub time: Option<f64>,
+    /// Of the measured speed-up.
+    pub speedup: Option<f64>,
+    /// The smallest and the largest share that a row may have of the predicted time.
+    pub shares: (f64, f64),
+    /// By how much the commands' times may differ.
+    pub agree: f64,
+    /// Whether two recordings are set beside each other.
+    pub change: bool,
+    /// The largest cost that longpole may tell, of the target's CPU time.
+    pub told_cost: Option<f64>,
+    /// The largest measured one.
+    pub cost: Option<f64>,
+}
+
+impl Bounds {
+    /// On a machine that is left alone. What longpole tells is its budget of 2 %, rounded as it is printed; measured it may be
+    /// 5 %, as is the worst of the benchmarks' programs.
+    pub const QUIET: Bounds = Bounds {
+        time: Some(0.1),
+        speedup: Some(0.1),
+        shares: (-0.05, 1.05),
+        agree: 0.005,
+        change: true,
+        told_cost: Some(0.025),
+        cost: Some(0.05),
+    };
+    /// On a machine that others use, too: nothing that depends on how long something took.
+    pub const SHARED: Bounds =
+        Bounds { time: None, speedup: None, change: false, told_cost: None, cost: None, ..Bounds::QUIET };
+}
+
+/// How many cells hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Those that hold.
+    pub hold: usize,
+    /// Those that apply.
+    pub of: usize,
+}
+
+impl Score {
+    /// With these cells, too.
+    pub fn add(&mut self, cells: &[Cell]) {
+        self.hold += cells.iter().filter(|cell| cell.holds).count();
+        self.of += cells.len();
+    }
+}
+
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} ({:.0} %)", self.hold, self.of, 100.0 * self.hold as f64 / self.of.max(1) as f64)
+    }
+}
+
+/// Functions and objects that a person cannot change: system calls, what starts a thread, runtimes that wait, longpole's own.
+const NOT_OURS: [&str; 24] = [
+    "epoll_wait",
+    "epoll_pwait",
+    "futex",
+    "clone3",
+    "start_thread",
+    "sched_yield",
+    "nanosleep",
+    "pthread_cond_",
+    "pthread_join",
+    "libgomp",
+    "libomp",
+    "gomp_",
+    "__kmp",
+    "__libc_start",
+    "runtime.findRunnable",
+    "runtime.schedule",
+    "runtime.mcall",
+    "runtime.usleep",
+    "runtime.osyield",
+    "runtime.procyield",
+    "[vdso]",
+    "ld-linux",
+    "liblongpole",
+    "[longpole",
+];
+
+/// The cells of a program that was recorded so.
+pub fn judge(leads: &[&str], figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
+    let seen = &figures.answers;
+    let mut cells = Vec::new();
+    let mut put = |what, holds, figure| cells.push(Cell { what, holds, figure });
+    if let Some(other) = figures.recorded.iter().find(|ending| **ending != figures.alone) {
+        put(What::Unharmed, false, format!("alone {}, recorded {other}", figures.alone));
+    } else {
+        put(What::Unharmed, true, figures.alone.to_string());
+    }
+    if let Some(bound) = bounds.time {
+        let (predicted, real) = (median(seen, |it| it.time_s), median(seen, |it| it.real_s));
+        put(What::Time, is_near(predicted, real, bound), format!("{predicted:.2} s, measured {real:.2} s"));
+    }
+    if let (Some(bound), Some(real)) = (bounds.speedup, figures.speedup) {
+        let predicted = median(seen, |it| it.speedup);
+        put(What::Speedup, is_near(predicted, real, bound), format!("{predicted:.2}, measured {real:.2}"));
+    }
+    let odd = |share: f64| (share - 0.5).abs();
+    let widest = seen.iter().filter_map(|it| it.widest.as_ref());
+    if let Some((share, row)) = widest.max_by(|a, b| odd(a.0).total_cmp(&odd(b.0))) {
+        let (low, high) = bounds.shares;
+        put(What::Shares, (low..=high).contains(share), format!("{:.1} % {row}", share * 100.0));
+    }
+    let apart = seen.iter().flat_map(|it| &it.others);
+    let apart = apart.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+    if let Some((command, apart)) = apart {
+        put(What::Agree, apart.abs() <= bounds.agree, format!("{command} {:+.1} %", apart * 100.0));
+    }
+    if let (true, Some((change, noise, clear))) = (bounds.change, figures.change) {
+        put(What::NoChange, !clear, format!("{:+.1} % ± {:.1} %", change * 100.0, noise * 100.0));
+    }
+    let leaders: BTreeSet<&str> = seen.iter().map(|it| it.leader.as_str()).collect();
+    let named = leaders.iter().copied().collect::<Vec<_>>().join(" | ");
+    if seen.len() > 1 {
+        put(What::SameLeader, leaders.len() == 1, named.clone());
+    }
+    if !leads.is_empty() {
+        let is_true = |leader: &&str| leads.iter().any(|name| leader.contains(name));
+        let holds = leaders.iter().all(is_true);
+        put(What::TrueLeader, holds, format!("{named}, truly {}", leads.join(" or ")));
+    }
+    let deadlock = seen.iter().find_map(|it| it.deadlock.clone());
+    put(What::NoDeadlock, deadlock.is_none(), deadlock.unwrap_or_default());
+    let advice = seen.iter().find_map(|it| {
+        let name = NOT_OURS.iter().find(|name| it.advice.contains(*name))?;
+        Some(format!("{name} in: {}", it.advice))
+    });
+    put(What::Advice, advice.is_none(), advice.unwrap_or_default());
+    for (what, bound, cost) in [
+        (What::ToldCost, bounds.told_cost, Some(median(seen, |it| it.told_cost))),
+        (What::Cost, bounds.cost, figures.cost),
+    ] {
+        if let (Some(bound), Some(cost)) = (bound, cost) {
+            put(what, cost < bound, format!("{:.1} % of its CPU time", cost * 100.0));
+        }
+    }
+    cells
+}
+
+/// The cells of a program that gave no answers: none holds.
+pub fn failed(why: &str) -> Vec<Cell> {
+    What::ALL.map(|what| Cell { what, holds: false, figure: why.to_owned() }).to_vec()
+}
+
+fn is_near(predicted: f64, real: f64, bound: f64) -> bool {
+    (predicted - real).abs() <= real * bound
+}
+
+/// The middle one, the lower one of two; not a number of none, which is near nothing.
+fn median(answers: &[Answers], of: impl Fn(&Answers) -> f64) -> f64 {
+    middle(answers.iter().map(of).collect())
+}
+
+/// The same of numbers.
+pub(super) fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "exit code {code}")?,
+            None => write!(f, "ended by a signal")?,
+        }
+        self.output.map_or(Ok(()), |output| write!(f, ", output {output:016x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers() -> Answers {
+        Answers {
+            time_s: 1.0,
+            real_s: 1.0,
+            speedup: 1.5,
+            widest: Some((1.0, "total of main on 1 CPU".to_owned())),
+            others: vec![("predict", 0.0), ("slack", 0.001)],
+            leader: "crunch".to_owned(),
+            deadlock: None,
+            advice: "Make crunch faster first.".to_owned(),
+            told_cost: 0.02,
+        }
+    }
+
+    fn figures() -> Figures {
+        let ending = Ending { code: Some(0), output: Some(7) };
+        Figures {
+            alone: ending,
+            recorded: vec![ending; 3],
+            speedup: Some(1.5),
+            answers: vec![answers(); 3],
+            change: Some((0.01, 0.02, false)),
+            cost: Some(0.01),
+        }
+    }
+
+    fn fails(leads: &[&str], figures: &Figures) -> Vec<What> {
+        let cells = judge(leads, figures, &Bounds::QUIET);
+        cells.into_iter().filter(|cell| !cell.holds).map(|cell| cell.what).collect()
+    }
+
+    #[test]
+    fn right_answers_hold_in_every_cell() {
+        let cells = judge(&["crunch", "lock"], &figures(), &Bounds::QUIET);
+        assert_eq!(cells.iter().map(|cell| cell.what).collect::<Vec<_>>(), What::ALL);
+        assert!(cells.iter().all(|cell| cell.holds), "{cells:?}");
+        let mut score = Score::default();
+        score.add(&cells);
+        score.add(&failed("no recording"));
+        assert_eq!(score.to_string(), "12 of 24 (50 %)");
+    }
+
+    /// One wrong figure at a time; each fails its cell and no other.
+    #[test]
+    fn a_wrong_figure_fails_its_cell() {
+        type Change = fn(&mut Figures);
+        let wrong: [(What, Change); 21] = [
+            (What::Unharmed, |it| it.recorded[1].code = Some(1)),
+            (What::Unharmed, |it| it.recorded[1].code = None),
+            (What::Unharmed, |it| it.recorded[2].output = Some(8)),
+            (What::Time, |it| it.answers.iter_mut().for_each(|it| it.time_s = 1.11)),
+            (What::Time, |it| it.answers.iter_mut().for_each(|it| it.time_s = 0.89)),
+            (What::Time, |it| it.answers.iter_mut().for_each(|it| it.real_s = f64::NAN)),
+            (What::Speedup, |it| it.speedup = Some(1.3)),
+            (What::Speedup, |it| it.answers.iter_mut().for_each(|it| it.speedup = f64::NAN)),
+            (What::Shares, |it| it.answers[1].widest = Some((1.06, String::new()))),
+            (What::Shares, |it| it.answers[1].widest = Some((-0.06, String::new()))),
+            (What::Agree, |it| it.answers[0].others[0].1 = -0.006),
+            (What::Agree, |it| it.answers[2].others[1].1 = 0.006),
+            (What::NoChange, |it| it.change = Some((0.03, 0.02, true))),
+            (What::NoDeadlock, |it| it.answers[2].deadlock = Some("a waits for b".to_owned())),
+            (What::Advice, |it| it.answers[1].advice = "Make [libgomp.so.1] faster first.".to_owned()),
+            (What::Advice, |it| it.answers[1].advice = "Make epoll_wait faster first.".to_owned()),
+            (What::ToldCost, |it| it.answers.iter_mut().for_each(|it| it.told_cost = 0.03)),
+            (What::ToldCost, |it| it.answers.iter_mut().for_each(|it| it.told_cost = f64::NAN)),
+            (What::Cost, |it| it.cost = Some(0.06)),
+            (What::Cost, |it| it.cost = Some(f64::NAN)),
+            (What::TrueLeader, |it| it.answers.iter_mut().for_each(|it| it.leader = "main".to_owned())),
+        ];
+        for (at, (what, change)) in wrong.into_iter().enumerate() {
+            let mut figures = figures();
+            change(&mut figures);
+            assert_eq!(fails(&["crunch"], &figures), [what], "{at}");
+        }
+        let mut figures = figures();
+        figures.answers[1].leader = "main".to_owned();
+        assert_eq!(fails(&["crunch", "main"], &figures), [What::SameLeader]);
+        assert_eq!(fails(&[], &figures), [What::SameLeader]);
+    }
+
+    #[test]
+    fn a_shared_machine_is_not_asked_how_long_it_took() {
+        let cells = judge(&["crunch"], &figures(), &Bounds::SHARED);
+        let timed = [What::Time, What::Speedup, What::NoChange, What::ToldCost, What::Cost];
+        assert!(cells.len() == 7 && cells.iter().all(|cell| !timed.contains(&cell.what)), "{cells:?}");
+    }
+}

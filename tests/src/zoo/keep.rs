@@ -1,0 +1,165 @@
+//! Where the programs of the zoo are kept: builds them, runs them, asks longpole about them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::answers::{Answers, ask, compare, length_s};
+use super::entry::{Entry, Mode, Source};
+use super::judge::middle;
+use super::runs::{Figures, Run, Stage};
+use crate::process;
+use crate::workload::{self, Problem};
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// A folder with input for the programs and their recordings.
+pub struct Keep {
+    longpole: PathBuf,
+    folder: PathBuf,
+    cpus: u32,
+    /// How often each is run.
+    runs: usize,
+    /// Whether it is measured how long runs take.
+    timed: bool,
+}
+
+impl Keep {
+    /// In this folder, which stays as it is afterwards: recordings are `NAME-launched-1.lp` and so on. Packaged programs need what
+    /// [`super::prepare`] writes there.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub fn new(longpole: &Path, folder: &Path, runs: usize, timed: bool) -> std::io::Result<Keep> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from).min(2);
+        std::fs::create_dir_all(folder.join("built"))?;
+        let (longpole, folder) = (longpole.to_path_buf(), folder.to_path_buf());
+        Ok(Keep { longpole, folder, cpus: cpus as u32, runs: runs.max(1), timed })
+    }
+
+    /// The words that start a program.
+    ///
+    /// # Errors
+    /// It cannot be built here.
+    pub fn build(&self, entry: &Entry) -> Result<String, Problem> {
+        let source = match entry.source {
+            Source::Installed(..) => return Ok(String::new()),
+            Source::Built(source) => source,
+        };
+        let file = workload::source(source);
+        let (name, ending) = source.rsplit_once('.').unwrap_or((source, ""));
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let place = self.folder.join("built").join(format!("{name}.{ending}"));
+        match ending {
+            "go" => {
+                let mut go = Command::new("go");
+                go.args(["build", "-o"]).arg(&place).arg(&file);
+                must(go.env("GOFLAGS", "").env("GOTOOLCHAIN", "local").env("GO111MODULE", "off"))?;
+                Ok(place.display().to_string())
+            }
+            "java" => {
+                must(Command::new("javac").arg("-d").arg(&place).arg(&file))?;
+                Ok(format!("java -XX:ActiveProcessorCount=2 -cp {} {name}", place.display()))
+            }
+            "js" => Ok(format!("node {}", file.display())),
+            "py" => {
+                // Itself, not the script that chooses among several.
+                let which = "import sys; print(sys.executable)";
+                let python = must(Command::new("python3").args(["-c", which]))?;
+                Ok(format!("{} {}", python.trim(), file.display()))
+            }
+            _ => workload::build(source).map(|program| program.display().to_string()),
+        }
+    }
+
+    /// Runs it alone and launched, in turns, and asks about it. The second is how much faster it is on two CPUs.
+    ///
+    /// # Errors
+    /// It cannot be run, or longpole does not answer.
+    pub fn launched(&self, entry: &Entry, program: &str) -> Result<Figures, String> {
+        let stage = self.stage(entry, program, Mode::Launched);
+        let (mut one, mut all, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..self.runs {
+            if self.timed && self.cpus > 1 {
+                one.push(stage.alone("0")?);
+            }
+            if self.timed || round == 0 {
+                all.push(stage.alone(self.cpu_list())?);
+            }
+            recorded.push(stage.launched(self.cpu_list(), &self.file(entry, Mode::Launched, round))?);
+        }
+        let wall = |runs: &[Run]| middle(runs.iter().map(|run| run.wall_s).collect());
+        let cpu = |runs: &[Run]| Some(middle(runs.iter().map(|run| run.cpu_s).collect::<Option<Vec<_>>>()?));
+        let real = vec![wall(&all); self.runs];
+        let (answers, change) = self.ask(entry, Mode::Launched, &real)?;
+        Ok(Figures {
+            alone: all.first().map(|run| run.ending).ok_or("no run")?,
+            recorded: recorded.iter().map(|run| run.ending).collect(),
+            speedup: (!one.is_empty()).then(|| wall(&one) / wall(&all)),
+            answers,
+            change,
+            cost: cpu(&recorded).zip(cpu(&all)).map(|(recorded, alone)| recorded / alone - 1.0),
+        })
+    }
+
+    /// Attaches to it for a part of its life, and asks about that. `speedup` is how much faster it is on two CPUs.
+    ///
+    /// # Errors
+    /// As [`Keep::launched`].
+    pub fn attached(&self, entry: &Entry, program: &str, speedup: Option<f64>) -> Result<Figures, String> {
+        let stage = self.stage(entry, program, Mode::Attached);
+        let alone = stage.alone(self.cpu_list())?.ending;
+        let (mut recorded, mut real, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..self.runs {
+            let file = self.file(entry, Mode::Attached, round);
+            let (ending, window, cost) = stage.attached(self.cpu_list(), &file)?;
+            recorded.push(ending);
+            // One that ended first is in it up to its end: of that only the recording tells.
+            real.push(window.map_or_else(|| length_s(&self.longpole, &file), Ok)?);
+            costs.extend(cost);
+        }
+        let (answers, change) = self.ask(entry, Mode::Attached, &real)?;
+        let cost = (!costs.is_empty()).then(|| middle(costs));
+        Ok(Figures { alone, recorded, speedup, answers, change, cost })
+    }
+
+    #[expect(clippy::type_complexity, reason = "two fields of the figures")]
+    fn ask(
+        &self,
+        entry: &Entry,
+        mode: Mode,
+        real_s: &[f64],
+    ) -> Result<(Vec<Answers>, Option<(f64, f64, bool)>), String> {
+        let file = |round| self.file(entry, mode, round);
+        let mut answers = Vec::new();
+        for (round, real_s) in real_s.iter().enumerate() {
+            answers.push(ask(&self.longpole, &file(round), self.cpus, *real_s, round == 0)?);
+        }
+        let Some(first) = answers.first_mut().filter(|_| real_s.len() > 1) else {
+            return Ok((answers, None));
+        };
+        let (growth, noise, clear, before_s) = compare(&self.longpole, [&file(0), &file(1)], self.cpus)?;
+        first.others.push(("diff", before_s / first.time_s - 1.0));
+        Ok((answers, Some((growth, noise, clear))))
+    }
+
+    fn stage<'a>(&'a self, entry: &'a Entry, program: &'a str, mode: Mode) -> Stage<'a> {
+        let (longpole, work) = (&self.longpole, &self.folder);
+        Stage { entry, mode, longpole, program, work }
+    }
+
+    fn cpu_list(&self) -> &'static str {
+        if self.cpus > 1 { "0,1" } else { "0" }
+    }
+
+    fn file(&self, entry: &Entry, mode: Mode, round: usize) -> PathBuf {
+        let mode = if mode == Mode::Launched { "launched" } else { "attached" };
+        self.folder.join(format!("{}-{mode}-{}.lp", entry.name, round + 1))
+    }
+}
+
+fn must(command: &mut Command) -> Result<String, Problem> {
+    let ended = process::run(command, LIMIT)
+        .map_err(|error| Problem::NoCompiler(format!("{}: {error}", command.get_program().display())))?;
+    if ended.code == Some(0) { Ok(ended.stdout) } else { Err(Problem::Broken(ended.stderr)) }
+}

@@ -1,0 +1,17 @@
+//! The zoo: programs for which nobody tuned longpole, recorded as a user would, and what longpole says of them set beside
+//! what is true. `./x zoo` runs all of them, the live tests eight.
+
+mod answers;
+mod entries;
+mod entry;
+mod files;
+mod judge;
+mod keep;
+mod runs;
+
+pub use entries::ENTRIES;
+pub use entry::{Entry, Mode, Source, missing};
+pub use files::prepare;
+pub use judge::{Bounds, Cell, Score, What, failed, judge};
+pub use keep::Keep;
+pub use runs::{Ending, Figures};

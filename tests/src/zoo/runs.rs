@@ -1,0 +1,205 @@
+//! Running a program of the zoo: alone, launched by longpole, and attached to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::answers::Answers;
+use super::entry::{Entry, Mode};
+use crate::group::Group;
+use crate::process::{Background, has_ended, shell};
+
+/// No run takes this long.
+const LIMIT: Duration = Duration::from_secs(90);
+/// Between the start of a program and attaching to it.
+const WARM: Duration = Duration::from_millis(500);
+/// For how long it is recorded then.
+const WINDOW: Duration = Duration::from_millis(1200);
+
+/// How a program ended, as far as it is the same each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Its exit code, if no signal ended it.
+    pub code: Option<i32>,
+    /// A hash of what it wrote on standard output, where that is the same each time.
+    pub output: Option<u64>,
+}
+
+/// All that was measured and said of a program recorded in one way.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// How it ends alone.
+    pub alone: Ending,
+    /// How it ended recorded.
+    pub recorded: Vec<Ending>,
+    /// Measured from one CPU to two.
+    pub speedup: Option<f64>,
+    /// What was said of each recording.
+    pub answers: Vec<Answers>,
+    /// Between the first two recordings: growth of the predicted time, chance, and whether it is said to be more than that.
+    pub change: Option<(f64, f64, bool)>,
+    /// Measured cost, as a part of the target's CPU time. Launched: CPU time of longpole and the program, from when that is let
+    /// go to its end, above that of the program alone. Attached: CPU time of longpole while it records beside that of the
+    /// program meanwhile.
+    pub cost: Option<f64>,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub ending: Ending,
+    pub wall_s: f64,
+    /// CPU time, if this machine tells.
+    pub cpu_s: Option<f64>,
+}
+
+/// What a run needs.
+pub(super) struct Stage<'a> {
+    pub entry: &'a Entry,
+    pub mode: Mode,
+    pub longpole: &'a Path,
+    /// What was built of its source.
+    pub program: &'a str,
+    pub work: &'a Path,
+}
+
+impl Stage<'_> {
+    /// Alone, on these CPUs.
+    pub fn alone(&self, cpus: &str) -> Result<Run, String> {
+        let place = Place::new("alone");
+        let (mut program, start) = self.start(&place, cpus)?;
+        let client = self.client()?;
+        program.close_stdin();
+        let ended = program.wait(LIMIT).map_err(|error| error.to_string())?;
+        let wall_s = start.elapsed().as_secs_f64();
+        finish(client)?;
+        Ok(Run { ending: self.ending(ended.code), wall_s, cpu_s: place.cpu_s() })
+    }
+
+    /// Launched by longpole; CPU time is that of both, from when the program is let go to its end.
+    pub fn launched(&self, cpus: &str, file: &Path) -> Result<Run, String> {
+        let place = Place::new("launched");
+        let (variables, words) = self.entry.words(self.mode, self.program, self.work);
+        let options = self.entry.record.join(" ");
+        let line = format!(
+            "env {variables} \"$LONGPOLE\" record --force -o \"$FILE\" --cpu-list {cpus} {options} -- {words} >\"$OUT\""
+        );
+        let mut record = place.shell(&line);
+        record.env("LONGPOLE", self.longpole).env("FILE", file).env("OUT", self.output());
+        let mut record = started(&mut record)?;
+        let client = self.client()?;
+        record.close_stdin();
+        let said = record.wait_for_stderr("recording ", LIMIT).map_err(|error| error.to_string())?;
+        let (before, start) = (place.cpu_s(), Instant::now());
+        let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
+        let pid = pid.ok_or_else(|| format!("no pid in: {said}"))?;
+        while !has_ended(pid) && start.elapsed() < LIMIT {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let (after, wall_s) = (place.cpu_s(), start.elapsed().as_secs_f64());
+        let ended = record.wait(LIMIT).map_err(|error| error.to_string())?;
+        finish(client)?;
+        if !file.exists() {
+            return Err(format!("no recording: {}", ended.stderr.lines().last().unwrap_or_default()));
+        }
+        let cpu_s = before.zip(after).map(|(before, after)| after - before);
+        Ok(Run { ending: self.ending(ended.code), wall_s, cpu_s })
+    }
+
+    /// Attached to: how it ended, for how long it should be in the recording (not known if it ended before), and the cost.
+    pub fn attached(&self, cpus: &str, file: &Path) -> Result<(Ending, Option<f64>, Option<f64>), String> {
+        let (place, beside) = (Place::new("attached"), Place::new("recorder"));
+        let (mut program, _) = self.start(&place, cpus)?;
+        let client = self.client()?;
+        program.close_stdin();
+        std::thread::sleep(WARM);
+        let options = self.entry.record.join(" ");
+        let line = format!(
+            "\"$LONGPOLE\" record --force -o \"$FILE\" -d {} {options} -p {}",
+            WINDOW.as_secs_f64(),
+            program.pid()
+        );
+        let mut record = beside.shell(&line);
+        let mut record = started(record.env("LONGPOLE", self.longpole).env("FILE", file))?;
+        record.close_stdin();
+        record.wait_for_stderr("recording ", LIMIT).map_err(|error| error.to_string())?;
+        let before = (beside.cpu_s(), place.cpu_s());
+        std::thread::sleep(WINDOW);
+        let after = (beside.cpu_s(), place.cpu_s());
+        let ended = record.wait(LIMIT).map_err(|error| error.to_string())?;
+        let lives = program.is_running().map_err(|error| error.to_string())?;
+        let ending = program.wait(LIMIT).map_err(|error| error.to_string())?.code;
+        finish(client)?;
+        if ended.code != Some(0) {
+            let last = ended.stderr.lines().last().unwrap_or_default();
+            return Err(format!("longpole record ends with {:?}: {last}", ended.code.or(ended.signal)));
+        }
+        let grown = |before: Option<f64>, after: Option<f64>| before.zip(after).map(|(from, to)| to - from);
+        let cost = grown(before.0, after.0).zip(grown(before.1, after.1)).map(|(ours, its)| ours / its);
+        Ok((self.ending(ending), lives.then_some(WINDOW.as_secs_f64()), cost))
+    }
+
+    fn start(&self, place: &Place, cpus: &str) -> Result<(Background, Instant), String> {
+        let (variables, words) = self.entry.words(self.mode, self.program, self.work);
+        let mut command = place.shell(&format!("env {variables} taskset -c {cpus} {words} >\"$OUT\""));
+        let start = Instant::now();
+        Ok((started(command.env("OUT", self.output()))?, start))
+    }
+
+    fn client(&self) -> Result<Option<Background>, String> {
+        let script = self.entry.script(self.mode, self.work);
+        script.map(|script| started(&mut shell(&script))).transpose()
+    }
+
+    fn output(&self) -> PathBuf {
+        self.work.join("out")
+    }
+
+    fn ending(&self, code: Option<i32>) -> Ending {
+        let output = std::fs::read(self.output()).ok().filter(|_| self.entry.repeatable);
+        Ending { code, output: output.map(|bytes| hash(&bytes)) }
+    }
+}
+
+/// Where a process runs: in a control group, where there are such.
+struct Place(Option<Group>);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        Place(Group::new(&format!("zoo-{name}")).ok())
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        match &self.0 {
+            Some(group) => group.shell(line),
+            None => {
+                let mut command = shell(&format!("exec {line}"));
+                command.env("LC_ALL", "C");
+                command
+            }
+        }
+    }
+
+    fn cpu_s(&self) -> Option<f64> {
+        self.0.as_ref()?.cpu_s().ok()
+    }
+}
+
+fn started(command: &mut Command) -> Result<Background, String> {
+    Background::start(command).map_err(|error: io::Error| format!("{command:?}: {error}"))
+}
+
+fn finish(client: Option<Background>) -> Result<(), String> {
+    let Some(mut client) = client else { return Ok(()) };
+    client.close_stdin();
+    let ended = client.wait(LIMIT).map_err(|error| error.to_string())?;
+    if ended.code == Some(0) { Ok(()) } else { Err(format!("its client failed: {}", ended.stderr.trim())) }
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
