@@ -222,6 +222,12 @@ fn a_lock_reborn_at_the_same_address_is_another_one() {
     );
 }
 
+/// The path of the run that leaves nothing to chance, and no mean.
+fn by_one_run(program: &Program, cpus: &[Cpus], detail: Detail) -> engine::report::Report {
+    let model = engine::predict::Model { runs: 1, ..Default::default() };
+    engine::report::report_by(program, cpus, detail, engine::attribution::Grouping::Function, &model)
+}
+
 /// The function that takes it is named, and an exported program says the same.
 #[test]
 fn a_program_written_and_read_again_has_the_same_locks() {
@@ -240,7 +246,7 @@ fn a_program_written_and_read_again_has_the_same_locks() {
         leave(200),
         operation(1, S::MutexUnlock, 0x40, (260, 270), 0),
     ]);
-    let before = report(&program, &cpus(), Detail::Segments);
+    let before = by_one_run(&program, &cpus(), Detail::Segments);
     assert_eq!(before.locks[0].holder.as_deref(), Some("f"));
     // From the end of taking it to the beginning of giving it back.
     assert_eq!(before.results[3].locks_held_ns, [260.0 - 140.0]);
@@ -249,7 +255,7 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     let mut text = Vec::new();
     json::write(&program, &mut text).expect("written");
     let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
-    assert_eq!(report(&again, &cpus(), Detail::Segments), before);
+    assert_eq!(by_one_run(&again, &cpus(), Detail::Segments), before);
 }
 
 /// A thread that lost records held its locks for ever.
@@ -267,7 +273,7 @@ fn locks_are_forgotten_where_operations_are_missing() {
         numbered(10, operation(1, S::MutexUnlock, 0x40, (231, 232), 0)),
     ]);
     assert_eq!(rows(&program), [("mutex 0x40".to_owned(), 2, Some(0), Some(0.0), Some(30.0))]);
-    let report = report(&program, &[Cpus::Infinite], Detail::Functions);
+    let report = by_one_run(&program, &[Cpus::Infinite], Detail::Functions);
     assert_eq!(report.results[0].locks_held_ns, [99.0 + 30.0], "up to where something is missing");
     assert_eq!(program.findings.iter().filter(|finding| finding.kind == "locks_lost").count(), 1);
 }

@@ -19,6 +19,7 @@ mod program_json;
 mod recorded;
 mod recorded_program;
 mod relived;
+mod run_path;
 mod samples;
 mod schedule;
 mod what_if;

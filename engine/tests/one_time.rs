@@ -1,5 +1,5 @@
 //! Whoever is asked says the same time: report, predict, what-if in all its forms, diff; and slack and paths say how long the
-//! schedule is whose derivative the shares are.
+//! schedule with ideal sharing is.
 
 use engine::compare::compare;
 use engine::critical_path::CostedPath;

@@ -2,8 +2,10 @@
 
 use super::promising::{Sighting, promising};
 use crate::tui::Snapshot;
+use engine::attribution::Grouping;
 use engine::event::Recording;
-use engine::report::{Cpus, Detail};
+use engine::predict::Model;
+use engine::report::{Cpus, Detail, report_by};
 use std::time::Instant;
 
 /// A report for the screen. `recorded_cpus`: CPUs of the machine that the recording is of, if that is known.
@@ -31,7 +33,9 @@ pub(super) fn look(
     let mut program = engine::program::from_timeline(&timeline);
     drop(timeline);
     program.recorded_cpus = recorded_cpus;
-    let report = engine::report::report(&program, cpus, Detail::Functions);
+    // One run: the window is looked at again and again.
+    let model = Model { runs: 1, ..Model::default() };
+    let report = report_by(&program, cpus, Detail::Functions, Grouping::Function, &model);
     let start_ns = recording.facts.start_ns;
     let end_ns = recording.facts.end.as_ref().map_or(start_ns, |end| end.end_ns);
     let window_ns = end_ns.saturating_sub(start_ns);

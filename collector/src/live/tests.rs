@@ -3,9 +3,11 @@
 use super::source::Late;
 use super::*;
 use crate::session::{ClockAnchor, Disk, Meta, Overwrite, Writer};
+use engine::attribution::Grouping;
 use engine::event::Recording;
+use engine::predict::Model;
 use engine::program::Program;
-use engine::report::{Cpus, Detail, Report};
+use engine::report::{Cpus, Detail, Report, report_by};
 use engine::synth::{Execution, Generated, Numbers, generate};
 use std::io;
 use std::path::Path;
@@ -89,7 +91,8 @@ fn record_to(path: &Path, generated: &Generated, pace: Pace) -> Ended {
 
 fn offline(recording: &Recording) -> (Program, Report) {
     let program = engine::program::from_timeline(&engine::timeline::build(recording));
-    let report = engine::report::report(&program, &cpus(), Detail::Functions);
+    let model = Model { runs: 1, ..Model::default() };
+    let report = report_by(&program, &cpus(), Detail::Functions, Grouping::Function, &model);
     (program, report)
 }
 

@@ -51,6 +51,8 @@ fn words(kind: &WaitKind) -> String {
         WaitKind::ThreadStart => "until new threads act".to_owned(),
         WaitKind::Waking => "waking threads".to_owned(),
         WaitKind::Sleep => "sleeping".to_owned(),
+        WaitKind::Scheduling => "until ready threads have a CPU".to_owned(),
+        WaitKind::Spinning(lock) => format!("spinning for {lock}"),
         WaitKind::Device(device) => format!("waiting: {device}"),
     }
 }

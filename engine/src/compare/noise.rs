@@ -67,8 +67,8 @@ struct Collector<'p> {
 
 impl Visitor for Collector<'_> {
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
-        for place in 0..paths.len() {
-            let of_function = parts(self.program, weights, place);
+        for path in paths {
+            let of_function = parts(self.program, weights, path);
             let named = of_function.into_iter().map(|(name, parts)| (name.map(str::to_owned), parts));
             self.parts.push(named.collect());
         }
@@ -79,7 +79,7 @@ impl Visitor for Collector<'_> {
 fn parts<'p, const N: usize>(
     program: &'p Program,
     weights: &Weights<'_, N>,
-    place: usize,
+    path: &PathFacts,
 ) -> FxHashMap<Option<&'p str>, Vec<f64>> {
     let mut parts: FxHashMap<Option<&str>, Vec<f64>> = FxHashMap::default();
     for segment in weights.segments() {
@@ -87,7 +87,10 @@ fn parts<'p, const N: usize>(
         let name =
             segment.function.and_then(|FunctionRef(function)| program.functions.get(function as usize));
         let name = name.map(|function| function.name.as_str());
-        parts.entry(name).or_default().push(weights.weight(segment.point, place) * length);
+        parts
+            .entry(name)
+            .or_default()
+            .push(path.mean(|place| weights.of_segment(&segment, place)).ns * length);
     }
     parts
 }

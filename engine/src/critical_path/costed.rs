@@ -121,7 +121,8 @@ impl<'a> CostedPath<'a> {
         let by_clock = self.latencies.iter().filter(|latency| matches!(latency.of, Passing::Clock(_)));
         by_clock.map(|latency| {
             let length = latency.virtual_length as f64 / self.scale as f64;
-            (latency.thread, (latency.next as usize).saturating_sub(1), length)
+            let (thread, next) = latency.of_thread;
+            (thread, (next as usize).saturating_sub(1), length)
         })
     }
 

@@ -9,6 +9,7 @@
 //! divided in the end ([`crate::attribution`]).
 
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
+use super::pieces::Walked;
 use super::weights::Weights;
 use crate::attribution::{Attribution, Errors, NO_KEY, NO_STRATUM, divide, part};
 use crate::program::{FunctionRef, ObjectId, Operation, ThreadId};
@@ -95,8 +96,12 @@ impl<const N: usize> FunctionTotals<N> {
     }
 }
 
-fn walk<S: Sum, const N: usize>(weights: &Weights<'_, N>, attribution: &Attribution) -> FunctionTotals<N> {
+fn walk<'a, S: Sum, const N: usize>(
+    weights: &Weights<'a, N>,
+    attribution: &'a Attribution,
+) -> FunctionTotals<N> {
     let rows = attribution.keys.len();
+    let walked = weights.walked();
     let mut walk = Walk::<S, N> {
         attribution,
         totals: vec![Totals::none(); rows],
@@ -105,6 +110,7 @@ fn walk<S: Sum, const N: usize>(weights: &Weights<'_, N>, attribution: &Attribut
         entered: Vec::new(),
         so_far: [S::default(); N],
         weight: [S::default(); N],
+        walked,
         calls: [0; N],
         computed: false,
         length: 0,
@@ -216,6 +222,8 @@ struct Walk<'a, S, const N: usize> {
     so_far: Lane<S, N>,
     /// Weight of the present run.
     weight: Lane<S, N>,
+    /// What of it is on paths, if that is what weights are.
+    walked: Option<Walked<'a, N>>,
     /// What an entry in the present run counts: 1 where the weight is not 0.
     calls: [u64; N],
     /// Whether the thread has computed: `weight` means something.
@@ -234,11 +242,11 @@ struct Walk<'a, S, const N: usize> {
 impl<S: Sum, const N: usize> Walk<'_, S, N> {
     fn thread(&mut self, weights: &Weights<'_, N>, thread: ThreadId) {
         let index = thread.0 as usize;
-        let mut runs = weights.schedule.runs.of_thread(thread);
+        let mut runs = weights.runs.of_thread(thread);
         let mut breaks = RunBreaks::default();
         self.so_far = [S::default(); N];
         self.computed = false;
-        let done = weights.schedule.done[index];
+        let done = weights.done[index];
         let is_sampled = !self.strata.is_empty();
         let operations = weights.program.threads[index].operations.iter();
         for (number, operation) in operations.enumerate().take(done) {
@@ -311,10 +319,14 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
     }
 
     fn begin(&mut self, weights: &Weights<'_, N>, (point, _): (PointId, Ticks)) {
+        self.computed = true;
+        if let Some(walked) = &mut self.walked {
+            self.calls = walked.begin(point).map(u64::from);
+            return;
+        }
         let weight = weights.lane(point);
         self.weight = weight.map(|weight| S::from_wide(i128::from(weight)));
         self.calls = weight.map(|weight| u64::from(weight != 0));
-        self.computed = true;
     }
 
     /// Adds what was computed since the last change to the thread's sum and to the function on top.
@@ -345,7 +357,10 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
     }
 
     #[inline]
-    fn product(&self, length: u64) -> Lane<S, N> {
+    fn product(&mut self, length: u64) -> Lane<S, N> {
+        if let Some(walked) = &mut self.walked {
+            return walked.pass(length).map(|on_path| S::from_wide(i128::from(on_path)));
+        }
         let length = S::from_wide(i128::from(length));
         self.weight.map(|weight| weight.times(length))
     }

@@ -4,7 +4,8 @@
 //! shrinking). The paper recomputes T_P for every segment (`oracle`, for tests); here one sweep over the forest of deciding
 //! points gives all weights of all P (ours; derivation in ARCHITECTURE.md).
 //!
-//! Where time passes without being computed (sleeps, devices, waking), every P has a schedule of its own: [`CostedPath`].
+//! Where time passes without being computed (sleeps, devices), every P has a schedule of its own: [`CostedPath`]. What was
+//! recorded runs on the model of a scheduler, and its weights say what of each operation is on the path of that run: [`RunPaths`].
 //!
 //! Numbers are exact: P·weight is an `i64`, P·T and P·weight·length are `i128`. They are divided on output only, so the
 //! order of summation cannot matter.
@@ -16,10 +17,13 @@ mod lanes;
 #[cfg(any(test, feature = "synth"))]
 pub mod oracle;
 mod path;
+mod pieces;
+mod run_paths;
 mod weights;
 
 pub use costed::{CostedPath, Wait, has_waits_by_the_clock};
 pub use functions::FunctionTotals;
 pub use lanes::Scaled;
 pub use path::CriticalPath;
+pub use run_paths::RunPaths;
 pub use weights::{Segment, Weights};

@@ -3,32 +3,36 @@
 use super::functions::FunctionTotals;
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::path::CriticalPath;
+use super::pieces::{Pieces, Walked};
 use crate::attribution::Attribution;
 use crate::program::{FunctionRef, Operation, Program, ThreadId};
 use crate::report::Cpus;
-use crate::schedule::{PointId, RunBreaks, Schedule};
+use crate::schedule::{PointId, RunBreaks, Runs, Schedule};
 use crate::time::Ticks;
 
 /// The weights of all operations for up to so many CPU counts: eight that share one schedule, or one by itself.
 #[derive(Debug)]
 pub struct Weights<'s, const N: usize = LANES> {
     pub(super) program: &'s Program,
-    pub(super) schedule: &'s Schedule,
+    pub(super) runs: &'s Runs,
+    /// By thread: how many of its operations it has done.
+    pub(super) done: &'s [usize],
     cpus: &'s [Cpus],
     /// What the weights are multiplied with.
     scales: [i64; N],
-    values: Values<N>,
+    values: Values<'s, N>,
     /// The largest |scaled weight|.
     pub(super) peak: u64,
     /// Ticks that all threads execute, summed over the threads; spinning counts.
     pub(super) executed: u64,
 }
 
-/// Scaled weight by point. Half as wide where the program shows that it suffices: memory is what the sweep takes time for.
+/// Scaled weight by point, or what of each run is on paths. Half as wide where the program shows that it suffices: memory is what the sweep takes time for.
 #[derive(Debug)]
-enum Values<const N: usize> {
+enum Values<'s, const N: usize> {
     Narrow(Vec<Lane<i32, N>>),
     Wide(Vec<Lane<i64, N>>),
+    Pieces(&'s [Pieces; N]),
 }
 
 /// A compute operation on the schedule.
@@ -46,6 +50,8 @@ pub struct Segment {
     pub end: Ticks,
     /// Where its weight is kept.
     pub point: PointId,
+    /// How far it is in its run.
+    pub offset: Ticks,
 }
 
 impl<'s> Weights<'s> {
@@ -69,8 +75,9 @@ impl<'s> Weights<'s> {
             let peak = values.iter().flatten().map(|value: &i64| value.unsigned_abs()).max();
             (Values::Wide(values), peak.unwrap_or(0))
         };
-        let (program, schedule, executed) = (path.program, &path.schedule, path.executed());
-        Weights { program, schedule, cpus, scales, values, peak, executed }
+        let (program, executed) = (path.program, path.executed());
+        let (runs, done) = (&path.schedule.runs, path.schedule.done.as_slice());
+        Weights { program, runs, done, cpus, scales, values, peak, executed }
     }
 }
 
@@ -84,14 +91,29 @@ impl<'s> Weights<'s, 1> {
         executed: u64,
     ) -> Weights<'s, 1> {
         let peak = values.iter().flatten().map(|value| value.unsigned_abs()).max().unwrap_or(0);
-        Weights { program, schedule, cpus, scales: [scale], values: Values::Wide(values), peak, executed }
+        let (runs, done) = (&schedule.runs, schedule.done.as_slice());
+        Weights { program, runs, done, cpus, scales: [scale], values: Values::Wide(values), peak, executed }
     }
 }
 
 impl<'s, const N: usize> Weights<'s, N> {
+    /// What of each run of compute operations is on the path of each of several runs of the program.
+    pub(super) fn on_paths(
+        program: &'s Program,
+        runs: &'s Runs,
+        done: &'s [usize],
+        cpus: &'s [Cpus],
+        pieces: &'s [Pieces; N],
+    ) -> Weights<'s, N> {
+        // All that is on a path is as long as the run of the program, which fits.
+        let (peak, executed) = (1, i64::MAX as u64);
+        let values = Values::Pieces(pieces);
+        Weights { program, runs, done, cpus, scales: [1; N], values, peak, executed }
+    }
+
     /// Every compute operation that was done, thread by thread in the order of the operations.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        segments(self.program, self.schedule)
+        segments(self.program, self.runs, self.done)
     }
 
     /// The CPU counts these weights are for.
@@ -112,10 +134,27 @@ impl<'s, const N: usize> Weights<'s, N> {
         match &self.values {
             Values::Narrow(values) => values.get(point.index()).map_or(none, |lane| lane.map(i64::from)),
             Values::Wide(values) => values.get(point.index()).copied().unwrap_or(none),
+            Values::Pieces(_) => none,
         }
     }
 
-    /// −∂T_P/∂length of what ends at this point; for output.
+    /// How to walk through what is on paths, if that is what this is.
+    pub(super) fn walked(&self) -> Option<Walked<'s, N>> {
+        match self.values {
+            Values::Pieces(pieces) => Some(Walked::new(pieces)),
+            _ => None,
+        }
+    }
+
+    /// The weight of a compute operation: on paths, the part of it that is on the path.
+    pub fn of_segment(&self, segment: &Segment, place: usize) -> f64 {
+        let Values::Pieces(pieces) = self.values else { return self.weight(segment.point, place) };
+        let (from, length) = (segment.offset.0, segment.end.0.saturating_sub(segment.start.0));
+        let Some(pieces) = pieces.get(place).filter(|_| length > 0) else { return 0.0 };
+        pieces.between(segment.point, from, from.saturating_add(length)) as f64 / length as f64
+    }
+
+    /// −∂T_P/∂length of what ends at this point; for output. Nothing for paths.
     pub fn weight(&self, point: PointId, place: usize) -> f64 {
         self.scaled(point, place) as f64 / self.scale(place) as f64
     }
@@ -163,32 +202,36 @@ fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S, 
 impl CriticalPath<'_> {
     /// Every compute operation that was done, thread by thread in the order of the operations.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
-        segments(self.program, &self.schedule)
+        segments(self.program, &self.schedule.runs, &self.schedule.done)
     }
 }
 
 /// Every compute operation that was done, thread by thread in the order of the operations.
 pub(super) fn segments<'s>(
     program: &'s Program,
-    schedule: &'s Schedule,
+    runs: &'s Runs,
+    done: &'s [usize],
 ) -> impl Iterator<Item = Segment> + 's {
-    (0..program.threads.len()).flat_map(|thread| segments_of(program, schedule, ThreadId(thread as u32)))
+    (0..program.threads.len()).flat_map(|thread| segments_of(program, runs, done, ThreadId(thread as u32)))
 }
 
 fn segments_of<'s>(
     program: &'s Program,
-    schedule: &'s Schedule,
+    runs: &'s Runs,
+    done: &'s [usize],
     thread: ThreadId,
 ) -> impl Iterator<Item = Segment> + 's {
     let index = thread.0 as usize;
-    let mut runs = schedule.runs.of_thread(thread);
+    let mut runs = runs.of_thread(thread);
     let mut breaks = RunBreaks::default();
     let mut stack: Vec<FunctionRef> = Vec::new();
     let mut run = None;
-    let done = program.threads[index].operations.iter().take(schedule.done[index]);
+    let mut offset = Ticks(0);
+    let done = program.threads[index].operations.iter().take(done[index]);
     done.enumerate().filter_map(move |(operation, step)| {
         if breaks.starts_run(step) {
             run = runs.next().flatten();
+            offset = Ticks(0);
         }
         let (length, function) = match *step {
             Operation::Exec(length) | Operation::Once(_, length) => (length, stack.last().copied()),
@@ -211,8 +254,10 @@ fn segments_of<'s>(
             start: *start,
             end: Ticks(start.0.saturating_add(length.0)),
             point: *point,
+            offset,
         };
         *start = segment.end;
+        offset.0 = offset.0.saturating_add(length.0);
         Some(segment)
     })
 }

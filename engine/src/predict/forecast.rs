@@ -4,7 +4,7 @@ use super::leaders::{Leaders, crossovers};
 use super::limits::{AS_GOOD, Shape, limit};
 use super::model::Model;
 use super::result::{CpuPrediction, DeviceLoad, Limit, LockLoad, Prediction, Saturation, ThreadLoad};
-use super::timing::{PathFacts, Timing};
+use super::timing::{Fluid, Timing};
 use crate::attribution::{Attribution, Grouping};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
 use crate::report::{Cpus, Finding};
@@ -50,6 +50,8 @@ pub struct Forecast<'a> {
     asked: Vec<Cpus>,
     wanted: Vec<Cpus>,
     runs: u32,
+    /// What ideal sharing makes of it is part of the band.
+    has_band: bool,
     /// The ideal time on one CPU, ns: what speed-ups are relative to if one CPU does not come to the end.
     one_ns: f64,
 }
@@ -63,7 +65,8 @@ pub struct Run {
     /// The run that leaves nothing to chance.
     plain: Outcome,
     leader: Option<(String, f64)>,
-    path: Option<PathFacts>,
+    /// What ideal sharing makes of it.
+    fluid: Option<Fluid>,
 }
 
 impl<'a> Forecast<'a> {
@@ -90,9 +93,16 @@ impl<'a> Forecast<'a> {
             attribution: Attribution::of(program, Grouping::Function),
             asked: cpus.to_vec(),
             runs: model.runs.max(1),
+            has_band: true,
             one_ns: Ticks(computed.fold(0, u64::saturating_add)).as_ns_f64(),
             wanted,
         })
+    }
+
+    /// One number for each CPU count will do.
+    pub(crate) fn without_band(mut self) -> Forecast<'a> {
+        self.has_band = false;
+        self
     }
 
     /// The CPU counts that have to be run: those asked for, one and unlimited.
@@ -106,14 +116,20 @@ impl<'a> Forecast<'a> {
             super::Scheduler::Ideal => 1,
             super::Scheduler::Eevdf => self.runs,
         };
-        let plain = self.timing.run(cpus, 0);
-        let mut lengths = vec![self.timing.time_of_ns(cpus, &plain)];
-        lengths.extend((1..times).map(|time| self.timing.run(cpus, time).length.as_ns_f64()));
         let mut leaders = Leaders::of(self.timing.program(), &self.attribution);
         self.timing.weigh(&[cpus], &mut leaders);
-        lengths.extend(leaders.last.iter().map(|path| path.length_ns));
+        let path = leaders.last;
+        let mut lengths = path.as_ref().map_or(Vec::new(), |path| path.lengths_ns.clone());
+        let plain = path.and_then(|path| path.plain).unwrap_or_else(|| self.timing.run(cpus, 0));
+        if lengths.is_empty() {
+            lengths.push(self.timing.time_of_ns(cpus, &plain));
+        }
+        let known = u32::try_from(lengths.len()).unwrap_or(u32::MAX);
+        lengths.extend((known..times).map(|time| self.timing.run(cpus, time).length.as_ns_f64()));
+        let fluid = (self.has_band || cpus == Cpus::Infinite).then(|| self.timing.fluid(cpus));
+        lengths.extend(fluid.iter().map(|fluid| fluid.length_ns));
         let leader = leaders.found.pop().flatten();
-        Run { cpus, lengths, plain, leader, path: leaders.last }
+        Run { cpus, lengths, plain, leader, fluid }
     }
 
     /// What all runs say together; `runs` are those of [`Forecast::wanted`] in any order.
@@ -121,7 +137,7 @@ impl<'a> Forecast<'a> {
         let find = |cpus: Cpus| runs.iter().find(|run| run.cpus == cpus);
         let ns = |run: &Run| self.timing.time_of_ns(run.cpus, &run.plain);
         let unlimited = find(Cpus::Infinite);
-        let executing = unlimited.and_then(|run| run.path.as_ref()).map(|path| path.executing.clone());
+        let executing = unlimited.and_then(|run| run.fluid.as_ref()).map(|fluid| fluid.executing.clone());
         let shape = Shape::of(executing.unwrap_or_default(), unlimited.and_then(|run| run.leader.clone()));
         let one = find(Cpus::ONE).filter(|run| self.is_complete(run)).map_or(self.one_ns, ns);
         let best = find(Cpus::Infinite).map_or(0.0, ns);
@@ -262,7 +278,7 @@ impl<'a> Forecast<'a> {
     fn all_findings(&self, runs: &[Run]) -> Vec<Finding> {
         let mut findings = self.timing.program().findings.clone();
         let unlimited = runs.iter().find(|run| run.cpus == Cpus::Infinite);
-        let own = unlimited.and_then(|run| run.path.as_ref()).map(|path| path.findings.clone());
+        let own = unlimited.and_then(|run| run.fluid.as_ref()).map(|fluid| fluid.findings.clone());
         let own = own.unwrap_or_default();
         findings.extend(own.iter().cloned());
         let deadlocks = own.iter().any(|finding| finding.kind == "deadlock");

@@ -3,7 +3,7 @@
 use super::result::Crossover;
 use super::timing::{PathFacts, Visitor};
 use crate::attribution::Attribution;
-use crate::critical_path::{Scaled, Weights};
+use crate::critical_path::Weights;
 use crate::program::Program;
 use crate::report::Cpus;
 
@@ -27,16 +27,16 @@ impl Visitor for Leaders<'_> {
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
         let functions = &self.program.functions;
         let totals = weights.totals(self.attribution);
-        for (place, path) in paths.iter().enumerate() {
-            let mut best: Option<(usize, Scaled)> = None;
+        for path in paths {
+            let mut best: Option<(usize, f64)> = None;
             for index in 0..functions.len() {
-                let tet = totals.tet(weights, index, place);
-                if tet.value > 0 && best.is_none_or(|(_, most)| tet.value > most.value) {
-                    best = Some((index, tet));
+                let own = path.mean(|place| totals.tet(weights, index, place).as_ns_f64()).ns;
+                if own > 0.0 && best.is_none_or(|(_, most)| own > most) {
+                    best = Some((index, own));
                 }
             }
-            self.found.push(best.map(|(index, tet)| {
-                let share = if path.length_ns > 0.0 { tet.as_ns_f64() / path.length_ns } else { 0.0 };
+            self.found.push(best.map(|(index, own)| {
+                let share = if path.time_ns > 0.0 { own / path.time_ns } else { 0.0 };
                 (functions[index].name.clone(), share)
             }));
             self.last = Some(path.clone());

@@ -19,5 +19,5 @@ pub use combine::combine;
 pub use forecast::{Forecast, Run, predict};
 pub use model::{Assumptions, Io, Known, Model, Scheduler};
 pub use result::{CpuPrediction, Crossover, DeviceLoad, Limit, LockLoad, Prediction, Saturation, ThreadLoad};
-pub use timing::{PathFacts, Timing, Visitor};
+pub use timing::{Fluid, Mean, PathFacts, Timing, Visitor};
 pub use words::{limit_text, sentences};

@@ -1,12 +1,12 @@
-//! One answer for every question about a program's time: what the scheduler's model says how long it takes on so many CPUs,
-//! and a schedule on as many that are shared ideally, with what waking costs, which says what that time depends on. All
+//! One answer for every question about a program's time: what the scheduler's model says how long it takes on so many CPUs, and
+//! the path of that run, which says what the time went to. A program that runs ideally has the extended critical path instead. All
 //! commands take their times and weights from here, so that no two of them differ.
 
 use super::model::{Assumptions, Model, Scheduler};
-use crate::critical_path::{CostedPath, CriticalPath, Wait, Weights, has_waits_by_the_clock};
+use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, has_waits_by_the_clock};
 use crate::program::{Operation, Program, ProgramError};
 use crate::report::{Cpus, Finding};
-use crate::schedule::{Costs, Outcome, run};
+use crate::schedule::{Costs, Outcome, Sharing, run, run_with_path};
 use crate::time::Ticks;
 
 /// A program on a machine.
@@ -16,6 +16,8 @@ pub struct Timing<'a> {
     assumptions: Assumptions,
     /// All that its threads do, ticks.
     work: u64,
+    /// Runs whose paths are looked at.
+    paths: usize,
     /// The schedule that all CPU counts share: with ideal sharing, of a program in which nothing passes by the clock.
     shared: Option<CriticalPath<'a>>,
 }
@@ -26,18 +28,72 @@ pub trait Visitor {
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]);
 }
 
-/// The schedule that weights belong to.
+/// What weights belong to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathFacts {
     /// The CPU count.
     pub cpus: Cpus,
-    /// How long the schedule is, nanoseconds. With a scheduler's model the predicted time differs by what ideal sharing leaves out.
-    pub length_ns: f64,
-    /// What passes in it without being computed.
+    /// The predicted time, nanoseconds.
+    pub time_ns: f64,
+    /// Places in the weights: one, or one for each of several runs.
+    pub places: std::ops::Range<usize>,
+    /// How long each run is, nanoseconds; the first is `time_ns`.
+    pub lengths_ns: Vec<f64>,
+    /// What passes without being computed.
     pub waits: Vec<Wait>,
     /// What threads compute to wake others.
     pub waking: Option<Wait>,
-    /// Ticks during which this many threads execute, by their number.
+    /// The run that leaves nothing to chance, if there was one.
+    pub plain: Option<Outcome>,
+    /// Deadlocks and contradictions in the program.
+    pub findings: Vec<Finding>,
+}
+
+/// A mean of several runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mean {
+    /// Nanoseconds of the predicted time.
+    pub ns: f64,
+    /// Half-width of its 95 % interval by what the runs differ; 0 for one run.
+    pub error_ns: f64,
+}
+
+impl PathFacts {
+    /// The mean share of the runs, of the predicted time; `ns` is the part of the run with this place.
+    pub fn mean(&self, ns: impl Fn(usize) -> f64) -> Mean {
+        if self.places.len() == 1 {
+            return Mean { ns: ns(self.places.start), error_ns: 0.0 };
+        }
+        let runs = self.places.clone().zip(&self.lengths_ns).filter(|(_, length)| **length > 0.0);
+        let parts: Vec<f64> = runs.map(|(place, length)| ns(place) / length * self.time_ns).collect();
+        let count = parts.len().max(1) as f64;
+        let mean = parts.iter().sum::<f64>() / count;
+        let squares: f64 = parts.iter().map(|part| (part - mean).powi(2)).sum();
+        let deviation = (squares / (count - 1.0).max(1.0)).sqrt();
+        Mean { ns: mean, error_ns: student(parts.len()) * deviation / count.sqrt() }
+    }
+}
+
+/// Runs whose paths are looked at; of programs with more operations than this, the smaller number.
+const PATHS: usize = 5;
+const FEWER_PATHS: usize = 3;
+const MANY_OPERATIONS: usize = 200_000;
+
+/// How many standard errors the 95 % interval of the mean of so many numbers has to each side (Student's t).
+fn student(count: usize) -> f64 {
+    match count {
+        0..=3 => 4.303,
+        4 => 3.182,
+        _ => 2.776,
+    }
+}
+
+/// A schedule on processors that are shared ideally.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fluid {
+    /// How long it is, nanoseconds.
+    pub length_ns: f64,
+    /// Ticks during which so many threads execute, by their number.
     pub executing: Vec<u64>,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
@@ -57,7 +113,10 @@ impl<'a> Timing<'a> {
         let operations = program.threads.iter().flat_map(|thread| &thread.operations);
         let work =
             operations.filter_map(Operation::length).fold(0, |sum, length| length.0.saturating_add(sum));
-        Ok(Timing { program, assumptions, work, shared })
+        let operations = program.threads.iter().map(|thread| thread.operations.len()).sum::<usize>();
+        let paths = if operations > MANY_OPERATIONS { FEWER_PATHS } else { PATHS };
+        let paths = if model.runs as usize >= paths { paths } else { 1 };
+        Ok(Timing { program, assumptions, work, paths, shared })
     }
 
     /// The program.
@@ -76,13 +135,8 @@ impl<'a> Timing<'a> {
         let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, number);
         // It has been checked.
         run(self.program, &setup).unwrap_or_else(|error| Outcome {
-            length: Ticks(0),
-            done: Vec::new(),
             findings: vec![Finding { kind: "invalid_program".to_owned(), text: error.to_string() }],
-            threads: Vec::new(),
-            objects: Vec::new(),
-            busy: Vec::new(),
-            counts: Default::default(),
+            ..Outcome::default()
         })
     }
 
@@ -114,12 +168,14 @@ impl<'a> Timing<'a> {
     pub fn weigh(&self, cpus: &[Cpus], visitor: &mut impl Visitor) {
         if let Some(path) = &self.shared {
             for weights in path.weights(cpus) {
-                let facts = weights.cpus().iter().map(|cpus| PathFacts {
+                let facts = weights.cpus().iter().enumerate().map(|(place, cpus)| PathFacts {
                     cpus: *cpus,
-                    length_ns: path.time(*cpus).as_ns_f64(),
+                    time_ns: path.time(*cpus).as_ns_f64(),
+                    places: place..place + 1,
+                    lengths_ns: vec![path.time(*cpus).as_ns_f64()],
                     waits: Vec::new(),
                     waking: None,
-                    executing: path.executing().to_vec(),
+                    plain: None,
                     findings: path.findings().to_vec(),
                 });
                 visitor.visit(&weights, &facts.collect::<Vec<_>>());
@@ -127,18 +183,78 @@ impl<'a> Timing<'a> {
             return;
         }
         for cpus in cpus {
-            let path = CostedPath::of(self.program, *cpus, &self.costs(*cpus));
-            let (waits, waking) = path.waits();
-            let facts = PathFacts {
-                cpus: *cpus,
-                length_ns: path.time().as_ns_f64(),
-                waits,
-                waking: Some(waking).filter(|waking| waking.count > 0),
-                executing: path.executing().to_vec(),
-                findings: path.findings().to_vec(),
-            };
-            visitor.visit(&path.weights(), &[facts]);
+            match (self.assumptions.scheduler, self.paths) {
+                (Scheduler::Ideal, _) => self.weigh_ideally(*cpus, visitor),
+                (Scheduler::Eevdf, PATHS) => self.weigh_runs::<PATHS>(*cpus, visitor),
+                (Scheduler::Eevdf, FEWER_PATHS) => self.weigh_runs::<FEWER_PATHS>(*cpus, visitor),
+                (Scheduler::Eevdf, _) => self.weigh_runs::<1>(*cpus, visitor),
+            }
         }
+    }
+
+    fn weigh_ideally(&self, cpus: Cpus, visitor: &mut impl Visitor) {
+        let path = CostedPath::of(self.program, cpus, &self.costs(cpus));
+        let (waits, waking) = path.waits();
+        // Rounded in another place, it may differ by some picoseconds.
+        let plain = self.run(cpus, 0);
+        let facts = PathFacts {
+            cpus,
+            time_ns: plain.length.as_ns_f64(),
+            places: 0..1,
+            lengths_ns: vec![path.time().as_ns_f64()],
+            waits,
+            waking: Some(waking).filter(|waking| waking.count > 0),
+            plain: Some(plain),
+            findings: path.findings().to_vec(),
+        };
+        visitor.visit(&path.weights(), &[facts]);
+    }
+
+    fn weigh_runs<const N: usize>(&self, cpus: Cpus, visitor: &mut impl Visitor) {
+        let threads = self.program.threads.len();
+        let path = RunPaths::<N>::of(self.program, cpus, |number| {
+            let setup = self.assumptions.setup(cpus, threads, self.work, number);
+            match setup.processors {
+                Sharing::Scheduled(rules) => run_with_path(self.program, rules, &setup.servers),
+                Sharing::Ideal { .. } => Default::default(),
+            }
+        });
+        let (waits, waking) = path.waits();
+        let facts = PathFacts {
+            cpus,
+            time_ns: path.plain.length.as_ns_f64(),
+            places: 0..N,
+            lengths_ns: path.lengths().map(Ticks::as_ns_f64).to_vec(),
+            waits,
+            waking: Some(waking).filter(|waking| waking.count > 0),
+            plain: Some(path.plain.clone()),
+            findings: self.confirmed(&path.plain.findings),
+        };
+        visitor.visit(&path.weights(), &[facts]);
+    }
+
+    /// What a run has found, where a deadlock is the program's own only if it is there without a scheduler, too.
+    fn confirmed(&self, findings: &[Finding]) -> Vec<Finding> {
+        let is_deadlock = |finding: &Finding| finding.kind == "deadlock";
+        if !findings.iter().any(is_deadlock) || self.fluid(Cpus::Infinite).findings.iter().any(is_deadlock) {
+            return findings.to_vec();
+        }
+        let renamed = findings.iter().map(|finding| match is_deadlock(finding) {
+            true => Finding { kind: "deadlock_in_simulation".to_owned(), text: finding.text.clone() },
+            false => finding.clone(),
+        });
+        renamed.collect()
+    }
+
+    /// The schedule on so many processors that are shared ideally, with what waking costs.
+    pub fn fluid(&self, cpus: Cpus) -> Fluid {
+        if let Some(path) = &self.shared {
+            let (executing, findings) = (path.executing().to_vec(), path.findings().to_vec());
+            return Fluid { length_ns: path.time(cpus).as_ns_f64(), executing, findings };
+        }
+        let path = CostedPath::of(self.program, cpus, &self.costs(cpus));
+        let (executing, findings) = (path.executing().to_vec(), path.findings().to_vec());
+        Fluid { length_ns: path.time().as_ns_f64(), executing, findings }
     }
 
     /// What waking costs on so many CPUs that are shared ideally.

@@ -3,7 +3,7 @@
 use super::{CpuResult, Cpus, Detail, Finding, FunctionRow, LockRow, Report, SegmentRow};
 use crate::attribution::{Attribution, Grouping, used_by};
 use crate::critical_path::{FunctionTotals, Weights};
-use crate::predict::{Model, PathFacts, Timing, Visitor};
+use crate::predict::{Mean, Model, PathFacts, Timing, Visitor};
 use crate::program::{ObjectId, Program};
 
 /// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up
@@ -133,21 +133,21 @@ impl Visitor for Parts<'_, '_> {
         let builder = self.builder;
         let program = builder.timing.program();
         let totals = weights.totals(&builder.attribution);
-        for (place, path) in paths.iter().enumerate() {
-            let time_ns = builder.timing.time_ns(path.cpus);
+        for path in paths {
             let held = builder.objects.iter();
-            let held = held.map(|object| totals.held(weights, *object, place).as_ns_f64());
+            let held =
+                held.map(|object| path.mean(|place| totals.held(weights, *object, place).as_ns_f64()).ns);
             let segments = match builder.detail {
                 Detail::Functions => Vec::new(),
-                Detail::Segments => segments(program, weights, place),
+                Detail::Segments => segments(program, weights, path),
             };
             let result = CpuResult {
                 cpus: path.cpus,
-                time_ns,
+                time_ns: path.time_ns,
                 speedup: 1.0,
                 locks_held_ns: held.collect(),
                 waits: super::waits::rows(program, path),
-                functions: rows(&builder.attribution, weights, &totals, place),
+                functions: rows(&builder.attribution, weights, &totals, path),
                 segments,
             };
             self.parts.push(Part { result, findings: path.findings.clone() });
@@ -176,34 +176,39 @@ fn rows<const N: usize>(
     attribution: &Attribution,
     weights: &Weights<'_, N>,
     totals: &FunctionTotals<N>,
-    place: usize,
+    path: &PathFacts,
 ) -> Vec<FunctionRow> {
     let names = &attribution.keys.names;
+    let first = path.places.start;
     let numbers = (0..names.len()).filter_map(|index| {
-        let calls = totals.calls(index, place);
-        let tet = totals.tet(weights, index, place);
-        let tetid = totals.tetid(weights, index, place);
-        (calls != 0 || tet.value != 0 || tetid.value != 0).then_some((index, calls, tet, tetid))
+        let calls = totals.calls(index, first);
+        let tet = path.mean(|place| totals.tet(weights, index, place).as_ns_f64());
+        let tetid = path.mean(|place| totals.tetid(weights, index, place).as_ns_f64());
+        (calls != 0 || tet.ns != 0.0 || tetid.ns != 0.0).then_some((index, calls, tet, tetid))
     });
     let mut numbers: Vec<_> = numbers.collect();
-    // By the exact numbers, so that the order does not hang on rounding.
     numbers.sort_by(|a, b| {
         let by_name = || names[a.0].name.cmp(&names[b.0].name);
-        b.3.value.cmp(&a.3.value).then_with(by_name)
+        b.3.ns.total_cmp(&a.3.ns).then_with(by_name)
     });
+    // What samples and what chance in the scheduler may be wrong by are independent of each other.
+    let with = |samples: Option<f64>, mean: &Mean| {
+        let both = samples.unwrap_or(0.0).hypot(mean.error_ns);
+        (samples.is_some() || both >= WORTH_TELLING * path.time_ns && both > 0.0).then_some(both)
+    };
     let rows = numbers.into_iter().map(|(index, calls, tet, tetid)| {
         let row = &names[index];
-        let (tet_error_ns, tetid_error_ns, samples) = totals.error_ns(weights, index, place);
+        let (tet_error_ns, tetid_error_ns, samples) = totals.error_ns(weights, index, first);
         FunctionRow {
             function: row.name.clone(),
             location: row.location.clone(),
             calls,
             uncounted: row.uncounted,
-            tet_ns: tet.as_ns_f64(),
-            tetid_ns: tetid.as_ns_f64(),
+            tet_ns: tet.ns,
+            tetid_ns: tetid.ns,
             exact: tet_error_ns.is_none() && tetid_error_ns.is_none(),
-            tet_error_ns,
-            tetid_error_ns,
+            tet_error_ns: with(tet_error_ns, &tet),
+            tetid_error_ns: with(tetid_error_ns, &tetid),
             samples,
             folded: row.folded,
             partly_inlined: row.partly_inlined,
@@ -212,14 +217,21 @@ fn rows<const N: usize>(
     rows.collect()
 }
 
-fn segments<const N: usize>(program: &Program, weights: &Weights<'_, N>, place: usize) -> Vec<SegmentRow> {
+/// What differs from run to run by less than this share of the time is as good as the same.
+const WORTH_TELLING: f64 = 0.0005;
+
+fn segments<const N: usize>(
+    program: &Program,
+    weights: &Weights<'_, N>,
+    path: &PathFacts,
+) -> Vec<SegmentRow> {
     let rows = weights.segments().map(|segment| SegmentRow {
         thread: program.threads[segment.thread.0 as usize].name.clone(),
         operation: segment.operation,
         function: segment.function.map(|function| program.functions[function.0 as usize].name.clone()),
         start_ns: segment.start.as_ns_f64(),
         end_ns: segment.end.as_ns_f64(),
-        weight: weights.weight(segment.point, place),
+        weight: path.mean(|place| weights.of_segment(&segment, place)).ns,
     });
     rows.collect()
 }

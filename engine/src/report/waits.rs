@@ -19,6 +19,10 @@ pub enum WaitKind {
     Waking,
     /// Sleeping.
     Sleep,
+    /// Until a thread that is ready has a processor: switching, a processor that is idle and does not look, a quota that is used up.
+    Scheduling,
+    /// Processors kept busy by threads that spin for this lock, while others want them.
+    Spinning(String),
     /// Waiting for a device, or whatever else was outside the program.
     Device(String),
 }
@@ -32,6 +36,8 @@ impl WaitKind {
             WaitKind::ThreadStart => "thread_start",
             WaitKind::Waking => "waking",
             WaitKind::Sleep => "sleep",
+            WaitKind::Scheduling => "scheduling",
+            WaitKind::Spinning(_) => "spinning",
             WaitKind::Device(_) => "device",
         }
     }
@@ -39,7 +45,9 @@ impl WaitKind {
     /// The object or device, if it has one.
     pub fn object(&self) -> Option<&str> {
         match self {
-            WaitKind::HandOver(object) | WaitKind::Device(object) => Some(object),
+            WaitKind::HandOver(object) | WaitKind::Spinning(object) | WaitKind::Device(object) => {
+                Some(object)
+            }
             _ => None,
         }
     }
@@ -54,7 +62,7 @@ pub struct WaitRow {
     pub count: u64,
     /// How long all of them together, nanoseconds.
     pub length_ns: f64,
-    /// Σ weight · length, nanoseconds: what the predicted time owes to it. May be negative.
+    /// What the predicted time owes to it, nanoseconds: what of it is on the path; ideally shared, Σ weight · virtual length.
     pub weighted_ns: f64,
 }
 
@@ -92,5 +100,7 @@ fn kind(program: &Program, of: Passing) -> WaitKind {
         Passing::Woken(None) => WaitKind::ThreadStart,
         Passing::Clock(Why::Object(object)) => WaitKind::Device(name(object)),
         Passing::Clock(_) => WaitKind::Sleep,
+        Passing::Scheduling => WaitKind::Scheduling,
+        Passing::Spinning(object) => WaitKind::Spinning(name(object)),
     }
 }

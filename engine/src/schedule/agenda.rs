@@ -154,7 +154,7 @@ impl Machine for Agenda {
         true
     }
 
-    fn retry(&mut self, thread: u32) {
+    fn retry(&mut self, thread: u32, _by: u32) {
         self.soon(thread);
     }
 

@@ -6,7 +6,6 @@ use super::actor::Stage;
 use super::ledger::Doing;
 use super::machine::Machine;
 use super::result::{Charge, Costed, Delay, Latency, Passing, Step, Vertex};
-use super::runs::Runs;
 use super::shared::{Costs, Shared};
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
@@ -30,12 +29,9 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         let source = Whole::of(program);
         let machine = Shared::with_costs(costs, program.threads.len(), program.objects.len());
         let mut simulation = Simulation::with(program, source, machine, trace);
-        simulation.runs = Runs::of(program);
+        simulation.number_runs();
         simulation.edges = Edges::of(program);
         simulation.limit(&costs.servers);
-        for (thread, actor) in simulation.actors.iter_mut().enumerate() {
-            actor.next_run = simulation.runs.first_of(thread);
-        }
         simulation
     }
 
@@ -123,8 +119,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             of,
             begun,
             virtual_length: 0,
-            thread: ThreadId(thread),
-            next: self.actors[thread as usize].next,
+            #[cfg(any(test, feature = "synth"))]
+            of_thread: (ThreadId(thread), self.actors[thread as usize].next),
         });
         let actor = &mut self.actors[thread as usize];
         actor.point = point;

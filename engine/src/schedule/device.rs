@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::actor::{Flow, Moment, Timer};
-use super::machine::{Machine, Why};
+use super::machine::{Machine, Origin, Why};
 use super::result::Passing;
 use super::simulation::Simulation;
 use super::source::Operations;
@@ -63,6 +63,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
                     self.served_by[next as usize] = Some(object);
                     // It came before, and what it waited for is this.
                     self.actors[next as usize].point = self.actors[thread as usize].point;
+                    self.machine.serve_after(next, thread, object);
                     self.serve(next, object, length);
                 }
                 None => device.busy = device.busy.saturating_sub(1),
@@ -88,7 +89,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         if M::COSTS {
             return self.sleep_from(thread, start, end.0);
         }
-        self.sleep_to(thread, Moment { time: end.0, ..start })
+        self.sleep_to(thread, Moment { time: end.0, ..start }, Origin::Start)
     }
 
     /// Sleeping until a time that is so and so long after another moment, whatever the thread has done since.
@@ -134,16 +135,17 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         if let Some(last) = self.deadlines.get_mut(&thread) {
             last.time = last.time.saturating_add(length.0);
             let end = *last;
-            return self.sleep_to(thread, end);
+            return self.sleep_to(thread, end, Origin::Timer);
         }
         let flow = self.sleep(thread, length);
+        self.machine.wait_from(thread, Origin::Timer);
         let point = self.actors[thread as usize].point;
         let time = self.machine.now().saturating_add(length.0);
         self.deadlines.insert(thread, Moment { time, point });
         flow
     }
 
-    fn sleep_to(&mut self, thread: u32, end: Moment) -> Flow {
+    fn sleep_to(&mut self, thread: u32, end: Moment, origin: Origin) -> Flow {
         let length = end.time.saturating_sub(self.machine.now());
         if length == 0 {
             // Who comes just then is held up by neither alone, and would have to wait until then if it came earlier.
@@ -158,6 +160,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         actor.next += 1;
         actor.point = end.point;
         self.machine.block(thread, Why::Sleep);
+        self.machine.wait_from(thread, origin);
         self.time_out(thread, length);
         Flow::Stop
     }

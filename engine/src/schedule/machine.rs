@@ -27,6 +27,15 @@ pub enum Turn {
     Expired(u32),
 }
 
+/// What decides the end of a wait by the clock that does not end some time after its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The start of the program.
+    Start,
+    /// The last end of the thread's timer; its beginning if it is the first.
+    Timer,
+}
+
 /// Processors and who uses them.
 pub trait Machine {
     /// Whether what decides each moment is kept: deciding points, vertices and runs, for weights.
@@ -52,6 +61,20 @@ pub trait Machine {
 
     /// A thread that waited, or has just come to life, acts as soon as it has a processor. `by` is who woke it.
     fn wake(&mut self, thread: u32, by: Option<u32>);
+
+    /// Whether runs of compute operations are told of.
+    fn follows_runs(&self) -> bool {
+        Self::DECIDES
+    }
+
+    /// The acting thread begins this run.
+    fn begin_run(&mut self, _thread: u32, _run: u32) {}
+
+    /// The device that served `before` until now goes on with the thread.
+    fn serve_after(&mut self, _thread: u32, _before: u32, _device: ObjectId) {}
+
+    /// The end of the wait by the clock that the thread begins has been decided by this.
+    fn wait_from(&mut self, _thread: u32, _origin: Origin) {}
 
     /// What waking this thread takes, if [`Machine::COSTS`]: until it acts, ticks. Who wakes it (`by`) is charged for it.
     fn wake_delay(&mut self, _by: Option<u32>) -> u64 {
@@ -86,8 +109,8 @@ pub trait Machine {
     /// Whether a spinning thread has a processor now.
     fn is_spinning(&self, thread: u32) -> bool;
 
-    /// A spinning thread that has a processor acts at this instant.
-    fn retry(&mut self, thread: u32);
+    /// A spinning thread that has a processor acts at this instant, because of what `by` has done.
+    fn retry(&mut self, thread: u32, by: u32);
 
     /// A spin lock is free while all who spin for it are off their processors (or no longer so): somebody will get on.
     fn hope(&mut self, more: bool);

@@ -26,6 +26,7 @@ mod queue;
 mod read_write;
 mod result;
 mod run;
+mod run_path;
 mod runs;
 mod semaphore;
 mod shared;
@@ -33,6 +34,9 @@ mod simulation;
 mod source;
 mod spin;
 mod table;
+mod trail;
+#[cfg(test)]
+mod trail_tests;
 mod usage;
 mod wake;
 
@@ -44,7 +48,9 @@ pub use result::Passing;
 pub(crate) use result::Step;
 pub(crate) use result::{Charge, Costed, Delay, Latency};
 pub use result::{Schedule, Vertex};
+pub(crate) use run::run_with_path;
 pub use run::{Outcome, Setup, Sharing, run, run_stream, run_watched};
+pub use run_path::{Passed, RunPath, Visit};
 pub(crate) use runs::RunBreaks;
 pub use runs::Runs;
 pub use shared::Costs;

@@ -2,7 +2,7 @@
 
 use super::machine::Why;
 use super::{Forest, PointId, Runs};
-use crate::program::ThreadId;
+use crate::program::{ObjectId, ThreadId};
 use crate::report::Finding;
 
 use crate::time::Ticks;
@@ -27,6 +27,10 @@ pub enum Passing {
     Woken(Option<Why>),
     /// A wait by the clock: for a device or for time to pass.
     Clock(Why),
+    /// A thread that is ready is put on a processor: switching, a processor that is idle and does not look, a quota that is used up.
+    Scheduling,
+    /// A thread keeps a processor from others while it spins for this.
+    Spinning(ObjectId),
 }
 
 /// A step that takes its time by the clock.
@@ -40,9 +44,9 @@ pub(crate) struct Latency {
     pub(crate) begun: u128,
     /// How much of it passed meanwhile; 0 as long as it has not ended.
     pub(crate) virtual_length: u128,
-    pub(crate) thread: ThreadId,
-    /// The operation that the thread comes to when it ends.
-    pub(crate) next: u32,
+    /// Whose it is, and the operation that the thread comes to when it ends.
+    #[cfg(any(test, feature = "synth"))]
+    pub(crate) of_thread: (ThreadId, u32),
 }
 
 /// Processor time that a thread spends on waking another.

@@ -34,18 +34,28 @@ impl Runs {
         Runs { first, points: vec![NOT_RUN; count as usize], starts: vec![0; count as usize] }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.points.len()
     }
 
     /// Number of the thread's first run.
-    pub(super) fn first_of(&self, thread: usize) -> u32 {
+    pub(crate) fn first_of(&self, thread: usize) -> u32 {
         self.first[thread]
     }
 
     pub(super) fn begin(&mut self, run: u32, point: PointId, start: u64) {
         self.points[run as usize] = point.0;
         self.starts[run as usize] = start;
+    }
+
+    /// Adds runs that have happened elsewhere: who computes a `once` may differ.
+    pub(crate) fn add(&mut self, other: &Runs) {
+        let others = other.points.iter().zip(&other.starts);
+        for ((point, start), (other, begun)) in self.points.iter_mut().zip(&mut self.starts).zip(others) {
+            if *point == NOT_RUN {
+                (*point, *start) = (*other, *begun);
+            }
+        }
     }
 
     /// Where a run ends in the forest, if it happened.

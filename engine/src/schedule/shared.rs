@@ -315,7 +315,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
         true
     }
 
-    fn retry(&mut self, thread: u32) {
+    fn retry(&mut self, thread: u32, _by: u32) {
         self.ready.push_back(Turn::Act(thread));
     }
 

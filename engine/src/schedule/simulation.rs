@@ -85,12 +85,9 @@ impl<'a> Simulation<'a> {
     pub fn new(program: &'a Program) -> Result<Simulation<'a>, ProgramError> {
         program.check()?;
         let mut simulation = Simulation::with(program, Whole::of(program), Agenda::default(), None);
-        simulation.runs = Runs::of(program);
+        simulation.number_runs();
         simulation.forest = Forest::with_capacity(simulation.runs.len());
         simulation.edges = Edges::of(program);
-        for (thread, actor) in simulation.actors.iter_mut().enumerate() {
-            actor.next_run = simulation.runs.first_of(thread);
-        }
         Ok(simulation)
     }
 
@@ -198,6 +195,14 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         };
         simulation.begin();
         simulation
+    }
+
+    /// Keeps when each run of compute operations begins.
+    pub(super) fn number_runs(&mut self) {
+        self.runs = Runs::of(self.program);
+        for (thread, actor) in self.actors.iter_mut().enumerate() {
+            actor.next_run = self.runs.first_of(thread);
+        }
     }
 
     /// Threads that nobody creates are woken at the start.
@@ -319,6 +324,16 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
 
     pub(super) fn begin_run(&mut self, thread: u32) {
         if !M::DECIDES {
+            if self.machine.follows_runs() {
+                let actor = &mut self.actors[thread as usize];
+                let (run, now) = (actor.next_run, self.machine.now());
+                actor.computing = true;
+                actor.next_run += 1;
+                self.machine.begin_run(thread, run);
+                if !self.repeats(thread) {
+                    self.runs.begin(run, PointId(run), now);
+                }
+            }
             return;
         }
         self.vertex(thread, 1);
@@ -345,7 +360,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
     }
 
     pub(super) fn first_run(&self, thread: u32) -> u32 {
-        if M::DECIDES { self.runs.first_of(thread as usize) } else { 0 }
+        if self.machine.follows_runs() { self.runs.first_of(thread as usize) } else { 0 }
     }
 
     /// A run that another thread computes instead (`once`).

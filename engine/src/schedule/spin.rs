@@ -64,7 +64,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         match spin.spinning.iter().position(|waiter| self.machine.is_spinning(*waiter)) {
             Some(place) => {
                 if let Some(waiter) = spin.spinning.remove(place) {
-                    self.machine.retry(waiter);
+                    self.machine.retry(waiter, thread);
                 }
             }
             None if !spin.spinning.is_empty() => {

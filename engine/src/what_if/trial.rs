@@ -18,7 +18,7 @@ pub(super) struct Trial {
 pub(super) fn trial(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Trial, ProgramError> {
     // What is told of a change are times; one run is one.
     let model = Model { runs: 1, ..model.clone() };
-    let forecast = Forecast::new(program, cpus, &model)?;
+    let forecast = Forecast::new(program, cpus, &model)?.without_band();
     let runs = cpus.iter().map(|cpus| forecast.at(*cpus)).collect();
     let prediction = forecast.conclude(runs);
     Ok(Trial { results: prediction.results, findings: prediction.findings })

@@ -196,6 +196,9 @@ impl Processors<'_> {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
         let at = task.cpu;
+        if let Some(trail) = &mut self.trail {
+            trail.leaves(thread, at, now);
+        }
         task.place = Place::Queued;
         task.event = None;
         let deadline = task.deadline;
@@ -222,15 +225,19 @@ impl Processors<'_> {
         let cpu = &mut self.cpus[at as usize];
         cpu.current = thread;
         cpu.resting = false;
-        let mut cost = latency;
+        let mut switching = 0;
         if cpu.last != thread {
             // The first thread of a processor takes nobody's place.
             if cpu.last != NONE {
-                cost = cost.saturating_add(self.rules.switch_cost.0);
+                switching = self.rules.switch_cost.0;
             }
             self.counts.switches += 1;
             cpu.last = thread;
         }
+        if let Some(trail) = &mut self.trail {
+            trail.given(thread, at, self.agenda.now(), latency, switching);
+        }
+        let cost = latency.saturating_add(switching);
         self.renew(thread);
         self.protect(at, thread);
         let task = self.task(thread);
@@ -271,6 +278,9 @@ impl Processors<'_> {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
         let at = task.cpu;
+        if let Some(trail) = &mut self.trail {
+            trail.leaves(thread, at, now);
+        }
         self.ledger.change(thread, now, doing, Some(at));
         task.place = Place::Off;
         task.event = None;

@@ -25,7 +25,9 @@ use self::quota::Quota;
 use self::task::{NONE, Place, Task};
 use super::agenda::Agenda;
 use super::ledger::{Doing, Ledger};
-use super::machine::{Machine, Turn, Why};
+use super::machine::{Machine, Origin, Turn, Why};
+use super::run_path::RunPath;
+use super::trail::Trail;
 use crate::numbers::Numbers;
 use crate::program::{ObjectId, Program};
 use crate::time::Ticks;
@@ -64,6 +66,8 @@ pub struct Processors<'w> {
     urgent: u32,
     pub(super) ledger: Ledger<'w>,
     pub(super) counts: Counts,
+    /// Where the time goes, if somebody wants to know.
+    trail: Option<Trail>,
 }
 
 /// What the scheduler did.
@@ -133,7 +137,18 @@ impl<'w> Processors<'w> {
             urgent: NONE,
             ledger,
             counts: Counts::default(),
+            trail: None,
         }
+    }
+
+    /// Keeps where the time goes.
+    pub(super) fn keep_trail(&mut self) {
+        self.trail = Some(Trail::new(self.tasks.len(), self.cpus.len()));
+    }
+
+    /// The path of the run, which ended at this time, if it was kept.
+    pub(super) fn path(&mut self, end: u64) -> RunPath {
+        self.trail.take().map(|trail| trail.path(end)).unwrap_or_default()
     }
 
     fn task(&mut self, thread: u32) -> &mut Task {
@@ -143,6 +158,33 @@ impl<'w> Processors<'w> {
     /// It is over.
     pub(super) fn close(&mut self, end: u64) {
         self.ledger.close(end);
+    }
+
+    /// What is next at this instant.
+    fn turn(&mut self) -> Option<Turn> {
+        loop {
+            if self.urgent != NONE {
+                return Some(Turn::Act(std::mem::replace(&mut self.urgent, NONE)));
+            }
+            self.expiring = NONE;
+            if let Some((thread, entry)) = self.agenda.next_due() {
+                match self.due(thread, entry) {
+                    Some(turn) => return Some(turn),
+                    None => continue,
+                }
+            }
+            if let Some(thread) = self.agenda.next_ready() {
+                if std::mem::take(&mut self.task(thread).expires) {
+                    self.live = self.live.saturating_sub(1);
+                    self.expiring = thread;
+                    return Some(Turn::Expired(thread));
+                }
+                return Some(Turn::Act(thread));
+            }
+            if !self.give_away() {
+                return None;
+            }
+        }
     }
 
     /// The entry of the agenda is due.
@@ -205,35 +247,47 @@ impl Machine for Processors<'_> {
         self.agenda.next_instant()
     }
 
-    fn next_turn(&mut self) -> Option<Turn> {
-        loop {
-            if self.urgent != NONE {
-                return Some(Turn::Act(std::mem::replace(&mut self.urgent, NONE)));
-            }
-            self.expiring = NONE;
-            if let Some((thread, entry)) = self.agenda.next_due() {
-                match self.due(thread, entry) {
-                    Some(turn) => return Some(turn),
-                    None => continue,
-                }
-            }
-            if let Some(thread) = self.agenda.next_ready() {
-                if std::mem::take(&mut self.task(thread).expires) {
-                    self.live = self.live.saturating_sub(1);
-                    self.expiring = thread;
-                    return Some(Turn::Expired(thread));
-                }
-                return Some(Turn::Act(thread));
-            }
-            if !self.give_away() {
-                return None;
-            }
+    fn follows_runs(&self) -> bool {
+        self.trail.is_some()
+    }
+
+    fn begin_run(&mut self, thread: u32, run: u32) {
+        let now = self.agenda.now();
+        if let Some(trail) = &mut self.trail {
+            trail.begins_run(thread, run, now);
         }
+    }
+
+    fn serve_after(&mut self, thread: u32, before: u32, device: ObjectId) {
+        let now = self.agenda.now();
+        if let Some(trail) = &mut self.trail {
+            trail.served_after(thread, before, device, now);
+        }
+    }
+
+    fn wait_from(&mut self, thread: u32, origin: Origin) {
+        let Some(trail) = &mut self.trail else { return };
+        match origin {
+            Origin::Start => trail.waits_from_start(thread),
+            Origin::Timer => trail.waits_for_timer(thread),
+        }
+    }
+
+    fn next_turn(&mut self) -> Option<Turn> {
+        let turn = self.turn();
+        if let (Some(trail), Some(Turn::Act(thread) | Turn::Expired(thread))) = (&mut self.trail, turn) {
+            trail.acts(thread);
+        }
+        turn
     }
 
     fn wake(&mut self, thread: u32, by: Option<u32>) {
         self.live += 1;
-        self.ledger.change(thread, self.agenda.now(), Doing::Ready, None);
+        let now = self.agenda.now();
+        if let Some(trail) = &mut self.trail {
+            trail.woken(thread, by, self.ledger.doing(thread), now);
+        }
+        self.ledger.change(thread, now, Doing::Ready, None);
         self.settle(thread, by);
     }
 
@@ -242,7 +296,11 @@ impl Machine for Processors<'_> {
             return self.agenda.soon(thread);
         }
         let task = &mut self.tasks[thread as usize];
-        task.left = length.saturating_add(std::mem::take(&mut task.debt));
+        let debt = std::mem::take(&mut task.debt);
+        task.left = length.saturating_add(debt);
+        if let Some(trail) = self.trail.as_mut().filter(|_| debt > 0) {
+            trail.charged(thread, debt);
+        }
         self.run(thread);
     }
 
@@ -266,6 +324,9 @@ impl Machine for Processors<'_> {
         self.live = self.live.saturating_sub(1);
         let cpu = self.tasks[thread as usize].cpu;
         let now = self.agenda.now();
+        if let Some(trail) = &mut self.trail {
+            trail.spins(thread, object, now);
+        }
         self.ledger.change(thread, now, Doing::Spinning(object), Some(cpu));
         let task = self.task(thread);
         task.place = Place::Spinning;
@@ -278,9 +339,13 @@ impl Machine for Processors<'_> {
         self.tasks[thread as usize].place == Place::Spinning
     }
 
-    fn retry(&mut self, thread: u32) {
+    fn retry(&mut self, thread: u32, by: u32) {
         self.live += 1;
         self.charge(thread);
+        let now = self.agenda.now();
+        if let Some(trail) = &mut self.trail {
+            trail.spun(thread, by, now);
+        }
         let task = self.task(thread);
         task.place = Place::Acting;
         task.spins_for = None;

@@ -1,0 +1,86 @@
+//! Recordings: what lies on the path of the run whose length is the predicted time, and of others that decide by chance what the
+//! model of the scheduler leaves open ([`crate::schedule::RunPath`]). Every tick of a run belongs to one function, wait or hand-over,
+//! so that shares lie between 0 and the whole and add up to it, on any number of CPUs.
+
+use super::costed::Wait;
+use super::pieces::Pieces;
+use super::weights::Weights;
+use crate::program::Program;
+use crate::report::Cpus;
+use crate::schedule::{Outcome, Passed, Passing, RunPath, Runs};
+use crate::time::Ticks;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A program's paths in several runs on so many processors, the run that leaves nothing to chance first.
+#[derive(Debug)]
+pub struct RunPaths<'a, const N: usize> {
+    program: &'a Program,
+    cpus: [Cpus; 1],
+    runs: Runs,
+    /// By thread: how many of its operations it has done in any of them.
+    done: Vec<usize>,
+    pieces: [Pieces; N],
+    lengths: [Ticks; N],
+    passed: [BTreeMap<Passing, Passed>; N],
+    waking: [Passed; N],
+    /// What came of the first.
+    pub(crate) plain: Outcome,
+}
+
+impl<'a, const N: usize> RunPaths<'a, N> {
+    /// `run` gives the run with this number.
+    pub(crate) fn of(
+        program: &'a Program,
+        cpus: Cpus,
+        run: impl Fn(u32) -> (Outcome, RunPath, Runs),
+    ) -> RunPaths<'a, N> {
+        let mut first: Option<(Outcome, Runs)> = None;
+        let mut done: Vec<usize> = Vec::new();
+        let mut lengths = [Ticks(0); N];
+        let mut passed: [BTreeMap<Passing, Passed>; N] = std::array::from_fn(|_| BTreeMap::new());
+        let mut waking = [Passed::default(); N];
+        let pieces = std::array::from_fn(|number| {
+            let (outcome, path, runs) = run(number as u32);
+            lengths[number] = outcome.length;
+            passed[number] = path.passed;
+            waking[number] = path.waking;
+            let pieces = Pieces::of(path.visits, runs.len());
+            done.resize(outcome.done.len(), 0);
+            done.iter_mut().zip(&outcome.done).for_each(|(most, done)| *most = (*most).max(*done));
+            match &mut first {
+                Some((_, all)) => all.add(&runs),
+                None => first = Some((outcome, runs)),
+            }
+            pieces
+        });
+        let (plain, runs) = first.unwrap_or_default();
+        RunPaths { program, cpus: [cpus], runs, done, pieces, lengths, passed, waking, plain }
+    }
+
+    /// How long each run is.
+    pub fn lengths(&self) -> [Ticks; N] {
+        self.lengths
+    }
+
+    /// What of the computations is on each path.
+    pub fn weights(&self) -> Weights<'_, N> {
+        Weights::on_paths(self.program, &self.runs, &self.done, &self.cpus, &self.pieces)
+    }
+
+    /// What passes without being computed, by what it is; and last what threads compute to wake others. Numbers and lengths are those
+    /// of the first run; what is owed is the mean share of the paths, of the first run's length.
+    pub fn waits(&self) -> (Vec<Wait>, Wait) {
+        let kinds: BTreeSet<Passing> = self.passed.iter().flat_map(|passed| passed.keys().copied()).collect();
+        let wait = |of: Passing, each: [Passed; N]| {
+            let first = each.first().copied().unwrap_or_default();
+            let shares = each.iter().zip(self.lengths).filter(|(_, length)| length.0 > 0);
+            let shares = shares.map(|(passed, length)| passed.on_path.0 as f64 / length.0 as f64);
+            let weighted = shares.sum::<f64>() / N as f64 * self.plain.length.0 as f64;
+            Wait { of, count: first.count, length: first.length, weighted }
+        };
+        let of_kind = |of: Passing| {
+            wait(of, self.passed.each_ref().map(|passed| passed.get(&of).copied().unwrap_or_default()))
+        };
+        (kinds.into_iter().map(of_kind).collect(), wait(Passing::Woken(None), self.waking))
+    }
+}

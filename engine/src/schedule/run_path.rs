@@ -1,0 +1,61 @@
+//! What lies on the path of a run ([`super::trail`]), by what it is.
+
+use super::result::Passing;
+use crate::time::Ticks;
+use std::collections::BTreeMap;
+
+/// A part of a run of compute operations that is on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Visit {
+    /// Number of the run ([`super::Runs`]).
+    pub run: u32,
+    /// From so far in it, ticks.
+    pub from: u64,
+    /// To so far.
+    pub to: u64,
+}
+
+/// Something that is no computing of the program's functions, in one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// How often.
+    pub count: u64,
+    /// How long all of them together.
+    pub length: Ticks,
+    /// As far as they lie on the path.
+    pub on_path: Ticks,
+}
+
+/// The path of a run: `visits` and what passes on it take the whole time of the run, to the tick.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunPath {
+    /// What is computed, from the end to the start; a thread that does something again does it more than once.
+    pub visits: Vec<Visit>,
+    /// What passes.
+    pub passed: BTreeMap<Passing, Passed>,
+    /// What threads compute to wake others.
+    pub waking: Passed,
+}
+
+impl RunPath {
+    /// All of it, ticks.
+    pub fn length(&self) -> u64 {
+        let computed = self.visits.iter().map(|visit| visit.to.saturating_sub(visit.from));
+        let passed = self.passed.values().chain([&self.waking]).map(|passed| passed.on_path.0);
+        computed.chain(passed).fold(0, u64::saturating_add)
+    }
+
+    pub(super) fn note(&mut self, of: Option<Option<Passing>>, length: u64, on_path: bool) {
+        let passed = match of {
+            None => return,
+            Some(None) => &mut self.waking,
+            Some(Some(passing)) => self.passed.entry(passing).or_default(),
+        };
+        if on_path {
+            passed.on_path.0 = passed.on_path.0.saturating_add(length);
+        } else {
+            passed.count += 1;
+            passed.length.0 = passed.length.0.saturating_add(length);
+        }
+    }
+}

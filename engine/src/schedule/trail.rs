@@ -1,0 +1,265 @@
+//! The path of a run: where its time went, told backwards from its end (ours; what a person would draw as the thick line through
+//! the chart of the predicted run). Each stretch of a thread on a processor began when the later of two things came: the thread was
+//! ready (made so by what it did before, by who woke it, by a device or a timer), or the processor was free (who had it until
+//! then). A stretch hangs below that one, and ends when the next begins, so that the stretches above any moment fill the time
+//! from the start to it without a hole and without overlap. Those above the end of the run are its path: every tick of the time
+//! belongs to one of them.
+//!
+//! O(1) for each event. All in integers.
+
+use super::ledger::Doing;
+use super::machine::Why;
+use super::result::Passing;
+use super::run_path::{RunPath, Visit};
+use crate::program::ObjectId;
+
+/// A moment that is explained: all stretches up to `end` hang above `stretch`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Head {
+    stretch: u32,
+    end: u64,
+}
+
+/// What a stretch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// The start of the program.
+    Start,
+    /// A part of this run of compute operations, from so far in it.
+    Run { run: u32, from: u64 },
+    /// A thread computes what it was charged for waking others.
+    Waking,
+    /// Something passes.
+    Passing(Passing),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// What it hangs below.
+    above: u32,
+    length: u64,
+    what: What,
+}
+
+/// A thread.
+#[derive(Clone, Copy, Debug)]
+struct Walker {
+    head: Head,
+    /// Present run, and how far the thread is in it.
+    run: u32,
+    done: u64,
+    /// What it has been charged for waking others and not computed yet.
+    debt: u64,
+    spins_for: Option<ObjectId>,
+    /// What a latency would be at the next processor that it gets.
+    latency: Passing,
+    /// What the end of the present wait by the clock is decided by, if not by its beginning.
+    origin: Option<Head>,
+    /// It waits for its timer.
+    times: bool,
+    /// The last end of that.
+    timer: Option<Head>,
+}
+
+/// All stretches of a run.
+#[derive(Debug)]
+pub(super) struct Trail {
+    stretches: Vec<Stretch>,
+    walkers: Vec<Walker>,
+    /// By processor: who had it last, and until when.
+    processors: Vec<Head>,
+    /// Who acted last.
+    last: u32,
+}
+
+impl Trail {
+    pub(super) fn new(threads: usize, processors: usize) -> Trail {
+        let walker = Walker {
+            head: Head::default(),
+            run: u32::MAX,
+            done: 0,
+            debt: 0,
+            spins_for: None,
+            latency: Passing::Woken(None),
+            origin: None,
+            times: false,
+            timer: None,
+        };
+        Trail {
+            stretches: vec![Stretch { above: 0, length: 0, what: What::Start }],
+            walkers: vec![walker; threads],
+            processors: vec![Head::default(); processors],
+            last: 0,
+        }
+    }
+
+    fn walker(&mut self, thread: u32) -> &mut Walker {
+        &mut self.walkers[thread as usize]
+    }
+
+    /// The moment so much later.
+    fn after(&mut self, head: Head, length: u64, what: What) -> Head {
+        if length == 0 {
+            return head;
+        }
+        let stretch = u32::try_from(self.stretches.len()).unwrap_or(u32::MAX);
+        self.stretches.push(Stretch { above: head.stretch, length, what });
+        Head { stretch, end: head.end.saturating_add(length) }
+    }
+
+    /// The thread, which has a processor, has come to this moment.
+    fn reach(&mut self, thread: u32, now: u64) -> Head {
+        let walker = self.walkers[thread as usize];
+        let passed = now.saturating_sub(walker.head.end);
+        if passed == 0 {
+            return walker.head;
+        }
+        let head = match walker.spins_for {
+            Some(object) => self.after(walker.head, passed, What::Passing(Passing::Spinning(object))),
+            None => {
+                let waking = passed.min(walker.debt);
+                let head = self.after(walker.head, waking, What::Waking);
+                let computed = passed - waking;
+                let walker = self.walker(thread);
+                walker.debt -= waking;
+                let (run, from) = (walker.run, walker.done);
+                walker.done = from.saturating_add(computed);
+                self.after(head, computed, What::Run { run, from })
+            }
+        };
+        self.walker(thread).head = head;
+        head
+    }
+
+    /// The thread, which has a processor, begins its next run of compute operations.
+    pub(super) fn begins_run(&mut self, thread: u32, run: u32, now: u64) {
+        self.reach(thread, now);
+        let walker = self.walker(thread);
+        (walker.run, walker.done) = (run, 0);
+    }
+
+    /// What the thread computes next is so much longer, since it has woken others.
+    pub(super) fn charged(&mut self, thread: u32, debt: u64) {
+        self.walker(thread).debt = debt;
+    }
+
+    /// The thread, which did this, is ready.
+    pub(super) fn woken(&mut self, thread: u32, by: Option<u32>, did: Doing, now: u64) {
+        let why = match did {
+            Doing::Blocked(why) => Some(why),
+            _ => None,
+        };
+        match (by, why) {
+            (Some(by), _) => self.walker(thread).head = self.reach(by, now),
+            (None, Some(why)) => self.waited(thread, why, now),
+            (None, None) => {}
+        }
+        let walker = self.walker(thread);
+        walker.latency = Passing::Woken(why);
+        walker.origin = None;
+    }
+
+    /// What the thread waited for by the clock is over.
+    fn waited(&mut self, thread: u32, why: Why, now: u64) {
+        let walker = self.walker(thread);
+        let from = walker.origin.take().unwrap_or(walker.head);
+        let head = self.after(from, now.saturating_sub(from.end), What::Passing(Passing::Clock(why)));
+        let walker = self.walker(thread);
+        walker.head = head;
+        if std::mem::take(&mut walker.times) {
+            walker.timer = Some(head);
+        }
+    }
+
+    /// The device that has just served `before` goes on with the thread.
+    pub(super) fn served_after(&mut self, thread: u32, before: u32, device: ObjectId, now: u64) {
+        self.waited(before, Why::Object(device), now);
+        self.walker(thread).head = self.walkers[before as usize].head;
+    }
+
+    /// When the wait that the thread begins is over has been decided by the start of the program.
+    pub(super) fn waits_from_start(&mut self, thread: u32) {
+        self.walker(thread).origin = Some(Head::default());
+    }
+
+    /// The same by the last end of its timer, if it had one.
+    pub(super) fn waits_for_timer(&mut self, thread: u32) {
+        let walker = self.walker(thread);
+        walker.origin = walker.timer;
+        walker.times = true;
+    }
+
+    /// A thread that was ready gets a processor: after this latency, and what it takes to switch.
+    pub(super) fn given(&mut self, thread: u32, processor: u32, now: u64, latency: u64, switching: u64) {
+        let (ready, free) = (self.walkers[thread as usize].head, self.processors[processor as usize]);
+        let later = if free.end > ready.end { free } else { ready };
+        let scheduling = What::Passing(Passing::Scheduling);
+        let taken = self.after(later, now.saturating_sub(later.end), scheduling);
+        let latency_of = std::mem::replace(&mut self.walker(thread).latency, Passing::Scheduling);
+        let arrived = self.after(taken, latency, What::Passing(latency_of));
+        self.walker(thread).head = self.after(arrived, switching, scheduling);
+    }
+
+    /// The thread gives its processor up, or loses it.
+    pub(super) fn leaves(&mut self, thread: u32, processor: u32, now: u64) {
+        self.processors[processor as usize] = self.reach(thread, now);
+        self.walker(thread).spins_for = None;
+    }
+
+    /// The thread keeps its processor without getting on.
+    pub(super) fn spins(&mut self, thread: u32, object: ObjectId, now: u64) {
+        self.reach(thread, now);
+        self.walker(thread).spins_for = Some(object);
+    }
+
+    /// What the thread spins for is free, by what this one has done.
+    pub(super) fn spun(&mut self, thread: u32, by: u32, now: u64) {
+        let head = self.reach(by, now);
+        let walker = self.walker(thread);
+        walker.head = head;
+        walker.spins_for = None;
+    }
+
+    /// The thread has its turn.
+    pub(super) fn acts(&mut self, thread: u32) {
+        self.last = thread;
+    }
+
+    /// The path to the end of the run, which is when the last thread acted.
+    pub(super) fn path(mut self, end: u64) -> RunPath {
+        let mut path = RunPath::default();
+        for stretch in &self.stretches {
+            path.note(stretch.what.passing(), stretch.length, false);
+        }
+        let mut head = self.walkers.get(self.last as usize).map_or(Head::default(), |walker| walker.head);
+        // It may be on its way to what would have come next.
+        while head.end > end {
+            let Some(stretch) = self.stretches.get(head.stretch as usize) else { break };
+            head = Head { stretch: stretch.above, end: head.end.saturating_sub(stretch.length) };
+        }
+        let rest = end.saturating_sub(head.end);
+        debug_assert!(rest == 0, "the last to act explains the end: {rest} of {end} are missing");
+        let mut at = self.after(head, rest, What::Passing(Passing::Scheduling)).stretch;
+        while let Some(stretch) = self.stretches.get(at as usize).filter(|stretch| stretch.length > 0) {
+            match stretch.what {
+                What::Run { run, from } => {
+                    path.visits.push(Visit { run, from, to: from.saturating_add(stretch.length) });
+                }
+                other => path.note(other.passing(), stretch.length, true),
+            }
+            at = stretch.above;
+        }
+        path
+    }
+}
+
+impl What {
+    /// What passes; the inner `None`: threads compute what waking others takes.
+    fn passing(self) -> Option<Option<Passing>> {
+        match self {
+            What::Start | What::Run { .. } => None,
+            What::Waking => Some(None),
+            What::Passing(passing) => Some(Some(passing)),
+        }
+    }
+}

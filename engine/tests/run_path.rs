@@ -1,0 +1,42 @@
+//! What is told of recordings: shares of the path of the predicted run.
+
+use engine::predict::{Model, Scheduler};
+use engine::program::Operation;
+use engine::report::{Cpus, Detail, report_by};
+use engine::synth::{Lengths, random_program};
+
+/// Rows of a report on recordings: between nothing and all, and with waits all of it.
+#[test]
+fn shares_of_a_report_add_up_to_the_whole() {
+    let cpus = Cpus::parse_list("1,2,3,inf").expect("counts");
+    let model = Model {
+        scheduler: Some(Scheduler::Eevdf),
+        wake_latency_ns: Some(20_000),
+        switch_cost_ns: Some(2_000),
+        idle_tick_ns: Some(4_000_000),
+        ..Model::default()
+    };
+    for seed in 0..500 {
+        let mut program = random_program(seed, Lengths::Spread);
+        // What is computed outside of functions is nobody's.
+        for (number, thread) in program.threads.iter_mut().enumerate() {
+            let function = engine::program::FunctionRef((number % program.functions.len()) as u32);
+            thread.operations.insert(0, Operation::Call(function));
+        }
+        let grouping = engine::attribution::Grouping::Function;
+        let report = report_by(&program, &cpus, Detail::Functions, grouping, &model);
+        for result in &report.results {
+            let own = result.functions.iter().map(|row| row.tet_ns);
+            let waits = result.waits.iter().map(|row| row.weighted_ns);
+            let parts: Vec<f64> = own.chain(waits).collect();
+            let sum: f64 = parts.iter().sum();
+            assert!(parts.iter().all(|part| *part >= 0.0), "seed {seed}: {parts:?}");
+            assert!(
+                (sum - result.time_ns).abs() <= 1e-6 * result.time_ns + 1e-3,
+                "seed {seed}: {sum} {result:?}"
+            );
+            let total = result.functions.iter().all(|row| row.tetid_ns <= result.time_ns * (1.0 + 1e-9));
+            assert!(total, "seed {seed}: {result:?}");
+        }
+    }
+}
