@@ -14,3 +14,4 @@ mod screen;
 mod waits;
 mod watching;
 mod workloads;
+mod zoo;

@@ -107,7 +107,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry::installed("xz", XZ, "xz -T2 -1 --block-size=1MiB -c FILES", 2),
     Entry::installed("zstd", ZSTD, "zstd -q -T2 -15 -c FILES", 1),
     Entry::installed("pbzip2", PBZIP2, "pbzip2 -p2 -c FILES", 1),
-    Entry { repeatable: false, ..Entry::installed("7z", SEVEN, "7z b -mmt2 -md20 N", 1) },
+    Entry { repeatable: false, ..Entry::installed("7z", SEVEN, "7z b N -mmt2 -md18", 1) },
     Entry::installed(
         "sqlite3",
         SQLITE,

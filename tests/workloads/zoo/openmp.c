@@ -3,7 +3,7 @@
 #include "work.h"
 
 WORK(update_total, 120000)
-WORK(measure_cell, 120000)
+WORK(measure_cell, 100000)
 
 static __attribute__((noinline)) uint64_t relax_row(uint64_t state, long turns)
 {

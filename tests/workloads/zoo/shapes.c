@@ -9,7 +9,7 @@ static volatile uint64_t sink;
 WORK(alpha, 120000)
 WORK(beta, 60000)
 WORK(gamma_, 20000)
-WORK(tally, 60000)
+WORK(tally, 64000)
 WORK(prepare, 30000)
 
 static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER;

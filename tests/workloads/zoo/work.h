@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No function, which would have a share of its own where it is inlined. */
+/* No function, which would have a share of its own where it is inlined. Each number of turns once in a program: compilers merge
+   functions that are the same. */
 #define TURNS(state, turns)                       \
     for (long left = (turns); left > 0; left--) { \
         state ^= state << 13;                     \
