@@ -15,6 +15,7 @@ pub mod compare;
 pub mod critical_path;
 pub mod event;
 pub mod graph;
+pub mod limit;
 mod numbers;
 pub mod predict;
 pub mod program;

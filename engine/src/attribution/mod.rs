@@ -30,6 +30,7 @@ mod strata;
 
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
+pub(crate) use owners::is_standard;
 pub use owners::{UsedBy, used_by};
 pub use seen::{SeenFunction, seen_functions};
 pub(crate) use shares::{Errors, divide, part};

@@ -63,7 +63,7 @@ fn is_standard_place(program: &Program, place: &Place) -> bool {
 }
 
 /// Whether a function is one of the language's or of the C library; `line`: `file:line` in it, if known.
-fn is_standard(function: &Function, line: Option<&str>) -> bool {
+pub(crate) fn is_standard(function: &Function, line: Option<&str>) -> bool {
     if function.module.as_deref().is_some_and(is_standard_module) {
         return true;
     }

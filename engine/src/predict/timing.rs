@@ -6,7 +6,7 @@ use super::model::{Assumptions, Model, Scheduler};
 use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, has_waits_by_the_clock};
 use crate::program::{Operation, Program, ProgramError};
 use crate::report::{Cpus, Finding};
-use crate::schedule::{Costs, Outcome, Sharing, run, run_with_path};
+use crate::schedule::{Costs, Outcome, Sharing, Watcher, run_watched, run_with_path};
 use crate::time::Ticks;
 
 /// A program on a machine.
@@ -132,9 +132,18 @@ impl<'a> Timing<'a> {
     /// Runs the program on the model of the machine. The run with number 0 leaves nothing to chance: its length is the predicted
     /// time. Others decide by chance what the model leaves open, each in its own way.
     pub fn run(&self, cpus: Cpus, number: u32) -> Outcome {
+        self.watched(cpus, number, None)
+    }
+
+    /// The same, telling of every interval of every thread when it is over.
+    pub fn run_watched(&self, cpus: Cpus, number: u32, watcher: Watcher<'_>) -> Outcome {
+        self.watched(cpus, number, Some(watcher))
+    }
+
+    fn watched(&self, cpus: Cpus, number: u32, watcher: Option<Watcher<'_>>) -> Outcome {
         let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, number);
         // It has been checked.
-        run(self.program, &setup).unwrap_or_else(|error| Outcome {
+        run_watched(self.program, &setup, watcher).unwrap_or_else(|error| Outcome {
             findings: vec![Finding { kind: "invalid_program".to_owned(), text: error.to_string() }],
             ..Outcome::default()
         })

@@ -1,0 +1,86 @@
+//! Threads that do the same: whose computing is mostly one function's, and of whom none waits for what another one gives.
+
+use super::holders::{self, Sums};
+use super::owner::Owners;
+use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Threads that compute mostly the same function.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) threads: Vec<usize>,
+    /// Some of them wait for, or wake, other threads on their way.
+    pub(super) meets: bool,
+}
+
+/// All threads that compute anything, those in the background apart.
+pub(super) fn groups(program: &Program, owners: &Owners) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>), Vec<usize>> = FxHashMap::default();
+    let mut roles: Vec<Role> = Vec::new();
+    for (number, thread) in program.threads.iter().enumerate() {
+        if thread.background.is_some() {
+            continue;
+        }
+        let mut sums = Sums::default();
+        holders::of_thread(program, owners, number, None, &mut sums);
+        let function = sums.sorted().first().map(|(function, _)| *function);
+        let meets = thread.operations.iter().filter(|operation| is_queue(operation)).nth(3).is_some();
+        let role = Role::of(&thread.operations);
+        let of_function = places.entry((function, thread.process.as_deref())).or_default();
+        let alike =
+            of_function.iter().find(|place| roles.get(**place).is_some_and(|other| other.is_like(&role)));
+        match alike.and_then(|place| groups.get_mut(*place)) {
+            Some(group) => {
+                group.threads.push(number);
+                group.meets |= meets;
+            }
+            None => {
+                of_function.push(groups.len());
+                groups.push(Group { threads: vec![number], meets });
+                roles.push(role);
+            }
+        }
+    }
+    groups
+}
+
+/// Which semaphores and conditions a thread waits for, and which it gives to others.
+#[derive(Debug, Default)]
+struct Role {
+    takes: FxHashSet<ObjectId>,
+    gives: FxHashSet<ObjectId>,
+}
+
+impl Role {
+    fn of(operations: &[Operation]) -> Role {
+        let mut role = Role::default();
+        for operation in operations {
+            match *operation {
+                Operation::Wait(object) | Operation::SemWait(object) | Operation::CondWait(object, _) => {
+                    role.takes.insert(object);
+                }
+                Operation::Signal(object)
+                | Operation::SemPost(object)
+                | Operation::CondSignal(object)
+                | Operation::CondBroadcast(object) => {
+                    role.gives.insert(object);
+                }
+                _ => {}
+            }
+        }
+        role
+    }
+
+    /// Neither feeds the other.
+    fn is_like(&self, other: &Role) -> bool {
+        let feeds = |from: &Role, to: &Role| {
+            from.gives.iter().any(|object| to.takes.contains(object) && !to.gives.contains(object))
+        };
+        !feeds(self, other) && !feeds(other, self)
+    }
+}
+
+fn is_queue(operation: &Operation) -> bool {
+    super::balance::is_meeting(operation)
+}

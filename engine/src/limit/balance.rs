@@ -1,0 +1,115 @@
+//! A program whose threads have the same to do between barriers and until they are waited for.
+
+use super::free::scaled;
+use crate::program::{ObjectId, Operation, Program};
+use rustc_hash::FxHashMap;
+
+/// What a thread computes between two things that others wait for: thread, first and last operation, ticks.
+struct Stretch {
+    thread: usize,
+    from: usize,
+    to: usize,
+    computed: u64,
+}
+
+/// Divides what threads compute up to the same turn of a barrier evenly among them; and what threads compute in their whole life
+/// that the same thread created and waits for. A thread that meets at a barrier is balanced there. Returns the function index of
+/// who had most to do, and whether anything was uneven.
+pub(super) fn balance(program: &mut Program) -> Option<usize> {
+    let mut turns: FxHashMap<(ObjectId, u32), Vec<Stretch>> = FxHashMap::default();
+    let mut groups: Vec<Vec<Stretch>> = Vec::new();
+    let mut meets = vec![false; program.threads.len()];
+    for (number, thread) in program.threads.iter().enumerate() {
+        let mut seen: FxHashMap<ObjectId, u32> = FxHashMap::default();
+        let mut stretch = Stretch { thread: number, from: 0, to: 0, computed: 0 };
+        for (place, operation) in thread.operations.iter().enumerate() {
+            match operation {
+                Operation::Exec(length) | Operation::ExecIn(_, length) => {
+                    stretch.computed = stretch.computed.saturating_add(length.0);
+                }
+                Operation::Barrier(barrier, _) => {
+                    let turn = seen.entry(*barrier).or_insert(0);
+                    *turn += 1;
+                    let next = Stretch { thread: number, from: place, to: place, computed: 0 };
+                    let done = Stretch { to: place, ..std::mem::replace(&mut stretch, next) };
+                    turns.entry((*barrier, *turn)).or_default().push(done);
+                    if let Some(meets) = meets.get_mut(number) {
+                        *meets = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    groups.extend(turns.into_values());
+    for thread in &program.threads {
+        let created: Vec<usize> = thread.operations.iter().filter_map(created).collect();
+        let joined = thread.operations.iter().filter_map(|operation| match operation {
+            Operation::Join(other) => Some(other.0 as usize),
+            _ => None,
+        });
+        let mut group: Vec<usize> =
+            joined.filter(|other| created.contains(other) && meets.get(*other) == Some(&false)).collect();
+        group.sort_unstable();
+        group.dedup();
+        let whole = |other: usize| {
+            let operations = &program.threads.get(other)?.operations;
+            // Who waits for others on the way has not just more to do.
+            let meets_others = operations.iter().any(is_meeting);
+            let computed = operations.iter().filter_map(computes).fold(0, u64::saturating_add);
+            (!meets_others).then_some(Stretch { thread: other, from: 0, to: operations.len(), computed })
+        };
+        groups.push(group.into_iter().filter_map(whole).collect());
+    }
+    let mut most: Option<(u64, usize)> = None;
+    for group in groups.iter().filter(|group| group.len() > 1) {
+        let sum = group.iter().fold(0u64, |sum, stretch| sum.saturating_add(stretch.computed));
+        let mean = sum / group.len() as u64;
+        for stretch in group.iter().filter(|stretch| stretch.computed > 0) {
+            let more = stretch.computed.saturating_sub(mean);
+            if more > 0 && most.is_none_or(|(most, _)| more > most) {
+                most = Some((more, stretch.thread));
+            }
+            let factor = mean as f64 / stretch.computed as f64;
+            let operations = program.threads.get_mut(stretch.thread);
+            let operations =
+                operations.and_then(|thread| thread.operations.get_mut(stretch.from..stretch.to));
+            for operation in operations.unwrap_or_default() {
+                if let Operation::Exec(length) | Operation::ExecIn(_, length) = operation {
+                    *length = scaled(*length, factor);
+                }
+            }
+        }
+    }
+    most.map(|(_, thread)| thread)
+}
+
+fn created(operation: &Operation) -> Option<usize> {
+    match operation {
+        Operation::Create(other) => Some(other.0 as usize),
+        _ => None,
+    }
+}
+
+fn computes(operation: &Operation) -> Option<u64> {
+    match operation {
+        Operation::Exec(length) | Operation::ExecIn(_, length) => Some(length.0),
+        _ => None,
+    }
+}
+
+/// Whether a thread may wait here for what another one does.
+pub(super) fn is_meeting(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Wait(_)
+            | Operation::SemWait(_)
+            | Operation::CondWait(..)
+            | Operation::Await(_)
+            | Operation::Signal(_)
+            | Operation::SemPost(_)
+            | Operation::CondSignal(_)
+            | Operation::CondBroadcast(_)
+            | Operation::Release(_)
+    )
+}

@@ -1,0 +1,148 @@
+//! A program with one constraint gone.
+
+use super::holders::taking;
+use crate::program::{ObjectId, Operation, Program, Thread};
+use crate::time::Ticks;
+use rustc_hash::FxHashMap;
+
+/// Every thread finds these locks free. Condition variables go on to work: a lock that threads wait for conditions under becomes
+/// one for each thread.
+pub(super) fn locks(program: &mut Program, locks: &[ObjectId]) {
+    let is_one = |object: &ObjectId| locks.contains(object);
+    let with_conditions = program.threads.iter().flat_map(|thread| &thread.operations);
+    let mut conditional: Vec<ObjectId> = with_conditions
+        .filter_map(|operation| match operation {
+            Operation::CondWait(_, mutex) if is_one(mutex) => Some(*mutex),
+            _ => None,
+        })
+        .collect();
+    conditional.sort_unstable();
+    conditional.dedup();
+    for number in 0..program.threads.len() {
+        let mut own: FxHashMap<ObjectId, ObjectId> = FxHashMap::default();
+        for lock in &conditional {
+            let name = program.objects.get(lock.0 as usize).cloned().unwrap_or_default();
+            own.insert(*lock, ObjectId(program.objects.len() as u32));
+            program.objects.push(name);
+        }
+        let Some(thread) = program.threads.get_mut(number) else { continue };
+        for operation in &mut thread.operations {
+            *operation = match *operation {
+                Operation::Lock(lock)
+                | Operation::ReadLock(lock)
+                | Operation::WriteLock(lock)
+                | Operation::SpinLock(lock)
+                    if is_one(&lock) =>
+                {
+                    own.get(&lock).map_or(Operation::Held(lock, Ticks(0)), |own| Operation::Lock(*own))
+                }
+                Operation::Unlock(lock) | Operation::ReadWriteUnlock(lock) | Operation::SpinUnlock(lock)
+                    if is_one(&lock) =>
+                {
+                    own.get(&lock).map_or(Operation::Freed(lock, Ticks(0)), |own| Operation::Unlock(*own))
+                }
+                Operation::CondWait(condition, mutex) => {
+                    Operation::CondWait(condition, own.get(&mutex).copied().unwrap_or(mutex))
+                }
+                other => other,
+            };
+        }
+        if thread.background.is_none() {
+            replayed(thread, &is_one);
+        }
+    }
+}
+
+/// The waits for a lock that are replayed as recorded: what stands before the thread has it, as far as nothing is computed.
+fn replayed(thread: &mut Thread, is_one: &impl Fn(&ObjectId) -> bool) {
+    for place in 0..thread.operations.len() {
+        let Some(Operation::Held(lock, waited)) = thread.operations.get(place).copied() else { continue };
+        if !is_one(&lock) || waited == Ticks(0) {
+            continue;
+        }
+        let mut left = waited.0;
+        for operation in thread.operations.iter_mut().take(place).rev() {
+            match operation {
+                Operation::Await(_) => {
+                    *operation = Operation::Freed(lock, Ticks(0));
+                }
+                Operation::Sleep(length) | Operation::SleepNext(length) if length.0 <= left => {
+                    left -= length.0;
+                    length.0 = 0;
+                }
+                // Who waits computes next to nothing.
+                Operation::Exec(length) | Operation::ExecIn(_, length) if length.0 > waited.0 / 8 => break,
+                Operation::Held(other, _) | Operation::Freed(other, _) if *other == lock => break,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Waiting for these devices takes no time.
+pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
+    for operation in program.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
+        if let Operation::Io(device, length) = operation
+            && devices.contains(device)
+        {
+            *length = Ticks(0);
+        }
+    }
+}
+
+/// Nobody sleeps, but for threads in the background: they would go round and round.
+pub(super) fn sleeps(program: &mut Program) {
+    for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
+        for operation in &mut thread.operations {
+            if let Operation::Sleep(length) | Operation::SleepNext(length) | Operation::SleepUntil(length) =
+                operation
+            {
+                *length = Ticks(0);
+            }
+        }
+    }
+}
+
+/// Who waits for a spin lock gives its CPU up.
+pub(super) fn spinning(program: &mut Program) {
+    for operation in program.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
+        *operation = match *operation {
+            Operation::SpinLock(lock) => Operation::Lock(lock),
+            Operation::SpinUnlock(lock) => Operation::Unlock(lock),
+            other => other,
+        };
+    }
+}
+
+/// What these threads compute takes this many times as long, but for what they compute with a lock that nobody else may have:
+/// that does not go faster for being divided among more threads.
+pub(super) fn threads(program: &mut Program, threads: &[usize], factor: f64) {
+    for thread in threads {
+        let Some(thread) = program.threads.get_mut(*thread) else { continue };
+        let mut held = 0u32;
+        for operation in &mut thread.operations {
+            match operation {
+                Operation::ReadLock(_) => {}
+                Operation::Exec(length) | Operation::ExecIn(_, length) if held == 0 => {
+                    *length = scaled(*length, factor);
+                }
+                _ => match taking(operation) {
+                    Some((_, true)) => held += 1,
+                    Some((_, false)) => held = held.saturating_sub(1),
+                    None => {}
+                },
+            }
+        }
+    }
+}
+
+/// A length times a factor of at most some thousands: what is lost are a few ticks (picoseconds).
+pub(super) fn scaled(length: Ticks, factor: f64) -> Ticks {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; the cast saturates"
+    )]
+    let scaled = (length.0 as f64 * factor.max(0.0)).round() as u64;
+    Ticks(scaled.min(Ticks::MAX_TOTAL))
+}

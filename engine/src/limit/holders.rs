@@ -1,0 +1,123 @@
+//! What is computed where: by a thread, in a stretch of its life, while a lock is held.
+
+use super::Part;
+use super::owner::Owners;
+use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use rustc_hash::FxHashMap;
+
+/// Ticks by the function that they count for; `None` is nobody's.
+#[derive(Debug, Default)]
+pub(super) struct Sums(FxHashMap<Option<FunctionRef>, u64>);
+
+impl Sums {
+    fn add(&mut self, function: Option<FunctionRef>, length: u64) {
+        let sum = self.0.entry(function).or_insert(0);
+        *sum = sum.saturating_add(length);
+    }
+
+    /// The functions with the largest sums first.
+    pub(super) fn sorted(&self) -> Vec<(FunctionRef, u64)> {
+        let mut sums: Vec<(FunctionRef, u64)> =
+            self.0.iter().filter_map(|(function, sum)| Some(((*function)?, *sum))).collect();
+        sums.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        sums
+    }
+
+    /// All together, also what is nobody's.
+    pub(super) fn all(&self) -> u64 {
+        self.0.values().fold(0u64, |all, sum| all.saturating_add(*sum))
+    }
+
+    /// The function with the largest sum, and its share of all.
+    pub(super) fn first(&self, program: &Program) -> Option<Part> {
+        let (function, sum) = self.sorted().into_iter().next()?;
+        let all = self.all();
+        let name = program.functions.get(function.0 as usize)?.name.clone();
+        (sum > 0).then_some(Part { function: name, share: sum as f64 / all as f64 })
+    }
+}
+
+/// What a thread computes; `range`: only from that much of its computing on up to so much, ticks.
+pub(super) fn of_thread(
+    program: &Program,
+    owners: &Owners,
+    thread: usize,
+    range: Option<(u64, u64)>,
+    sums: &mut Sums,
+) {
+    let Some(thread) = program.threads.get(thread) else { return };
+    let mut stack: Vec<FunctionRef> = Vec::new();
+    let mut before = 0u64;
+    for operation in &thread.operations {
+        let (function, length) = match *operation {
+            Operation::Call(function) => {
+                stack.push(function);
+                continue;
+            }
+            Operation::Return => {
+                stack.pop();
+                continue;
+            }
+            Operation::Exec(length) => (owned(owners, &stack), length.0),
+            Operation::ExecIn(function, length) => {
+                (owners.owner(function).or_else(|| owned(owners, &stack)), length.0)
+            }
+            _ => continue,
+        };
+        let after = before.saturating_add(length);
+        let inside = match range {
+            Some((from, to)) => after.min(to).saturating_sub(before.max(from)),
+            None => length,
+        };
+        if inside > 0 {
+            sums.add(function, inside);
+        }
+        before = after;
+    }
+}
+
+/// What all threads compute while they have one of these locks; `None` also counts, for shares.
+pub(super) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> Sums {
+    let mut sums = Sums::default();
+    for thread in &program.threads {
+        let mut stack: Vec<FunctionRef> = Vec::new();
+        let mut held = 0u32;
+        for operation in &thread.operations {
+            match *operation {
+                Operation::Call(function) => stack.push(function),
+                Operation::Return => drop(stack.pop()),
+                Operation::Exec(length) if held > 0 => sums.add(owned(owners, &stack), length.0),
+                Operation::ExecIn(function, length) if held > 0 => {
+                    sums.add(owners.owner(function).or_else(|| owned(owners, &stack)), length.0);
+                }
+                _ => match taking(operation) {
+                    Some((object, true)) if locks.contains(&object) => held += 1,
+                    Some((object, false)) if locks.contains(&object) => held = held.saturating_sub(1),
+                    _ => {}
+                },
+            }
+        }
+    }
+    sums
+}
+
+/// The object of an operation that takes a lock (true) or gives one back (false).
+pub(super) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
+    match *operation {
+        Operation::Lock(object)
+        | Operation::ReadLock(object)
+        | Operation::WriteLock(object)
+        | Operation::SpinLock(object)
+        | Operation::Held(object, _) => Some((object, true)),
+        Operation::Unlock(object)
+        | Operation::ReadWriteUnlock(object)
+        | Operation::SpinUnlock(object)
+        | Operation::Freed(object, _) => Some((object, false)),
+        _ => None,
+    }
+}
+
+/// The innermost function of the stack that somebody can change.
+fn owned(owners: &Owners, stack: &[FunctionRef]) -> Option<FunctionRef> {
+    stack.iter().rev().find_map(|function| owners.owner(*function))
+}

@@ -1,0 +1,182 @@
+//! What limits a program: its predicted time, computed again with one constraint gone (ours; the question that coz and the
+//! 2001 paper ask of functions, asked of everything else). What brings most is the limit; where nothing brings 5 %, the work
+//! itself is, and the functions lead.
+//!
+//! A constraint is looked at only if somebody waits for it, and those that are waited for longest come first: removing what
+//! nobody waits for brings nothing. That bounds the runs, beside [`Search`]'s own bound for large programs.
+//!
+//! *One more thread* can be told of threads that do the same and are busy most of the time, as if their computing were
+//! divided among one more; of a pool that is not recognized so nothing is said.
+
+mod alike;
+mod balance;
+mod change;
+mod free;
+mod functions;
+mod holders;
+mod owner;
+mod question;
+mod search;
+mod stretch;
+#[cfg(test)]
+mod tests;
+mod uses;
+mod words;
+
+pub use change::{Change, Fix};
+pub use functions::FunctionUse;
+pub use search::{Found, Search, limits};
+pub use uses::{LockUse, ThreadUse};
+
+use crate::report::Cpus;
+
+/// A constraint that brings less than this share of the time is no limit.
+pub const WORTH: f64 = 0.05;
+
+/// What limits a program, and what can be done about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// On the machine that was recorded (of a program written by hand: on the largest CPU count asked for), then on the largest
+    /// CPU count asked for, if that is another one.
+    pub at: Vec<Limit>,
+    /// Changes on the first of these CPU counts, what brings most first; at most three.
+    pub fixes: Vec<Fix>,
+    /// Locks that are waited for on the first of these CPU counts, the longest first.
+    pub locks: Vec<LockUse>,
+    /// Functions that compute most, standard ones counted for who uses them, the largest first.
+    pub functions: Vec<FunctionUse>,
+    /// What threads do there; those that do the same are together, the busiest first.
+    pub threads: Vec<ThreadUse>,
+}
+
+/// What limits on one CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// The CPU count.
+    pub cpus: Cpus,
+    /// Predicted time, nanoseconds.
+    pub time_ns: f64,
+    /// What it is.
+    pub kind: Kind,
+    /// Predicted time without it, nanoseconds; `time_ns` if there is nothing to take away.
+    pub without_ns: f64,
+}
+
+impl Limit {
+    /// The share of the time that goes without it.
+    pub fn gain(&self) -> f64 {
+        if self.time_ns > 0.0 { 1.0 - self.without_ns / self.time_ns } else { 0.0 }
+    }
+}
+
+/// A function and its share of something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Its name.
+    pub function: String,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
+/// What limits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A lock, or several that were first used in one place.
+    Lock {
+        /// Its name; of several the one that is waited for longest.
+        lock: String,
+        /// How many locks.
+        locks: usize,
+        /// How many threads wait for it on average.
+        waiting: f64,
+        /// How many threads take it.
+        threads: usize,
+        /// The function that computes most while it is held, and its share of that.
+        holder: Option<Part>,
+    },
+    /// Going from one thread to the next: waking threads and putting them on CPUs.
+    HandOver {
+        /// What most of them wait for, if that is one object.
+        object: Option<String>,
+    },
+    /// CPUs: with more of them it is faster.
+    Cpus {
+        /// Threads that compute or want to, on average.
+        wanting: f64,
+    },
+    /// Threads that do the same are all busy: there are too few of them.
+    Threads {
+        /// How many there are.
+        threads: usize,
+        /// What they compute most.
+        function: Option<String>,
+    },
+    /// One stretch in which one thread computes alone.
+    Serial {
+        /// Which thread.
+        thread: String,
+        /// What it computes most in it.
+        function: Option<String>,
+        /// How long it is, nanoseconds.
+        length_ns: f64,
+        /// Threads that compute at any time.
+        threads: usize,
+    },
+    /// Threads wait for each other at barriers or their ends, since some have more to do than others.
+    Imbalance {
+        /// What those compute most that have most to do.
+        function: Option<String>,
+    },
+    /// One thread of a pipeline is busy while those that feed it, or that it feeds, wait.
+    Stage {
+        /// Which thread.
+        thread: String,
+        /// What it computes most.
+        function: Option<String>,
+    },
+    /// Waiting for a device or for somebody outside the program.
+    Device {
+        /// Which.
+        device: String,
+    },
+    /// Sleeping.
+    Timers,
+    /// Waiting that keeps CPUs busy.
+    Spinning,
+    /// The program waits for work: no limit.
+    Idle {
+        /// CPUs that it uses on average.
+        busy: f64,
+    },
+    /// The work itself.
+    Work {
+        /// CPUs in use on average.
+        busy: f64,
+    },
+    /// It does not come to its end.
+    Deadlock,
+    /// Nothing is computed.
+    Nothing,
+}
+
+impl Kind {
+    /// Its name in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Lock { .. } => "lock",
+            Kind::HandOver { .. } => "hand_over",
+            Kind::Cpus { .. } => "cpus",
+            Kind::Threads { .. } => "threads",
+            Kind::Serial { .. } => "serial",
+            Kind::Imbalance { .. } => "imbalance",
+            Kind::Stage { .. } => "stage",
+            Kind::Device { .. } => "device",
+            Kind::Timers => "timers",
+            Kind::Spinning => "spinning",
+            Kind::Idle { .. } => "idle",
+            Kind::Work { .. } => "work",
+            Kind::Deadlock => "deadlock",
+            Kind::Nothing => "nothing",
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a function is called where a person is to change something: standard functions count for who uses them, and nobody is
+//! asked to change a C library, a runtime, or longpole's own library.
+
+use crate::attribution::{is_standard, used_by};
+use crate::program::{Function, FunctionRef, Program};
+use rustc_hash::FxHashMap;
+
+/// For each function of a program who it counts for.
+#[derive(Debug)]
+pub(super) struct Owners {
+    of: Vec<Option<FunctionRef>>,
+}
+
+impl Owners {
+    /// The samples of the program tell who uses what.
+    pub(super) fn of(program: &Program) -> Owners {
+        let numbers: FxHashMap<&str, u32> = (0..)
+            .zip(&program.functions)
+            .map(|(number, function)| (function.name.as_str(), number))
+            .collect();
+        let used: FxHashMap<String, Option<FunctionRef>> = used_by(program)
+            .into_iter()
+            .map(|used| {
+                let own = used.by.iter().find_map(|(own, _)| numbers.get(own.as_str()).copied());
+                (used.function, own.map(FunctionRef))
+            })
+            .collect();
+        let is_own = |function: FunctionRef| {
+            program.functions.get(function.0 as usize).is_some_and(|function| !is_fixed(function))
+        };
+        let of = (0..).zip(&program.functions).map(|(number, function)| match used.get(&function.name) {
+            Some(own) => own.filter(|own| is_own(*own)),
+            None => Some(FunctionRef(number)).filter(|own| is_own(*own)),
+        });
+        Owners { of: of.collect() }
+    }
+
+    /// The function that this one counts for; `None`: nobody can change anything about it.
+    pub(super) fn owner(&self, function: FunctionRef) -> Option<FunctionRef> {
+        self.of.get(function.0 as usize).copied().flatten()
+    }
+
+    /// The functions that count for this one, itself among them.
+    pub(super) fn owned_by(&self, function: FunctionRef) -> Vec<FunctionRef> {
+        let all = (0..).zip(&self.of).filter(|(_, owner)| **owner == Some(function));
+        all.map(|(number, _)| FunctionRef(number)).collect()
+    }
+}
+
+/// Whether nobody who has this program changes this function.
+fn is_fixed(function: &Function) -> bool {
+    const MODULES: [&str; 9] = [
+        "liblongpole",
+        "libgomp",
+        "libomp",
+        "libjvm",
+        "libpython",
+        "libnode",
+        "libjemalloc",
+        "libtcmalloc",
+        "[kernel",
+    ];
+    const NAMES: [&str; 14] = [
+        "epoll_wait",
+        "futex",
+        "clone",
+        "clone3",
+        "__clone3",
+        "__clone",
+        "start_thread",
+        "_start",
+        "__libc_start_main",
+        "__libc_start_call_main",
+        "syscall",
+        "sched_yield",
+        "poll",
+        "_PyEval_EvalFrameDefault",
+    ];
+    let name = function.name.split('@').next().unwrap_or_default();
+    let module = function.module.as_deref().unwrap_or_default();
+    // Of a library without names there is one function, called after it.
+    let inside = name.strip_prefix('[').unwrap_or_default();
+    is_standard(function, None)
+        || MODULES.iter().any(|start| module.starts_with(start) || inside.starts_with(start))
+        || ["libc.so", "ld-linux", "libc-", "vdso", "unknown"].iter().any(|start| inside.starts_with(start))
+        || NAMES.contains(&name)
+        || name.starts_with("runtime.")
+        || name.starts_with("std::thread::_State_impl")
+}

@@ -1,0 +1,256 @@
+//! The search: which constraints somebody waits for, and what each of them brings when it is gone.
+
+use super::alike::{Group, groups};
+use super::change::{Change, Fix};
+use super::functions::FunctionUse;
+use super::owner::Owners;
+use super::question::Question;
+use super::stretch::{Computing, Stretch};
+use super::uses::{LockUse, States, ThreadUse};
+use super::{Kind, Limit, Limits, WORTH};
+use crate::attribution::spelled_out;
+use crate::predict::{Model, Timing};
+use crate::program::{ObjectId, Program, ProgramError, Recorded};
+use crate::report::Cpus;
+use crate::schedule::Outcome;
+use crate::time::Ticks;
+
+/// Operations simulated for one CPU count at most: a large program is asked fewer questions, those first that may bring most.
+const OPERATIONS: usize = 4_000_000;
+/// Questions that any program is asked.
+const FEWEST: usize = 2;
+/// Questions that no program is asked more of.
+const MOST: usize = 12;
+/// Two gains that differ by less than this are the same: the more specific answer is given.
+const SAME: f64 = 0.02;
+
+/// A search in the making: [`Search::at`] for each of [`Search::counts`], [`Search::changes`], [`Search::brings`] for each of
+/// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one kind are independent of each
+/// other.
+#[derive(Debug)]
+pub struct Search {
+    pub(super) program: Program,
+    pub(super) owners: Owners,
+    pub(super) model: Model,
+    pub(super) recorded: Recorded,
+    counts: Vec<Cpus>,
+    operations: usize,
+    pub(super) groups: Vec<Group>,
+}
+
+/// What was found on one CPU count.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub(super) limit: Limit,
+    /// Everything that brings anything, with its time, the best first.
+    pub(super) without: Vec<(Question, f64)>,
+    pub(super) time_ns: f64,
+    locks: Vec<LockUse>,
+    threads: Vec<ThreadUse>,
+}
+
+/// The whole search, one thing after the other.
+pub fn limits(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
+    let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
+    let found: Vec<Found> = search.counts().iter().map(|cpus| search.at(*cpus)).collect();
+    let brings: Vec<Fix> =
+        search.changes(&found).iter().filter_map(|change| search.brings(change, &found)).collect();
+    let functions = search.functions();
+    let functions =
+        functions.iter().filter_map(|(function, share)| search.tenth(*function, *share, &found)).collect();
+    search.conclude(found, brings, functions)
+}
+
+impl Search {
+    /// `cpus` are the CPU counts asked for.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`].
+    pub fn new(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Search, ProgramError> {
+        program.check()?;
+        let machine = program.recorded_cpus.and_then(Cpus::count);
+        let finite = cpus.iter().copied().filter(|cpus| *cpus != Cpus::Infinite).max();
+        let largest = finite.or_else(|| cpus.first().copied());
+        let mut counts: Vec<Cpus> = machine.into_iter().chain(largest).collect();
+        counts.dedup();
+        let owners = Owners::of(program);
+        let mut program = spelled_out(program.clone());
+        let recorded = std::mem::take(&mut program.recorded);
+        program.findings.clear();
+        let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
+        let groups = groups(&program, &owners);
+        // What is told of a change are times; one run is one.
+        let model = Model { runs: 1, ..model.clone() };
+        Ok(Search { program, owners, model, recorded, counts, operations, groups })
+    }
+
+    /// The CPU counts to look at: the recorded machine's and the largest asked for.
+    pub fn counts(&self) -> &[Cpus] {
+        &self.counts
+    }
+
+    /// How many simulations a CPU count may take.
+    pub(super) fn questions(&self) -> usize {
+        (OPERATIONS / self.operations.max(1)).clamp(FEWEST, MOST)
+    }
+
+    /// Whether there is time for what is only good to know: bands, the largest CPU count, 10 % of each function.
+    pub(super) fn is_small(&self) -> bool {
+        self.questions() == MOST
+    }
+
+    /// What limits on this CPU count.
+    pub fn at(&self, cpus: Cpus) -> Found {
+        let Ok(timing) = Timing::new(&self.program, &self.model) else { return nothing(cpus) };
+        let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
+        let computed = self.program.compute_times();
+        let all = computed.functions.iter().fold(computed.elsewhere.0, |sum, own| sum.saturating_add(own.0));
+        let mut computing = Computing::new(self.program.threads.len(), all / work.max(1) / 10_000);
+        let mut states = States::new(&self.program);
+        let watcher = Box::new(|interval| {
+            computing.tell(interval);
+            states.tell(interval);
+        });
+        let base = timing.run_watched(cpus, 0, watcher);
+        let time = base.length.0;
+        let time_ns = base.length.as_ns_f64();
+        if time == 0 {
+            return nothing(cpus);
+        }
+        let kind = |kind: Kind| Found {
+            limit: Limit { cpus, time_ns, kind, without_ns: time_ns },
+            without: Vec::new(),
+            time_ns,
+            locks: Vec::new(),
+            threads: Vec::new(),
+        };
+        if !is_complete(&self.program, &base) {
+            return kind(Kind::Deadlock);
+        }
+        let stretch = computing.longest();
+        let mut without: Vec<(Question, f64)> = Vec::new();
+        let mut questions = self.worth_asking(cpus, &base, &timing);
+        questions.truncate(self.questions());
+        for (question, _) in questions {
+            if let Some(ns) = self.time_without(cpus, &question, &base) {
+                without.push((question, ns));
+            }
+        }
+        if let Some(ns) = self.without_stretch(cpus, stretch, time_ns) {
+            without.push((Question::Serial, ns));
+        }
+        without.retain(|(_, ns)| *ns < time_ns);
+        without.sort_by(|a, b| a.1.total_cmp(&b.1));
+        // That a stretch can be divided is only supposed: what a simulation says comes first if it brings half as much.
+        let simulated = without.iter().find(|(question, _)| *question != Question::Serial).map(|(_, ns)| *ns);
+        let least = without.first().map_or(time_ns, |(_, ns)| *ns);
+        let least = simulated.filter(|ns| time_ns - ns >= (time_ns - least) / 2.0).unwrap_or(least);
+        let best = without
+            .iter()
+            .filter(|(_, ns)| (*ns - least).abs() <= SAME * time_ns && *ns <= (1.0 - WORTH) * time_ns)
+            .min_by_key(|(question, _)| question.order());
+        let busy = base.busy.iter().zip(0u64..).map(|(ticks, cpus)| *ticks as f64 * cpus as f64).sum::<f64>()
+            / time as f64;
+        let mut found = match best {
+            Some((question, ns)) => {
+                let mut found = kind(self.kind(question, &base, stretch));
+                found.limit.without_ns = *ns;
+                found
+            }
+            None => kind(Kind::Work { busy }),
+        };
+        let waits = matches!(found.limit.kind, Kind::Device { .. } | Kind::Timers | Kind::Work { .. });
+        if waits && busy < 0.5 && self.is_idle() {
+            found.limit.kind = Kind::Idle { busy };
+            found.limit.without_ns = time_ns;
+        }
+        found.without = without;
+        found.locks = self.lock_uses(&base);
+        found.threads = self.thread_uses(&states, base.length);
+        found
+    }
+
+    /// Whether most of the recorded waiting was for something to do.
+    fn is_idle(&self) -> bool {
+        let sum = |idle: bool| {
+            let waits = self.recorded.waits.iter().filter(|wait| wait.idle == idle);
+            waits.fold(0u64, |sum, wait| sum.saturating_add(wait.wait_ns))
+        };
+        sum(true) > sum(false)
+    }
+
+    /// The time of a program that comes to its end.
+    pub(super) fn time_ns(&self, program: &Program, cpus: Cpus, model: &Model, run: u32) -> Option<f64> {
+        let outcome = Timing::new(program, model).ok()?.run(cpus, run);
+        is_complete(program, &outcome).then(|| outcome.length.as_ns_f64())
+    }
+
+    /// If the longest stretch that one thread computes alone were divided among all CPUs.
+    fn without_stretch(&self, cpus: Cpus, stretch: Option<Stretch>, time_ns: f64) -> Option<f64> {
+        let stretch = stretch?;
+        let part = match cpus {
+            Cpus::Count(count) => 1.0 / f64::from(count.get()),
+            Cpus::Infinite => 0.0,
+        };
+        Some(time_ns - Ticks(stretch.length).as_ns_f64() * (1.0 - part))
+    }
+
+    /// All together; `brings` is what came of [`Search::changes`], `functions` of [`Search::functions`].
+    pub fn conclude(self, found: Vec<Found>, mut brings: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
+        brings.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        brings.truncate(super::change::SHOWN);
+        let (mut locks, mut threads) = (Vec::new(), Vec::new());
+        if let Some(first) = found.first() {
+            (locks, threads) = (first.locks.clone(), first.threads.clone());
+        }
+        Limits {
+            at: found.into_iter().map(|found| found.limit).collect(),
+            fixes: brings,
+            locks,
+            functions,
+            threads,
+        }
+    }
+
+    /// The locks that brought something when they were free, the best first.
+    pub(super) fn locks_found<'f>(found: &'f Found) -> impl Iterator<Item = &'f [ObjectId]> + 'f {
+        found.without.iter().filter_map(|(question, _)| match question {
+            Question::Locks(locks) => Some(&locks[..]),
+            _ => None,
+        })
+    }
+
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Changes that were looked at already.
+    pub(super) fn known(&self, found: &Found) -> Vec<(Change, f64)> {
+        let known = found.without.iter().filter_map(|(question, ns)| {
+            let change = match question {
+                Question::Sleeps => Change::NoSleeps,
+                Question::Balance => Change::Balance,
+                Question::OneMore(group) => {
+                    let threads = self.groups.get(*group)?.threads.len();
+                    Change::OneMore(threads)
+                }
+                _ => return None,
+            };
+            Some((change, *ns))
+        });
+        known.collect()
+    }
+}
+
+fn nothing(cpus: Cpus) -> Found {
+    let limit = Limit { cpus, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
+    Found { limit, without: Vec::new(), time_ns: 0.0, locks: Vec::new(), threads: Vec::new() }
+}
+
+/// Whether every thread that somebody waits for came to its end.
+pub(super) fn is_complete(program: &Program, outcome: &Outcome) -> bool {
+    let threads = program.threads.iter().zip(&outcome.done);
+    threads.fold(true, |all, (thread, done)| {
+        all && (thread.background.is_some() || *done == thread.operations.len())
+    })
+}

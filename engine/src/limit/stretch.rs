@@ -1,0 +1,147 @@
+//! The longest stretch in which one thread computes alone.
+
+use crate::program::ThreadId;
+use crate::schedule::{Doing, Interval};
+
+/// Parts of computing, as the simulation tells of them.
+#[derive(Debug, Default)]
+pub(super) struct Computing {
+    /// Thread, start, end.
+    parts: Vec<(u32, u64, u64)>,
+    /// The last part of each thread.
+    last: Vec<Option<usize>>,
+    /// A thread that stops for less than this goes on.
+    pause: u64,
+}
+
+/// A stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) thread: usize,
+    /// How long the thread computes in it, ticks.
+    pub(super) length: u64,
+    /// How much the thread had computed before it, ticks.
+    pub(super) before: u64,
+}
+
+/// So much of a stretch may be computed by others, or nobody: an instant of another thread does not end it.
+const OTHERS: f64 = 0.02;
+
+impl Computing {
+    pub(super) fn new(threads: usize, pause: u64) -> Computing {
+        Computing { parts: Vec::new(), last: vec![None; threads], pause }
+    }
+
+    pub(super) fn tell(&mut self, interval: Interval) {
+        if !matches!(interval.doing, Doing::Busy) {
+            return;
+        }
+        let ThreadId(thread) = interval.thread;
+        let Some(last) = self.last.get_mut(thread as usize) else { return };
+        if let Some(part) = last.and_then(|place| self.parts.get_mut(place))
+            && interval.start.0.saturating_sub(part.2) <= self.pause
+        {
+            part.2 = interval.end.0;
+            return;
+        }
+        *last = Some(self.parts.len());
+        self.parts.push((thread, interval.start.0, interval.end.0));
+    }
+
+    /// The longest one.
+    pub(super) fn longest(self) -> Option<Stretch> {
+        let mut alone: Option<(u32, u64, u64, u64)> = None;
+        let mut best = alone;
+        for (thread, start, end) in self.alone() {
+            let length = end - start;
+            alone = match alone {
+                // What others, or nobody, computed in between is little beside it.
+                Some((own, from, sum, _))
+                    if own == thread
+                        && ((end - from) - (sum + length)) as f64 <= OTHERS * (end - from) as f64 =>
+                {
+                    Some((own, from, sum + length, end))
+                }
+                Some((own, _, sum, _)) if own != thread && length as f64 <= OTHERS * sum as f64 => alone,
+                _ => Some((thread, start, length, end)),
+            };
+            if alone.map(|alone| alone.2) > best.map(|best| best.2) {
+                best = alone;
+            }
+        }
+        let (thread, from, length, _) = best?;
+        let before = self.parts.iter().filter(|(other, _, _)| *other == thread);
+        let before = before.map(|(_, start, end)| (*end).min(from).saturating_sub(*start)).sum();
+        Some(Stretch { thread: thread as usize, length, before })
+    }
+
+    /// When exactly one thread computes, and which: in order of time.
+    fn alone(&self) -> Vec<(u32, u64, u64)> {
+        let mut changes: Vec<(u64, bool, u32)> = Vec::with_capacity(2 * self.parts.len());
+        for &(thread, start, end) in &self.parts {
+            changes.push((start, true, thread));
+            changes.push((end, false, thread));
+        }
+        changes.sort_unstable();
+        let mut alone: Vec<(u32, u64, u64)> = Vec::new();
+        // With one thread at work the sum of their numbers is its own.
+        let (mut count, mut sum, mut since) = (0u32, 0u64, 0u64);
+        for (time, begins, thread) in changes {
+            if count == 1 && time > since {
+                match (alone.last_mut(), u32::try_from(sum)) {
+                    (Some(last), Ok(own)) if last.0 == own && last.2 == since => last.2 = time,
+                    (_, Ok(own)) => alone.push((own, since, time)),
+                    _ => {}
+                }
+            }
+            if begins {
+                count += 1;
+                sum += u64::from(thread);
+            } else {
+                count -= 1;
+                sum -= u64::from(thread);
+            }
+            since = time;
+        }
+        alone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Ticks;
+
+    fn longest(parts: &[(u32, u64, u64)]) -> Option<(usize, u64, u64)> {
+        let mut computing = Computing::new(3, 0);
+        for &(thread, start, end) in parts {
+            computing.tell(Interval {
+                thread: ThreadId(thread),
+                start: Ticks(start),
+                end: Ticks(end),
+                doing: Doing::Busy,
+                cpu: None,
+            });
+        }
+        computing.longest().map(|stretch| (stretch.thread, stretch.length, stretch.before))
+    }
+
+    #[test]
+    fn alone_is_alone() {
+        assert_eq!(longest(&[]), None);
+        assert_eq!(longest(&[(0, 0, 1000)]), Some((0, 1000, 0)));
+        // First alone, then three at once, then the first again.
+        let parts = [(0, 0, 500), (1, 500, 1500), (2, 500, 1500), (0, 1500, 2200)];
+        assert_eq!(longest(&parts), Some((0, 700, 500)));
+        // An instant of another does not end it.
+        let parts = [(0, 0, 500), (1, 500, 505), (0, 505, 1000)];
+        assert_eq!(longest(&parts), Some((0, 995, 0)));
+    }
+
+    #[test]
+    fn what_others_compute_meanwhile_is_not_alone() {
+        let parts = [(0, 0, 1000), (1, 100, 900), (2, 100, 900)];
+        let (_, length, _) = longest(&parts).expect("a stretch");
+        assert!(length <= 200, "{length}");
+    }
+}

@@ -1,0 +1,249 @@
+//! A program with known answer for each kind of limit.
+
+use super::{Change, Kind, Limits, limits};
+use crate::predict::Model;
+use crate::program::{Program, RecordedWait, json};
+use crate::report::Cpus;
+
+fn program(threads: &str) -> Program {
+    json::read(&format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{threads}]}}"))
+        .expect("a program")
+}
+
+/// Threads of one kind: `name`, how many, what each does so many times.
+fn alike(name: &str, count: usize, rounds: usize, operations: &str) -> String {
+    let operations = vec![operations; rounds].join(",");
+    let thread = |number| format!("{{\"name\":\"{name}{number}\",\"ops\":[{operations}]}}");
+    (0..count).map(thread).collect::<Vec<_>>().join(",")
+}
+
+fn on(program: &Program, cpus: u32) -> Limits {
+    limits(program, &[Cpus::count(cpus).expect("a count")], &Model::default())
+}
+
+fn kind(program: &Program, cpus: u32) -> Kind {
+    on(program, cpus).at.first().expect("a limit").kind.clone()
+}
+
+const HOT: &str = r#"["exec","parse",40],["lock","m"],["exec","hash",60],["exec","store",2],["unlock","m"]"#;
+
+#[test]
+fn a_hot_lock_and_what_its_holder_runs() {
+    let program = program(&alike("w", 4, 100, HOT));
+    let found = on(&program, 4);
+    let limit = found.at.first().expect("a limit");
+    let Kind::Lock { lock, locks: 1, waiting, threads: 4, holder: Some(holder) } = &limit.kind else {
+        panic!("{limit:?}")
+    };
+    assert_eq!((lock.as_str(), holder.function.as_str()), ("m", "hash"));
+    assert!((0.95..0.98).contains(&holder.share) && (2.0..3.1).contains(waiting), "{limit:?}");
+    assert!((0.55..0.62).contains(&limit.gain()), "24,840 ns become 10,200: {limit:?}");
+    let used = found.locks.first().expect("a lock");
+    assert!(used.held_share > 0.98 && used.waits > 290, "{used:?}");
+    let threads = found.threads.first().expect("threads");
+    assert_eq!((found.threads.len(), threads.names.len()), (1, 4), "all alike");
+    assert!(threads.lock > 0.5 && (threads.running + threads.lock - 1.0).abs() < 0.02, "{threads:?}");
+    let changes: Vec<&Change> = found.fixes.iter().map(|fix| &fix.change).collect();
+    assert!(changes.iter().any(|change| matches!(change, Change::SplitLock(_, 8))), "{changes:?}");
+    let moved = found.fixes.iter().find(|fix| matches!(fix.change, Change::MoveOut(..))).expect("moved");
+    assert_eq!((moved.function.as_deref(), moved.lock.as_deref()), (Some("hash"), Some("m")));
+    assert!(moved.gain > 0.5, "{moved:?}");
+    assert!(found.fixes.len() <= 3 && found.fixes.is_sorted_by(|a, b| a.gain >= b.gain), "{changes:?}");
+}
+
+/// Removing the lock must not let a condition variable's waiters hang: it goes on with a lock of each thread's own.
+#[test]
+fn a_hot_lock_that_conditions_are_used_with() {
+    let waiter =
+        r#"{"name":"W","ops":[["lock","m"],["cond_wait","c","m"],["unlock","m"],["exec","rest",10]]}"#;
+    let waker = r#"{"name":"S","ops":[["sleep",9000],["lock","m"],["cond_signal","c"],["unlock","m"]]}"#;
+    let program = program(&format!("{},{waiter},{waker}", alike("w", 4, 100, HOT)));
+    assert!(matches!(kind(&program, 8), Kind::Lock { lock, .. } if lock == "m"));
+}
+
+/// A lock of which only waits are known is replayed as recorded; without them its threads run at once.
+#[test]
+fn a_replayed_lock() {
+    let first = r#"["held","g",0],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
+    let second = r#"["await","e{}"],["held","g",100],["exec","eval",100],["freed","g",100]"#;
+    let rounds = |text: &str| {
+        (0..50).map(|round| text.replace("{}", &round.to_string())).collect::<Vec<_>>().join(",")
+    };
+    let threads = format!(
+        "{{\"name\":\"a\",\"ops\":[{}]}},{{\"name\":\"b\",\"ops\":[{}]}}",
+        rounds(first),
+        rounds(second)
+    );
+    // One holds the other up only by the time of a round: what it would gain is told, and it is not the limit.
+    let program = program(&threads);
+    assert!(matches!(kind(&program, 2), Kind::Work { .. }));
+    let back = r#"["await","f{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
+    let forth =
+        r#"["await","e{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","f{+}"]"#;
+    let rounds = |text: &str| {
+        let round =
+            |round: usize| text.replace("{}", &round.to_string()).replace("{+}", &(round + 1).to_string());
+        (0..50).map(round).collect::<Vec<_>>().join(",")
+    };
+    let program = self::program(&format!(
+        "{{\"name\":\"a\",\"ops\":[[\"release\",\"f0\"],{}]}},{{\"name\":\"b\",\"ops\":[{}]}}",
+        rounds(back),
+        rounds(forth)
+    ));
+    let found = on(&program, 2);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(&limit.kind, Kind::Lock { lock, .. } if lock == "g"), "{limit:?}");
+    assert!((limit.gain() - 0.5).abs() < 0.02, "{limit:?}");
+}
+
+#[test]
+fn too_few_cpus() {
+    let program = program(&alike("w", 8, 1, r#"["exec","f",1000]"#));
+    let found = on(&program, 2);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(limit.kind, Kind::Cpus { wanting } if (7.0..=8.0).contains(&wanting)), "{limit:?}");
+    assert!((limit.gain() - 0.75).abs() < 0.01, "{limit:?}");
+    assert!(found.fixes.iter().any(|fix| fix.change == Change::Cpus(Cpus::count(4).expect("4"))));
+}
+
+#[test]
+fn too_few_threads() {
+    let program = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
+    let expected = Kind::Threads { threads: 2, function: Some("f".into()) };
+    assert_eq!(kind(&program, 8), expected);
+    // On two CPUs they are enough.
+    assert!(matches!(kind(&program, 2), Kind::Work { busy } if (busy - 2.0).abs() < 0.01));
+}
+
+#[test]
+fn one_serial_stretch() {
+    let workers = alike("w", 4, 1, r#"["exec","map",1000]"#);
+    let main = r#"["exec","read",1500],["create","w0"],["create","w1"],["create","w2"],["create","w3"],["join","w0"],["join","w1"],["join","w2"],["join","w3"]"#;
+    let program = program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{workers}"));
+    let Kind::Serial { thread, function, length_ns, threads } = kind(&program, 4) else {
+        panic!("{:?}", on(&program, 4))
+    };
+    assert_eq!((thread.as_str(), function.as_deref(), threads), ("main", Some("read"), 5));
+    assert!((length_ns - 1500.0).abs() < 1.0);
+}
+
+#[test]
+fn one_thread_is_one_serial_stretch_where_there_are_more_cpus() {
+    let program = program(&alike("w", 1, 10, r#"["exec","f",100]"#));
+    assert!(matches!(kind(&program, 4), Kind::Serial { threads: 1, .. }));
+    assert!(matches!(kind(&program, 1), Kind::Work { .. }));
+}
+
+#[test]
+fn imbalance_at_barriers_and_at_the_end() {
+    let less = alike("l", 3, 20, r#"["exec","phase",100],["barrier","b",4]"#);
+    let more = alike("m", 1, 20, r#"["exec","phase",500],["barrier","b",4]"#);
+    let program = self::program(&format!("{less},{more}"));
+    assert_eq!(kind(&program, 4), Kind::Imbalance { function: Some("phase".into()) });
+    let main = r#"["create","s0"],["create","s1"],["create","t0"],["join","s0"],["join","s1"],["join","t0"]"#;
+    let (short, long) =
+        (alike("s", 2, 1, r#"["exec","part",500]"#), alike("t", 1, 1, r#"["exec","part",2000]"#));
+    let program = self::program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{short},{long}"));
+    let found = on(&program, 4);
+    let limit = found.at.first().expect("a limit");
+    assert_eq!(limit.kind, Kind::Imbalance { function: Some("part".into()) });
+    assert!((limit.without_ns - 1000.0).abs() < 1.0, "{limit:?}");
+    assert!(found.fixes.iter().any(|fix| fix.change == Change::Balance));
+}
+
+#[test]
+fn a_pipelines_stage() {
+    let producer = alike("p", 1, 100, r#"["sem_wait","room"],["exec","produce",10],["sem_post","items"]"#);
+    let consumer = alike("c", 1, 100, r#"["sem_wait","items"],["exec","consume",40],["sem_post","room"]"#);
+    let room = r#"{"name":"i","ops":[["sem_init","room",4],["sem_init","items",0]]}"#;
+    let program = program(&format!("{room},{producer},{consumer}"));
+    assert_eq!(kind(&program, 4), Kind::Stage { thread: "c0".into(), function: Some("consume".into()) });
+}
+
+#[test]
+fn devices_timers_and_work() {
+    let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));
+    assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), Kind::Device { device: "disk".into() });
+    assert_eq!(kind(&waits(r#"["sleep",900]"#), 2), Kind::Timers);
+    assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), Kind::Work { .. }));
+}
+
+/// Two threads keep two CPUs from two others, for two locks: one lock less is not enough.
+#[test]
+fn spinning() {
+    let holder = |lock: &str| {
+        format!(
+            r#"{{"name":"h{lock}","ops":[["spin_lock","{lock}"],["exec","f",1000],["spin_unlock","{lock}"]]}}"#
+        )
+    };
+    let waiter = |lock: &str| {
+        format!(
+            r#"{{"name":"w{lock}","ops":[["exec","g",1],["spin_lock","{lock}"],["spin_unlock","{lock}"]]}}"#
+        )
+    };
+    let program = program(&[holder("a"), holder("b"), waiter("a"), waiter("b")].join(","));
+    assert_eq!(kind(&program, 2), Kind::Spinning);
+}
+
+#[test]
+fn handing_over() {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
+    let found = limits(&program(&format!("{ping},{pong}")), &[Cpus::count(2).expect("2")], &model);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(limit.kind, Kind::HandOver { .. }) && limit.gain() > 0.9, "{limit:?}");
+}
+
+#[test]
+fn a_server_that_waits_for_work_has_no_limit() {
+    let mut program = program(&alike("w", 1, 10, r#"["io",900,"socket receive"],["exec","serve",100]"#));
+    assert!(matches!(kind(&program, 2), Kind::Device { .. }));
+    let idle =
+        RecordedWait { name: "socket receive".into(), idle: true, wait_ns: 9000, ..RecordedWait::default() };
+    program.recorded.waits.push(idle);
+    let found = on(&program, 2);
+    assert!(matches!(found.at[0].kind, Kind::Idle { busy } if (busy - 0.1).abs() < 0.01), "{found:?}");
+    assert!(found.fixes.is_empty());
+}
+
+#[test]
+fn what_has_no_limit_or_no_end() {
+    assert_eq!(kind(&program(r#"{"name":"T","ops":[]}"#), 2), Kind::Nothing);
+    assert_eq!(limits(&Program::default(), &[], &Model::default()), Limits::default());
+    let stuck = program(r#"{"name":"T","ops":[["exec",5],["sem_wait","never"]]}"#);
+    assert_eq!(kind(&stuck, 2), Kind::Deadlock);
+}
+
+/// On the recorded machine and on the largest, in this order; each once.
+#[test]
+fn two_machines() {
+    let mut program = program(&alike("w", 4, 100, HOT));
+    let counts = [1, 2, 8].map(|count| Cpus::count(count).expect("a count"));
+    program.recorded_cpus = Some(2);
+    let found = limits(&program, &[counts[0], counts[2], Cpus::Infinite], &Model::default());
+    assert_eq!(found.at.iter().map(|limit| limit.cpus).collect::<Vec<_>>(), [counts[1], counts[2]]);
+    assert!(found.fixes[0].gain_at_largest.is_some(), "{:?}", found.fixes);
+    program.recorded_cpus = Some(8);
+    assert_eq!(limits(&program, &counts, &Model::default()).at.len(), 1);
+}
+
+/// Advice is about what a person can change.
+#[test]
+fn nobody_is_told_to_change_a_runtime() {
+    let round = r#"["exec","parse",40],["call","digest"],["exec","epoll_wait",60],["exec","start_thread",60],["ret"]"#;
+    let found = on(&program(&alike("w", 2, 50, round)), 2);
+    let functions: Vec<&str> = found.fixes.iter().filter_map(|fix| fix.function.as_deref()).collect();
+    assert!(functions.iter().all(|function| ["parse", "digest"].contains(function)), "{functions:?}");
+}
+
+/// Random programs: a limit is never worse than the program, and nothing panics.
+#[test]
+fn without_a_constraint_it_is_never_slower() {
+    for seed in 0..200 {
+        let program = crate::synth::random_program(seed, crate::synth::Lengths::Spread);
+        for limit in limits(&program, &[Cpus::ONE, Cpus::count(3).expect("3")], &Model::default()).at {
+            assert!(limit.without_ns <= limit.time_ns && limit.gain() >= 0.0, "{seed}: {limit:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What threads and locks do in the predicted run that a limit is found in.
+
+use super::Part;
+use crate::program::{ObjectId, Operation, Program};
+use crate::schedule::{Doing, Interval, Why};
+use crate::time::Ticks;
+
+/// A lock, or several that were first used in one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockUse {
+    /// Its name; of several the one that is waited for longest.
+    pub lock: String,
+    /// How many locks.
+    pub locks: usize,
+    /// Share of the time during which somebody has it; of several the largest.
+    pub held_share: f64,
+    /// How often a thread waits for it.
+    pub waits: u64,
+    /// How long threads wait for it, summed, nanoseconds.
+    pub waited_ns: f64,
+    /// The function that computes most while it is held, and its share of that.
+    pub holder: Option<Part>,
+}
+
+/// Threads that do the same, or one. Shares are of the predicted time, the mean of the threads; they add up to less where a
+/// thread does not live as long as the program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadUse {
+    /// Their names.
+    pub names: Vec<String>,
+    /// They compute.
+    pub running: f64,
+    /// They want a CPU.
+    pub ready: f64,
+    /// They wait for a lock, asleep or spinning.
+    pub lock: f64,
+    /// They wait for something else.
+    pub other: f64,
+}
+
+/// What the threads did: running, ready, waiting for a lock, for something else, in ticks.
+#[derive(Clone, Debug)]
+pub(super) struct States {
+    of: Vec<[u64; 4]>,
+    is_lock: Vec<bool>,
+}
+
+impl States {
+    pub(super) fn new(program: &Program) -> States {
+        let mut is_lock = vec![false; program.objects.len()];
+        for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
+            if let Operation::Lock(object)
+            | Operation::ReadLock(object)
+            | Operation::WriteLock(object)
+            | Operation::SpinLock(object) = operation
+                && let Some(is_lock) = is_lock.get_mut(object.0 as usize)
+            {
+                *is_lock = true;
+            }
+        }
+        States { of: vec![[0; 4]; program.threads.len()], is_lock }
+    }
+
+    pub(super) fn tell(&mut self, interval: Interval) {
+        let is_lock = |ObjectId(object): ObjectId| self.is_lock.get(object as usize) == Some(&true);
+        let place = match interval.doing {
+            Doing::Nothing => return,
+            Doing::Busy => 0,
+            Doing::Ready => 1,
+            Doing::Spinning(_) => 2,
+            Doing::Blocked(Why::Object(object)) if is_lock(object) => 2,
+            Doing::Blocked(_) => 3,
+        };
+        if let Some(sum) = self.of.get_mut(interval.thread.0 as usize).and_then(|of| of.get_mut(place)) {
+            *sum = sum.saturating_add(interval.end.0.saturating_sub(interval.start.0));
+        }
+    }
+
+    /// The mean of these threads, as shares of a length.
+    pub(super) fn mean(&self, program: &Program, threads: &[usize], length: Ticks) -> ThreadUse {
+        let whole = length.0.max(1) as f64 * threads.len().max(1) as f64;
+        let mut shares = [0.0; 4];
+        for of in threads.iter().filter_map(|thread| self.of.get(*thread)) {
+            for (share, ticks) in shares.iter_mut().zip(of) {
+                *share += *ticks as f64 / whole;
+            }
+        }
+        let [running, ready, lock, other] = shares;
+        let names = threads.iter().filter_map(|thread| program.threads.get(*thread));
+        ThreadUse { names: names.map(|thread| thread.name.clone()).collect(), running, ready, lock, other }
+    }
+}

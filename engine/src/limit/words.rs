@@ -1,0 +1,126 @@
+//! What was found, in the program's own words.
+
+use super::Kind;
+use super::balance;
+use super::holders::{self, Sums};
+use super::question::Question;
+use super::search::Search;
+use super::stretch::Stretch;
+use super::uses::{LockUse, States, ThreadUse};
+use crate::program::ObjectId;
+use crate::schedule::Outcome;
+use crate::time::Ticks;
+
+impl Search {
+    /// In words of the program.
+    pub(super) fn kind(&self, question: &Question, base: &Outcome, stretch: Option<Stretch>) -> Kind {
+        let name =
+            |object: ObjectId| self.program.objects.get(object.0 as usize).cloned().unwrap_or_default();
+        let function = |threads: &[usize]| {
+            let mut sums = Sums::default();
+            for thread in threads {
+                holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
+            }
+            sums.first(&self.program).map(|part| part.function)
+        };
+        let thread_name = |thread: usize| {
+            self.program.threads.get(thread).map(|thread| thread.name.clone()).unwrap_or_default()
+        };
+        match question {
+            Question::Locks(locks) => {
+                let takers = self.program.threads.iter().filter(|thread| {
+                    let mut taken = thread.operations.iter().filter_map(holders::taking);
+                    taken.any(|(object, takes)| takes && locks.contains(&object))
+                });
+                let waited = locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
+                let waited = waited.fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
+                // Of a lock that is replayed the recording tells.
+                let recorded = |lock: &ObjectId| {
+                    let name = self.program.objects.get(lock.0 as usize)?;
+                    let object = self.recorded.objects.iter().find(|object| object.name == *name)?;
+                    Some(Ticks::from_ns(object.wait_ns).0)
+                };
+                let waited = match waited {
+                    0 => locks.iter().filter_map(recorded).fold(0, u64::saturating_add),
+                    waited => waited,
+                };
+                let holder = holders::under(&self.program, &self.owners, locks).first(&self.program);
+                Kind::Lock {
+                    lock: locks.first().copied().map(name).unwrap_or_default(),
+                    locks: locks.len(),
+                    waiting: waited as f64 / base.length.0 as f64,
+                    threads: takers.count(),
+                    holder,
+                }
+            }
+            Question::Device(device) => Kind::Device { device: name(*device) },
+            Question::Sleeps => Kind::Timers,
+            Question::Spinning => Kind::Spinning,
+            Question::HandOver => {
+                let all = base.objects.iter().map(|used| used.waits).sum::<u64>();
+                let most = (0..).zip(&base.objects).max_by_key(|(_, used)| used.waits);
+                let object =
+                    most.filter(|(_, used)| used.waits * 2 > all).map(|(object, _)| name(ObjectId(object)));
+                Kind::HandOver { object }
+            }
+            Question::Cpus => {
+                let wanting = base.threads.iter().map(|used| (used.busy + used.ready) as f64).sum::<f64>();
+                Kind::Cpus { wanting: wanting / base.length.0 as f64 }
+            }
+            Question::Balance => {
+                let thread = balance::balance(&mut self.program.clone());
+                Kind::Imbalance { function: thread.and_then(|thread| function(&[thread])) }
+            }
+            Question::OneMore(group) => {
+                let threads = self.groups.get(*group).map_or(&[][..], |group| &group.threads);
+                match threads {
+                    [thread] => Kind::Stage { thread: thread_name(*thread), function: function(threads) },
+                    threads => Kind::Threads { threads: threads.len(), function: function(threads) },
+                }
+            }
+            Question::Serial => {
+                let stretch = stretch.unwrap_or(Stretch { thread: 0, length: 0, before: 0 });
+                let mut sums = Sums::default();
+                let range = Some((stretch.before, stretch.before.saturating_add(stretch.length)));
+                holders::of_thread(&self.program, &self.owners, stretch.thread, range, &mut sums);
+                let worth = base.length.0 / 100;
+                Kind::Serial {
+                    thread: thread_name(stretch.thread),
+                    function: sums.first(&self.program).map(|part| part.function),
+                    length_ns: Ticks(stretch.length).as_ns_f64(),
+                    threads: base.threads.iter().filter(|used| used.busy > worth).count(),
+                }
+            }
+        }
+    }
+
+    /// The locks that somebody waits for, the longest waits first.
+    pub(super) fn lock_uses(&self, base: &Outcome) -> Vec<LockUse> {
+        let worth = base.length.0 / 100;
+        let locks = self.locks(base, worth).into_iter().filter_map(|(question, _)| {
+            let Question::Locks(locks) = question else { return None };
+            let used = || locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
+            let first = locks.first()?;
+            let name = self.program.objects.get(first.0 as usize).cloned()?;
+            let held = used().map(|used| used.held).max().unwrap_or(0);
+            let replayed = self.recorded.objects.iter().find(|object| object.name == name);
+            let waited = used().fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
+            let (waits, waited_ns) = match (waited, replayed) {
+                (0, Some(object)) => (object.waits, object.wait_ns as f64),
+                _ => (used().map(|used| used.waits).sum(), Ticks(waited).as_ns_f64()),
+            };
+            let holder = holders::under(&self.program, &self.owners, &locks).first(&self.program);
+            let held_share = held as f64 / base.length.0.max(1) as f64;
+            Some(LockUse { lock: name, locks: locks.len(), held_share, waits, waited_ns, holder })
+        });
+        locks.collect()
+    }
+
+    pub(super) fn thread_uses(&self, states: &States, length: Ticks) -> Vec<ThreadUse> {
+        let groups = self.groups.iter().map(|group| states.mean(&self.program, &group.threads, length));
+        let mut threads: Vec<ThreadUse> = groups.collect();
+        let all = |of: &ThreadUse| of.running * of.names.len() as f64;
+        threads.sort_by(|a, b| all(b).total_cmp(&all(a)));
+        threads
+    }
+}
