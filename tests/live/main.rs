@@ -5,6 +5,7 @@ mod cost;
 mod harm;
 mod kernel;
 mod launching;
+mod limit;
 mod locks;
 mod loss;
 mod names;

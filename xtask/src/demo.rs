@@ -69,7 +69,7 @@ fn bundled(workspace: &Workspace, longpole: &Path, reason: &str) -> Result<ExitC
 
 fn report(longpole: &Path, file: &Path) -> Command {
     let mut command = Command::new(longpole);
-    command.arg("report").arg(file).args(["--cpus", CPUS]);
+    command.arg("report").arg(file).args(["--wide", "--cpus", CPUS]);
     command
 }
 

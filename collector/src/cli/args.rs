@@ -39,6 +39,8 @@ pub enum Command {
     Export(ExportArguments),
     /// Show what a recording holds
     Info(InfoArguments),
+    /// Show all that was noticed of a recording, and how much it can change the answer
+    Notes(NotesArguments),
     /// Run a command on 1, 2, 4 ... CPUs and compare the measured speed-up with the predicted one
     Validate(ValidateArguments),
     /// Check what works on this machine and how to fix what does not
@@ -191,9 +193,15 @@ pub struct ReportArguments {
     /// List every segment with its weight, too
     #[arg(long)]
     pub segments: bool,
-    /// Show at most this many rows [default: 10]
+    /// Show at most this many rows [default: 10]; implies --wide
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
+    /// Every function with self, total and calls for each CPU count, whole names, all that is known of the recording
+    #[arg(long)]
+    pub wide: bool,
+    /// On the usual screen: all rows, names as they are, standard functions by themselves
+    #[arg(long)]
+    pub all: bool,
     /// What a row of the table is: function, line, file, module, lock or wait
     #[arg(long, value_name = "WHAT", default_value = "function")]
     pub by: String,
@@ -310,6 +318,13 @@ pub struct InfoArguments {
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct NotesArguments {
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 /// What scripts have to know about `validate`.

@@ -4,8 +4,8 @@ use super::UserError;
 use super::args::{self, Command};
 use super::plan::{
     CapturePlan, DoctorPlan, ExportFormat, ExportPlan, GatePlan, InfoPlan, InputPlan, MOST_FUNCTIONS,
-    OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan, TargetPlan,
-    TopPlan, ValidatePlan,
+    NotesPlan, OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan,
+    TargetPlan, TopPlan, ValidatePlan,
 };
 use super::{study, value};
 use crate::interpose::Wish;
@@ -37,6 +37,8 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             segments: args.segments,
             raw: args.raw,
             probed_only: args.probed_only,
+            wide: args.wide,
+            all: args.all,
         }),
         Command::Predict(args) => Plan::Predict(predict(args)?),
         Command::Slack(args) => Plan::Slack(study::slack(args)?),
@@ -59,6 +61,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             force: args.force,
         }),
         Command::Info(args) => Plan::Info(InfoPlan { input: InputPlan::of(args.file), json: args.json }),
+        Command::Notes(args) => Plan::Notes(NotesPlan { input: InputPlan::of(args.file) }),
         Command::Validate(args) => Plan::Validate(validate(args)?),
         Command::Doctor(args) => Plan::Doctor(DoctorPlan { json: args.json }),
         Command::Completions(args) => Plan::Completions(args.shell),

@@ -39,6 +39,8 @@ pub enum Plan {
     Export(ExportPlan),
     /// `longpole info`
     Info(InfoPlan),
+    /// `notes`
+    Notes(NotesPlan),
     /// `longpole validate`
     Validate(ValidatePlan),
     /// `longpole doctor`
@@ -233,6 +235,10 @@ pub struct ReportPlan {
     pub segments: bool,
     /// Rows in the table; `None`: the default of [`crate::present::text`].
     pub top: Option<usize>,
+    /// Everything, instead of one screen.
+    pub wide: bool,
+    /// All rows of the one screen.
+    pub all: bool,
     /// Names that the recording lacks: where to look for them.
     pub symbols: SymbolPlan,
 }
@@ -304,6 +310,13 @@ pub struct InfoPlan {
     pub input: InputPlan,
     /// JSON instead of text.
     pub json: bool,
+}
+
+/// `longpole notes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotesPlan {
+    /// What to read.
+    pub input: InputPlan,
 }
 
 /// `longpole doctor`.

@@ -63,6 +63,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
         Plan::Symbolize(plan) => command::symbolize::run(&plan),
         Plan::Export(plan) => command::export::run(&plan),
         Plan::Info(plan) => command::info::run(&plan),
+        Plan::Notes(plan) => command::notes::run(&plan),
         Plan::Validate(plan) => crate::validate::validate(&plan),
         Plan::Doctor(plan) => command::doctor::run(plan),
         Plan::Completions(shell) => command::manual::completions(shell),

@@ -122,7 +122,7 @@ fn finish(
 fn print(plan: &TopPlan, snapshot: &Snapshot) -> Result<(), UserError> {
     let mut out = io::stdout().lock();
     let written = if plan.json {
-        json::write(&snapshot.report, json::Options::default(), &mut out)
+        json::write(&snapshot.report, &engine::limit::Limits::default(), json::Options::default(), &mut out)
     } else {
         let headline = snapshot.headline.as_deref().unwrap_or_default();
         text::write(&snapshot.report, headline, text::Options::default(), &style::for_stdout(), &mut out)

@@ -3,8 +3,10 @@
 //! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
 //! fraction.
 
+use super::limit_json::LimitsJson;
 use engine::attribution::Grouping;
 use engine::event::Overhead;
+use engine::limit::Limits;
 use engine::program::{RecordedObject, RecordedWait};
 use engine::report::{
     CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust, WaitRow,
@@ -25,7 +27,7 @@ pub struct Options {
 }
 
 /// Writes the report as one line.
-pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Result<()> {
+pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl Write) -> io::Result<()> {
     let json = ReportJson {
         schema: SCHEMA,
         by: match options.by {
@@ -34,6 +36,7 @@ pub fn write(report: &Report, options: Options, mut out: impl Write) -> io::Resu
             Grouping::File => Some("file"),
             Grouping::Module => Some("module"),
         },
+        limit: (!limits.at.is_empty()).then(|| LimitsJson::new(limits)),
         results: Each(&report.results, |result| ResultJson::new(result, &report.locks, options)),
         locks: Each(&report.locks, LockJson::new),
         objects: &report.recorded.objects,
@@ -53,6 +56,9 @@ struct ReportJson<'a, F> {
     /// What rows in `functions` are, if they are not functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
+    /// What limits, and what to change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<LimitsJson<'a>>,
     results: F,
     #[serde(skip_serializing_if = "Each::is_empty")]
     locks: Each<'a, LockRow, LockJson<'a>>,
@@ -360,7 +366,7 @@ mod tests {
 
     fn text(options: Options) -> String {
         let mut out = Vec::new();
-        write(&report(), options, &mut out).expect("written");
+        write(&report(), &Limits::default(), options, &mut out).expect("written");
         String::from_utf8(out).expect("text")
     }
 

@@ -89,6 +89,12 @@ pub fn write(
     if options.segments {
         segments::write(out, report, style)?;
     }
+    closing(out, report, style)?;
+    findings(out, &report.findings, style)
+}
+
+/// What is known of the recording, but for findings.
+pub(super) fn closing(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
     trust(out, &report.trust, style)?;
     if let Some(facts) = &report.samples {
         samples(out, facts, style)?;
@@ -97,7 +103,7 @@ pub fn write(
         let text = format!("Cost: {}.", super::overhead(cost));
         table::wrap(out, style, Paint::Plain, "", &style.text(&text), "      ")?;
     }
-    findings(out, &report.findings, style)
+    Ok(())
 }
 
 /// One function with its row for each CPU count.

@@ -39,7 +39,7 @@ fn figure_4_in_json() {
 
 #[test]
 fn figure_4_as_text() {
-    let run = longpole_with(&["report", "-", "--cpus", "1,2,inf"], FIGURE_4.as_bytes());
+    let run = longpole_with(&["report", "-", "--wide", "--cpus", "1,2,inf"], FIGURE_4.as_bytes());
     let text = run.works();
     assert!(
         text.starts_with("Make b faster first: every 10 % off its own time takes about 3.3 % off"),
@@ -71,7 +71,7 @@ fn a_deadlock_is_a_result_with_a_finding() {
         assert!(text.contains(name), "{text}");
     }
     assert_eq!(report["results"][0]["time_ns"], 1000);
-    let run = longpole_with(&["report", "-", "--cpus", "2"], program.as_bytes());
+    let run = longpole_with(&["report", "-", "--wide", "--cpus", "2"], program.as_bytes());
     let text = run.works();
     assert!(text.starts_with("Remove the deadlock first: "), "{text}");
     assert!(text.contains("! deadlock"), "{text}");

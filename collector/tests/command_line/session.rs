@@ -55,7 +55,7 @@ fn a_session_and_its_export_have_the_same_report() {
         let Some(session) = record(&folder, &program, &execution) else { continue };
         let exported = folder.path("exported.json");
         longpole(&["export", &session, "--format", "program", "--force", "-o", &exported]).works();
-        for options in [&["--json", "--segments"][..], &["--segments"], &[]] {
+        for options in [&["--json", "--segments"][..], &["--segments"], &["--wide"]] {
             let report = |path: &str| longpole(&[&["report", path], options].concat()).works().to_owned();
             assert_eq!(report(&session), report(&exported), "seed {seed}");
         }
@@ -76,7 +76,7 @@ fn the_sentence_on_top_is_about_the_recorded_machine_if_that_is_asked_for() {
     let session = folder.path("machine.lp");
     let sentence = |cpus: u32, asked: &str| {
         write_as(&session, &recording, &Meta { cpu_count: cpus, ..meta() });
-        let text = longpole(&["report", &session, "--cpus", asked]).works().to_owned();
+        let text = longpole(&["report", &session, "--wide", "--cpus", asked]).works().to_owned();
         text.split("\n\n").next().unwrap_or_default().replace('\n', " ")
     };
     assert!(sentence(2, "1,2,16").contains(" on 2 CPUs, as recorded"));

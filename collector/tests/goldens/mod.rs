@@ -132,7 +132,7 @@ fn the_paper_s_quick_sort_crosses_over_between_five_and_six() {
 #[test]
 fn whole_reports_stay_as_they_are() {
     for scenario in ["figure-1", "figure-4", "quicksort", "deadlock"] {
-        let text = Longpole::with(["report", "--cpus", "1,2,4,8,inf"]).and(program(scenario)).ok();
+        let text = Longpole::with(["report", "--wide", "--cpus", "1,2,4,8,inf"]).and(program(scenario)).ok();
         let text = text.stdout.replace(&format!("{}/", data_folder().display()), "");
         check_golden(&format!("{scenario}/report.txt"), &text);
         let json = Longpole::with(["report", "--json", "--cpus", "1,2,4,8,inf"]).and(program(scenario)).ok();

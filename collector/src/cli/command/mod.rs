@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod export;
 pub mod info;
 pub mod manual;
+pub mod notes;
 mod output;
 pub mod paths;
 pub mod predict;
@@ -19,6 +20,7 @@ use super::input::Input;
 use super::plan::InputPlan;
 use engine::attribution::Grouping;
 use engine::attribution::spelled_out;
+use engine::limit::{Limits, Search};
 use engine::predict::{Model, Scheduler};
 use engine::program::{Program, ProgramError, Samples};
 use engine::report::{Builder, Cpus, Detail, Report};
@@ -50,6 +52,16 @@ fn report_on_all_cores(
         }
         Err(report) => *report,
     }
+}
+
+/// [`engine::limit::limits`], each core of this machine taking the next question.
+fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
+    let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
+    let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
+    let brings = on_all_cores(&search.changes(&found), |change| search.brings(change, &found));
+    let functions =
+        on_all_cores(&search.functions(), |(function, share)| search.tenth(*function, *share, &found));
+    search.conclude(found, brings.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
 }
 
 /// Work on things that are independent of each other: each core takes the next one. The answers are in the order of the things.

@@ -2,11 +2,11 @@
 
 use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
-use crate::cli::plan::ReportPlan;
+use crate::cli::plan::{InputPlan, ReportPlan};
 use crate::cli::{Outcome, UserError};
-use crate::present::{json, style, text};
-use engine::program::Samples;
-use engine::report::Detail;
+use crate::present::{json, screen, style, text};
+use engine::program::{Program, Samples};
+use engine::report::{Cpus, Detail};
 
 /// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
 pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
@@ -20,14 +20,44 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
     }
     let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
     let model = super::model(plan.scheduler);
-    let report = super::report_on_all_cores(&program, &plan.cpus, detail, plan.by.grouping(), &model);
+    let is_screen =
+        !(plan.json || plan.wide || plan.segments) && plan.top.is_none() && plan.by == text::By::Function;
+    let mut cpus = plan.cpus.clone();
+    if is_screen
+        && let Some(machine) = program.recorded_cpus.and_then(Cpus::count)
+        && !cpus.contains(&machine)
+    {
+        // What limits there is what the screen begins with.
+        cpus.push(machine);
+        cpus.sort_unstable();
+    }
+    let report = super::report_on_all_cores(&program, &cpus, detail, plan.by.grouping(), &model);
     if plan.json {
+        let limits = super::limits_on_all_cores(&program, &cpus, &model);
         let options = json::Options { segments: plan.segments, by: plan.by.grouping() };
-        to_stdout(|out| json::write(&report, options, out))?;
+        to_stdout(|out| json::write(&report, &limits, options, out))?;
+    } else if is_screen {
+        let limits = super::limits_on_all_cores(&program, &cpus, &model);
+        let about = about(plan, &program);
+        to_reader(|out| screen::write(&report, &limits, &about, plan.all, &style::for_stdout(), out))?;
     } else {
         let headline = engine::report::headline(&report).unwrap_or_default();
         let options = text::Options { by: plan.by, top: plan.top, segments: plan.segments };
         to_reader(|out| text::write(&report, &headline, options, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
+}
+
+fn about(plan: &ReportPlan, program: &Program) -> screen::About {
+    let file = match &plan.input {
+        InputPlan::Stdin => "-".to_owned(),
+        InputPlan::File(path) => path.display().to_string(),
+        // The other commands take the newest one, too.
+        InputPlan::Newest => String::new(),
+    };
+    let process = program.threads.first().and_then(|thread| thread.process.as_deref());
+    let process = process.map(|process| process.rsplit_once('/').map_or(process, |(name, _)| name));
+    let stem = || file.rsplit('/').next().unwrap_or_default();
+    let name = process.unwrap_or_else(stem).to_owned();
+    screen::About { name, file, threads: program.threads.len() }
 }

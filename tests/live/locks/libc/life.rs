@@ -137,7 +137,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
         _ => false,
     });
     assert_eq!(late.count(), 0);
-    let text = Longpole::with(["report"]).and(&recorded.file).ok().stdout;
+    let text = Longpole::with(["report", "--wide"]).and(&recorded.file).ok().stdout;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("mutexes and condition variables were used too often for probes"), "{text}");
     let missing = "uncontended acquisitions of 1 object are not visible";
@@ -207,7 +207,7 @@ fn a_libc_without_symbols_is_said_to_be_one() {
         said.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let said = "locks that nobody had to wait for leave no trace in the recording";
-    assert_eq!(report(&["report"]).matches(said).count(), 1);
+    assert_eq!(report(&["report", "--wide"]).matches(said).count(), 1);
     assert!(report(&["report", "--by", "lock"]).contains("No lock operations are in this recording"));
     // From inside nothing has to be known about it.
     let inside = program.launched(&[], &[]);

@@ -1,0 +1,20 @@
+//! `longpole notes`
+
+use super::output::to_reader;
+use crate::cli::input::Input;
+use crate::cli::plan::NotesPlan;
+use crate::cli::{Outcome, UserError};
+use crate::present::{notes, style};
+use engine::attribution::Grouping;
+use engine::report::{Cpus, Detail};
+
+/// Shows everything that was noticed of a recording, what can change the answer first.
+pub fn run(plan: &NotesPlan) -> Result<Outcome, UserError> {
+    let program = Input::open(&plan.input)?.into_program();
+    let cpus: Vec<Cpus> =
+        program.recorded_cpus.and_then(Cpus::count).into_iter().chain([Cpus::Infinite]).collect();
+    let model = super::model(None);
+    let report = super::report_on_all_cores(&program, &cpus, Detail::Functions, Grouping::Function, &model);
+    to_reader(|out| notes::write(&report, &style::for_stdout(), out))?;
+    Ok(Outcome::Done)
+}

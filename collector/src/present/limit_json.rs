@@ -1,0 +1,220 @@
+//! What limits a program, as JSON: `limit` in `longpole-report/1`.
+
+use super::json::{cpus, number};
+use engine::limit::{Change, Fix, Kind, Limit, Limits, LockUse, Part, ThreadUse};
+use engine::report::Cpus;
+use serde::Serialize;
+
+/// The field `limit`.
+#[derive(Serialize)]
+pub(super) struct LimitsJson<'a> {
+    at: Vec<LimitJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fixes: Vec<FixJson<'a>>,
+    /// In the predicted run on the first CPU count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    locks: Vec<LockUseJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    threads: Vec<ThreadUseJson<'a>>,
+}
+
+impl<'a> LimitsJson<'a> {
+    pub(super) fn new(limits: &'a Limits) -> LimitsJson<'a> {
+        LimitsJson {
+            at: limits.at.iter().map(LimitJson::new).collect(),
+            fixes: limits.fixes.iter().map(FixJson::new).collect(),
+            locks: limits.locks.iter().map(LockUseJson::new).collect(),
+            threads: limits.threads.iter().map(ThreadUseJson::new).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LimitJson<'a> {
+    #[serde(serialize_with = "cpus")]
+    cpus: Cpus,
+    kind: &'static str,
+    #[serde(serialize_with = "number")]
+    time_ns: f64,
+    /// Predicted time without it.
+    #[serde(serialize_with = "number")]
+    without_ns: f64,
+    #[serde(flatten)]
+    of: Of<'a>,
+}
+
+/// What belongs to one kind or another.
+#[derive(Default, Serialize)]
+struct Of<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locks: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<usize>,
+    /// Threads that wait for it, or want a CPU, on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    /// Its share of what is computed there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length_ns: Option<f64>,
+    /// CPUs in use on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy: Option<f64>,
+}
+
+impl<'a> LimitJson<'a> {
+    fn new(limit: &'a Limit) -> LimitJson<'a> {
+        let function = |function: &'a Option<String>| function.as_deref();
+        let of = match &limit.kind {
+            Kind::Lock { lock, locks, waiting, threads, holder } => Of {
+                lock: Some(lock),
+                locks: Some(*locks),
+                waiting: Some(*waiting),
+                threads: Some(*threads),
+                function: holder.as_ref().map(|part| part.function.as_str()),
+                function_share: holder.as_ref().map(|part| part.share),
+                ..Of::default()
+            },
+            Kind::HandOver { object } => Of { object: object.as_deref(), ..Of::default() },
+            Kind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
+            Kind::Threads { threads, function: of } => {
+                Of { threads: Some(*threads), function: function(of), ..Of::default() }
+            }
+            Kind::Serial { thread, function: of, length_ns, threads } => Of {
+                thread: Some(thread),
+                function: function(of),
+                length_ns: Some(*length_ns),
+                threads: Some(*threads),
+                ..Of::default()
+            },
+            Kind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
+            Kind::Stage { thread, function: of } => {
+                Of { thread: Some(thread), function: function(of), ..Of::default() }
+            }
+            Kind::Device { device } => Of { device: Some(device), ..Of::default() },
+            Kind::Idle { busy } | Kind::Work { busy } => Of { busy: Some(*busy), ..Of::default() },
+            Kind::Timers | Kind::Spinning | Kind::Deadlock | Kind::Nothing => Of::default(),
+        };
+        LimitJson {
+            cpus: limit.cpus,
+            kind: limit.kind.name(),
+            time_ns: limit.time_ns,
+            without_ns: limit.without_ns,
+            of,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FixJson<'a> {
+    change: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<&'a str>,
+    /// What is left of the function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    factor: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpus: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<usize>,
+    gain: f64,
+    gain_low: f64,
+    gain_high: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gain_at_largest: Option<f64>,
+}
+
+impl<'a> FixJson<'a> {
+    fn new(fix: &'a Fix) -> FixJson<'a> {
+        let mut json = FixJson {
+            change: fix.change.name(),
+            lock: fix.lock.as_deref(),
+            parts: None,
+            function: fix.function.as_deref(),
+            location: fix.location.as_deref(),
+            factor: None,
+            cpus: None,
+            threads: None,
+            gain: fix.gain,
+            gain_low: fix.band.0,
+            gain_high: fix.band.1,
+            gain_at_largest: fix.gain_at_largest,
+        };
+        match fix.change {
+            Change::SplitLock(_, parts) => json.parts = Some(parts),
+            Change::Faster(_, factor) => json.factor = Some(factor),
+            Change::Cpus(Cpus::Count(count)) => json.cpus = Some(count.get()),
+            Change::OneMore(threads) => json.threads = Some(threads.saturating_add(1)),
+            Change::Cpus(Cpus::Infinite) | Change::MoveOut(..) | Change::Balance | Change::NoSleeps => {}
+        }
+        json
+    }
+}
+
+#[derive(Serialize)]
+struct LockUseJson<'a> {
+    lock: &'a str,
+    locks: usize,
+    held_share: f64,
+    waits: u64,
+    #[serde(serialize_with = "number")]
+    waited_ns: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_share: Option<f64>,
+}
+
+impl<'a> LockUseJson<'a> {
+    fn new(lock: &'a LockUse) -> LockUseJson<'a> {
+        let holder: Option<&Part> = lock.holder.as_ref();
+        LockUseJson {
+            lock: &lock.lock,
+            locks: lock.locks,
+            held_share: lock.held_share,
+            waits: lock.waits,
+            waited_ns: lock.waited_ns,
+            function: holder.map(|part| part.function.as_str()),
+            function_share: holder.map(|part| part.share),
+        }
+    }
+}
+
+/// Shares of the predicted time.
+#[derive(Serialize)]
+struct ThreadUseJson<'a> {
+    threads: &'a [String],
+    running: f64,
+    ready: f64,
+    lock: f64,
+    other: f64,
+}
+
+impl<'a> ThreadUseJson<'a> {
+    fn new(threads: &'a ThreadUse) -> ThreadUseJson<'a> {
+        ThreadUseJson {
+            threads: &threads.names,
+            running: threads.running,
+            ready: threads.ready,
+            lock: threads.lock,
+            other: threads.other,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! FUNCTIONS: what limits on the recorded machine, what making it faster gives, and what limits on a large one.
+
+use super::{clip, main_result, name_columns, named, rows};
+use crate::present::cell::width;
+use crate::present::style::{Paint, Style};
+use engine::limit::Limits;
+use engine::report::{CpuResult, Report};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Rows.
+const ROWS: usize = 8;
+/// A smaller share is no row.
+const LEAST: f64 = 0.01;
+/// Columns of a name.
+const NAME: usize = 26;
+/// Columns of a bar.
+const BAR: usize = 10;
+
+/// A share of the time and half of its 95 % interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    of: f64,
+    error: f64,
+}
+
+/// The functions' own shares of the predicted time, what standard functions compute counted for who uses them.
+fn shares<'r>(report: &'r Report, result: &'r CpuResult, all: bool) -> BTreeMap<&'r str, Share> {
+    let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
+    let mut add = |function: &'r str, of: f64, error: f64| {
+        let share = shares.entry(function).or_default();
+        share.of += of;
+        share.error = share.error.hypot(error);
+    };
+    for row in result.functions.iter().filter(|_| result.time_ns > 0.0) {
+        let of = row.tet_ns / result.time_ns;
+        let error = row.tet_error_ns.unwrap_or(0.0) / result.time_ns;
+        let found = report.used_by.binary_search_by(|used| used.function.as_str().cmp(&row.function));
+        let by = found.ok().and_then(|at| report.used_by.get(at)).filter(|_| !all);
+        let mut rest = 1.0;
+        for (own, part) in by.map_or(&[][..], |used| &used.by) {
+            add(own, of * part, error * part);
+            rest -= part;
+        }
+        if rest > 1e-9 {
+            add(&row.function, of * rest, error * rest);
+        }
+    }
+    shares
+}
+
+pub(super) fn write(
+    out: &mut impl Write,
+    report: &Report,
+    limits: &Limits,
+    all: bool,
+    style: &Style,
+) -> io::Result<()> {
+    let Some(result) = main_result(report, limits) else { return Ok(()) };
+    let here = shares(report, result, all);
+    let largest = limits.at.get(1).map(|limit| limit.cpus);
+    let largest = report.results.iter().find(|result| Some(result.cpus) == largest);
+    let there = largest.map(|largest| shares(report, largest, all)).unwrap_or_default();
+    let mut functions: Vec<(&str, Share)> = here.into_iter().collect();
+    functions.sort_by(|a, b| b.1.of.total_cmp(&a.1.of).then_with(|| a.0.cmp(b.0)));
+    functions.retain(|(_, share)| all || (share.of >= LEAST && share.of > share.error));
+    if functions.is_empty() {
+        return Ok(());
+    }
+    let on = largest.map_or(String::new(), |largest| format!("on {}", super::limit::cpus(largest.cpus)));
+    let columns = name_columns(NAME, style);
+    let title =
+        format!("{:columns$} {:>5}  {:<18} {:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits", "10 % gives");
+    writeln!(out, "\n{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
+    let shown = if all { usize::MAX } else { ROWS };
+    let plus_minus = if style.unicode { "±" } else { "~" };
+    for (function, share) in functions.iter().take(shown) {
+        let used = limits.functions.iter().find(|used| used.function == **function);
+        let computes = used.map_or("-".to_owned(), |used| format!("{:.0} %", used.computes * 100.0));
+        let percent = share.of * 100.0;
+        let limits = match share.error * 100.0 {
+            error if error >= 0.5 => format!("{percent:.0} {plus_minus}{error:.0} %"),
+            _ => format!("{percent:.0} %"),
+        };
+        let tenth = used.and_then(|used| used.tenth);
+        let tenth = tenth.map_or("-".to_owned(), |tenth| format!("{:+.1} %", 0.0 - tenth * 100.0));
+        let on = match largest {
+            Some(_) => format!("{:.0} %", there.get(*function).map_or(0.0, |share| share.of) * 100.0),
+            None => String::new(),
+        };
+        let filled = ((share.of.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);
+        let bar = format!("{}{}", "#".repeat(filled), " ".repeat(BAR - filled));
+        let pad = " ".repeat(8usize.saturating_sub(width(&limits)));
+        let line = format!(
+            "{} {computes:>5}  {limits}{pad}{bar} {tenth:>10}  {on:>10}",
+            named(function, all, style, columns)
+        );
+        writeln!(out, "{}", clip(&line, style.width, style))?;
+    }
+    rows::more(out, functions.len().saturating_sub(shown), "function", style)
+}

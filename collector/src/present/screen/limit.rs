@@ -1,0 +1,173 @@
+//! LIMIT and FIX: what limits, and the changes that bring most.
+
+use crate::present::cell::{duration, width};
+use crate::present::short::short;
+use crate::present::style::{Paint, Style};
+use crate::present::table;
+use crate::present::text::file_name;
+use engine::limit::{Change, Fix, Kind, Limit, Limits};
+use engine::program::bare_name;
+use engine::report::Cpus;
+use std::io::{self, Write};
+
+/// Below what stands behind a word in the margin.
+const MARGIN: &str = "       ";
+/// Gains that differ by more than this are a band.
+const BAND: f64 = 0.05;
+
+/// Writes both.
+pub(crate) fn write(out: &mut impl Write, limits: &Limits, style: &Style) -> io::Result<()> {
+    let Some(first) = limits.at.first() else { return Ok(()) };
+    table::wrap(out, style, Paint::Bold, "LIMIT  ", &style.text(&sentence(first)), MARGIN)?;
+    for line in more(first, limits) {
+        table::wrap(out, style, Paint::Plain, MARGIN, &style.text(&line), MARGIN)?;
+    }
+    for (number, fix) in limits.fixes.iter().enumerate() {
+        let word = if number == 0 { "FIX    " } else { MARGIN };
+        let room = style.width.saturating_sub(MARGIN.len() + 17).clamp(12, 38);
+        let what = style.fit(&what(fix, first.cpus), room);
+        let gain = gain(fix);
+        let mut line = format!("{what}{} {gain}", " ".repeat(room.saturating_sub(width(&what))));
+        if let Some(more) = at_largest(fix, limits.at.get(1).map(|limit| limit.cpus)) {
+            let pad = " ".repeat(14usize.saturating_sub(width(&gain)));
+            if MARGIN.len() + width(&line) + width(&pad) + width(&more) <= style.width {
+                line.push_str(&format!("{pad}{more}"));
+            }
+        }
+        writeln!(out, "{}{line}", style.paint(Paint::Bold, word))?;
+    }
+    Ok(())
+}
+
+/// One sentence.
+pub(crate) fn sentence(limit: &Limit) -> String {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let of = |function: &Option<String>| function.as_deref().map(short);
+    match &limit.kind {
+        Kind::Lock { lock, locks, waiting, threads, .. } => {
+            let name = match locks {
+                1 => format!("lock {}", bare_name(lock)),
+                _ => format!("{locks} locks such as {}", bare_name(lock)),
+            };
+            let waits = if *waiting >= 0.95 {
+                let waiting = (waiting.round() as usize).min(*threads);
+                format!("{waiting} of {threads} threads wait for it")
+            } else if *waiting > 0.0 {
+                format!("one of {threads} threads waits for it {} of the time", percent(*waiting))
+            } else {
+                format!("{threads} threads take it")
+            };
+            format!("{name}: {waits}.")
+        }
+        Kind::HandOver { object } => {
+            let what = object.as_deref().map_or(String::new(), |object| format!(" of {}", bare_name(object)));
+            format!("handing over{what}: waking threads takes {} of the time.", percent(limit.gain()))
+        }
+        Kind::Cpus { wanting } => {
+            format!("CPUs: {wanting:.1} threads want one. Unlimited CPUs: {}.", duration(limit.without_ns))
+        }
+        Kind::Threads { threads, function } => {
+            let run = of(function).map_or(String::new(), |function| format!(" that run {function}"));
+            format!("too few threads: the {threads}{run} are always busy.")
+        }
+        Kind::Serial { function, threads: 1, .. } => {
+            let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
+            format!("only one thread computes{run}: more CPUs have nothing to do.")
+        }
+        Kind::Serial { thread, function, length_ns, .. } => {
+            let run = of(function).map_or(String::new(), |function| format!(" {function}"));
+            let share = if limit.time_ns > 0.0 { length_ns / limit.time_ns } else { 0.0 };
+            format!(
+                "one serial stretch: {thread} runs{run} alone for {}, {} of the time.",
+                duration(*length_ns),
+                percent(share)
+            )
+        }
+        Kind::Imbalance { function } => {
+            let run = of(function).map_or(String::new(), |function| format!(" of {function}"));
+            format!("imbalance: threads wait for those that have more{run} to do.")
+        }
+        Kind::Stage { thread, function } => {
+            let run = of(function).map_or(String::new(), |function| format!("{function} "));
+            format!("one stage of a pipeline: {run}on {thread} is always busy, others wait for it.")
+        }
+        Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
+        Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
+        Kind::Spinning => {
+            format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
+        }
+        Kind::Idle { busy } => format!("none: it waits for work, and uses {busy:.2} CPUs."),
+        Kind::Work { busy } => {
+            format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
+        }
+        Kind::Deadlock => "a deadlock: it does not come to its end.".to_owned(),
+        Kind::Nothing => "nothing to make faster: no thread computes anything.".to_owned(),
+    }
+}
+
+/// Further lines: what the holder runs, whether more CPUs help, what limits on a large machine.
+fn more(first: &Limit, limits: &Limits) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Kind::Lock { holder: Some(holder), .. } = &first.kind {
+        let at = limits.fixes.iter().find(|fix| fix.function.as_ref() == Some(&holder.function));
+        let at = at.and_then(|fix| fix.location.as_deref());
+        let at = at.map_or(String::new(), |at| format!(" ({})", file_name(at)));
+        lines.push(format!(
+            "Its holder runs {}{at}, {:.0} % of that.",
+            short(&holder.function),
+            holder.share * 100.0
+        ));
+    }
+    let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
+    let waits = matches!(first.kind, Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock);
+    let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
+    if first.kind.name() == largest.kind.name() || waits {
+        if !helps && !waits && !matches!(first.kind, Kind::Serial { threads: 1, .. }) {
+            lines.push("More CPUs will not help.".to_owned());
+        }
+        return lines;
+    }
+    lines.push(format!("On {}: {}", cpus(largest.cpus), sentence(largest)));
+    lines
+}
+
+fn what(fix: &Fix, now: Cpus) -> String {
+    let function = fix.function.as_deref().map(short).unwrap_or_default();
+    match &fix.change {
+        Change::SplitLock(_, parts) => format!("split the lock in {parts}"),
+        Change::MoveOut(..) => format!("move {function} out of the lock"),
+        Change::Faster(..) => format!("{function} 2x faster"),
+        Change::Cpus(more) => format!("{} instead of {now}", cpus(*more)),
+        Change::OneMore(1) => "a second thread for that stage".to_owned(),
+        Change::OneMore(threads) => format!("{} threads instead of {threads}", threads.saturating_add(1)),
+        Change::Balance => "divide the work evenly".to_owned(),
+        Change::NoSleeps => "do not sleep".to_owned(),
+    }
+}
+
+/// `-49 %`, or `-2 to -52 %` where runs of one program differ.
+fn gain(fix: &Fix) -> String {
+    let (low, high) = fix.band;
+    if high - low > BAND {
+        format!("{:>4} to {} %", minus(low), minus(high))
+    } else {
+        format!("{:>4} %", minus(fix.gain))
+    }
+}
+
+/// `(-68 % on 16 CPUs)`
+fn at_largest(fix: &Fix, largest: Option<Cpus>) -> Option<String> {
+    Some(format!("({} % on {})", minus(fix.gain_at_largest?), cpus(largest?)))
+}
+
+fn minus(gain: f64) -> String {
+    format!("{:+.0}", 0.0 - (gain * 100.0).round())
+}
+
+pub(super) fn cpus(cpus: Cpus) -> String {
+    match cpus {
+        Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
+        Cpus::Count(count) => format!("{count} CPUs"),
+        Cpus::Infinite => "unlimited CPUs".to_owned(),
+    }
+}

@@ -1,0 +1,208 @@
+//! The report on one screen: facts, what limits, what to change, the curve, locks, functions, threads, how sure all that is.
+
+mod functions;
+pub(crate) mod limit;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use super::cell::{duration, grouped, width};
+use super::notes::{Severity, severity, sure};
+use super::short::short;
+use super::style::{Paint, Style};
+use super::table;
+use engine::limit::Limits;
+use engine::report::{CpuResult, Cpus, Report};
+use std::io::{self, Write};
+
+/// What is known of the program beside the report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// The file that it was recorded into, as the user gave it.
+    pub file: String,
+    /// How many threads it has.
+    pub threads: usize,
+}
+
+/// Notes that stand there.
+const NOTES: usize = 2;
+/// Lines of a note that only may change the answer.
+const LINES: usize = 2;
+
+/// Writes the screen; `all`: also what is too little to tell, and names as they are.
+pub fn write(
+    report: &Report,
+    limits: &Limits,
+    about: &About,
+    all: bool,
+    style: &Style,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let out = &mut out;
+    facts(out, report, about, style)?;
+    writeln!(out)?;
+    limit::write(out, limits, style)?;
+    let computes = report.results.iter().any(|result| result.time_ns > 0.0);
+    if computes {
+        writeln!(out)?;
+        curve(out, report, style)?;
+        rows::locks(out, limits, all, style)?;
+        functions::write(out, report, limits, all, style)?;
+        rows::threads(out, limits, all, style)?;
+    }
+    notes(out, report, about, style)
+}
+
+/// The result that the screen is about: on the recorded machine, else on the largest finite CPU count.
+fn main_result<'r>(report: &'r Report, limits: &Limits) -> Option<&'r CpuResult> {
+    let cpus = limits.at.first().map(|limit| limit.cpus);
+    let found = report.results.iter().find(|result| Some(result.cpus) == cpus);
+    let finite = report.results.iter().filter(|result| result.cpus != Cpus::Infinite);
+    found.or_else(|| finite.max_by_key(|result| result.cpus)).or_else(|| report.results.first())
+}
+
+fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
+    let threads = match about.threads {
+        1 => "1 thread".to_owned(),
+        threads => format!("{} threads", grouped(threads as u64)),
+    };
+    let machine = report.recorded_cpus.and_then(Cpus::count).map(limit::cpus);
+    let wall = report.overhead.filter(|cost| cost.wall_ns > 0).map(|cost| duration(cost.wall_ns as f64));
+    let left = match (wall, machine) {
+        (Some(wall), Some(machine)) => format!("{wall} on {machine}, {threads}"),
+        (None, Some(machine)) => format!("{machine}, {threads}"),
+        _ => threads,
+    };
+    let name = style.fit(&about.name, 24);
+    let samples = report.samples.as_ref().map(|facts| match facts.count {
+        1 => "1 sample".to_owned(),
+        count => format!("{} samples", grouped(count)),
+    });
+    // Beside a program that hardly ran a share says nothing.
+    let cost = report.overhead.filter(|cost| cost.target_ns > HARDLY_NS).and_then(|cost| cost.share());
+    let cost = cost.map(|share| format!("cost {:.1} %", share * 100.0));
+    let right: Vec<String> = samples.into_iter().chain(cost).collect();
+    let right = style.text(&right.join(", "));
+    let left = style.text(&left);
+    let used = width(&name) + 3 + width(&left);
+    let gap = style.width.saturating_sub(used + width(&right));
+    write!(out, "{}   {left}", style.paint(Paint::Bold, &name))?;
+    if right.is_empty() {
+        return writeln!(out);
+    }
+    match gap {
+        0 | 1 => writeln!(out, "\n{right}"),
+        gap => writeln!(out, "{}{}", " ".repeat(gap), style.paint(Paint::Dim, &right)),
+    }
+}
+
+/// Times less than this apart are the same.
+const EQUAL: f64 = 0.005;
+
+/// The predicted time by CPU count; equal columns at the end are one.
+fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
+    let results: Vec<&CpuResult> = report.results.iter().collect();
+    let Some((first, rest)) = results.split_first() else { return Ok(()) };
+    let title = |result: &CpuResult| match result.cpus {
+        Cpus::Count(count) => count.to_string(),
+        Cpus::Infinite => if style.unicode { "∞" } else { "inf" }.to_owned(),
+    };
+    let mut columns = vec![(vec![*first], first.time_ns)];
+    for result in rest {
+        match columns.last_mut() {
+            Some((same, time)) if (result.time_ns - *time).abs() <= EQUAL * *time => same.push(result),
+            _ => columns.push((vec![result], result.time_ns)),
+        }
+    }
+    let cells = columns.iter().map(|(same, time)| {
+        let name = match &same[..] {
+            [one] => title(one),
+            [one, two] => format!("{}, {}", title(one), title(two)),
+            [one, .., last] => format!("{} to {}", title(one), title(last)),
+            [] => String::new(),
+        };
+        let time = style.text(&duration(*time));
+        (name, time)
+    });
+    let cells: Vec<(String, String)> = cells.collect();
+    let cell = cells.iter().map(|(name, time)| width(name).max(width(time))).max().unwrap_or(8) + 2;
+    let per_line = (style.width.saturating_sub(11) / cell.max(1)).max(1);
+    for block in cells.chunks(per_line) {
+        let line = |of: fn(&(String, String)) -> &String| -> String {
+            block.iter().map(of).map(|text| format!("{}{text}", " ".repeat(cell - width(text)))).collect()
+        };
+        writeln!(out, "{}{}", style.paint(Paint::Bold, "CPUs       "), line(|(name, _)| name))?;
+        writeln!(out, "predicted  {}", line(|(_, time)| time))?;
+    }
+    Ok(())
+}
+
+fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
+    writeln!(out)?;
+    let mut weighty: Vec<_> =
+        report.findings.iter().filter(|finding| severity(finding) != Severity::Information).collect();
+    weighty.sort_by_key(|finding| severity(finding));
+    for finding in weighty.iter().take(NOTES) {
+        let mut text = style.text(&format!("! {}", finding.text));
+        let room = LINES * style.width.saturating_sub(2);
+        // What makes the answer wrong stands there in full.
+        if severity(finding) != Severity::Wrong && width(&text) > room {
+            text = clip(&text, room.saturating_sub(16), style);
+        }
+        table::wrap(out, style, Paint::Warning, "", &text, "  ")?;
+    }
+    let count = report.findings.len();
+    let file = style.text(&about.file);
+    let command = |words: &str| format!("longpole {words} {file}").trim_end().to_owned();
+    let notes = match count {
+        0 => String::new(),
+        1 => format!(", 1 note ({})", command("notes")),
+        count => format!(", {count} notes ({})", command("notes")),
+    };
+    let next = if report.results.iter().any(|result| result.time_ns > 0.0) {
+        format!("Next: {}", command("what-if --rank"))
+    } else {
+        String::new()
+    };
+    let sure = format!("Sure: {}{notes}.", sure(report));
+    if width(&sure) + 3 + width(&next) <= style.width {
+        return writeln!(out, "{}", format!("{sure}   {next}").trim_end());
+    }
+    table::wrap(out, style, Paint::Plain, "", &sure, "  ")?;
+    if next.is_empty() { Ok(()) } else { table::wrap(out, style, Paint::Plain, "", &next, "  ") }
+}
+
+/// A program that used less CPU time than this hardly ran.
+const HARDLY_NS: u64 = 100_000_000;
+
+/// A line in so many columns: what is too long is cut off at its end.
+fn clip(line: &str, columns: usize, style: &Style) -> String {
+    let line = line.trim_end();
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let mut clipped = String::new();
+    let mut used = 1;
+    for c in line.chars() {
+        used += width(c.encode_utf8(&mut [0; 4]));
+        if used > columns {
+            break;
+        }
+        clipped.push(c);
+    }
+    clipped.push(if style.unicode { '…' } else { '~' });
+    clipped
+}
+
+/// Columns of a name in the first column.
+fn name_columns(usual: usize, style: &Style) -> usize {
+    if style.width < 60 { 14 } else { usual }
+}
+
+/// A name as a person says it, or as it is.
+fn named(name: &str, all: bool, style: &Style, columns: usize) -> String {
+    let name = if all { style.fit(name, columns) } else { style.fit(&short(name), columns) };
+    format!("{name}{}", " ".repeat(columns.saturating_sub(width(&name))))
+}

@@ -1,0 +1,174 @@
+//! What the screen looks like, and that it fits.
+
+use super::{About, write};
+use crate::present::cell::width;
+use crate::present::style::Style;
+use engine::limit::{Change, Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
+use engine::program::ObjectId;
+use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report};
+
+const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
+
+fn result(cpus: u32, time_ns: f64) -> CpuResult {
+    let row = |name: &str, share: f64| FunctionRow {
+        function: name.into(),
+        tet_ns: time_ns * share,
+        tetid_ns: time_ns,
+        tet_error_ns: Some(time_ns * 0.015),
+        ..FunctionRow::default()
+    };
+    CpuResult {
+        cpus: Cpus::count(cpus).unwrap_or(Cpus::Infinite),
+        time_ns,
+        speedup: 1.0,
+        locks_held_ns: Vec::new(),
+        waits: Vec::new(),
+        functions: vec![
+            row("digest_row(unsigned int)", 0.62),
+            row("parse_row(int)", 0.36),
+            row("clone3", 0.001),
+        ],
+        segments: Vec::new(),
+    }
+}
+
+fn hot() -> (Report, Limits, About) {
+    let results = [(1, 3.18e9), (2, 3.49e9), (4, 3.49e9), (16, 3.491e9), (0, 3.49e9)];
+    let report = Report {
+        results: results.map(|(cpus, time)| result(cpus, time)).to_vec(),
+        recorded_cpus: Some(2),
+        findings: vec![
+            Finding { kind: "uncontended".into(), text: "one object is not visible".into() },
+            Finding { kind: "folded".into(), text: "called too often".into() },
+        ],
+        ..Report::default()
+    };
+    let holder = Some(Part { function: "digest_row(unsigned int)".into(), share: 0.97 });
+    let lock = |cpus: u32, time_ns: f64, without_ns: f64| Limit {
+        cpus: Cpus::count(cpus).expect("a count"),
+        time_ns,
+        without_ns,
+        kind: Kind::Lock {
+            lock: "mutex registry.gate".into(),
+            locks: 1,
+            waiting: 2.9,
+            threads: 4,
+            holder: holder.clone(),
+        },
+    };
+    let fix = |change, gain: f64, band| Fix {
+        change,
+        lock: None,
+        function: Some("digest_row(unsigned int)".into()),
+        location: Some("/home/me/hot.c:10".into()),
+        gain,
+        band,
+        gain_at_largest: Some(gain + 0.1),
+    };
+    let limits = Limits {
+        at: vec![lock(2, 3.49e9, 1.7e9), lock(16, 3.49e9, 0.9e9)],
+        fixes: vec![
+            fix(Change::SplitLock(ObjectId(0), 8), 0.49, (0.49, 0.49)),
+            fix(Change::Faster(engine::program::FunctionRef(0), 0.5), 0.32, (0.02, 0.32)),
+        ],
+        locks: vec![LockUse {
+            lock: "mutex registry.gate".into(),
+            locks: 1,
+            held_share: 0.63,
+            waits: 10_234,
+            waited_ns: 9.2e9,
+            holder,
+        }],
+        functions: vec![FunctionUse {
+            function: "digest_row(unsigned int)".into(),
+            computes: 0.62,
+            tenth: Some(0.062),
+        }],
+        threads: vec![ThreadUse {
+            names: (1..=4).map(|number| format!("w/{number}")).collect(),
+            running: 0.25,
+            ready: 0.01,
+            lock: 0.73,
+            other: 0.01,
+        }],
+    };
+    (report, limits, About { name: "hot".into(), file: "hot.lp".into(), threads: 5 })
+}
+
+fn shown(of: &(Report, Limits, About), all: bool, style: &Style) -> String {
+    let mut out = Vec::new();
+    write(&of.0, &of.1, &of.2, all, style, &mut out).expect("written");
+    String::from_utf8(out).expect("text")
+}
+
+fn check(snapshot: &str, file: &str, text: &str) {
+    if std::env::var_os("LONGPOLE_BLESS").is_some() {
+        let path = format!("{}/src/present/snapshots/{file}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(path, text).expect("blessed");
+        return;
+    }
+    assert_eq!(text, snapshot, "LONGPOLE_BLESS=1 accepts the new look");
+}
+
+#[test]
+fn eighty_columns() {
+    let text = shown(&hot(), false, &NARROW);
+    check(include_str!("../snapshots/screen-80.txt"), "screen-80.txt", &text);
+}
+
+/// The lock that held three of four threads up stood in none of 79 lines.
+#[test]
+fn the_limit_stands_on_top() {
+    let text = shown(&hot(), false, &NARROW);
+    let top: Vec<&str> = text.lines().take(8).collect();
+    let words = top.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("LIMIT lock registry.gate: 3 of 4 threads wait for it."), "{text}");
+    assert!(
+        words.contains("Its holder runs digest_row (hot.c:10), 97 % of that. More CPUs will not help."),
+        "{text}"
+    );
+    assert!(words.contains("FIX split the lock in 8 -49 %"), "{text}");
+    assert!(words.contains("-2 to -32 %"), "runs differ: {text}");
+    assert!(!text.contains("clone3") && !text.contains("unsigned"), "{text}");
+    assert!(text.contains("Sure: fair, 2 notes (longpole notes hot.lp)."), "{text}");
+    assert!(text.contains("one object is not visible") && !text.contains("called too often"), "{text}");
+    assert!(shown(&hot(), true, &NARROW).contains("clone3"), "--all has it");
+}
+
+#[test]
+fn it_fits_and_obeys_nobody() {
+    let mut of = hot();
+    let evil = "evil\u{1b}[2J\u{7}\nname\u{202e}";
+    of.0.results[1].functions[0].function = evil.into();
+    of.0.findings[0].text = evil.into();
+    of.1.locks[0].lock = evil.into();
+    of.1.threads[0].names = vec![evil.into()];
+    of.1.fixes[0].function = Some(evil.into());
+    of.2.name = evil.into();
+    of.2.file = evil.into();
+    for columns in [40, 80, 120] {
+        for unicode in [true, false] {
+            let style = Style { unicode, width: columns, ..NARROW };
+            let text = shown(&of, false, &style);
+            assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+            assert!(!text.contains('\u{202e}') && (unicode || text.is_ascii()), "{text:?}");
+            assert!(text.lines().count() <= 40, "{text}");
+            for line in text.lines() {
+                assert!(width(line) <= columns, "{columns}: {line:?} in {text}");
+            }
+        }
+    }
+}
+
+/// A recording of nothing is no empty table.
+#[test]
+fn nothing_is_a_short_screen() {
+    let nothing = Limit { cpus: Cpus::ONE, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
+    let of = (
+        Report::default(),
+        Limits { at: vec![nothing], ..Limits::default() },
+        About { name: "idle".into(), file: "idle.lp".into(), threads: 1 },
+    );
+    let text = shown(&of, false, &NARROW);
+    assert!(text.contains("LIMIT  nothing to make faster") && text.lines().count() < 8, "{text}");
+}

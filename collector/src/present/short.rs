@@ -1,0 +1,127 @@
+//! Names as a person says them: without template arguments, parameters and all but the last two parts of their path.
+
+/// `HashMap::insert` of `std::collections::hash::map::HashMap<alloc::string::String, u32>::insert`, `operator()` and names in
+/// brackets as they are. What is no such name stays as it is.
+pub fn short(name: &str) -> String {
+    // A binary without names; a method of Go's.
+    if name.starts_with('[') || name.contains(".(") {
+        return name.to_owned();
+    }
+    let plain = without_arguments(name);
+    let parts: Vec<&str> = plain.split("::").filter(|part| !part.is_empty()).collect();
+    let kept = match parts[..] {
+        [.., a, b] => format!("{}::{b}", last_word(a)),
+        _ => plain.clone(),
+    };
+    let kept = kept.trim();
+    if kept.is_empty() { name.to_owned() } else { last_word(kept).to_owned() }
+}
+
+/// A return type stands before a template's name.
+fn last_word(part: &str) -> &str {
+    if part.contains("operator") || part.contains('{') {
+        return part;
+    }
+    part.rsplit(' ').next().unwrap_or(part)
+}
+
+/// What is in `<>` and `()` goes, but for what a name begins with: of `<u64 as Trait>::method` the type stays.
+fn without_arguments(name: &str) -> String {
+    let name = name.split("::h").next().filter(|_| has_hash(name)).unwrap_or(name);
+    let (head, rest) = match name.strip_prefix('<').and_then(own_type) {
+        Some((head, rest)) => (head, rest),
+        None => ("", name),
+    };
+    let mut out = String::with_capacity(name.len());
+    if !head.is_empty() {
+        out.push_str(&without_arguments(head));
+    }
+    let mut depth = 0u32;
+    let mut rest = rest;
+    while let Some(c) = rest.chars().next() {
+        // Operators are names, not brackets.
+        let operators =
+            ["operator()", "operator<=>", "operator<<", "operator>>", "operator<", "operator>", "->"];
+        let operator = operators.iter().find(|operator| rest.starts_with(**operator));
+        let (taken, is_plain) = match (operator, c) {
+            (Some(operator), _) => (operator.len(), true),
+            (None, '<' | '(') => {
+                depth += 1;
+                (1, false)
+            }
+            (None, '>' | ')') => {
+                depth = depth.saturating_sub(1);
+                (1, false)
+            }
+            (None, c) => (c.len_utf8(), true),
+        };
+        if is_plain && depth == 0 {
+            out.push_str(&rest[..taken]);
+        }
+        rest = &rest[taken..];
+    }
+    for end in [" const", " [clone .cold]"] {
+        out = out.strip_suffix(end).map_or(out.clone(), str::to_owned);
+    }
+    out
+}
+
+/// The type of `<type as trait>::…`, and what comes after it.
+fn own_type(inner: &str) -> Option<(&str, &str)> {
+    let mut depth = 1u32;
+    for (place, c) in inner.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' => {
+                depth -= 1;
+                if depth == 0 {
+                    let kind = &inner[..place];
+                    let kind = kind.split_once(" as ").map_or(kind, |(kind, _)| kind);
+                    return Some((kind.trim_start_matches('&'), &inner[place + 1..]));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Rust's names end with a hash.
+fn has_hash(name: &str) -> bool {
+    name.rsplit_once("::h")
+        .is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn names_as_a_person_says_them() {
+        for (long, expected) in [
+            ("main", "main"),
+            ("expensive_hash(unsigned int)", "expensive_hash"),
+            ("std::collections::hash::map::HashMap<alloc::string::String, u32>::insert", "HashMap::insert"),
+            ("my::server::run::h0123456789abcdef", "server::run"),
+            (
+                "std::_Hashtable<unsigned int, std::pair<int const, long> >::_M_insert(int) const",
+                "_Hashtable::_M_insert",
+            ),
+            (
+                "void std::vector<std::thread>::_M_realloc_insert<void (&)(int, int), int&>(int&)",
+                "vector::_M_realloc_insert",
+            ),
+            ("<u64 as core::cmp::PartialOrd>::lt", "u64::lt"),
+            ("<my::Table<K, V> as core::ops::Drop>::drop", "Table::drop"),
+            ("std::less<int>::operator()(int const&) const", "less::operator()"),
+            ("[libz.so.1.2.13]", "[libz.so.1.2.13]"),
+            ("runtime.futex", "runtime.futex"),
+            ("main.(*Server).handle", "main.(*Server).handle"),
+            ("app::worker::{{closure}}", "worker::{{closure}}"),
+            ("", ""),
+            ("<<>>", "<<>>"),
+        ] {
+            assert_eq!(short(long), expected, "{long}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What limits programs of which that is known.
+
+use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
+
+/// The limit on this many CPUs.
+fn limit(report: &Report, cpus: u64) -> serde_json::Value {
+    let limits = report.0["limit"]["at"].as_array().map_or(&[][..], Vec::as_slice);
+    let found = limits.iter().find(|limit| limit["cpus"] == cpus);
+    found.unwrap_or_else(|| panic!("none for {cpus} in {}", report.0["limit"])).clone()
+}
+
+/// The lock was in no line of the report; what to do about it was to make the function under it faster.
+#[test]
+fn a_hot_lock_is_the_limit_and_splitting_it_is_advice() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("convoy.c"));
+    let options = ["--interpose", "always", "--overhead", "none"];
+    let recorded = Recorded::good(&options, &program, &["101", "4", "100000"]);
+    let report = recorded.report("1,8");
+    let found = limit(&report, 8);
+    assert_eq!((&found["kind"], &found["lock"]), (&"lock".into(), &"mutex hot".into()), "{found}");
+    assert_eq!((&found["function"], &found["threads"]), (&"UnderTheLock".into(), &4.into()), "{found}");
+    assert!(found["waiting"].as_f64() > Some(1.0), "{found}");
+    let text = Longpole::with(["report", "--cpus", "1,8"]).and(&recorded.file).ok().stdout;
+    assert!(text.contains("lock hot: ") && text.contains("UnderTheLock"), "{text}");
+    assert!(text.contains("split the lock in 8"), "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+}
+
+#[test]
+fn threads_that_only_compute_want_cpus() {
+    skip_unless_live!();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores > 8 {
+        return;
+    }
+    let program = skip_unless_built!(workload::build("busy.c"));
+    let recorded = Recorded::good(&[], &program, &[]);
+    let found = limit(&recorded.report(&cores.to_string()), cores as u64);
+    assert_eq!(found["kind"], "cpus", "{found}");
+}
