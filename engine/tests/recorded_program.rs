@@ -9,10 +9,10 @@ use engine::timeline::{
 };
 use probe_abi::{Call, Descriptor};
 
-const RUNNING: State = State::Running { cpu: Some(0) };
+pub(super) const RUNNING: State = State::Running { cpu: Some(0) };
 
 /// A thread that lives through these states, each from its time on, until 100.
-fn thread(tid: u32, states: &[(u64, State)]) -> Thread {
+pub(super) fn thread(tid: u32, states: &[(u64, State)]) -> Thread {
     Thread {
         pid: 1,
         tid,
@@ -28,17 +28,17 @@ fn thread(tid: u32, states: &[(u64, State)]) -> Thread {
     }
 }
 
-fn timeline(threads: Vec<Thread>) -> Timeline {
+pub(super) fn timeline(threads: Vec<Thread>) -> Timeline {
     Timeline { end: Timestamp(100), threads, ..Timeline::default() }
 }
 
-fn external(external: External) -> Wait {
+pub(super) fn external(external: External) -> Wait {
     let reason = WaitReason::Kernel { task_state: 1, call: Call::NONE, descriptor: Descriptor::Unknown };
     Wait { reason, wake: Wake::External(external), cut_at_start: false, moved_to: None }
 }
 
 /// The first thread's operations, devices by name.
-fn operations(program: &Program) -> Vec<String> {
+pub(super) fn operations(program: &Program) -> Vec<String> {
     let ns = |length: Ticks| length.0 / Ticks::PER_NS;
     let words = program.threads[0].operations.iter().map(|operation| match *operation {
         Operation::Exec(length) => format!("exec {}", ns(length)),

@@ -2,12 +2,13 @@
 //! end of its first thread (`main` returns, or somebody calls `exit`), which ends all others wherever they are; how often they
 //! did what they do follows from how long that took.
 
-use super::{Background, Operation, Program, Thread, ThreadId};
+use super::{Background, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A thread of which only the window's end is known is in the background only if it slept so often.
-const LEAST_SLEEPS: usize = 3;
+/// Threads of which only the window's end is known, or which computed without sleeping, are in the background if they compute
+/// at most one part in so many of what the others do.
+const BESIDE: u64 = 10;
 
 /// The kernel takes no longer than this to take a thread apart: one that goes on for longer was woken for something.
 const MOST_AFTER_THE_END: Ticks = Ticks::from_ns(5_000_000);
@@ -30,91 +31,164 @@ pub(super) fn find(program: &mut Program, lives: &[Life]) {
             _ => None,
         })
         .collect();
-    let mains: FxHashMap<u32, usize> = (0..)
-        .zip(lives)
-        .filter(|(_, life)| life.tid == life.pid)
-        .map(|(place, life)| (life.pid, place))
-        .collect();
-    let sleepers = sleepers(program, lives);
-    let mut found: Vec<(usize, Background)> = Vec::new();
+    let mut processes: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
     for (place, life) in lives.iter().enumerate() {
-        let Some(main) = mains.get(&life.pid).copied().filter(|main| *main != place) else { continue };
-        if joined.contains(&ThreadId(place as u32)) {
-            continue;
+        processes.entry(life.pid).or_default().push(place);
+    }
+    let mut processes: Vec<(u32, Vec<usize>)> = processes.into_iter().collect();
+    processes.sort_unstable();
+    let threads = program.threads.as_slice();
+    let idle = Idle::of(program);
+    let (mut ended, mut working, mut asleep) = (Vec::new(), Vec::new(), Vec::new());
+    for (pid, places) in &processes {
+        let Some(&main) = places.iter().find(|&&place| lives[place].tid == *pid) else { continue };
+        let others = places.iter().copied().filter(|place| !joined.contains(&ThreadId(*place as u32)));
+        if lives[main].died {
+            let found = ended_at_exit(threads, lives, main, others);
+            let (sleepers, workers) =
+                found.into_iter().partition(|(place, ..)| idle.is_all_that(&threads[*place]));
+            ended.extend::<Vec<_>>(sleepers);
+            working.extend::<Vec<_>>(workers);
+        } else {
+            let idle = others.filter(|&place| !lives[place].died && idle.is_all_that(&threads[place]));
+            asleep.extend(idle.map(|place| (place, threads[place].operations.len(), None)));
         }
-        let thread = &program.threads[place];
-        let kept = match (lives[main].died, life.died) {
-            // The first thread woke it to end it, the last that it did for anybody.
-            (true, true) => match ended_by(thread, &program.threads[main]) {
-                Some(kept) => kept,
-                None => continue,
-            },
-            (false, false) if sleepers.contains(&place) => thread.operations.len(),
-            _ => continue,
-        };
+    }
+    // Threads that compute much of all that is computed are the program, unless they were asleep for longer.
+    asleep.extend(working);
+    let mut found = beside(threads, asleep, BESIDE);
+    found.extend(ended);
+    let found = beside(threads, found, 1);
+    let background: FxHashSet<usize> = found.iter().map(|(place, ..)| *place).collect();
+    // A window ends where those end that do most.
+    let rest = (0..threads.len()).filter(|place| !background.contains(place));
+    let most = rest.max_by_key(|&place| (computes(&threads[place].operations), std::cmp::Reverse(place)));
+    for (place, kept, ends_with) in found {
+        let Some(ends_with) = ends_with.filter(|end| !background.contains(end)).or(most) else { return };
+        let thread = &mut program.threads[place];
         let repeats_from = repeats_from(&thread.operations[..kept]) as u32;
-        let ends_with = ThreadId(main as u32);
-        found.push((place, Background { ends_with, repeats_from, repeats_until: kept as u32 }));
-    }
-    // Threads that compute more than all that somebody waits for are the program.
-    let background: FxHashSet<usize> = found.iter().map(|(place, _)| *place).collect();
-    let (own, others) = computed(program, |place| background.contains(&place));
-    if own > others {
-        return;
-    }
-    for (place, background) in found {
-        program.threads[place].background = Some(background);
+        let ends_with = ThreadId(ends_with as u32);
+        thread.background = Some(Background { ends_with, repeats_from, repeats_until: kept as u32 });
     }
 }
 
-/// How many of the thread's operations are its own, if the end of `main` is what ended it: its last wait is ended by what
-/// `main` does after its last computation for anybody else, and after it the kernel only takes it apart.
-fn ended_by(thread: &Thread, main: &Thread) -> Option<usize> {
-    let leaves = |operation: &Operation| {
-        matches!(operation, Operation::Exec(_) | Operation::ExecIn(..) | Operation::Return)
-    };
+/// A thread that may be in the background, how many of its operations are its own, and which thread's end ends it, if that
+/// was seen.
+type Candidate = (usize, usize, Option<usize>);
+
+/// The candidates without those that compute most, so that the others compute at most one part in so many of the rest.
+fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec<Candidate> {
+    // What a thread did before it let others go on for the last time, they may have waited for.
+    let own = |place: usize| computes(after_the_last(&threads[place].operations));
+    candidates.sort_by_key(|(place, ..)| (own(*place), *place));
+    let all = threads.iter().map(|thread| computes(&thread.operations)).fold(0, u64::saturating_add);
+    let mut sum = candidates.iter().map(|(place, ..)| own(*place)).fold(0, u64::saturating_add);
+    while sum.saturating_mul(parts) > all.saturating_sub(sum) {
+        let Some((place, ..)) = candidates.pop() else { break };
+        sum = sum.saturating_sub(own(place));
+    }
+    candidates
+}
+
+/// What a thread does after it let another go on for the last time.
+fn after_the_last(operations: &[Operation]) -> &[Operation] {
+    let last = operations.iter().rposition(lets_go).map_or(0, |last| last + 1);
+    operations.get(last..).unwrap_or_default()
+}
+
+/// The threads that the end of their process ended. It is the end of the thread that called `exit`: the first one, or the
+/// one that ended the first one (the thread of Go that happens to run `main`).
+fn ended_at_exit(
+    threads: &[Thread],
+    lives: &[Life],
+    main: usize,
+    others: impl Iterator<Item = usize>,
+) -> Vec<Candidate> {
+    let others: Vec<usize> = others.collect();
+    let ended_main = |place: &usize| *place != main && ended_by(&threads[main], &threads[*place]).is_some();
+    let exits = others.iter().copied().find(ended_main).unwrap_or(main);
+    let mut found = Vec::new();
+    for place in others.into_iter().filter(|&place| place != exits && lives[place].died) {
+        if let Some(kept) = ended_by(&threads[place], &threads[exits]) {
+            found.push((place, kept, Some(exits)));
+        }
+    }
+    found
+}
+
+/// How many of the thread's operations are its own, if the end of `other` is what ended it: its last wait is ended by what
+/// `other` does after its last computation for anybody else, and after it the kernel only takes it apart.
+fn ended_by(thread: &Thread, other: &Thread) -> Option<usize> {
     let own = thread.operations.iter().rposition(|operation| !leaves(operation))?;
-    let after = thread.operations[own..].iter().filter_map(Operation::length);
-    if after.fold(0, |sum, length| length.0.saturating_add(sum)) > MOST_AFTER_THE_END.0 {
+    let after = thread.operations.get(own..).unwrap_or_default();
+    if computes(after) > MOST_AFTER_THE_END.0 {
         return None;
     }
-    let Operation::Await(edge) = thread.operations[own] else { return None };
-    let last = main.operations.iter().rev();
+    let Some(Operation::Await(edge)) = thread.operations.get(own) else { return None };
+    let last = other.operations.iter().rev();
     let mut last =
         last.take_while(|operation| leaves(operation) || matches!(operation, Operation::Release(_)));
-    last.any(|operation| *operation == Operation::Release(edge)).then_some(own)
+    last.any(|operation| *operation == Operation::Release(*edge)).then_some(own)
 }
 
-/// Threads that only sleep again and again, if they compute next to nothing beside the others: otherwise they are the program.
-fn sleepers(program: &Program, lives: &[Life]) -> FxHashSet<usize> {
-    const BESIDE: u64 = 10;
-    let sleeps = |(place, thread): (usize, &Thread)| {
-        let life = &lives[place];
-        (!life.died && life.tid != life.pid && only_sleeps(thread)).then_some(place)
-    };
-    let sleepers: FxHashSet<usize> = program.threads.iter().enumerate().filter_map(sleeps).collect();
-    let (own, others) = computed(program, |place| sleepers.contains(&place));
-    if own.saturating_mul(BESIDE) > others { FxHashSet::default() } else { sleepers }
+/// What a thread may still do when it has ended: leave its functions, and give back what it had.
+fn leaves(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Exec(_)
+            | Operation::ExecIn(..)
+            | Operation::Return
+            | Operation::Unlock(_)
+            | Operation::ReadWriteUnlock(_)
+            | Operation::SpinUnlock(_)
+            | Operation::Freed(..)
+    )
 }
 
-/// What these threads compute, and what the others do, ticks.
-fn computed(program: &Program, of: impl Fn(usize) -> bool) -> (u64, u64) {
-    let (mut own, mut others) = (0_u64, 0_u64);
-    for (place, thread) in program.threads.iter().enumerate() {
-        let lengths = thread.operations.iter().filter_map(|operation| match operation {
-            Operation::Exec(length) | Operation::ExecIn(_, length) => Some(length.0),
-            _ => None,
-        });
-        let sum = if of(place) { &mut own } else { &mut others };
-        *sum = lengths.fold(*sum, u64::saturating_add);
+/// The device for which threads wait that have nothing to do.
+struct Idle(Option<ObjectId>);
+
+impl Idle {
+    fn of(program: &Program) -> Idle {
+        let place = program.objects.iter().position(|name| name == super::names::IDLE);
+        Idle(place.map(|place| ObjectId(place as u32)))
     }
-    (own, others)
+
+    /// Whether all that the thread does is to sleep and look again: at its end nothing follows that somebody waits for, and it
+    /// was asleep for longer than it computed.
+    fn is_all_that(&self, thread: &Thread) -> bool {
+        let asleep = |operation: &Operation| match operation {
+            Operation::Sleep(length) | Operation::SleepNext(length) => length.0,
+            Operation::Io(object, length) if self.0 == Some(*object) => length.0,
+            _ => 0,
+        };
+        let sum = |operations: &[Operation]| operations.iter().map(asleep).fold(0, u64::saturating_add);
+        sum(after_the_last(&thread.operations)) > 0 && sum(&thread.operations) > computes(&thread.operations)
+    }
 }
 
-/// Whether the thread concerns no other one and sleeps again and again.
-fn only_sleeps(thread: &Thread) -> bool {
-    let sleeps = thread.operations.iter().filter(|operation| sleeps(operation)).count();
-    sleeps >= LEAST_SLEEPS && thread.operations.iter().all(concerns_nobody)
+/// What these operations compute, ticks.
+fn computes(operations: &[Operation]) -> u64 {
+    let lengths = operations.iter().filter_map(|operation| match operation {
+        Operation::Exec(length) | Operation::ExecIn(_, length) => Some(length.0),
+        _ => None,
+    });
+    lengths.fold(0, u64::saturating_add)
+}
+
+/// Whether the operation may let another thread go on that waits for more than a lock.
+pub(super) fn lets_go(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Release(_)
+            | Operation::Create(_)
+            | Operation::Signal(_)
+            | Operation::SemPost(_)
+            | Operation::CondSignal(_)
+            | Operation::CondBroadcast(_)
+            | Operation::Barrier(..)
+            | Operation::Once(..)
+    )
 }
 
 /// Whether the operation waits for time to pass.
@@ -199,7 +273,7 @@ mod tests {
         assert_eq!(found(&[&[busy], &timer, &[END]], true), [None, None, None]);
         assert_eq!(found(&[&[END, SLEEP, busy], &timer], true), [None, None]);
         // It never sleeps: it is cut off, and does nothing again.
-        let worker = [EXEC, Operation::Signal(crate::program::ObjectId(0)), EXEC, ENDED];
+        let worker = [EXEC, Operation::Signal(ObjectId(0)), EXEC, ENDED];
         assert_eq!(found(&[&[busy, END], &worker], true), [None, Some((0, 3, 3))]);
     }
 
@@ -208,11 +282,33 @@ mod tests {
         let timer = [SLEEP, EXEC, SLEEP, EXEC, SLEEP, EXEC];
         let busy = [Operation::Exec(Ticks(150))];
         assert_eq!(found(&[&busy, &timer], false), [None, Some((0, 0, 6))]);
-        assert_eq!(found(&[&busy, &timer[..4]], false), [None, None]);
+        // One sleep is enough, and it may be the first thread.
+        assert_eq!(found(&[&busy, &timer[..2]], false), [None, Some((0, 0, 2))]);
+        assert_eq!(found(&[&timer, &busy], false), [Some((1, 0, 6)), None]);
+        // What it lets go on is waited for, what follows is not.
         let waker = [SLEEP, EXEC, SLEEP, END, SLEEP, EXEC];
-        assert_eq!(found(&[&busy, &waker], false), [None, None]);
+        assert_eq!(found(&[&busy, &waker], false), [None, Some((0, 4, 6))]);
+        assert_eq!(found(&[&busy, &waker[..4]], false), [None, None]);
+        // It works more than it sleeps.
+        let worker = [SLEEP, Operation::Exec(Ticks(100))];
+        assert_eq!(found(&[&[Operation::Exec(Ticks(1500))], &worker], false), [None, None]);
         // Beside threads that hardly compute it is the program.
         assert_eq!(found(&[&[EXEC], &timer], false), [None, None]);
+    }
+
+    #[test]
+    fn the_thread_that_calls_exit_ends_the_others_whichever_it_is() {
+        let busy = Operation::Exec(Ticks(150));
+        let (other, others_end) = (Operation::Release(EdgeId(1)), Operation::Await(EdgeId(1)));
+        let unlock = Operation::Unlock(ObjectId(0));
+        // The first thread was asleep, as Go's may be; the timer gives back its mutex when it is ended.
+        let first = [EXEC, ENDED, EXEC];
+        let timer = [SLEEP, EXEC, SLEEP, others_end, EXEC, unlock, EXEC];
+        let exits = [busy, END, other, EXEC];
+        assert_eq!(found(&[&first, &timer, &exits], true), [Some((2, 1, 1)), Some((2, 0, 3)), None]);
+        // A thread that computed much of it all is the program, and the timer is none the less in the background.
+        let worker = [busy, ENDED];
+        assert_eq!(found(&[&[busy, END, other], &timer, &worker], true), [None, Some((0, 0, 3)), None]);
     }
 
     #[test]

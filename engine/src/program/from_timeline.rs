@@ -7,6 +7,7 @@
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
 //! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping so long; `sleep_next` for sleeping until a time and for a timer that repeats |
+//! | `Blocked` until a time limit, and again for the same thing until a thread let it go on | nothing ([`super::polls`]) |
 //! | `Blocked` at the window's end | nothing: nobody knows what it waits for |
 //! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
 //! | first waking of a new thread | `create` |
@@ -199,6 +200,8 @@ struct Script<'a> {
     /// On which CPUs.
     moves: Moves,
     ticks: Ticking<'a>,
+    /// By wait: its time limit decided nothing.
+    polls: Vec<bool>,
     /// When a wait for a point in time ended last.
     deadline: Option<u64>,
 }
@@ -235,6 +238,7 @@ impl<'a> Translator<'a> {
             operations,
             probes: ProbeTime::new(&thread.hits),
             ticks: Ticking::of(&thread.samples, self.empty_stack(), probes),
+            polls: super::polls::of(thread, &self.plan),
             ..Script::default()
         };
         if thread.birth == Birth::Unknown {
@@ -364,6 +368,9 @@ impl<'a> Translator<'a> {
         wait: u32,
         (start, end): (u64, u64),
     ) {
+        if script.polls.get(wait as usize) == Some(&true) {
+            return;
+        }
         let Some(wait) = thread.waits.get(wait as usize) else { return };
         let length_ns = end.saturating_sub(start);
         // Held until the recording was ready: no run without longpole has that.

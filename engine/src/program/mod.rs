@@ -16,6 +16,7 @@ mod notices;
 mod operation;
 mod own_cpus;
 mod placement;
+mod polls;
 mod recorded;
 mod relive;
 mod sampled;
