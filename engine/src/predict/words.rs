@@ -45,21 +45,16 @@ pub fn sentences(prediction: &Prediction) -> Vec<String> {
         if let Limit::Threads(threads) = saturation.limit {
             let widest = prediction.results.iter().filter(|result| result.cpus != Cpus::Infinite);
             let widest = widest.max_by_key(|result| result.cpus);
-            if let Some(result) = widest.filter(|result| result.more_threads_ns > 0.0 && result.time_ns > 0.0)
-            {
-                let speedup = result.speedup * result.time_ns / result.more_threads_ns;
-                if speedup > result.speedup * 1.05 {
-                    sentences.push(format!(
-                        "The program has too few threads for more CPUs: {}. With as many threads as CPUs it could be up to \
-                         {speedup:.2} times as fast as on one CPU, on {}.",
-                        if threads == 1 {
-                            "only one computes at a time".to_owned()
-                        } else {
-                            format!("at most {threads} compute at once")
-                        },
-                        cpus_text(result.cpus),
-                    ));
-                }
+            // How much faster it could be is not said: what keeps other threads waiting would keep more of them waiting.
+            if widest.is_some_and(|result| result.more_threads_ns * 1.05 < result.time_ns) {
+                sentences.push(format!(
+                    "The program has too few threads for more CPUs: {}.",
+                    if threads == 1 {
+                        "only one computes at a time".to_owned()
+                    } else {
+                        format!("at most {threads} compute at once")
+                    },
+                ));
             }
         }
     }

@@ -1,13 +1,16 @@
-//! Time that threads spend asking again and again for something that others do: recordings show it as computing.
+//! Time that threads spend asking again and again for something that others do: which functions only do that, and what
+//! is said of it. [`super::spins`] makes it waiting where samples and other threads tell what ended it.
 
 use super::Program;
+use super::spins::Spins;
 use crate::report::Finding;
 use crate::timeline::{State, Timeline};
 use std::collections::BTreeMap;
 
 /// Functions whose only purpose is to wait while keeping a CPU, by parts of their names: those of the C library, libgomp,
 /// LLVM's OpenMP, crossbeam and rayon, the Rust library, and TBB.
-const WAITERS: [&str; 13] = [
+const WAITERS: [&str; 14] = [
+    "pthread_spin_lock",
     "sched_yield",
     "thrd_yield",
     "do_spin",
@@ -31,7 +34,23 @@ const WORTH_SAYING: f64 = 0.01;
 /// Nor are fewer yields than this.
 const FEWEST_YIELDS: u64 = 100;
 
-/// What is said if it is much.
+/// What is said of stretches that count as waiting.
+pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
+    let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
+    let share = spins.spun_ns as f64 / ran_ns.max(1) as f64;
+    (share >= WORTH_SAYING).then(|| Finding {
+        kind: "spinning".to_owned(),
+        text: format!(
+            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {} such waits end as recorded, by the thread of the process that computed last; for {} of them that is a guess. With fewer CPUs than such threads the time that spinning takes from others is not in predictions",
+            ms(spins.spun_ns),
+            share * 100.0,
+            spins.edges,
+            spins.guessed
+        ),
+    })
+}
+
+/// What is said if it is much and counts as computing.
 pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding> {
     let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
     let seen = seen(program);
@@ -131,16 +150,17 @@ fn seen(program: &Program) -> Option<Waiting<'_>> {
     Some(Waiting { waiting: counts.values().sum(), all, most })
 }
 
+/// Whether a function's only purpose is to wait while keeping a CPU.
+pub(super) fn is_waiter(name: &str, module: &str) -> bool {
+    WAITERS.iter().any(|part| name.contains(part))
+        || LIBRARIES.iter().any(|library| module.starts_with(library))
+}
+
 /// The function on top of a stack that only waits: the innermost one, or what was inlined into it.
 fn waiter(program: &Program, stack: u32) -> Option<&str> {
     for (_, place) in program.samples.stack(stack) {
         let function = program.functions.get(place.function.0 as usize)?;
-        let waits = WAITERS.iter().any(|part| function.name.contains(part))
-            || function
-                .module
-                .as_deref()
-                .is_some_and(|module| LIBRARIES.iter().any(|library| module.starts_with(library)));
-        if waits {
+        if is_waiter(&function.name, function.module.as_deref().unwrap_or_default()) {
             return Some(&function.name);
         }
         if !place.inlined {

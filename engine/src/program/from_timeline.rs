@@ -3,7 +3,8 @@
 //!
 //! | timeline | program |
 //! |---|---|
-//! | `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
+//! | `Running`, spinning ([`super::spins`]) | `await`, and a `release` in the thread that let it go on |
+//! | else `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
 //! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping so long; `sleep_next` for sleeping until a time and for a timer that repeats |
@@ -25,8 +26,9 @@ use super::notices::{self, ProbeCost};
 use super::placement::Moves;
 use super::relive::{self, Begin, Culprits, Plan};
 use super::sampled::SampledCode;
+use super::spins::{MarkKind, Spins};
 use super::ticks::{Probes, Ticking};
-use super::{FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
+use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
 use super::{machine_of, names};
 use crate::event::{CallKind, FunctionFact, FunctionId};
 use crate::time::{Ticks, Timestamp};
@@ -43,31 +45,33 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
 /// The program without what is known about its machine.
 fn decided(timeline: &Timeline) -> Program {
     let sampled = SampledCode::of(timeline);
+    let spins = Spins::of(timeline, &sampled);
     let mut culprits = Culprits::default();
     let mut deadlock = None;
     for _ in 0..MOST_ATTEMPTS {
-        let (mut program, simulates) = translate(timeline, &culprits, &sampled);
+        let (mut program, simulates) = translate(timeline, &culprits, &sampled, &spins);
         let stuck = if simulates { relive::verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(notices::simulated_deadlock));
-            return with_recorded(program, timeline);
+            return with_recorded(program, timeline, &spins);
         };
         if !culprits.add(&stuck.objects) {
             culprits = Culprits::everything();
         }
         deadlock.get_or_insert(stuck.text);
     }
-    let (mut program, _) = translate(timeline, &Culprits::everything(), &sampled);
+    let (mut program, _) = translate(timeline, &Culprits::everything(), &sampled, &spins);
     program.findings.extend(deadlock.map(notices::simulated_deadlock));
-    with_recorded(program, timeline)
+    with_recorded(program, timeline, &spins)
 }
 
 /// With what the timeline shows of objects and waits, and what it cannot show.
-fn with_recorded(mut program: Program, timeline: &Timeline) -> Program {
+fn with_recorded(mut program: Program, timeline: &Timeline, spins: &Spins) -> Program {
     let threads: FxHashMap<u32, ThreadId> =
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     program.recorded = super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
+    program.findings.extend(super::busy_wait::replayed(timeline, spins));
     program.findings.extend(super::busy_wait::finding(timeline, &program));
     program
 }
@@ -80,7 +84,12 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
 const MOST_ATTEMPTS: usize = 8;
 
 /// The program with all operations simulated that can be, but for the culprits, and whether there are any.
-fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) -> (Program, bool) {
+fn translate(
+    timeline: &Timeline,
+    culprits: &Culprits,
+    sampled: &SampledCode,
+    spins: &Spins,
+) -> (Program, bool) {
     let lived = || lived(timeline);
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
@@ -117,6 +126,8 @@ fn translate(timeline: &Timeline, culprits: &Culprits, sampled: &SampledCode) ->
             ..Samples::default()
         },
         sampled,
+        spins,
+        first_spin: 0,
     };
     let only_sampled: FxHashSet<FunctionId> = sampled.facts.iter().map(|fact| fact.id).collect();
     for (function, number) in (0..).map(FunctionRef).zip(numbers) {
@@ -175,6 +186,9 @@ struct Translator<'a> {
     probe_ns: u64,
     samples: Samples,
     sampled: &'a SampledCode,
+    spins: &'a Spins,
+    /// Number of the first edge that ends a stretch of spinning.
+    first_spin: u32,
 }
 
 /// One thread's operations as they are written.
@@ -225,6 +239,8 @@ impl<'a> Translator<'a> {
             self.program.edges.push(names::edge(edge.0, wait));
         }
         self.program.edges.append(&mut self.plan.gates);
+        self.first_spin = u32::try_from(self.program.edges.len()).unwrap_or(u32::MAX);
+        self.program.edges.extend((0..self.spins.edges).map(|number| format!("spinning #{number}")));
     }
 
     fn thread(
@@ -248,6 +264,8 @@ impl<'a> Translator<'a> {
         let mut bases = thread.base_stacks.iter().peekable();
         let begins = self.plan.take_begins(index as usize);
         let mut begins = begins.iter().peekable();
+        let spins = self.spins;
+        let mut marks = spins.marks.get(index as usize).map_or(&[][..], Vec::as_slice).iter().peekable();
         let mut steps = (0u32..).zip(&thread.steps).peekable();
         for (at, (start, end, state)) in thread.spans().enumerate() {
             let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
@@ -255,11 +273,18 @@ impl<'a> Translator<'a> {
             loop {
                 let upcoming = steps.peek().map(|(number, step)| (*number, step.time));
                 let number = upcoming.map_or(u32::MAX, |(number, _)| number);
+                let latest = upcoming.map_or(end, |(_, time)| time.min(end));
+                if let Some(mark) = marks.next_if(|mark| mark.time <= latest.0) {
+                    let time = Timestamp(mark.time).min(end).max(now);
+                    script.pass(state, now, time);
+                    now = time;
+                    self.spin(&mut script, mark.kind);
+                    continue;
+                }
                 // What was open all along is called before the time it was open for, not before the first step.
                 if let Some(base) = bases.next_if(|base| {
                     base.first_step <= number && (base.time <= start || base.time < end || number < next)
                 }) {
-                    let latest = upcoming.map_or(end, |(_, time)| time.min(end));
                     let time = base.time.min(latest).max(now);
                     script.pass(state, now, time);
                     now = time;
@@ -341,6 +366,21 @@ impl<'a> Translator<'a> {
                     self.write(script, Operation::Create(child));
                 }
             }
+        }
+    }
+
+    /// The thread spins from here on, or no longer, or lets another one go on that does.
+    fn spin(&mut self, script: &mut Script<'_>, mark: MarkKind) {
+        let edge = |number: u32| EdgeId(self.first_spin.saturating_add(number));
+        match mark {
+            MarkKind::Begin => script.muted = script.muted.saturating_add(1),
+            MarkKind::End(number) => {
+                script.muted = script.muted.saturating_sub(1);
+                if let Some(number) = number {
+                    self.write(script, Operation::Await(edge(number)));
+                }
+            }
+            MarkKind::Release(number) => self.write(script, Operation::Release(edge(number))),
         }
     }
 

@@ -21,6 +21,7 @@ mod recorded;
 mod relive;
 mod sampled;
 mod samples;
+mod spins;
 mod ticks;
 
 pub use compute::{ComputeFactors, ComputeTimes};

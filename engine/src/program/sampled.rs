@@ -87,6 +87,22 @@ impl SampledCode {
         self.places.iter().map(place).collect()
     }
 
+    /// By stack: whether its innermost function, or what was inlined there, only waits.
+    pub(super) fn waiting(&self, timeline: &Timeline) -> Vec<bool> {
+        let facts: FxHashMap<FunctionId, &FunctionFact> =
+            timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
+        let waits = |function: &FunctionId| {
+            facts.get(function).is_some_and(|fact| super::busy_wait::is_waiter(&fact.name, &fact.module))
+        };
+        let places: Vec<bool> = self.places.iter().map(|(function, ..)| waits(function)).collect();
+        let is_inlined = |id: &PlaceId| self.places.get(id.0 as usize).is_some_and(|place| place.2);
+        let stack = |stack: &Vec<PlaceId>| {
+            let inlined = stack.iter().take_while(|id| is_inlined(id)).count();
+            stack.iter().take(inlined + 1).any(|id| places.get(id.0 as usize) == Some(&true))
+        };
+        self.stacks.iter().map(stack).collect()
+    }
+
     pub(super) fn in_probes(&self) -> &[bool] {
         &self.in_probes
     }
