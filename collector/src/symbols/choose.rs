@@ -6,6 +6,7 @@ use super::functions::{Function, FunctionKind, ModuleFunctions};
 use super::left_out::LeftOut;
 use super::name;
 use super::origin;
+use super::proven::Proofs;
 use super::unsure::UnsureReason;
 use super::unwind::UnwindTables;
 use super::wanted::{Unclear, Wanted};
@@ -135,6 +136,12 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
 
     // Some turn out unfit only when they are decoded; the next largest take their places.
     let unwind = UnwindTables::read(module.elf());
+    let proofs = Proofs::new(module, unwind.as_ref());
+    let before = candidates.len();
+    candidates.retain(|&index| proofs.starts_at(module.functions()[index].address));
+    if candidates.len() < before {
+        choice.left_out.insert(LeftOut::Unproven, before - candidates.len());
+    }
     let mut rest = &candidates[..];
     while choice.chosen.len() < selection.max_functions && !rest.is_empty() {
         let wanted = (selection.max_functions - choice.chosen.len()).min(rest.len());

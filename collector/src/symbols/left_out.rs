@@ -28,6 +28,8 @@ pub enum LeftOut {
     TooSmall,
     /// The kernel takes no probe on its first instruction, or its first instruction is the head of a loop.
     NotProbeable,
+    /// Neither an unwind entry nor a direct call says that code starts there.
+    Unproven,
     /// It begins with an instruction that the kernel would make a call of (see `probeable`), and no other place will do.
     Rewritten,
 }
@@ -47,6 +49,7 @@ impl LeftOut {
             LeftOut::RustStandard => "of the Rust standard library",
             LeftOut::TooSmall => "too small to measure",
             LeftOut::NotProbeable => "that cannot hold a probe",
+            LeftOut::Unproven => "that may be no code",
             LeftOut::Rewritten => "that begin with a nop in which a probe would harm forked children",
         }
     }
