@@ -465,7 +465,7 @@ mod tests {
         check(&mut control, Message::Signal(libc::SIGINT), &[]);
         check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
         let mut deaf = Control::new(Mode::Record, Relation::Launched { terminal: false }, &[7], false);
-        check(&mut deaf, Message::Signal(libc::SIGTERM), &["Forward"]);
+        check(&mut deaf, Message::Signal(libc::SIGINT), &["Forward"]);
         check(&mut deaf, Message::Signal(libc::SIGINT), &["StopCapture"]);
         check(&mut deaf, Message::Signal(libc::SIGINT), &["Abort"]);
         let mut screen = Control::new(Mode::Screen, relation, &[7], false);

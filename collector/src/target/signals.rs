@@ -28,17 +28,20 @@ pub enum Reaction {
 /// The reaction to SIGINT, SIGTERM, SIGHUP or SIGQUIT; `earlier` is how many of them came before.
 ///
 /// Attached: the first ends the recording in order, the second aborts (SIGTERM never does: it always saves).
-/// Launched: the command decides, as with `time` or `timeout`; the second ends the recording though the command
-/// runs on, the third aborts.
+/// Launched: who ends longpole (SIGTERM, SIGHUP) ends the recording, and the command runs on. ^C and SIGQUIT are the
+/// command's, as with `time`: it decides; the second ends the recording though the command runs on, the third aborts.
 pub fn react(signal: i32, relation: Relation, earlier: u32) -> Reaction {
     let patience = match relation {
         Relation::Attached => 0,
         Relation::Launched { .. } => 1,
     };
     match relation {
-        Relation::Launched { terminal } if earlier == 0 => {
-            let by_terminal = matches!(signal, libc::SIGINT | libc::SIGQUIT);
-            if terminal && by_terminal { Reaction::WaitForCommand } else { Reaction::Forward }
+        Relation::Launched { terminal } if earlier == 0 && matches!(signal, libc::SIGINT | libc::SIGQUIT) => {
+            if terminal {
+                Reaction::WaitForCommand
+            } else {
+                Reaction::Forward
+            }
         }
         _ if earlier > patience && signal != libc::SIGTERM => Reaction::Abort,
         _ => Reaction::Finish,
@@ -106,8 +109,8 @@ mod tests {
         let nowhere = Relation::Launched { terminal: false };
         assert_eq!(react(SIGINT, here, 0), Reaction::WaitForCommand);
         assert_eq!(react(SIGINT, nowhere, 0), Reaction::Forward);
-        assert_eq!(react(SIGTERM, here, 0), Reaction::Forward);
-        assert_eq!(react(SIGHUP, here, 0), Reaction::Forward);
+        assert_eq!(react(SIGTERM, here, 0), Reaction::Finish);
+        assert_eq!(react(SIGHUP, nowhere, 0), Reaction::Finish);
         assert_eq!(react(SIGINT, here, 1), Reaction::Finish);
         assert_eq!(react(SIGINT, here, 2), Reaction::Abort);
         assert_eq!(react(SIGTERM, here, 9), Reaction::Finish);

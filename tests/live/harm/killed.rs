@@ -207,3 +207,29 @@ fn a_file_that_is_removed_meanwhile_ends_the_recording() {
         ended.stderr
     );
 }
+
+/// SIGTERM and SIGHUP were sent on to the command, which they ended.
+#[test]
+fn a_longpole_that_is_told_to_end_leaves_the_command_running() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("ticks.c"));
+    for signal in ["TERM", "HUP"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, ticks) = (folder.path().join("ended.lp"), folder.path().join("ticks"));
+        let mut call = Longpole::with(["record", "-o"]).and(&file);
+        call.command().arg("--").arg(&program).arg(&ticks).arg("2000");
+        let mut longpole = call.start();
+        longpole.wait_for_stderr("recording ", LIMIT).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        longpole.signal(signal).unwrap();
+        let ended = longpole.wait(LIMIT).unwrap();
+        assert_eq!(ended.code, Some(0), "{signal}: {}", ended.stderr);
+        assert!(ended.stderr.contains("runs on"), "{signal}: {}", ended.stderr);
+        until("the command runs on to its end", || {
+            let lines = std::fs::read_to_string(&ticks).unwrap_or_default();
+            lines.ends_with('\n') && lines.lines().count() == 2000
+        });
+        let info = Longpole::with(["info", "--json"]).and(&file).ok();
+        assert!(info.stdout.contains("\"events\""), "{}", info.stdout);
+    }
+}
