@@ -4,8 +4,8 @@
 //! To run a copy a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (the third argument says
 //! it) or `mremap`, or by the same calls through libc's `syscall` or instructions of its own. So each place that refers
 //! to one of them must show a constant protection without execution, else the program counts as one that may. To patch
-//! itself without them it opens `/proc/self/mem`: that name counts. Rust's standard library names `mprotect` and `mmap`
-//! for stacks and debug information: of Rust programs only memory that is asked for with both constants counts.
+//! itself without them it opens `/proc/self/mem`: that name counts. Rust's standard library calls `mprotect`, `mmap` and
+//! `syscall` for stacks, debug information and locks: of Rust programs only the rest counts.
 //!
 //! Static programs name nothing, and what a library does is not seen; nor is a system call whose number is computed.
 
@@ -38,7 +38,7 @@ pub fn moves_code(elf: &ElfFile, is_rust: bool) -> bool {
     let watched: Vec<(&Import, Asked)> = imports
         .iter()
         .filter_map(|import| Some((import, Asked::by(&import.name)?)))
-        .filter(|&(_, asked)| !is_rust || asked == Asked::AnyCall)
+        .filter(|_| !is_rust)
         .collect();
     if watched.iter().any(|(import, _)| import.taken) {
         return true;
@@ -213,25 +213,24 @@ fn is_kept(code: &[u8], register: Register) -> Option<bool> {
 
 /// Whether a string names the file of the program's own memory, or a function that only a lookup by name would reach.
 fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
-    let memory: [&[u8]; 6] = [
-        b"/proc/self/mem",
-        b"/proc/thread-self/mem",
-        b"/proc/%d/mem",
-        b"/proc/%i/mem",
-        b"/proc/%u/mem",
-        b"/proc/%ld/mem",
-    ];
-    let functions: [&[u8]; 4] = [b"\0mmap\0", b"\0mprotect\0", b"\0pkey_mprotect\0", b"\0mremap\0"];
+    const FILE: &[u8] = b"/mem";
+    let folders: [&[u8]; 6] =
+        [b"/proc/self", b"/proc/thread-self", b"/proc/%d", b"/proc/%i", b"/proc/%u", b"/proc/%ld"];
+    let functions: [&[u8]; 4] = [b"mmap", b"mprotect", b"pkey_mprotect", b"mremap"];
+    let is_whole = |rest: &[u8], name: &[u8]| rest.starts_with(name) && rest.get(name.len()) == Some(&0);
     any_piece(
         elf,
         |name| name == b".rodata",
         false,
         |bytes, _| {
-            let holds = |text: &&[u8]| {
-                let places = (0..bytes.len()).filter(|&at| bytes[at] == text[0]);
-                places.into_iter().any(|at| bytes[at..].starts_with(text))
-            };
-            memory.iter().any(holds) || looks_up && functions.iter().any(holds)
+            (0..bytes.len()).any(|at| match bytes[at] {
+                b'/' => {
+                    bytes[at..].starts_with(FILE)
+                        && folders.iter().any(|folder| bytes[..at].ends_with(folder))
+                }
+                0 => looks_up && functions.iter().any(|name| is_whole(&bytes[at + 1..], name)),
+                _ => false,
+            })
         },
     )
 }
@@ -269,7 +268,8 @@ fn any_piece(
 fn has_arguments(code: &[u8]) -> bool {
     const NEAR: usize = 32;
     const ANONYMOUS: u32 = 0x20;
-    const FLAGS: u32 = 0x000f_ffff;
+    /// Flags that there are (asm-generic/mman.h), without types that no memory has.
+    const FLAGS: u32 = 0x001f_f973;
     let value = |at: usize, opcode: u8| {
         let bytes = code.get(at..at.checked_add(5)?)?;
         (bytes[0] == opcode).then(|| u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]))
@@ -294,7 +294,10 @@ mod tests {
             code
         };
         assert!(has_arguments(&call(7, 0x22, 0)) && has_arguments(&call(5, 0x21, 20)));
-        for no in [call(3, 0x22, 0), call(7, 0x02, 0), call(7, 0x22, 60), call(9, 0x22, 0), Vec::new()] {
+        // The last one is a number of a line.
+        let line = vec![0xb9, 0xba, 0x06, 0, 0, 0xba, 7, 0, 0, 0, 0xe8, 0, 0, 0, 0];
+        for no in [call(3, 0x22, 0), call(7, 0x02, 0), call(7, 0x22, 60), call(9, 0x22, 0), Vec::new(), line]
+        {
             assert!(!has_arguments(&no), "{no:x?}");
         }
         for cut in 0..10 {

@@ -192,8 +192,9 @@ fn a_name_of_a_megabyte_with_terminal_codes_is_cut_and_cleaned() {
     let mut names = b"\0\x1b[2J\x07".to_vec();
     names.extend(std::iter::repeat_n(b'a', 1 << 20));
     names.push(0);
-    std::fs::write(&path, with_symbols(&[0x90, 0x90, 0x31, 0xc0, 0xc3], &[(1, 4096, 5)], &names))
-        .expect("written");
+    // The call behind the function leads to it.
+    let code = [0x90, 0x90, 0x31, 0xc0, 0xc3, 0xe8, 0xf6, 0xff, 0xff, 0xff];
+    std::fs::write(&path, with_symbols(&code, &[(1, 4096, 5)], &names)).expect("written");
     let module = functions_of(&path).expect("readable");
     let choice = choose(&module, &Selection::default());
     let name = &choice.chosen[0].fact.name;
@@ -219,7 +220,13 @@ fn a_million_names_for_one_address_do_not_take_for_ever() {
 fn overlapping_functions_are_not_decoded_again_and_again() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("program");
-    let code = vec![0x90u8; 1 << 20];
+    let mut code = vec![0x90u8; 1 << 20];
+    // Each of them is called.
+    for (at, call) in code[1 << 19..].as_chunks_mut::<5>().0.iter_mut().take(100_000).enumerate() {
+        let distance = at as i32 - ((1 << 19) + 5 * at as i32 + 5);
+        call[0] = 0xe8;
+        call[1..].copy_from_slice(&distance.to_le_bytes());
+    }
     let symbols: Vec<(u32, u64, u64)> = (0..100_000).map(|at| (1, 4096 + at, (1 << 20) - at)).collect();
     std::fs::write(&path, with_symbols(&code, &symbols, b"\0f\0")).expect("written");
     let module = functions_of(&path).expect("readable");

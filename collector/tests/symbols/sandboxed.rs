@@ -200,7 +200,7 @@ fn a_symbol_name_of_a_megabyte() {
     let name = "x".repeat(1 << 20);
     let source = format!(
         ".globl main\n.type main,@function\nmain:\n xor %eax,%eax\n ret\n.size main,.-main\n\
-         .globl {name}\n.type {name},@function\n{name}:\n push %rbp\n pop %rbp\n nop\n nop\n nop\n nop\n ret\n.size {name},.-{name}\n"
+         .globl {name}\n.type {name},@function\n{name}:\n .cfi_startproc\n push %rbp\n pop %rbp\n nop\n nop\n nop\n nop\n ret\n .cfi_endproc\n.size {name},.-{name}\n"
     );
     let Some(built) = build(test, "cc", &["-x", "assembler"], &[("main.s", &source)]) else { return };
     let mut parser = sandboxed().open(&built.binary, "long").expect("opened");
