@@ -228,7 +228,7 @@ fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
                     bytes[at..].starts_with(FILE)
                         && folders.iter().any(|folder| bytes[..at].ends_with(folder))
                 }
-                0 => looks_up && functions.iter().any(|name| is_whole(&bytes[at + 1..], name)),
+                0 => looks_up && functions.iter().any(|&name| is_whole(&bytes[at + 1..], name)),
                 _ => false,
             })
         },
