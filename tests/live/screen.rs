@@ -5,7 +5,7 @@ use collector::live::{Mode, Pace, Replay, Setup, WindowPlan, run};
 use collector::tui::{Guard, State};
 use engine::event::{Facts, Recording, ThreadFact};
 use engine::report::Cpus;
-use longpole_tests::{binary, skip_unless_live};
+use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use probe_abi::{Call, Header, Kind, Record, Switch, SwitchFlags};
 use std::io::{Read, Write};
@@ -559,4 +559,51 @@ fn a_real_process_on_the_screen() {
     screen.press("q");
     let (code, text, alternate) = screen.end();
     assert_eq!((code, alternate), (0, false), "{text}");
+}
+
+/// CPU time of all threads of a process, and of those with this name, nanoseconds.
+fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
+    let (mut all, mut named) = (0, 0);
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads") {
+        let read = |what: &str| std::fs::read_to_string(thread.as_ref().expect("thread").path().join(what));
+        // A thread may end meanwhile.
+        let (Ok(stat), Ok(comm)) = (read("schedstat"), read("comm")) else { continue };
+        let ns = stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        all += ns;
+        named += if comm.trim() == name { ns } else { 0 };
+    }
+    (all, named)
+}
+
+/// Beside a program that switches all the time the whole window was analysed anew each second: half a CPU and more.
+#[test]
+fn watching_a_busy_program_stays_as_cheap_as_it_was() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("pingpong.c"));
+    let target = Background::must_start(std::process::Command::new(program).arg("1000000000"));
+    let mut command = CommandBuilder::new(binary());
+    command.args(["top", "-p", &target.pid().to_string()]);
+    let mut screen = Screen::run(command);
+    screen.wait_for_text("predicted speed-up");
+    screen.wait_for_text("of 10.0 s");
+    let pid = screen.child.process_id().expect("pid");
+    let began = Instant::now();
+    let mut seen = Vec::new();
+    for second in 0..=18 {
+        while began.elapsed() < Duration::from_secs(second) {
+            if let Ok(bytes) = screen.output.recv_timeout(Duration::from_millis(50)) {
+                screen.parser.process(&bytes);
+            }
+        }
+        if second % 6 == 0 {
+            seen.push(cpu_ns(pid, "lp-analysis"));
+        }
+    }
+    let thirds: Vec<(u64, u64)> =
+        seen.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1)).collect();
+    assert!(thirds[2].0 < 2 * thirds[0].0, "it grows: {thirds:?}");
+    let analysis = seen[3].1 - seen[0].1;
+    assert!(analysis > 0 && u128::from(analysis) < began.elapsed().as_nanos() / 20, "{thirds:?}");
+    screen.press("q");
+    assert_eq!(screen.end().0, 0);
 }

@@ -2,11 +2,13 @@
 
 use super::analysis;
 use super::message::Message;
+use super::pacing::Spent;
+use crate::probe::this_thread_ns;
 use engine::event::Recording;
 use engine::report::Cpus;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -26,6 +28,7 @@ pub struct Job {
 pub struct Analyst {
     jobs: SyncSender<Job>,
     busy: Arc<AtomicBool>,
+    spent: Arc<Mutex<Option<Spent>>>,
     thread: JoinHandle<()>,
 }
 
@@ -40,13 +43,19 @@ impl Analyst {
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
         let is_busy = Arc::clone(&busy);
+        let spent = Arc::new(Mutex::new(None));
+        let has_spent = Arc::clone(&spent);
         let thread = super::parts::spawn("analysis", news.clone(), (), move || {
             super::parts::behind_others();
             while let Ok(job) = inbox.recv() {
                 is_busy.store(true, Ordering::Release);
+                let before_ns = this_thread_ns();
                 let Job { recording, cut_by_events, reported } = job;
+                let events = recording.events.len();
                 let (snapshot, sighting) = analysis::look(&recording, &cpus, recorded_cpus, cut_by_events);
                 drop(recording);
+                let cpu_ns = this_thread_ns().saturating_sub(before_ns);
+                *has_spent.lock().unwrap_or_else(PoisonError::into_inner) = Some(Spent { events, cpu_ns });
                 is_busy.store(false, Ordering::Release);
                 if reported && news.send(Message::Report(Arc::new(snapshot))).is_err() {
                     break;
@@ -56,12 +65,17 @@ impl Analyst {
                 }
             }
         })?;
-        Ok(Analyst { jobs, busy, thread })
+        Ok(Analyst { jobs, busy, spent, thread })
     }
 
     /// Whether a job would have to wait.
     pub fn busy(&self) -> bool {
         self.busy.load(Ordering::Acquire)
+    }
+
+    /// What the last job took, once.
+    pub fn take_spent(&self) -> Option<Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Hands over a job, waiting until the one before is done.

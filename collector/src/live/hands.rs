@@ -169,6 +169,9 @@ impl Hands {
             Effect::Draw => self.dirty = true,
             Effect::ShowReport(snapshot) => {
                 if let Some((_, state)) = &mut self.screen {
+                    if state.phase == Phase::Running {
+                        state.elapsed = self.started.elapsed();
+                    }
                     state.show(Arc::clone(&snapshot));
                 }
                 self.report = Some(snapshot);

@@ -36,12 +36,16 @@ impl Keyboard {
         let thread = super::parts::spawn("keys", news.clone(), (), move || {
             // Keys that come together (a pasted pattern) are read together: only the first is waited for.
             let mut patience = PATIENCE;
+            let mut size = window_size();
             while !stopped.load(Ordering::Relaxed) {
                 let next = next(patience);
+                // A changed size is asked for: looking for the signal that tells of it takes a hundred times as much.
+                let is_resized = std::mem::replace(&mut size, window_size()) != size;
                 patience = if matches!(next, Ok(Some(_))) { Duration::ZERO } else { PATIENCE };
                 let message = match next {
                     Ok(Some(Event::Key(key))) => Message::Key(key),
                     Ok(Some(Event::Resize(..))) => Message::Resized,
+                    Ok(_) if is_resized => Message::Resized,
                     Ok(_) => continue,
                     Err(_) => Message::TerminalGone,
                 };
@@ -57,24 +61,30 @@ impl Keyboard {
 
 /// The next event, `None` if there was none for a while, or an error if the terminal is gone.
 fn next(patience: Duration) -> io::Result<Option<Event>> {
-    wait_for_input(&io::stdin(), patience)?;
-    // A changed size comes as a signal, which crossterm looks for here, too.
-    if event::poll(A_LOOK)? { event::read().map(Some) } else { Ok(None) }
+    let is_there = wait_for_input(&io::stdin(), patience)?;
+    // Without patience there may be more of what was read before.
+    let may_be_there = is_there || patience.is_zero();
+    if may_be_there && event::poll(A_LOOK)? { event::read().map(Some) } else { Ok(None) }
 }
 
-/// Waits until there is something to read or time is up; an error if nothing will come any more.
-fn wait_for_input(terminal: &impl AsFd, patience: Duration) -> io::Result<()> {
+/// Columns and rows, if they can be told.
+fn window_size() -> Option<(u16, u16)> {
+    rustix::termios::tcgetwinsize(io::stdin()).ok().map(|size| (size.ws_col, size.ws_row))
+}
+
+/// Waits until there is something to read or time is up, and says which; an error if nothing will come any more.
+fn wait_for_input(terminal: &impl AsFd, patience: Duration) -> io::Result<bool> {
     let mut wanted = [PollFd::new(terminal, PollFlags::IN)];
     let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
     match poll(&mut wanted, Some(&patience)) {
         Ok(_) => {}
-        Err(rustix::io::Errno::INTR) => return Ok(()),
+        Err(rustix::io::Errno::INTR) => return Ok(false),
         Err(error) => return Err(error.into()),
     }
     if wanted[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(())
+    Ok(wanted[0].revents().contains(PollFlags::IN))
 }
 
 impl Drop for Keyboard {

@@ -39,6 +39,7 @@ mod locks;
 mod message;
 mod naming;
 mod orders;
+mod pacing;
 mod parts;
 mod promising;
 mod pump;

@@ -2,6 +2,7 @@
 
 use super::analyst::{Analyst, Job};
 use super::intake::Batch;
+use super::pacing::Pacing;
 use super::pump::Feed;
 use super::stretch::Stretch;
 use engine::event::{Facts, WindowEnd};
@@ -10,12 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// When there is a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Every so many nanoseconds of recorded time, from the start on; those for which the analysis has no time
-    /// are left out.
+    /// Every so many nanoseconds of recorded time, or more seldom and of less if that takes too much ([`Pacing`]).
     Every(u64),
     /// Once, when the window is full for the first time.
     WhenFull {
-        /// Until then samples are looked at every so many nanoseconds of recorded time.
+        /// Until then samples are looked at every so many nanoseconds of recorded time, or more seldom.
         look_ns: u64,
     },
 }
@@ -23,27 +23,30 @@ pub enum Due {
 /// A window and who looks at it.
 pub struct Sliding {
     stretch: Stretch,
-    due: Due,
-    /// `None`: no more reports but the last.
-    next_ns: Option<u64>,
-    /// When samples are looked at beside that.
-    next_look_ns: u64,
+    pacing: Pacing,
+    /// Where the only window ends, if there is only one and it has not come yet.
+    full_ns: Option<u64>,
+    /// There are no more reports but the last.
+    is_over: bool,
     analyst: Analyst,
 }
 
 impl Sliding {
     /// A window of `span_ns` and at most `max_events` records after `facts`.
     pub fn new(facts: Facts, span_ns: u64, max_events: usize, due: Due, analyst: Analyst) -> Sliding {
-        let first_ns = match due {
-            Due::Every(ns) => ns,
-            Due::WhenFull { .. } => span_ns,
+        let start_ns = facts.start_ns;
+        let (every_ns, full_ns) = match due {
+            Due::Every(ns) => (ns, None),
+            Due::WhenFull { look_ns } => (look_ns, Some(start_ns.saturating_add(span_ns))),
         };
-        let next_ns = Some(facts.start_ns.saturating_add(first_ns));
-        let next_look_ns = match due {
-            Due::Every(_) => u64::MAX,
-            Due::WhenFull { look_ns } => facts.start_ns.saturating_add(look_ns.max(1)),
-        };
-        Sliding { stretch: Stretch::new(facts, span_ns, max_events), due, next_ns, next_look_ns, analyst }
+        let pacing = Pacing::new(start_ns, every_ns, max_events);
+        Sliding {
+            stretch: Stretch::new(facts, span_ns, max_events),
+            pacing,
+            full_ns,
+            is_over: false,
+            analyst,
+        }
     }
 
     /// Takes what the pump brings.
@@ -69,43 +72,27 @@ impl Sliding {
 
     fn report_if_due(&mut self, batch: &Batch) {
         let Batch { complete_to_ns, loss, overhead, .. } = *batch;
-        let Some(next_ns) = self.next_ns else { return };
-        if complete_to_ns < next_ns {
-            self.look_if_due(batch);
+        if self.is_over || self.analyst.busy() {
             return;
         }
-        if self.analyst.busy() {
-            return;
+        if let Some(spent) = self.analyst.take_spent() {
+            self.pacing.took(spent);
         }
-        let end_ns = match self.due {
+        let end = |end_ns| WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() };
+        if let Some(full_ns) = self.full_ns.filter(|full_ns| complete_to_ns >= *full_ns) {
             // The first full window, to the nanosecond, whatever the batches.
-            Due::WhenFull { .. } => next_ns,
-            Due::Every(_) => complete_to_ns,
-        };
-        self.next_ns = match self.due {
-            Due::WhenFull { .. } => None,
-            Due::Every(every_ns) => {
-                // The next one that still lies ahead, on the same grid.
-                let missed = (complete_to_ns - next_ns) / every_ns.max(1);
-                Some(next_ns.saturating_add(every_ns.max(1).saturating_mul(missed + 1)))
-            }
-        };
-        self.hand_over(WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() }, true);
-    }
-
-    fn look_if_due(&mut self, batch: &Batch) {
-        let Due::WhenFull { look_ns } = self.due else { return };
-        let Batch { complete_to_ns, loss, overhead, .. } = *batch;
-        if complete_to_ns < self.next_look_ns || self.analyst.busy() {
-            return;
+            self.is_over = true;
+            self.hand_over(end(full_ns), true);
+        } else if self.pacing.is_due(complete_to_ns) {
+            self.pacing.begins(complete_to_ns);
+            self.hand_over(end(complete_to_ns), self.full_ns.is_none());
         }
-        self.next_look_ns = complete_to_ns.saturating_add(look_ns.max(1));
-        let end = WindowEnd { end_ns: complete_to_ns, loss, overhead, ..WindowEnd::default() };
-        self.hand_over(end, false);
     }
 
     fn hand_over(&mut self, end: WindowEnd, reported: bool) {
-        let recording = self.stretch.ending(end);
+        // The only window is analysed as a whole, whatever it takes.
+        let most = if self.full_ns.is_some() { usize::MAX } else { self.pacing.events() };
+        let recording = self.stretch.ending(end, most);
         self.analyst.answer(Job { recording, cut_by_events: self.stretch.is_cut(), reported });
     }
 

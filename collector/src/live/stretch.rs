@@ -55,7 +55,7 @@ impl Stretch {
             }
             self.window.push(*record);
             if self.window.len() > self.max_events {
-                self.give_up_oldest();
+                self.keep(self.max_events - self.max_events / GIVE_UP);
             }
         }
         for note in &batch.notes {
@@ -107,18 +107,17 @@ impl Stretch {
         self.window.facts_mut().addresses.extend_from_slice(addresses);
     }
 
-    /// The stretch as a recording that ends here; what happened later is not in it. Losses are those inside.
-    pub fn ending(&mut self, mut end: WindowEnd) -> Recording {
+    /// The stretch as a recording of the last `most` records that ends here; what happened later is not in it. Losses are
+    /// those inside.
+    pub fn ending(&mut self, mut end: WindowEnd, most: usize) -> Recording {
         let end_ns = end.end_ns;
         self.move_start(end_ns.saturating_sub(self.span_ns));
+        self.keep(most);
         let before = self.losses.front().map(|(_, loss)| *loss).unwrap_or_default();
         end.loss = since(end.loss, before);
         let cost_before = self.costs.front().map(|(_, cost)| *cost).unwrap_or_default();
         end.overhead = end.overhead.map(|cost| cost.since(&cost_before));
-        let mut recording = self.window.recording(end).clone();
-        let inside = recording.events.partition_point(|event| event.header().time_ns <= end_ns);
-        recording.events.truncate(inside);
-        recording
+        self.window.ending(end)
     }
 
     /// Whether it is shorter than asked for, because it holds as many records as it may.
@@ -132,12 +131,11 @@ impl Stretch {
         self.forget_losses();
     }
 
-    fn give_up_oldest(&mut self) {
-        let end = WindowEnd { end_ns: self.complete_to_ns, ..WindowEnd::default() };
-        let events = &self.window.recording(end).events;
-        let Some(first) = events.get(events.len() / GIVE_UP) else { return };
-        // At least one record leaves, even if many have the same time.
-        let start_ns = first.header().time_ns.saturating_add(1);
+    /// Gives up the oldest records of more than `most`, and those of the same time as the last of them.
+    fn keep(&mut self, most: usize) {
+        let Some(last_gone) = self.window.len().checked_sub(most.saturating_add(1)) else { return };
+        let Some(last) = self.window.events().get(last_gone) else { return };
+        let start_ns = last.header().time_ns.saturating_add(1);
         self.move_start(start_ns);
         self.cut_to_ns = Some(self.window.start_ns());
     }
@@ -172,7 +170,8 @@ fn since(now: LossCounts, before: LossCounts) -> LossCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use probe_abi::{Exit, Header, Kind, Record};
+    use probe_abi::{Exit, Header, Kind, Record, Sample};
+    use std::collections::BTreeSet;
 
     fn batch(times: impl IntoIterator<Item = u64>, complete_to_ns: u64, dropped: u64) -> Batch {
         let record = |time_ns| {
@@ -196,7 +195,7 @@ mod tests {
     fn holds_the_last_span_and_nothing_after_the_end() {
         let mut stretch = Stretch::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
         stretch.take(&batch((1_000..2_000).step_by(10), 2_000, 0));
-        let recording = stretch.ending(end(1_900, 0));
+        let recording = stretch.ending(end(1_900, 0), usize::MAX);
         assert_eq!(recording.facts.start_ns, 1_600);
         let times: Vec<u64> = recording.events.iter().map(|event| event.header().time_ns).collect();
         assert_eq!(times, (1_600..=1_900).step_by(10).collect::<Vec<_>>());
@@ -218,9 +217,12 @@ mod tests {
             assert!(stretch.window.len() <= 100);
         }
         assert!(stretch.is_cut());
-        let recording = stretch.ending(end(50 * 37, 0));
+        let recording = stretch.ending(end(50 * 37, 0), usize::MAX);
         assert!(recording.events.len() > 60, "{}", recording.events.len());
         assert_eq!(recording.facts.start_ns, recording.events[0].header().time_ns);
+        let last = stretch.ending(end(50 * 37, 0), 10);
+        assert_eq!((last.events.len(), last.facts.start_ns), (10, 50 * 37 - 10));
+        assert!(stretch.is_cut());
     }
 
     #[test]
@@ -236,12 +238,13 @@ mod tests {
         stretch.take(&batch([], 50, 7));
         stretch.take(&batch([], 120, 7));
         stretch.take(&batch([], 180, 9));
-        assert_eq!(stretch.ending(end(140, 9)).facts.end.map(|end| end.loss.dropped), Some(9));
-        assert_eq!(stretch.ending(end(200, 9)).facts.end.map(|end| end.loss.dropped), Some(2));
+        assert_eq!(stretch.ending(end(140, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(9));
+        assert_eq!(stretch.ending(end(200, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(2));
     }
 
     /// `top` beside a program that makes code all the time: after an hour it had a million names, copied with every report,
-    /// and had forgotten where the program itself lies.
+    /// and had forgotten where the program itself lies. Each report went through up to 65,536 stacks that no sample in it named,
+    /// so that reports took longer and longer.
     #[test]
     fn an_hour_of_new_code_takes_no_more_memory_than_some_minutes() {
         use engine::event::{Note, NoteKind};
@@ -259,6 +262,7 @@ mod tests {
         };
         stretch.add_code(&[name("/program", 0x10, "main".into())]);
         let (mut most, mut id) = ((0, 0, 0), 0);
+        let mut work = BTreeSet::new();
         for second in 0..3_600u64 {
             // 40 new functions in a new mapping, each on a stack below `main`.
             let at = 0x10_0000 + second * 0x1000;
@@ -273,9 +277,12 @@ mod tests {
             };
             stretch.add_mappings(&[jit(at, JIT)]);
             stretch.add_mappings(&(0..40).map(|one| jit(at * 0x100 + one * 0x1000, "")).collect::<Vec<_>>());
-            let mut notes = Vec::new();
+            let (mut notes, mut records) = (Vec::new(), Vec::new());
             for one in 0..40 {
                 id += 1;
+                let (kind, time_ns) = (Kind::Sample as u8, second * SECOND + one);
+                let header = Header { time_ns, sequence: 0, cpu: 0, kind, context: 0, tid: 1, pid: 1 };
+                records.push(Record::Sample(Sample { header, stack: id, reason: 0, flags: 0, reserved: 0 }));
                 let frames = vec![at + one * 16, 0x1011];
                 let kind = NoteKind::Stack { id, pid: 1, frames, cut: false };
                 notes.push(Note { time_ns: second * SECOND, kind });
@@ -289,22 +296,25 @@ mod tests {
                 reason: engine::event::GapReason::NotProbed,
             };
             notes.push(Note { time_ns: second * SECOND, kind });
-            stretch.take(&Batch { notes, complete_to_ns: second * SECOND, ..Batch::default() });
+            stretch.take(&Batch { records, notes, complete_to_ns: second * SECOND, ..Batch::default() });
             stretch.add_code(
                 &(0..100).map(|one| name(JIT, at + one * 16, format!("f{id}-{one}"))).collect::<Vec<_>>(),
             );
             if second % 120 != 119 {
                 continue;
             }
-            let recording = stretch.ending(end(second * SECOND, 0));
+            let recording = stretch.ending(end(second * SECOND, 0), usize::MAX);
             let facts = &recording.facts;
             most.0 = facts.mappings.len().max(most.0);
             most.1 = facts.code.len().max(most.1);
-            most.2 = recording.notes.len().max(most.2);
+            most.2 = stretch.window.notes().len().max(most.2);
+            work.insert((recording.events.len(), recording.notes.len()));
             assert!(facts.mappings.contains(&program), "after {second} s");
             assert!(facts.code.iter().any(|fact| fact.function.as_deref() == Some("main")));
         }
         assert!(most.0 <= MOST_MAPPINGS && most.1 <= MOST_CODE && most.2 <= (1 << 16) + 1_000, "{most:?}");
         assert!(most.1 > MOST_CODE / 2, "there was enough to forget: {most:?}");
+        assert!(most.2 > 1 << 16, "there were stacks enough: {most:?}");
+        assert_eq!(work, BTreeSet::from([(401, 401)]), "each report is of as much as the first one");
     }
 }

@@ -20,7 +20,7 @@ pub fn count_this_thread() {
 }
 
 /// CPU time of the calling thread, nanoseconds; 0 if it cannot be read.
-pub(crate) fn this_thread_ns() -> u64 {
+pub fn this_thread_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 

@@ -36,8 +36,9 @@ pub struct State {
     pub remark: Option<String>,
     /// What is being typed.
     pub prompt: Option<Prompt>,
-    shown: Option<Arc<Snapshot>>,
-    waiting: Option<Arc<Snapshot>>,
+    /// With when it came.
+    shown: Option<(Arc<Snapshot>, Duration)>,
+    waiting: Option<(Arc<Snapshot>, Duration)>,
     paused: bool,
     page_rows: usize,
 }
@@ -81,7 +82,7 @@ pub struct Snapshot {
     pub window_ns: u64,
     /// How long making the report took, once it had its turn.
     pub took: Duration,
-    /// The window was cut short because it held as many events as it may.
+    /// The window is shorter than asked for: analysing more events would take too much.
     pub cut_by_events: bool,
 }
 
@@ -133,17 +134,26 @@ impl State {
 
     /// A new report has come. While paused it waits.
     pub fn show(&mut self, snapshot: Arc<Snapshot>) {
+        let came = Some((snapshot, self.elapsed));
         if self.paused {
-            self.waiting = Some(snapshot);
+            self.waiting = came;
         } else {
-            self.shown = Some(snapshot);
+            self.shown = came;
             self.keep_in_bounds();
         }
     }
 
     /// The report on the screen.
     pub fn shown(&self) -> Option<&Snapshot> {
-        self.shown.as_deref()
+        self.shown.as_ref().map(|(snapshot, _)| &**snapshot)
+    }
+
+    /// How long the window of the report on the screen has been over.
+    pub fn age(&self) -> Duration {
+        let age = |(snapshot, came): &(Arc<Snapshot>, Duration)| {
+            self.elapsed.saturating_sub(*came).saturating_add(snapshot.took)
+        };
+        self.shown.as_ref().map(age).unwrap_or_default()
     }
 
     /// Whether the screen is frozen.

@@ -90,10 +90,27 @@ impl Window {
         self.recording.facts.code = kept;
     }
 
-    /// The window as a recording that ends as told.
-    pub fn recording(&mut self, end: WindowEnd) -> &Recording {
-        self.recording.facts.end = Some(end);
-        &self.recording
+    /// The records in it, in order.
+    pub fn events(&self) -> &[Record] {
+        &self.recording.events
+    }
+
+    /// The notes in it, in order of time.
+    pub fn notes(&self) -> &[Note] {
+        &self.recording.notes
+    }
+
+    /// A copy of the window as a recording that ends as told; what happened later is not in it. Nor are stacks that none of
+    /// its samples names: the window keeps tens of thousands for samples to come, and who reads it would go through all.
+    pub fn ending(&self, end: WindowEnd) -> Recording {
+        let end_ns = end.end_ns;
+        let Recording { facts, events, notes } = &self.recording;
+        let events = events.get(..events.partition_point(|event| event.header().time_ns <= end_ns));
+        let events = events.unwrap_or_default().to_vec();
+        let used: FxHashSet<u32> = events.iter().filter_map(stack_of).collect();
+        let wanted = |note: &&Note| number(note).is_none_or(|stack| used.contains(&stack));
+        let notes = notes.iter().filter(wanted).cloned().collect();
+        Recording { facts: Facts { end: Some(end), ..facts.clone() }, events, notes }
     }
 }
 

@@ -19,7 +19,7 @@ lost       events the kernel could not hand over: numbers are too small
 unknown    thread time of which nothing is known
 unmatched  waits that ended without a recorded wake-up
 censored   waits cut by the edges of the window
-(full)     the window holds as many events as it may: it is shorter than asked
+1 s of 10  analysing more events would take more than 2 % of one CPU
 
 q F10 ^C   quit (the program runs on)    ← → < >    CPU count to sort by
 p space    freeze, go on                 t          on top / anywhere

@@ -9,6 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const SIZES: [(u16, u16); 2] = [(80, 24), (160, 40)];
 
@@ -89,6 +90,21 @@ fn an_empty_window() {
         result.speedup = 1.0;
     }
     check("empty", showing(snapshot));
+}
+
+#[test]
+fn numbers_say_how_old_they_are() {
+    let mut snapshot = samples::snapshot();
+    snapshot.cut_by_events = true;
+    snapshot.window_ns = 1_200_000_000;
+    let mut state = showing(snapshot);
+    for (later, told) in [(2, "window 1.20 s of 10.0 s · up"), (4, "window 1.20 s of 10.0 s, 4 s ago · up")]
+    {
+        state.elapsed = samples::state().elapsed + Duration::from_secs(later);
+        let buffer = render(&mut state, 80, 24);
+        let first: String = buffer.content().iter().take(80).map(|cell| cell.symbol()).collect();
+        assert!(first.contains(told), "{first}");
+    }
 }
 
 #[test]

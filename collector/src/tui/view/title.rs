@@ -7,6 +7,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
+/// Seconds. Numbers of two seconds ago are as new as they usually are.
+const OLD: u64 = 3;
+
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, theme: Theme) {
     let badge = match &state.phase {
         _ if state.paused() => Some(" PAUSED "),
@@ -42,13 +45,16 @@ fn window(ns: u64, state: &State) -> String {
     let is = duration(ns as f64);
     let full_ns = state.window.as_nanos() as f64;
     let cut = state.shown().is_some_and(|snapshot| snapshot.cut_by_events);
-    if cut {
-        format!("window {is} (full)")
-    } else if (ns as f64) < 0.95 * full_ns {
+    let mut text = if cut || (ns as f64) < 0.95 * full_ns {
         format!("window {is} of {}", duration(full_ns))
     } else {
         format!("window {is}")
+    };
+    let age = state.age().as_secs();
+    if age >= OLD {
+        text.push_str(&format!(", {age} s ago"));
     }
+    text
 }
 
 fn clock(seconds: u64) -> String {
