@@ -16,6 +16,7 @@ mod sampling;
 mod simulate;
 mod stall;
 mod symbols;
+mod top;
 mod weights;
 
 use std::path::PathBuf;
@@ -53,6 +54,8 @@ enum Which {
     Attach,
     /// Answers of servers while somebody attaches and goes
     Stall,
+    /// Requests of a server at full load while `top` watches it, and what longpole takes
+    Top,
     /// Two threads handing a lock to and fro
     Handover,
     /// A mutex's lock and unlock, recorded from inside the program
@@ -92,6 +95,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let recorded = [
         Which::Attach,
         Which::Stall,
+        Which::Top,
         Which::Handover,
         Which::Interpose,
         Which::Sampling,
@@ -111,6 +115,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             } else {
                 println!("{text}");
             }
+        }
+        if wanted(Which::Top) {
+            page.put("top", &top::measure(&workspace, &longpole)?)?;
         }
         if wanted(Which::Handover) {
             page.put("handover", &handover::measure(&workspace, &longpole)?)?;

@@ -55,16 +55,20 @@ const WAYS: [Way; 5] = [
 const STRETCHES: [&str; 3] = ["before", "while it is there", "from its end on"];
 
 /// A server under load.
-struct Server {
+pub(super) struct Server {
     server: Background,
     /// Ends with it.
     _load: Background,
-    socket: PathBuf,
+    pub(super) socket: PathBuf,
     question: &'static [u8],
 }
 
 impl Server {
-    fn redis(folder: &Path) -> Result<Server> {
+    /// A Redis that answers at a socket in this folder, and its load generator.
+    ///
+    /// # Errors
+    /// One of them cannot be started.
+    pub(super) fn redis(folder: &Path) -> Result<Server> {
         let socket = folder.join("redis.sock");
         let mut server = Command::new("redis-server");
         server.args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"]).arg(&socket);
@@ -74,6 +78,11 @@ impl Server {
         load.arg("-s").arg(&socket).args(["-q", "-c", "20", "-n", "1000000000", "-t", "set,get"]);
         let load = Background::start(&mut load).context("redis-benchmark (Debian: redis-tools)")?;
         Ok(Server { server, _load: load, socket, question: b"PING\r\n" })
+    }
+
+    /// Its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.server.pid()
     }
 
     fn of_threads(program: &Path, folder: &Path) -> Result<Server> {
