@@ -83,26 +83,36 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    #[derive(Default)]
+    struct Hour {
+        total_ns: u64,
+        last_third_ns: u64,
+        dearest_ns: u64,
+        analyses: u32,
+        last_events: usize,
+    }
+
     /// An hour beside a program of so many events a second, of which each costs so much beside what any analysis costs.
-    /// CPU time in all and in its last third, analyses, and the events of the last one.
-    fn hour(per_second: u64, each_ns: u64, fixed_ns: u64) -> (u64, u64, u32, usize) {
+    fn hour(per_second: u64, each_ns: u64, fixed_ns: u64) -> Hour {
         let mut pacing = Pacing::new(0, SECOND, 1_000_000);
-        let (mut total_ns, mut last_third_ns, mut analyses, mut events) = (0, 0, 0, 0);
+        let mut hour = Hour::default();
         for tenth in 0..36_000u64 {
             let now_ns = tenth * SECOND / 10;
             if !pacing.is_due(now_ns) {
                 continue;
             }
             let window = (per_second * tenth.min(100) / 10) as usize;
-            events = window.min(pacing.events());
+            let events = window.min(pacing.events());
             let cpu_ns = fixed_ns + each_ns * events as u64;
             pacing.begins(now_ns);
             pacing.took(Spent { events, cpu_ns });
-            total_ns += cpu_ns;
-            last_third_ns += if tenth >= 24_000 { cpu_ns } else { 0 };
-            analyses += 1;
+            hour.total_ns += cpu_ns;
+            hour.last_third_ns += if tenth >= 24_000 { cpu_ns } else { 0 };
+            hour.dearest_ns = hour.dearest_ns.max(cpu_ns);
+            hour.analyses += 1;
+            hour.last_events = events;
         }
-        (total_ns, last_third_ns, analyses, events)
+        hour
     }
 
     /// `top` beside a Redis at full load took 29 % of a CPU at first and 141 % after a minute.
@@ -112,12 +122,20 @@ mod tests {
             for each_ns in [200, 2_000, 50_000] {
                 for fixed_ns in [0, 1_000_000, 30_000_000, 800_000_000] {
                     let what = format!("{per_second}/s, {each_ns} ns each, {fixed_ns} ns beside");
-                    let (total_ns, last_ns, analyses, events) = hour(per_second, each_ns, fixed_ns);
+                    let hour = hour(per_second, each_ns, fixed_ns);
+                    let (total_ns, last_ns) = (hour.total_ns, hour.last_third_ns);
+                    // The last one has not been waited for yet.
                     let budget_ns = 3_600 * SECOND / ONE_IN;
-                    let one_ns = fixed_ns + each_ns * 16_384;
-                    assert!(total_ns <= budget_ns + one_ns, "{total_ns}: {what}");
-                    assert!(last_ns <= budget_ns / 3 + one_ns, "it does not grow, {last_ns}: {what}");
-                    assert!(analyses > 0 && events > 0, "{what}");
+                    assert!(total_ns <= budget_ns + hour.dearest_ns, "{total_ns}: {what}");
+                    assert!(
+                        last_ns <= budget_ns / 3 + hour.dearest_ns,
+                        "it does not grow, {last_ns}: {what}"
+                    );
+                    assert!(
+                        hour.dearest_ns <= fixed_ns + each_ns * FIRST.max(hour.last_events) as u64,
+                        "{what}"
+                    );
+                    assert!(hour.analyses > 0 && hour.last_events > 0, "{what}");
                 }
             }
         }
@@ -125,13 +143,13 @@ mod tests {
 
     #[test]
     fn what_is_cheap_comes_with_every_refresh_and_is_whole() {
-        let (_, _, analyses, events) = hour(1_000, 1_000, 100_000);
-        assert_eq!((analyses, events), (3_599, 10_000));
+        let hour = hour(1_000, 1_000, 100_000);
+        assert_eq!((hour.analyses, hour.last_events), (3_599, 10_000));
     }
 
     #[test]
     fn what_is_dear_comes_after_some_seconds_with_what_can_be_paid() {
-        let (total_ns, _, analyses, events) = hour(50_000, 2_000, 1_000_000);
+        let Hour { total_ns, analyses, last_events: events, .. } = hour(50_000, 2_000, 1_000_000);
         assert!((680..=760).contains(&analyses), "{analyses}");
         assert!((45_000..=50_000).contains(&events), "{events}");
         assert!(total_ns > 3_600 * SECOND / ONE_IN * 9 / 10, "what may be used is used: {total_ns}");
@@ -145,7 +163,7 @@ mod tests {
         pacing.took(Spent { events: 16_384, cpu_ns: 16_384 * 2_000 });
         assert_eq!(pacing.events(), 600_000);
         assert!(!pacing.is_due(120 * SECOND - 1) && pacing.is_due(120 * SECOND));
-        pacing.took(Spent { events: usize::MAX, cpu_ns: u64::MAX });
+        pacing.took(Spent { events: 600_000, cpu_ns: u64::MAX });
         assert_eq!(pacing.events(), 4_096);
         assert!(!pacing.is_due(u64::MAX - 1));
     }

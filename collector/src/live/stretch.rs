@@ -252,7 +252,7 @@ mod tests {
         const JIT: &str = "/memfd:code (deleted)";
         let program =
             MappingFact { pid: 1, start: 0x1000, end: 0x2000, path: "/program".into(), ..Default::default() };
-        let mut stretch = Stretch::new(Facts::default(), 10 * SECOND, 1_000);
+        let mut stretch = Stretch::new(Facts::default(), 10 * SECOND, 10_000);
         stretch.add_mappings(std::slice::from_ref(&program));
         let name = |path: &str, offset, name: String| CodeFact {
             path: path.into(),
@@ -315,6 +315,7 @@ mod tests {
         assert!(most.0 <= MOST_MAPPINGS && most.1 <= MOST_CODE && most.2 <= (1 << 16) + 1_000, "{most:?}");
         assert!(most.1 > MOST_CODE / 2, "there was enough to forget: {most:?}");
         assert!(most.2 > 1 << 16, "there were stacks enough: {most:?}");
-        assert_eq!(work, BTreeSet::from([(401, 401)]), "each report is of as much as the first one");
+        // The samples and stacks of ten seconds, and what was noted in each of them.
+        assert_eq!(work, BTreeSet::from([(401, 401 + 11)]), "each report is of as much as the first one");
     }
 }

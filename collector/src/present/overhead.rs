@@ -71,7 +71,12 @@ fn too_dear(cost: &Overhead, budget: f64) -> String {
         }
     }
     let verb = if names == ["longpole itself"] { "takes" } else { "take" };
-    format!("; {} {verb} more than the budget, even without probes", names.join(" and "))
+    let names = names.join(", ");
+    let names = match names.rsplit_once(", ") {
+        Some((first, last)) => format!("{first} and {last}"),
+        None => names,
+    };
+    format!("; {names} {verb} more than the budget, even without probes")
 }
 
 fn hardly_runs(cost: &Overhead) -> bool {
@@ -138,7 +143,10 @@ mod tests {
         let alone = Overhead { left_out: 10_000_000, left_out_ns: 31_000_000, ..locking };
         assert!(overhead(&alone).contains(" + 1,000,000 left out/s × 3 ns + "), "{}", overhead(&alone));
         let dear = Overhead { operation_ns: 300_000_000, ..locking };
-        assert!(overhead(&dear).ends_with("; the operations take more than the budget, even without probes"));
+        let text = overhead(&dear);
+        let named =
+            "; the operations, longpole itself and the events take more than the budget, even without probes";
+        assert!(text.ends_with(named), "{text}");
     }
 
     /// It was always the events, even where they took 0.04 %.

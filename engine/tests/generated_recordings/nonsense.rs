@@ -24,7 +24,7 @@ proptest! {
         for part in parts {
             window.advance(part);
             let end = WindowEnd { end_ns: 120, ..WindowEnd::default() };
-            let timeline = build(window.recording(end));
+            let timeline = build(&window.ending(end));
             assert_tiles(&timeline);
             assert_no_deadlock(&from_timeline(&timeline));
         }

@@ -103,7 +103,7 @@ fn assert_moved_window_is_the_rest(recording: &Recording, parts: &[u64]) {
     let mut window = Window::new(Facts { end: None, ..recording.facts.clone() });
     recording.notes.iter().for_each(|note| window.push_note(note.clone()));
     recording.events.iter().for_each(|event| window.push(*event));
-    let same = build(window.recording(end.clone()));
+    let same = build(&window.ending(end.clone()));
     assert_eq!(same, whole, "a window that never moved is the whole");
     let mut at = start;
     let mut parts = parts.to_vec();
@@ -112,7 +112,7 @@ fn assert_moved_window_is_the_rest(recording: &Recording, parts: &[u64]) {
         at = start + (end.end_ns - start) * part / 1000;
         window.advance(at);
     }
-    let moved = build(window.recording(end));
+    let moved = build(&window.ending(end));
     assert_tiles(&moved);
     assert_eq!(view(&moved, Timestamp(at)), view(&whole, Timestamp(at)), "from {at}");
     assert_no_deadlock(&from_timeline(&moved));
