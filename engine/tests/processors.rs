@@ -224,6 +224,14 @@ fn readers_pass_a_waiting_writer_unless_the_lock_prefers_writers() {
 }
 
 #[test]
+fn what_a_semaphore_holds_at_first_is_there_whoever_comes_first() {
+    // On one processor A, which gives one, comes before B, which begins with what there is at first.
+    let threads = r#"{"name":"A","ops":[["sem_post","s"],["exec",1]]},
+        {"name":"B","ops":[["sem_init","s",1],["sem_wait","s"],["sem_wait","s"],["exec",1]]}"#;
+    check(threads, rules(1), &["A@0 0-1", "B@0 1-2"]);
+}
+
+#[test]
 fn who_spins_uses_its_processor() {
     let threads = r#"{"name":"A","ops":[["spin_lock","s"],["exec",3000],["spin_unlock","s"]]},
         {"name":"B","ops":[["exec",100],["spin_lock","s"],["exec",1000],["spin_unlock","s"]]}"#;

@@ -61,8 +61,8 @@ fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Res
         let or_none = |text: String| if result.complete { text } else { "-".to_owned() };
         let cells = [
             cpus(result.cpus, style),
-            style.text(&duration(result.time_ns)),
-            style.text(&band),
+            or_none(style.text(&duration(result.time_ns))),
+            or_none(style.text(&band)),
             or_none(format!("{:.2}{times}", result.speedup)),
             or_none(format!("{:.0} %", result.efficiency * 100.0)),
             limit(&result.limit),

@@ -152,6 +152,7 @@ impl<'a> LimitJson<'a> {
             Limit::Threads(_) => ("threads", None, None),
             Limit::Waiting(share) => ("waiting", None, Some(*share)),
             Limit::Deadlock => ("deadlock", None, None),
+            Limit::NotKnown => ("not known", None, None),
             Limit::Nothing => ("nothing", None, None),
         };
         LimitJson { kind, name, share, text: limit_text(limit) }

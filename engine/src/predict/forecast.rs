@@ -228,6 +228,7 @@ impl<'a> Forecast<'a> {
         };
         result.limit = match complete {
             true => limit(&result, best_ns, outcome.counts.throttled > 0, shape),
+            false if self.timing.program().machine.is_some() => Limit::NotKnown,
             false => Limit::Deadlock,
         };
         result
@@ -285,8 +286,13 @@ impl<'a> Forecast<'a> {
         for run in runs.iter().filter(|run| self.asked.contains(&run.cpus)) {
             for finding in &run.plain.findings {
                 let known = |known: &Finding| known.kind == finding.kind;
-                if finding.kind == "deadlock" && !deadlocks {
-                    let text = format!("{} (this did not happen in the recording)", finding.text);
+                let simulated = finding.kind == "deadlock_in_simulation";
+                if simulated || finding.kind == "deadlock" && !deadlocks {
+                    let text = if simulated {
+                        finding.text.clone()
+                    } else {
+                        format!("{} (this did not happen in the recording)", finding.text)
+                    };
                     let kind = "deadlock_in_simulation".to_owned();
                     if !findings.iter().any(|finding| finding.kind == kind) {
                         let on = super::words::cpus_text(run.cpus);

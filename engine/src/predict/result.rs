@@ -95,6 +95,8 @@ pub enum Limit {
     Waiting(f64),
     /// A deadlock: it does not come to its end.
     Deadlock,
+    /// The simulation ends in a deadlock that the recorded program did not have: nothing is known for this CPU count.
+    NotKnown,
     /// Nothing takes any time.
     Nothing,
 }

@@ -17,6 +17,7 @@ pub fn limit_text(limit: &Limit) -> String {
         Limit::Threads(threads) => format!("only {threads} threads compute at once"),
         Limit::Waiting(share) => format!("waiting, {} of the critical path", percent(*share)),
         Limit::Deadlock => "deadlock".to_owned(),
+        Limit::NotKnown => "not known".to_owned(),
         Limit::Nothing => "nothing takes any time".to_owned(),
     }
 }

@@ -39,17 +39,14 @@ use std::ops::Range;
 /// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
 /// part of that one, whether the kernel recorded them or not.
 pub fn from_timeline(timeline: &Timeline) -> Program {
-    Program { machine: Some(machine_of::machine(timeline)), ..decided(timeline) }
-}
-
-/// The program without what is known about its machine.
-fn decided(timeline: &Timeline) -> Program {
+    let machine = machine_of::machine(timeline);
     let sampled = SampledCode::of(timeline);
     let spins = Spins::of(timeline, &sampled);
     let mut culprits = Culprits::default();
     let mut deadlock = None;
     for _ in 0..MOST_ATTEMPTS {
         let (mut program, simulates) = translate(timeline, &culprits, &sampled, &spins);
+        program.machine = Some(machine.clone());
         let stuck = if simulates { relive::verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(notices::simulated_deadlock));
@@ -61,6 +58,7 @@ fn decided(timeline: &Timeline) -> Program {
         deadlock.get_or_insert(stuck.text);
     }
     let (mut program, _) = translate(timeline, &Culprits::everything(), &sampled, &spins);
+    program.machine = Some(machine);
     program.findings.extend(deadlock.map(notices::simulated_deadlock));
     with_recorded(program, timeline, &spins)
 }

@@ -56,7 +56,7 @@ pub enum Operation {
     CondSignal(ObjectId),
     /// Wakes all waiters.
     CondBroadcast(ObjectId),
-    /// Sets a POSIX semaphore's count.
+    /// Sets a POSIX semaphore's count. Those with which a thread begins that nobody creates are done before anything else.
     SemInit(ObjectId, u32),
     /// See `Wait`, on a semaphore.
     SemWait(ObjectId),

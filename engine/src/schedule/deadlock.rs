@@ -34,9 +34,16 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             cases.push(format!("{} more threads wait", count - NAMED));
         }
         let end = Ticks(if M::DECIDES { self.machine.now() } else { self.end.time }).as_ns_f64();
-        let text =
-            format!("nothing more happens after {end} ns (the result is up to there): {}", cases.join("; "));
-        Some(Finding { kind: "deadlock".to_owned(), text })
+        let who = cases.join("; ");
+        let text = format!("nothing more happens after {end} ns (the result is up to there): {who}");
+        // What was recorded came to its end.
+        Some(match self.program.machine {
+            None => Finding { kind: "deadlock".to_owned(), text },
+            Some(_) => Finding {
+                kind: "deadlock_in_simulation".to_owned(),
+                text: format!("{text} (this did not happen in the recording)"),
+            },
+        })
     }
 
     fn case(&mut self, thread: usize) -> String {

@@ -93,7 +93,11 @@ impl<'a> Simulation<'a> {
 
     /// Keeps the order in which operations take effect, for tests.
     pub(crate) fn traced(mut self) -> Simulation<'a> {
-        self.trace = Some(Vec::new());
+        // What has been done before anything acts.
+        let done = self.actors.iter().zip(0..).flat_map(|(actor, thread)| {
+            (0..actor.next).map(move |operation| Step { thread: ThreadId(thread), operation, begins: false })
+        });
+        self.trace = Some(done.collect());
         self
     }
 
@@ -205,8 +209,17 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// Threads that nobody creates are woken at the start.
+    /// Threads that nobody creates are woken at the start. What semaphores hold at first, with which such a thread begins,
+    /// is there before any of them acts, whichever gets a processor first: else it would undo what another has given.
     fn begin(&mut self) {
+        for thread in 0..self.actors.len() as u32 {
+            while self.actors[thread as usize].stage == Stage::Going
+                && let Some(Operation::SemInit(object, count)) =
+                    self.source.at(thread, self.actors[thread as usize].next)
+            {
+                self.init_semaphore(thread, object, count);
+            }
+        }
         for thread in 0..self.actors.len() {
             if self.actors[thread].stage != Stage::NotCreated {
                 self.wake(thread as u32, None);

@@ -3,13 +3,15 @@
 
 use super::builder::Builder;
 use super::doubt::{AtEnd, Ran};
+use super::locks::Locks;
 use super::machine::Machine;
 use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
 use super::unfold::Joined;
-use crate::event::{Facts, FunctionId, GapReason, NoteKind, Recording, ThreadFact};
+use crate::event::{Facts, FunctionId, GapReason, Note, NoteKind, Recording, ThreadFact, WindowEnd};
 use crate::report::Finding;
 use crate::time::{Nanos, Timestamp};
+use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;
 
 /// /proc and the events may differ by this share of the time between the two readings, and by this much at all
@@ -81,6 +83,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         threads: out,
         wakeups: tally.wakeups,
         lock_holes: locks.holes,
+        lossy: lossy(recording, &locks),
         go: go_processes(facts),
         rust: facts.modules.iter().any(|module| module.own_locks.as_deref() == Some("Rust")),
         shed: super::operations_off::shed(&recording.notes),
@@ -105,6 +108,21 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     };
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     timeline
+}
+
+/// Families of lock operations that lost some, with the process. A ring of a thread tells by its numbers where some are
+/// missing, and the operations beside the hole tell of which families; what was left out on purpose was alone and misses
+/// nobody. The kernel's rings hold all kinds of records: where one was full, any family that comes that way may miss some.
+fn lossy(recording: &Recording, locks: &Locks) -> Vec<(u32, SyncFamily)> {
+    let is_told = |end: &WindowEnd| end.loss.operations > 0 || end.loss.operations_left_out == 0;
+    let lost = recording.facts.end.as_ref().is_none_or(is_told);
+    let own = locks.lossy.iter().filter(|_| lost);
+    let full = |note: &Note| matches!(note.kind, NoteKind::Gap { reason: GapReason::RingFull, lost, .. } if lost > 0);
+    let kernel = locks.probed.iter().filter(|_| recording.notes.iter().any(full));
+    let mut all: Vec<(u32, SyncFamily)> = own.chain(kernel).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Processes that run a Go program.
@@ -274,6 +292,18 @@ fn findings(
         say(
             "locks_lost",
             format!("in {places} lock operations of a thread are missing: what it held there is not counted"),
+        );
+    }
+    let mut lossy: Vec<SyncFamily> = timeline.lossy.iter().map(|&(_, family)| family).collect();
+    lossy.sort_unstable();
+    lossy.dedup();
+    if !lossy.is_empty() {
+        let names = lossy.into_iter().map(SyncFamily::name).collect::<Vec<_>>().join(", ");
+        say(
+            "operations_lost",
+            format!(
+                "operations of {names} were lost, so that who had them when is not known: only waits for them are seen, as recorded"
+            ),
         );
     }
     let left_out = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_left_out);

@@ -4,8 +4,9 @@
 use super::builder::Builder;
 use super::model::{FirstUse, Lock, NO_OBJECT, StepKind, Use};
 use crate::time::Timestamp;
-use probe_abi::{Burst, Header, Operation, SyncOperation};
+use probe_abi::{Burst, Header, Operation, SyncFamily, SyncOperation};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// All objects and operations of a window.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +19,12 @@ pub(super) struct Locks {
     live: FxHashMap<(u32, u32, u64), Life>,
     /// Process → programs that it has run before (exec).
     programs: FxHashMap<u32, u32>,
-    /// Thread → the number of its last record, where threads number their own.
-    last: FxHashMap<u32, u32>,
+    /// Thread → the number of its last record, where threads number their own, and of which family that was.
+    last: FxHashMap<u32, (u32, SyncFamily)>,
+    /// Families, with their process, of which a thread's last or next operation stands beside a hole.
+    pub(super) lossy: BTreeSet<(u32, SyncFamily)>,
+    /// Families, with their process, whose operations come with the kernel's records.
+    pub(super) probed: BTreeSet<(u32, SyncFamily)>,
     /// Places where a thread's operations are missing.
     pub(super) holes: u64,
 }
@@ -114,8 +119,8 @@ impl Builder {
         let Some(thread) = found else { return };
         self.past_sleep(Some(thread));
         self.operation_hits(thread, record);
-        let after_hole = self.is_after_hole(thread, &header);
         let Some(operation) = SyncOperation::from_number(record.operation) else { return };
+        let after_hole = self.is_after_hole(thread, &header, operation.family());
         let is_silent = operation == SyncOperation::ThreadSilent;
         self.locks.holes += u64::from(is_silent && !after_hole);
         let after_hole = after_hole || is_silent;
@@ -144,13 +149,18 @@ impl Builder {
     }
 
     /// Whether operations of the thread are missing before the one with this header.
-    fn is_after_hole(&mut self, thread: u32, header: &Header) -> bool {
-        let last = &mut self.locks.last;
-        let after_hole = header.cpu == Header::NO_CPU
-            && last
-                .insert(thread, header.sequence)
-                .is_some_and(|last| header.sequence != last.wrapping_add(1));
-        self.locks.holes += u64::from(after_hole);
+    fn is_after_hole(&mut self, thread: u32, header: &Header, family: SyncFamily) -> bool {
+        let locks = &mut self.locks;
+        if header.cpu != Header::NO_CPU {
+            locks.probed.insert((header.pid, family));
+            return false;
+        }
+        let Some((last, before)) = locks.last.insert(thread, (header.sequence, family)) else { return false };
+        let after_hole = header.sequence != last.wrapping_add(1);
+        if after_hole {
+            locks.holes += 1;
+            locks.lossy.extend([(header.pid, before), (header.pid, family)]);
+        }
         after_hole
     }
 
@@ -158,7 +168,7 @@ impl Builder {
         let header = burst.header;
         let Some(thread) = self.find(header.pid, header.tid, true) else { return };
         self.past_sleep(Some(thread));
-        let after_hole = self.is_after_hole(thread, &header);
+        let after_hole = self.is_after_hole(thread, &header, SyncFamily::Mutex);
         let began_ns = burst.began_ns();
         let first = Operation {
             header: Header { time_ns: began_ns, ..header },

@@ -26,6 +26,8 @@ pub struct Timeline {
     pub lock_holes: u64,
     /// Families of objects whose uses were no longer recorded from some instant on, with the process; ascending.
     pub shed: Vec<(u32, SyncFamily)>,
+    /// Families of objects of whose uses some were lost, with the process; ascending.
+    pub lossy: Vec<(u32, SyncFamily)>,
     /// Processes of Go programs, ascending: what waits in them is decided in Go's runtime.
     pub go: Vec<u32>,
     /// There is code of Rust's standard library, whose locks are no calls of the C library.

@@ -3,6 +3,7 @@
 
 mod cases;
 mod conditions;
+mod lossy;
 mod nonsense;
 mod programs;
 mod script;

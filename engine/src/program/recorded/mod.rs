@@ -13,6 +13,7 @@ use super::relive::{Inside, sections};
 use crate::event::FunctionId;
 use crate::report::Finding;
 use crate::timeline::Timeline;
+pub(super) use objects::family_of;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use threads::Context;

@@ -108,7 +108,7 @@ fn bytes_of(kind: &str) -> u64 {
     }
 }
 
-fn family_of(kind: &str) -> Option<SyncFamily> {
+pub(in crate::program) fn family_of(kind: &str) -> Option<SyncFamily> {
     Some(match kind {
         "mutex" | "condition" => SyncFamily::Mutex,
         "rwlock" => SyncFamily::RwLock,
@@ -174,7 +174,7 @@ pub(super) fn all(
         .map(|(number, (lock, counts))| {
             let mut object = of_lock(lock, context, addresses);
             let is_shed = |&(pid, family)| pid == lock.pid && family_of(lock.kind) == Some(family);
-            object.uncontended_visible = !timeline.shed.iter().any(is_shed);
+            object.uncontended_visible = !timeline.shed.iter().chain(&timeline.lossy).any(is_shed);
             object.name = program.objects.get(number).cloned().unwrap_or_default();
             counts.fill(&mut object);
             object

@@ -83,6 +83,9 @@ impl Known<'_> {
     /// Gives back what a thread had before this operation and may have given back where operations are missing.
     pub(super) fn forget(&self, number: u32, section: u32, act: &mut Act) {
         let Some(section) = self.sections.all.get(section as usize) else { return };
+        if self.verdicts.is_lost(section.object) {
+            return;
+        }
         let list = if self.is_late(number, section) { &mut act.end } else { &mut act.begin };
         list.insert(0, self.give(section, 0));
     }
@@ -120,7 +123,7 @@ impl Known<'_> {
         let index = number as usize;
         let section = |list: &[u32]| {
             let section = list.get(index).copied().unwrap_or(NONE);
-            self.sections.all.get(section as usize)
+            self.sections.all.get(section as usize).filter(|section| !self.verdicts.is_lost(section.object))
         };
         if let Some(given) = section(&self.sections.given) {
             let late = self.is_late(number, given);

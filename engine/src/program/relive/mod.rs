@@ -13,9 +13,10 @@
 //! another. With locks only, whose order within threads has no cycle, every order comes to its end: whoever waits waits
 //! for a thread that has a later lock, and who has the last one goes on. With cycles, or with other waits under locks, it
 //! may not, as the real program may not. A call that only tries never waits in reality, so it is no `lock` in a
-//! thread that has another lock: a thread that waits and has nothing is in no cycle. And the program is simulated
-//! once (`verify`): the objects for which threads then wait in vain stay as they were recorded, and it is simulated
-//! again, at the end without any, which cannot deadlock ([`super::from_timeline`]). What was found so is a finding.
+//! thread that has another lock: a thread that waits and has nothing is in no cycle. And the program is simulated in every
+//! way in which commands do (`verify`): the objects for which threads then wait in vain stay as they were recorded, and it
+//! is simulated again, at the end without any, which cannot deadlock ([`super::from_timeline`]). What was found so is a
+//! finding.
 
 mod acts;
 mod conditions;
@@ -97,6 +98,7 @@ impl Plan {
         let sections = Sections::of(timeline, &inside, &contention.contended, &contention.waited);
         let joined = Threads::of(timeline);
         let mut verdicts = Verdicts::new(timeline.locks.len());
+        verdicts.check_loss(timeline);
         for object in culprits.objects(timeline.locks.len()) {
             verdicts.replay(object, Reason::Deadlock);
         }
@@ -236,7 +238,7 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
         .zip(&known.timeline.locks)
         .map(|(object, _)| LockFact { object: ObjectId(object), ..LockFact::default() })
         .collect();
-    for section in &known.sections.all {
+    for section in known.sections.all.iter().filter(|section| !known.verdicts.is_lost(section.object)) {
         let Some(fact) = facts.get_mut(section.object as usize) else { continue };
         let contended = u64::from(section.waited > 0);
         let taken_by = known.timeline.uses.get(section.taken_by as usize);

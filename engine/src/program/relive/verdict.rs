@@ -4,12 +4,15 @@
 use super::held::{Section, Sections};
 use super::inside::{Inside, NONE, may_be_for_an_object};
 use super::threads::Threads;
+use crate::program::recorded::family_of;
 use crate::timeline::{External, NO_OBJECT, Timeline, Use, Wake};
-use probe_abi::SyncOperation as S;
+use probe_abi::{SyncFamily, SyncOperation as S};
 
 /// Why an object stays as it was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::program) enum Reason {
+    /// Operations of its family were lost in its process.
+    Lost,
     /// Two threads had it at once.
     HadTwice,
     /// A thread gave it back that did not have it.
@@ -30,6 +33,7 @@ impl Reason {
     /// As it stands in a finding.
     pub(in crate::program) fn text(self) -> &'static str {
         match self {
+            Reason::Lost => "operations of its kind were lost, so that who had it when is not known",
             Reason::HadTwice => "two threads seem to have it at once",
             Reason::GivenByAnother => "given back by a thread that did not take it",
             Reason::WokenFromOutside => "waits for it are ended from outside its operations",
@@ -65,6 +69,22 @@ impl Verdicts {
     /// Objects that stay as they were recorded.
     pub(super) fn replayed(&self) -> impl Iterator<Item = (u32, Reason)> + '_ {
         (0u32..).zip(&self.0).filter_map(|(object, verdict)| Some((object, (*verdict)?)))
+    }
+
+    /// Whether operations on it were lost, or on others of its family in its process.
+    pub(super) fn is_lost(&self, object: u32) -> bool {
+        matches!(self.0.get(object as usize), Some(Some(Reason::Lost)))
+    }
+
+    /// Half of the operations of a lock is not half the truth: what lost its release is held for ever.
+    pub(super) fn check_loss(&mut self, timeline: &Timeline) {
+        for (lock, object) in timeline.locks.iter().zip(0u32..) {
+            let is_its =
+                |(pid, family): &(u32, SyncFamily)| *pid == lock.pid && family_of(lock.kind) == Some(*family);
+            if timeline.lossy.iter().any(is_its) {
+                self.replay(object, Reason::Lost);
+            }
+        }
     }
 
     /// Nobody has what another has, and who gives back had it.

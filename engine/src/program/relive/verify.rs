@@ -1,6 +1,9 @@
-//! Whether the program of a recording comes to its end on unlimited processors, and which objects keep it from that.
+//! Whether the program of a recording comes to its end however it is simulated, and which objects keep it from that. Asked
+//! once, before any command sees the program: so all of them see the same one.
 
+use crate::predict::{Model, Timing};
 use crate::program::{ObjectId, Operation, Program};
+use crate::report::{Cpus, Finding};
 use crate::schedule::Simulation;
 use std::collections::BTreeSet;
 
@@ -45,11 +48,37 @@ pub(in crate::program) struct Stuck {
     pub(in crate::program) text: String,
 }
 
-/// Simulates the program on unlimited processors; `None`: it comes to its end.
+/// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
+const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// Simulates the program in every way in which commands do: on unlimited processors without any costs, and with those of
+/// its machine on the CPU counts that are looked at most, both scheduled and shared ideally. `None`: it comes to its end
+/// in all of them.
 pub(in crate::program) fn verify(program: &Program) -> Option<Stuck> {
     let schedule = Simulation::new(program).ok()?.finish();
+    if let Some(stuck) = stuck(program, &schedule.done, &schedule.findings) {
+        return Some(stuck);
+    }
+    let timing = Timing::new(program, &Model::default()).ok()?;
+    let own = program.machine.as_ref().and_then(|machine| machine.cpus_used);
+    let counts = TRIED.into_iter().chain(own).filter(|count| (*count as usize) < program.threads.len());
+    let counts = counts.filter_map(std::num::NonZeroU32::new).map(Cpus::Count);
+    counts.chain([Cpus::Infinite]).find_map(|cpus| {
+        let outcome = timing.run(cpus, 0);
+        stuck(program, &outcome.done, &outcome.findings).or_else(|| {
+            let schedule = Simulation::with_costs(program, &timing.costs(cpus)).run_to_end().schedule;
+            stuck(program, &schedule.done, &schedule.findings)
+        })
+    })
+}
+
+/// What threads wait for that have not done everything; background threads need not.
+fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<Stuck> {
     let mut stuck: Option<Stuck> = None;
-    for (thread, done) in program.threads.iter().zip(&schedule.done) {
+    for (thread, done) in program.threads.iter().zip(done) {
+        if thread.background.is_some() {
+            continue;
+        }
         let Some(next) = thread.operations.get(*done) else { continue };
         let stuck = stuck.get_or_insert_with(|| Stuck { objects: Vec::new(), text: String::new() });
         if let Operation::Lock(object)
@@ -66,7 +95,7 @@ pub(in crate::program) fn verify(program: &Program) -> Option<Stuck> {
     let mut stuck = stuck?;
     stuck.objects.sort_unstable();
     stuck.objects.dedup();
-    let deadlock = schedule.findings.iter().find(|finding| finding.kind == "deadlock");
+    let deadlock = findings.iter().find(|finding| finding.kind.starts_with("deadlock"));
     stuck.text = deadlock.map(|finding| finding.text.clone()).unwrap_or_default();
     Some(stuck)
 }
