@@ -30,7 +30,7 @@ pub struct Answers {
     pub leader: String,
     /// A finding that says so.
     pub deadlock: Option<String>,
-    /// What is advised.
+    /// Functions that limit, and those that are named as a fix.
     pub advice: String,
     /// Cost, as a part of the target's CPU time.
     pub told_cost: f64,
@@ -52,8 +52,7 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
     let apart = |ns: f64| ns / time_ns - 1.0;
     let mut others = vec![("predict", apart(time(&predict["results"], cpus.into())))];
     let mut deadlock = deadlock(&report).or_else(|| deadlock_in(&predict));
-    let told = say(longpole, &["report", "--cpus", CPUS], &[file])?;
-    let mut advice = first_paragraph(&told);
+    let mut advice = functions_in(&report["limit"]);
     if thorough {
         let count = cpus.to_string();
         let ranked = json("what-if", &["--rank", "--top", "3", "--cpus", &count])?;
@@ -66,8 +65,8 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
     let at = at(&predict["results"], cpus.into());
     let leader = at["leader"].as_str().or_else(|| at["limit"]["name"].as_str());
     let leader = leader.or_else(|| at["limit"]["kind"].as_str()).unwrap_or("nothing");
-    if let Some(limit) = at["limit"]["text"].as_str() {
-        advice = format!("{advice} / {limit}");
+    if at["limit"]["kind"] == "function" {
+        advice.extend(at["limit"]["name"].as_str().map(str::to_owned));
     }
     Ok(Answers {
         time_s: time_ns / 1e9,
@@ -77,7 +76,7 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
         others,
         leader: leader.to_owned(),
         deadlock,
-        advice,
+        advice: advice.join(", "),
         told_cost: number(&report["overhead"]["share"]),
     })
 }
@@ -175,9 +174,19 @@ fn deadlock_in(answer: &Value) -> Option<String> {
     deadlock(answer).or_else(|| limits().map(|result| format!("limits on {} CPUs", result["cpus"])))
 }
 
-fn first_paragraph(text: &str) -> String {
-    let lines = text.trim_start().lines().take_while(|line| !line.trim().is_empty());
-    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+/// Every function that is named anywhere in what limits and what to change.
+fn functions_in(limit: &Value) -> Vec<String> {
+    match limit {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, value)| match (name.as_str(), value) {
+                ("function", Value::String(function)) => vec![function.clone()],
+                _ => functions_in(value),
+            })
+            .collect(),
+        Value::Array(values) => values.iter().flat_map(functions_in).collect(),
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -208,7 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_the_first_paragraph() {
-        assert_eq!(first_paragraph("\nMake a faster\nfirst.\n\ntime 1 s\n"), "Make a faster first.");
+    fn advice_is_of_every_function_that_limits_or_is_a_fix() {
+        let limit = serde_json::json!({
+            "at": [{"cpus": 2, "kind": "stage", "thread": "futex", "function": "crunch"}],
+            "fixes": [{"change": {"function": "epoll_wait", "factor": 0.5}}, {"lock": "futex 0x55"}],
+        });
+        assert_eq!(functions_in(&limit), ["crunch", "epoll_wait"]);
+        assert!(functions_in(&Value::Null).is_empty());
     }
 }
