@@ -258,9 +258,9 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     assert_eq!(by_one_run(&again, &cpus(), Detail::Segments), before);
 }
 
-/// A thread that lost records held its locks for ever.
+/// A thread that lost records held its locks for ever; half of a family's operations are half a truth.
 #[test]
-fn locks_are_forgotten_where_operations_are_missing() {
+fn a_family_of_locks_is_not_known_where_operations_are_missing() {
     use SyncOperation as S;
     let numbered = |sequence: u32, record: Record| {
         let Record::Operation(operation) = record else { panic!("no operation") };
@@ -272,8 +272,6 @@ fn locks_are_forgotten_where_operations_are_missing() {
         numbered(9, operation(1, S::MutexLock, 0x40, (200, 201), 0)),
         numbered(10, operation(1, S::MutexUnlock, 0x40, (231, 232), 0)),
     ]);
-    assert_eq!(rows(&program), [("mutex 0x40".to_owned(), 2, Some(0), Some(0.0), Some(30.0))]);
-    let report = by_one_run(&program, &[Cpus::Infinite], Detail::Functions);
-    assert_eq!(report.results[0].locks_held_ns, [99.0 + 30.0], "up to where something is missing");
-    assert_eq!(program.findings.iter().filter(|finding| finding.kind == "locks_lost").count(), 1);
+    assert!(rows(&program).is_empty());
+    assert_eq!(program.findings.iter().filter(|finding| finding.kind == "operations_lost").count(), 1);
 }

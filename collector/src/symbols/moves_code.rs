@@ -29,7 +29,7 @@ const MREMAP: u32 = 25;
 pub fn moves_code(elf: &ElfFile, is_rust: bool) -> bool {
     let imports = imports(elf);
     let named = |name: &str| imports.iter().any(|import| import.name == name.as_bytes());
-    if named("mremap") || named("pkey_mprotect") || opens_own_memory(elf, named("dlsym")) {
+    if named("mremap") || named("pkey_mprotect") || opens_own_memory(elf, !is_rust && named("dlsym")) {
         return true;
     }
     if !elf.is_x86_64 {

@@ -125,13 +125,13 @@ fn what_was_taken_before_the_recording_is_not_given_back_in_it() {
 }
 
 #[test]
-fn where_operations_are_missing_locks_go_back() {
+fn where_operations_are_missing_nothing_is_decided_anew() {
     let mut script = Script::default();
     script.lock(1, 1).loses(1).op(1, S::MutexLock, OTHER, 1).op(1, S::MutexUnlock, OTHER, 1);
     script.lock(2, 1).unlock(2);
     let program = script.program();
-    assert_eq!(does(&program, 1), "lock m, unlock m, lock n, unlock n");
-    assert_eq!(kinds(&program), ["locks_lost"]);
+    assert_eq!(does(&program, 1), "");
+    assert!(kinds(&program).contains(&"operations_lost"), "{:?}", program.findings);
 }
 
 /// A call that came back with the lock after the probes were off was taken to hold it for ever, and the simulation
