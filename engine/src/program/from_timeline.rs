@@ -21,6 +21,8 @@
 //! one release and one await: a wake-up ends at most one wait, and a thread is created at most once. Nothing in
 //! this needs the recording to be complete, so it holds for lossy ones too.
 
+mod write;
+
 use super::background::Life;
 use super::notices::{self, ProbeCost};
 use super::placement::Moves;
@@ -436,82 +438,6 @@ impl<'a> Translator<'a> {
                 script.unknown_ns = script.unknown_ns.saturating_add(length_ns);
             }
         }
-    }
-
-    fn call(&mut self, script: &mut Script<'_>, function: FunctionId) {
-        let open = script.open.entry(function).or_insert(0);
-        let outermost = *open == 0;
-        *open += 1;
-        script.stack.push((function, outermost));
-        if outermost && let Some(&function) = self.functions.get(&function) {
-            self.write(script, Operation::Call(function));
-        }
-    }
-
-    /// Calls the functions that were open at the bottom, the outermost first.
-    fn open(&mut self, script: &mut Script<'_>, base: &timeline::BaseStack) {
-        base.functions.iter().rev().for_each(|&function| self.call(script, function));
-    }
-
-    fn leave(&mut self, script: &mut Script<'_>) {
-        let Some((function, outermost)) = script.stack.pop() else { return };
-        if let Some(open) = script.open.get_mut(&function) {
-            *open = open.saturating_sub(1);
-        }
-        if outermost {
-            self.write(script, Operation::Return);
-        }
-    }
-
-    /// A wait that no thread of the recording ended.
-    fn wait(&mut self, script: &mut Script<'_>, device: &'static str, length_ns: u64) {
-        if length_ns == 0 {
-            return;
-        }
-        let object = self.device(device);
-        let length = self.length(length_ns);
-        self.write(script, Operation::Io(object, length));
-    }
-
-    fn device(&mut self, device: &'static str) -> ObjectId {
-        *self.objects.entry(device).or_insert_with(|| {
-            self.program.objects.push(device.to_owned());
-            ObjectId(u32::try_from(self.program.objects.len() - 1).unwrap_or(u32::MAX))
-        })
-    }
-
-    /// Writes the compute and the unknown time so far, then the operation.
-    fn write(&mut self, script: &mut Script<'_>, operation: Operation) {
-        let unknown_ns = std::mem::take(&mut script.unknown_ns);
-        script.unknown_before_ns = script.unknown_before_ns.saturating_add(unknown_ns);
-        self.compute(script);
-        script.operations.push(operation);
-    }
-
-    fn compute(&mut self, script: &mut Script<'_>) {
-        let unknown_ns = std::mem::take(&mut script.unknown_before_ns);
-        if unknown_ns > 0 {
-            let object = self.device(names::UNKNOWN);
-            let length = self.length(unknown_ns);
-            script.operations.push(Operation::Io(object, length));
-        }
-        let compute_ns = std::mem::take(&mut script.compute_ns);
-        if compute_ns > 0 {
-            let length = self.length(compute_ns);
-            script.moves.written(script.operations.len());
-            let index = u32::try_from(script.operations.len()).unwrap_or(u32::MAX);
-            script.ticks.are_in(index);
-            script.operations.push(Operation::Exec(length));
-        }
-    }
-
-    /// A length, as long as the sum of all may still grow.
-    fn length(&mut self, ns: u64) -> Ticks {
-        let wanted = ns.saturating_mul(Ticks::PER_NS);
-        let length = wanted.min(self.left);
-        self.shortened |= length < wanted;
-        self.left -= length;
-        Ticks(length)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use super::PointId;
-use super::actor::{Flow, Moment};
+use super::actor::{Flow, Moment, Stage};
 use super::machine::{Machine, Why};
 use super::queue::WaitQueue;
 use super::simulation::Simulation;
 use super::source::Operations;
-use crate::program::ObjectId;
+use crate::program::{ObjectId, Operation};
 
 #[derive(Debug, Default)]
 pub(super) struct Semaphore {
@@ -49,6 +49,19 @@ impl Semaphore {
 }
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    /// What semaphores hold at first, with which a thread that nobody creates begins, is there before any of them acts,
+    /// whichever gets a processor first: else it would undo what another has given.
+    pub(super) fn fill_semaphores(&mut self) {
+        for thread in 0..self.actors.len() as u32 {
+            while self.actors[thread as usize].stage == Stage::Going
+                && let Some(Operation::SemInit(object, count)) =
+                    self.source.at(thread, self.actors[thread as usize].next)
+            {
+                self.init_semaphore(thread, object, count);
+            }
+        }
+    }
+
     pub(super) fn post(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.give(thread, object, 1);
         self.go_on(thread)

@@ -209,17 +209,9 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// Threads that nobody creates are woken at the start. What semaphores hold at first, with which such a thread begins,
-    /// is there before any of them acts, whichever gets a processor first: else it would undo what another has given.
+    /// Threads that nobody creates are woken at the start.
     fn begin(&mut self) {
-        for thread in 0..self.actors.len() as u32 {
-            while self.actors[thread as usize].stage == Stage::Going
-                && let Some(Operation::SemInit(object, count)) =
-                    self.source.at(thread, self.actors[thread as usize].next)
-            {
-                self.init_semaphore(thread, object, count);
-            }
-        }
+        self.fill_semaphores();
         for thread in 0..self.actors.len() {
             if self.actors[thread].stage != Stage::NotCreated {
                 self.wake(thread as u32, None);
@@ -481,29 +473,6 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
     pub(super) fn grant(&mut self, waiter: u32, cause: Moment, by: u32) {
         self.pass(waiter, Some(cause));
         self.wake(waiter, Some(by));
-    }
-
-    /// A lock is taken.
-    #[inline]
-    pub(super) fn note_taken(&mut self, object: ObjectId) {
-        if !M::DECIDES {
-            self.usage.taken(object, self.machine.now());
-        }
-    }
-
-    /// A lock is given back by one who had it.
-    #[inline]
-    pub(super) fn note_given_back(&mut self, object: ObjectId) {
-        if !M::DECIDES {
-            self.usage.given_back(object, self.machine.now());
-        }
-    }
-
-    /// A device begins to serve for this long.
-    pub(super) fn note_served(&mut self, object: ObjectId, length: u64) {
-        if !M::DECIDES {
-            self.usage.served(object, length);
-        }
     }
 }
 

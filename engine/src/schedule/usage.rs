@@ -1,6 +1,9 @@
 //! How much objects are used: what a lock, a device or a thread's waiting is made of. Kept for machines with a number of
 //! processors only.
 
+use super::machine::Machine;
+use super::simulation::Simulation;
+use super::source::Operations;
 use crate::program::ObjectId;
 
 /// How an object was used during a simulation; times in ticks.
@@ -65,6 +68,31 @@ impl Usage {
             if *count > 0 {
                 object.held = object.held.saturating_add(now.saturating_sub(*since));
             }
+        }
+    }
+}
+
+impl<M: Machine, O: Operations> Simulation<'_, M, O> {
+    /// A lock is taken.
+    #[inline]
+    pub(super) fn note_taken(&mut self, object: ObjectId) {
+        if !M::DECIDES {
+            self.usage.taken(object, self.machine.now());
+        }
+    }
+
+    /// A lock is given back by one who had it.
+    #[inline]
+    pub(super) fn note_given_back(&mut self, object: ObjectId) {
+        if !M::DECIDES {
+            self.usage.given_back(object, self.machine.now());
+        }
+    }
+
+    /// A device begins to serve for this long.
+    pub(super) fn note_served(&mut self, object: ObjectId, length: u64) {
+        if !M::DECIDES {
+            self.usage.served(object, length);
         }
     }
 }
