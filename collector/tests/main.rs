@@ -3,6 +3,7 @@
 
 mod bad_files;
 mod command_line;
+mod documents;
 mod goldens;
 mod launch_gate;
 mod symbols;

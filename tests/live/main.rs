@@ -2,6 +2,7 @@
 
 mod attaching;
 mod cost;
+mod documents;
 mod harm;
 mod kernel;
 mod launching;

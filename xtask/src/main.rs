@@ -6,6 +6,7 @@ mod command;
 mod demo;
 mod embed;
 mod page;
+mod recordings;
 mod sample;
 mod soak;
 mod test;
@@ -52,6 +53,8 @@ enum Task {
     Validate(validate::Options),
     /// Compares what longpole says of many programs with what is true of them, updates VALIDATION.md
     Zoo(zoo::Options),
+    /// Makes the small recordings anew from which the documents' screens are made
+    Recordings,
     /// The rules for source files that no lint knows
     Tidy,
 }
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Task::Soak(options) => soak::run(&options),
         Task::Validate(options) => validate::run(&options),
         Task::Zoo(options) => zoo::run(&options),
+        Task::Recordings => recordings::run(),
         Task::Tidy => tidy::run(),
     };
     result.unwrap_or_else(|error| {

@@ -1,0 +1,65 @@
+//! README.md and docs/ say what is true: each screen is what its command prints, and each command works. `LONGPOLE_BLESS=1`
+//! writes the screens anew.
+
+use std::time::Duration;
+
+use longpole_tests::documents::{Desk, documents};
+use longpole_tests::must_run;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[test]
+fn screens_are_what_their_commands_print() {
+    let desk = Desk::new();
+    let mut count = 0;
+    for document in documents() {
+        let current = document.with_screens(|command| {
+            count += 1;
+            let ended = must_run(&mut desk.command(command), LIMIT);
+            assert!(matches!(ended.code, Some(0 | 3)), "{command}\n{}", ended.stderr);
+            let wide = ended.stdout.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(wide, None, "{command}: wider than 80 columns");
+            ended.stdout
+        });
+        if std::env::var_os("LONGPOLE_BLESS").is_some() {
+            std::fs::write(&document.path, current).expect("written");
+        } else {
+            assert_eq!(current, document.text, "{}: LONGPOLE_BLESS=1 accepts it", document.path.display());
+        }
+    }
+    assert!(count >= 8, "{count} screens");
+}
+
+#[test]
+fn commands_that_need_no_root_work() {
+    let mut count = 0;
+    for document in documents() {
+        let desk = Desk::new();
+        if let Some((_, rules)) = document.text.split_once("```toml\n") {
+            let rules = rules.split("```").next().unwrap_or_default();
+            std::fs::write(desk.path().join("rules.toml"), rules).expect("written");
+        } else {
+            std::fs::write(desk.path().join("rules.toml"), "[[rule]]\nmeasure = \"lost\"\nmax = 0\n")
+                .expect("written");
+        }
+        for line in document.commands("longpole ") {
+            count += 1;
+            let ended = must_run(&mut desk.command(&line), LIMIT);
+            // 3: a rule that the example breaks, 77: what doctor misses where tests have no rights.
+            assert!(
+                matches!(ended.code, Some(0 | 3 | 77)),
+                "{}: {line}\n{}",
+                document.path.display(),
+                ended.stderr
+            );
+        }
+    }
+    assert!(count >= 20, "{count} commands");
+}
+
+/// A README that nobody reads to its end helps nobody.
+#[test]
+fn the_readme_is_short() {
+    let words = documents()[0].text.split_whitespace().count();
+    assert!(words <= 1_300, "{words} words");
+}
