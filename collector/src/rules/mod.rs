@@ -1,5 +1,5 @@
 //! Rules that a recording must keep, for CI: read from TOML ([`Rules::parse`]) and set against a report
-//! ([`Rules::outcomes`]). Their grammar is in README.md.
+//! ([`Rules::outcomes`]). Their grammar is in docs/guide.md.
 
 mod measure;
 mod outcome;

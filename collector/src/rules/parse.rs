@@ -98,7 +98,7 @@ impl Rules {
             RulesError {
                 rule: None,
                 problem: format!("{place}{}", error.message()),
-                hint: "a rule is [[rule]] with measure, min or max, and what it is about; README.md has the grammar".into(),
+                hint: "a rule is [[rule]] with measure, min or max, and what it is about; docs/guide.md has the grammar".into(),
             }
         })?;
         if file.rules.is_empty() {

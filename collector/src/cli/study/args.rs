@@ -141,7 +141,7 @@ pub struct DiffArguments {
 
 /// What scripts have to know about `check`.
 const CHECK_HELP: &str = "\
-The rules file is TOML: one [[rule]] for each rule, with a measure and its limits; README.md has the grammar.
+The rules file is TOML: one [[rule]] for each rule, with a measure and its limits; docs/guide.md has the grammar.
 Exit code: 0, or 3 if a rule is broken; 1 something failed, also a rules file that makes no sense.";
 
 #[derive(Debug, Args)]

@@ -340,7 +340,7 @@ impl<'de> Visitor<'de> for OperationsSeed<'_> {
                     let problem = super::read::one_line(&error);
                     let error = ProgramError::new(
                         problem,
-                        "the operations and their values are listed in the README",
+                        "the operations and their values are listed in docs/program-format.md",
                     );
                     let numbered = format!("number {number}");
                     return Err(document.fail(error.at(name.unwrap_or(&numbered), operations.len())));
