@@ -61,5 +61,5 @@ fn commands_that_need_no_root_work() {
 #[test]
 fn the_readme_is_short() {
     let words = documents()[0].text.split_whitespace().count();
-    assert!(words <= 1_300, "{words} words");
+    assert!(words <= 1_200, "{words} words");
 }
