@@ -19,10 +19,13 @@ fn a_hot_lock_is_the_limit_and_splitting_it_is_advice() {
     let report = recorded.report("1,8");
     let found = limit(&report, 8);
     assert_eq!((&found["kind"], &found["lock"]), (&"lock".into(), &"mutex hot".into()), "{found}");
-    assert_eq!((&found["function"], &found["threads"]), (&"UnderTheLock".into(), &4.into()), "{found}");
+    assert_eq!(found["threads"], 4, "{found}");
+    // What it computes is inlined into it.
+    let holders_run = found["function"].as_str().unwrap_or_default();
+    assert!(["UnderTheLock", "burn"].contains(&holders_run), "{found}");
     assert!(found["waiting"].as_f64() > Some(1.0), "{found}");
     let text = Longpole::with(["report", "--cpus", "1,8"]).and(&recorded.file).ok().stdout;
-    assert!(text.contains("lock hot: ") && text.contains("UnderTheLock"), "{text}");
+    assert!(text.contains("lock hot: ") && text.contains(holders_run), "{text}");
     assert!(text.contains("split the lock in 8"), "{text}");
     assert!(text.lines().count() <= 40, "{text}");
 }
