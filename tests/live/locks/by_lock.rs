@@ -193,7 +193,7 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
         digits.filter(char::is_ascii_digit).collect::<String>().parse::<u64>().ok()
     };
 
-    let options = ["--interpose", "always", "--no-uprobes", "-F", "0"];
+    let options = ["--interpose", "always", "--no-uprobes", "--no-children", "-F", "0"];
     let recorded = Recorded::good(&options, &program, &[&pairs, &later]);
     let said = &recorded.ended.stderr;
     let total = number(&recorded.ended.stdout, "operations ").expect("a count");

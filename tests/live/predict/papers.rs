@@ -1,6 +1,6 @@
 //! The programs of the papers, recorded on one CPU: what they say of other numbers of CPUs.
 
-use longpole_tests::{Answer, Recorded, Report, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Answer, Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
 
 fn own(answer: &Answer<'_>, function: &str) -> f64 {
     answer.function(function, "tet_ns").unwrap_or(0.0)
@@ -15,7 +15,13 @@ fn within(value: f64, low: f64, high: f64, what: &str) {
 fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report {
     // Without samples, which would tell apart what the functions call.
     let options = ["--cpu-list", "0", "--overhead", "none", "-F", "0"];
-    let record = || Recorded::good(&options, program, arguments).report(cpus);
+    // The weights of the papers are those of ideal sharing.
+    let record = || {
+        let recorded = Recorded::good(&options, program, arguments);
+        let report =
+            Longpole::with(["report", "--json", "--model", "ideal", "--cpus", cpus]).and(&recorded.file);
+        Report::parse(&report.ok().stdout)
+    };
     let first = record();
     if first.findings("contradiction").is_empty() { first } else { record() }
 }
