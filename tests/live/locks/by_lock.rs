@@ -219,8 +219,8 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
 
     // All are there where cost does not matter, and where another process may have waited.
     for (options, arguments) in [
-        (&["--interpose", "always", "--overhead", "none"], &["10007", &later][..]),
-        (&["--interpose", "always", "--overhead", "0.1%"], &["10007", &later, "shared"][..]),
+        (&["--interpose", "always", "--no-children", "--overhead", "none"], &["10007", &later][..]),
+        (&["--interpose", "always", "--no-children", "--overhead", "0.1%"], &["10007", &later, "shared"][..]),
     ] {
         let recorded = Recorded::good(options, &program, arguments);
         let report = recorded.report("1,2");
