@@ -83,7 +83,8 @@ mod tests {
                 let process = Process::open(child.id()).expect("it sleeps");
                 let modules = crate::target::mapped(&process).expect("mappings");
                 if modules.iter().any(|module| module.name().starts_with("libc")) {
-                    break (process, modules);
+                    // The name is read when it is opened, which was before that.
+                    break (Process::open(child.id()).expect("it sleeps"), modules);
                 }
                 std::thread::yield_now();
             };
