@@ -36,6 +36,10 @@ pub fn severity(finding: &Finding) -> Severity {
 
 /// How far the answer can be trusted, in one word, and the number of notes.
 pub fn sure(report: &Report) -> &'static str {
+    if report.results.iter().all(|result| result.time_ns == 0.0) {
+        // Nothing was seen that an answer could stand on.
+        return "not known";
+    }
     match report.findings.iter().map(severity).min() {
         Some(Severity::Wrong) => "poor",
         Some(Severity::MayBeOff) => "fair",

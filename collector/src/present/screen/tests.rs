@@ -171,4 +171,5 @@ fn nothing_is_a_short_screen() {
     );
     let text = shown(&of, false, &NARROW);
     assert!(text.contains("LIMIT  nothing to make faster") && text.lines().count() < 8, "{text}");
+    assert!(text.contains("Sure: not known."), "a recording of 5 ms without a thread was sure: {text}");
 }
