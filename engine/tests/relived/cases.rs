@@ -1,12 +1,13 @@
 //! Locks and semaphores, case by case.
 
 use super::script::{MUTEX, OTHER, Script, does, kinds};
-use engine::program::{ObjectId, Operation, Program, Thread, from_timeline};
+use engine::program::{ObjectId, Operation, Program, Thread, ThreadId, from_timeline};
 use engine::report::{Cpus, Detail, report};
 use engine::synth::{Execution, generate};
 use engine::time::Ticks;
 use engine::timeline::build;
 use probe_abi::{OperationFlags, SyncOperation as S};
+use std::num::NonZeroU32;
 
 const EBUSY: i32 = 16;
 const ETIMEDOUT: i32 = 110;
@@ -50,6 +51,46 @@ fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
     assert_eq!(count(|operation| matches!(operation, Operation::Held(..))), 4);
     assert_eq!(count(|operation| matches!(operation, Operation::Lock(..))), 1);
     let answer = report(&relived, &[Cpus::Infinite], Detail::Functions);
+    assert!(answer.findings.iter().all(|finding| finding.kind != "deadlock"), "{:?}", answer.findings);
+}
+
+/// pigz ends so: it takes the lock of its list of threads, finds one that is through, and joins it with the lock in hand. On
+/// one CPU the threads were through before. With more, who joins first would wait for a thread that waits for the lock.
+#[test]
+fn a_join_under_a_lock_comes_after_the_joined_threads_last_use_of_it() {
+    let exec = |ns| Operation::Exec(Ticks::from_ns(ns));
+    let lock = ObjectId(0);
+    let mut main = vec![
+        exec(1_000),
+        Operation::Create(ThreadId(1)),
+        Operation::Create(ThreadId(2)),
+        Operation::Sleep(Ticks::from_ns(900_000)),
+    ];
+    main.extend([Operation::Lock(lock), Operation::Join(ThreadId(1)), Operation::Join(ThreadId(2))]);
+    main.extend([Operation::Unlock(lock), exec(1_000)]);
+    let mut threads = vec![Thread { name: "main".to_owned(), operations: main, ..Thread::default() }];
+    for ns in [100_000, 200_000] {
+        let operations =
+            vec![exec(ns), Operation::Lock(lock), exec(5_000), Operation::Unlock(lock), exec(ns)];
+        threads.push(Thread { name: format!("worker {ns}"), operations, ..Thread::default() });
+    }
+    let program = Program { objects: vec!["list".to_owned()], threads, ..Program::default() };
+    let execution = Execution { cpus: 1, operations: true, ..Execution::default() };
+    let generated = generate(&program, &execution).expect("supported");
+    let mut relived = from_timeline(&build(&generated.recording()));
+    assert!(kinds(&relived).is_empty(), "{:?}", relived.findings);
+    let waits_for_it = relived.threads[0].operations.windows(4).any(|all| {
+        use Operation::{Await, Join, Lock, Unlock};
+        matches!(all, [Unlock(_), Await(_), Lock(_), Join(_)])
+    });
+    assert!(waits_for_it, "{:?}", relived.threads[0]);
+    // Also where the sleep, which stands for what the lock's owner had to do before, is shorter.
+    for operation in relived.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
+        if let Operation::Sleep(_) | Operation::Io(..) = operation {
+            *operation = exec(1_000);
+        }
+    }
+    let answer = report(&relived, &[Cpus::Count(NonZeroU32::MIN), Cpus::Infinite], Detail::Functions);
     assert!(answer.findings.iter().all(|finding| finding.kind != "deadlock"), "{:?}", answer.findings);
 }
 

@@ -5,6 +5,7 @@ use super::conditions::Conditions;
 use super::contention::Contention;
 use super::held::{Section, Sections};
 use super::inside::{Inside, NONE};
+use super::joins::JoinOrder;
 use super::meetings::Meetings;
 use super::threads::Threads;
 use super::verdict::Verdicts;
@@ -28,6 +29,8 @@ pub(super) struct Known<'a> {
     /// Objects that open once, for all that come: number of their edge, counted from `first_gate`.
     pub(super) gates: FxHashMap<u32, usize>,
     pub(super) first_gate: usize,
+    /// Joins by a thread that has a lock which the joined thread had before.
+    pub(super) join_order: JoinOrder,
     /// Index in the timeline → number in the program.
     pub(super) numbers: &'a FxHashMap<u32, ThreadId>,
 }
@@ -130,6 +133,7 @@ impl Known<'_> {
             let list = if late { &mut act.end } else { &mut act.begin };
             self.conditions.before_give(number, list);
             list.push(self.give(given, given.to.saturating_sub(given.from)));
+            list.extend(self.join_order.released_by(number).map(Operation::Release));
             act.muted = self.is_simulated(given) && self.is_held_up(number);
         }
         if let Some(taken) = section(&self.sections.taken) {
@@ -153,6 +157,10 @@ impl Known<'_> {
         let Some(child) = self.joins(number) else { return };
         // As with semaphores.
         if used.operation == S::ThreadJoin || !self.holds_any(number) {
+            for (section, edge) in self.join_order.awaited_by(number) {
+                let Some(section) = self.sections.all.get(*section as usize) else { continue };
+                act.end.extend([self.give(section, 0), Operation::Await(*edge), self.take(section)]);
+            }
             act.end.push(Operation::Join(child));
         }
         act.muted = self.is_held_up(number);
@@ -213,7 +221,7 @@ impl Known<'_> {
         !self.inside.is_after(number, given.taken_by)
     }
 
-    fn is_simulated(&self, section: &Section) -> bool {
+    pub(super) fn is_simulated(&self, section: &Section) -> bool {
         self.verdicts.is_simulated(section.object) && !section.tried_under_another
     }
 

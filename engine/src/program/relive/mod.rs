@@ -23,6 +23,7 @@ mod conditions;
 mod contention;
 mod held;
 mod inside;
+mod joins;
 mod meetings;
 mod threads;
 mod verdict;
@@ -40,6 +41,7 @@ use crate::timeline::{self, Timeline};
 use acts::Known;
 use conditions::{Conditions, MadeLock, MadeLocks};
 use contention::Contention;
+use joins::JoinOrder;
 use meetings::Meetings;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -118,6 +120,7 @@ impl Plan {
             conditions,
             gates: FxHashMap::default(),
             first_gate: 0,
+            join_order: JoinOrder::default(),
             numbers,
         };
         let made = MadeLocks::of(timeline, &known.sections, |object| known.conditions.is_simulated(object));
@@ -159,6 +162,8 @@ impl Plan {
                 number += 1;
             }
         }
+        known.join_order = JoinOrder::of(known, number);
+        self.gates.extend((0..known.join_order.edges()).map(|count| format!("join #{}", number + count)));
     }
 
     fn write(&mut self, known: &Known<'_>, made: &MadeLocks) {

@@ -29,6 +29,11 @@ impl Threads {
         Threads(joined)
     }
 
+    /// All joins (index of the operation) with the thread that each joined.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.0.iter().map(|(number, child)| (*number, *child))
+    }
+
     /// The thread that this operation has joined.
     pub(super) fn joined(&self, used: u32) -> Option<u32> {
         self.0.get(&used).copied()
