@@ -186,6 +186,80 @@ fn a_lock_of_two_threads_is_predicted_as_if_nothing_were_folded() {
     assert_eq!(folded.findings.iter().find(|finding| finding.kind == "replayed"), None);
 }
 
+/// The same of a read-write lock that is taken for reading, and for writing at the end of each slice if `written`.
+fn of_readers(records: Vec<Record>, written: bool) -> Vec<Record> {
+    let reads = |record: Record| match record {
+        Record::Burst(burst) => Record::Burst(Burst { flags: OperationFlags::READS, ..burst }),
+        Record::Operation(operation) => {
+            let is_lock = operation.operation == SyncOperation::MutexLock as u16;
+            let what = if is_lock { SyncOperation::RwLockRead } else { SyncOperation::RwLockUnlock };
+            Record::Operation(Operation { operation: what as u16, flags: 0, ..operation })
+        }
+        other => other,
+    };
+    let mut records: Vec<Record> = records.into_iter().map(reads).collect();
+    for slice in 0..if written { SLICES } else { 0 } {
+        let (tid, end_ns) = (1 + (slice % 2) as u32, (slice + 1) * SLICE_NS);
+        for (what, at_ns) in
+            [(SyncOperation::RwLockWrite, end_ns - 5_000), (SyncOperation::RwLockUnlock, end_ns - 2_000)]
+        {
+            records.push(Record::Operation(Operation {
+                header: Header { cpu: Header::NO_CPU, ..header(Kind::Operation, at_ns, tid) },
+                began_ns: at_ns,
+                object: 0x1000,
+                second: 0,
+                caller: TAKEN_AT + 0x100,
+                operation: what as u16,
+                flags: 0,
+                outcome: 0,
+            }));
+        }
+    }
+    records.sort_by_key(|record| record.header().time_ns);
+    let mut numbers = [0u32; 8];
+    for record in &mut records {
+        let header = match record {
+            Record::Burst(burst) => &mut burst.header,
+            Record::Operation(operation) => &mut operation.header,
+            other => panic!("{other:?}"),
+        };
+        header.sequence = numbers[header.tid as usize];
+        numbers[header.tid as usize] += 1;
+    }
+    records
+}
+
+/// Readers share, and wait for who writes, whether their turns were recorded one by one or as sums.
+#[test]
+fn reads_of_a_lock_are_predicted_as_if_nothing_were_folded() {
+    let pairs = pairs(|_| 0x1000);
+    let one_by_one = predicted(&program(of_readers(one_by_one(&pairs), true)));
+    let folded = timeline(of_readers(folded(&pairs), true));
+    assert!(folded.locks.iter().all(|lock| lock.kind == "rwlock"), "{:?}", folded.locks);
+    let folded = predicted(&from_timeline(&folded));
+    assert_eq!(rows(&folded), rows(&one_by_one));
+    assert_eq!(rows(&folded).first().map(|row| row.1), Some(pairs.len() as u64 + SLICES));
+    for (a, b) in folded.results.iter().zip(&one_by_one.results) {
+        assert!((a.time_ns / b.time_ns - 1.0).abs() < 0.01, "{:?}: {} and {}", a.cpus, a.time_ns, b.time_ns);
+    }
+    assert!(folded.results[0].time_ns / folded.results[1].time_ns > 1.8, "readers are in nobody's way");
+    assert_eq!(folded.findings.iter().find(|finding| finding.kind == "replayed"), None);
+}
+
+/// OpenSSL looks up its algorithms under such locks, millions of times.
+#[test]
+fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
+    let pairs = pairs(|_| 0x1000);
+    let few = timeline(of_readers(folded(&pairs), false));
+    assert!(few.uses.len() < 100 && !few.uses.is_empty(), "{}", few.uses.len());
+    let (one_by_one, folded) =
+        (predicted(&program(of_readers(one_by_one(&pairs), false))), predicted(&from_timeline(&few)));
+    assert_eq!(rows(&folded), rows(&one_by_one));
+    for (a, b) in folded.results.iter().zip(&one_by_one.results) {
+        assert_eq!(a.time_ns, b.time_ns, "{:?}", a.cpus);
+    }
+}
+
 /// A lock that only one thread has is in nobody's way, and costs no time in the simulation; what is told of it is whole.
 #[test]
 fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {

@@ -1,4 +1,4 @@
-//! A mutex taken and given back again and again by one thread, as one record.
+//! A mutex, or a read-write lock for reading, taken and given back again and again by one thread, as one record.
 
 use crate::{Header, Operation, OperationFlags, SyncOperation};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -7,6 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// waiting, without another operation of the thread or another thread having had the mutex in between, and without
 /// anybody waiting for it when it was given back. Only the library that is put before libc writes it
 /// ([`crate::interpose`]).
+///
+/// The same for a read-write lock that was taken for reading ([`OperationFlags::READS`]): no writer has had it in between.
+/// Other readers may have.
 ///
 /// Each acquisition and each release is an instant: nobody waits in it. How long the mutex was held is told as the sum
 /// and the least; how far apart a release and the next acquisition were follows from the rest ([`Burst::apart_ns`]).
@@ -31,7 +34,7 @@ pub struct Burst {
     pub release: i32,
     /// How many times; 0 makes no sense.
     pub count: u16,
-    /// [`OperationFlags`] bits about the kind of mutex.
+    /// [`OperationFlags`] bits about the kind of mutex, or [`OperationFlags::READS`].
     pub flags: u16,
 }
 
@@ -49,6 +52,20 @@ pub const MOST_APART_NS: u64 = 1 << 15;
 pub const MOST_SPAN_NS: u64 = 1 << 23;
 
 impl Burst {
+    /// What takes the object of a burst with these flags.
+    pub const fn taking(flags: u16) -> SyncOperation {
+        if flags & OperationFlags::READS != 0 { SyncOperation::RwLockRead } else { SyncOperation::MutexLock }
+    }
+
+    /// What gives it back.
+    pub const fn giving(flags: u16) -> SyncOperation {
+        if flags & OperationFlags::READS != 0 {
+            SyncOperation::RwLockUnlock
+        } else {
+            SyncOperation::MutexUnlock
+        }
+    }
+
     /// The first acquisition.
     pub fn began_ns(&self) -> u64 {
         self.header.time_ns.saturating_sub(u64::from(self.span_ns))
@@ -74,6 +91,8 @@ impl Burst {
         let count = u64::from(self.count);
         let held_ns = u64::from(self.held_ns.min(self.span_ns));
         let apart_ns = u64::from(self.span_ns) - held_ns;
+        let (taking, giving) = (Burst::taking(self.flags), Burst::giving(self.flags));
+        let flags = self.flags & !(OperationFlags::CONTENDED | OperationFlags::READS);
         (0..2 * count).map(move |number| {
             let (pair, is_release) = (number / 2, number % 2 == 1);
             let held = held_ns * (pair + u64::from(is_release)) / count;
@@ -84,9 +103,8 @@ impl Burst {
                 object: self.object,
                 second: 0,
                 caller: if is_release { self.released_at() } else { self.caller },
-                operation: if is_release { SyncOperation::MutexUnlock } else { SyncOperation::MutexLock }
-                    as u16,
-                flags: if is_release { 0 } else { self.flags & !OperationFlags::CONTENDED },
+                operation: if is_release { giving } else { taking } as u16,
+                flags: if is_release { 0 } else { flags },
                 outcome: 0,
             }
         })
@@ -119,6 +137,16 @@ mod tests {
             release: -0x10,
             count,
             flags: OperationFlags::KIND_KNOWN,
+        }
+    }
+
+    #[test]
+    fn reads_are_unfolded_as_reads() {
+        let burst = Burst { flags: OperationFlags::READS, ..burst(2, 100, 30) };
+        let (read, unlock) = (SyncOperation::RwLockRead as u16, SyncOperation::RwLockUnlock as u16);
+        assert_eq!(burst.unfolded().count(), 4);
+        for (operation, expected) in burst.unfolded().zip([read, unlock, read, unlock]) {
+            assert_eq!((operation.operation, operation.flags), (expected, 0));
         }
     }
 

@@ -60,6 +60,8 @@ impl OperationFlags {
     pub const KIND_KNOWN: u16 = 256;
     /// `once`: this call ran the initialization.
     pub const RAN: u16 = 512;
+    /// Of a [`crate::Burst`]: it is a read-write lock that was taken for reading, no mutex.
+    pub const READS: u16 = 1024;
 }
 
 macro_rules! operations {

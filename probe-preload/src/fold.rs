@@ -1,21 +1,26 @@
-//! A mutex that is taken and given back again and again while nobody is in the way: the two calls read the clock once
-//! each and change a few words in the control block, and one record stands for all of them ([`probe_abi::Burst`]).
+//! A mutex, or a read-write lock for reading, that is taken and given back again and again while nobody is in the way: the
+//! two calls read the clock once each and change a few words in the control block, and one record stands for all of them
+//! ([`probe_abi::Burst`]).
 //!
 //! What makes that true: taking is done with `pthread_mutex_trylock`, which never waits; a release looks first whether
 //! anybody waits; and each mutex has a word that says who had it last, so that nobody else has had it in between. The
 //! order in which threads had a mutex is whole therefore, and only within one thread's turn does a burst know sums
-//! instead of times. Where there is hardly any room for records, those of bursts are the first to go: their pairs are
-//! counted ([`FOLD_COUNTED`]), so that what somebody waits for is still written. Everything else that the thread does ends it ([`settle`]), and so do mutexes of special kinds.
+//! instead of times. A read-write lock has a word that counts who had it for writing, which nobody changes while another
+//! reads: as long as it stays the same, no writer has had the lock. Readers need no order among themselves.
+//!
+//! Where there is hardly any room for records, those of bursts are the first to go: their pairs are counted
+//! ([`FOLD_COUNTED`]), so that what somebody waits for is still written. Everything else that the thread does ends it
+//! ([`settle`]), and so do mutexes of special kinds.
 
 use crate::mutex::{lock_word, plain_kind};
 use crate::process;
 use crate::ring::{Own, own_at_hand};
 use crate::tls::tls;
 use crate::word::add_one;
-use crate::{clock, mutex};
+use crate::{clock, mutex, rwlock};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use probe_abi::interpose::{FOLD_COUNTED, Phase, RingWord};
-use probe_abi::{Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, SyncOperation};
+use probe_abi::{Burst, Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, OperationFlags};
 
 /// Of so many operations one tells what it took: an acquisition comes with each release, and is taken to be like it.
 const MEASURED: u32 = 64;
@@ -24,8 +29,14 @@ const MEASURED: u32 = 64;
 const OWNERS: usize = 4096;
 static LAST: [AtomicU32; OWNERS] = [const { AtomicU32::new(0) }; OWNERS];
 
+/// Places that count who has a read-write lock for writing. Two that share one only end each other's bursts.
+const WRITTEN: usize = 1024;
+static WRITES: [AtomicU32; WRITTEN] = [const { AtomicU32::new(0) }; WRITTEN];
+
 /// Libc's three functions are all there is behind ours: nobody else wants to see the calls as the program makes them.
 static POSSIBLE: AtomicBool = AtomicBool::new(false);
+/// The same for reading.
+static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
 
 /// Functions of one library that belong together lie this near to each other.
 const NEAR: usize = 1 << 16;
@@ -36,6 +47,24 @@ pub fn find() {
         [&mutex::lock::REAL, &mutex::trylock::REAL, &mutex::unlock::REAL].map(crate::real::Real::get);
     let possible = crate::real::is_glibc() && lock.abs_diff(trylock) < NEAR && lock.abs_diff(unlock) < NEAR;
     POSSIBLE.store(possible, Ordering::Relaxed);
+    let [read, try_read, unlock] =
+        [&rwlock::read::REAL, &rwlock::try_read::REAL, &rwlock::unlock::REAL].map(crate::real::Real::get);
+    let possible = crate::real::is_glibc() && read.abs_diff(try_read) < NEAR && read.abs_diff(unlock) < NEAR;
+    POSSIBLE_READS.store(possible, Ordering::Relaxed);
+}
+
+/// An object's word in a table.
+#[inline(always)]
+fn word_of<const PLACES: usize>(table: &[AtomicU32; PLACES], object: usize) -> Option<&AtomicU32> {
+    table.get(((object >> 3) ^ (object >> 15)) % PLACES)
+}
+
+/// Notes that this thread has a read-write lock for writing. Only who has it may say so.
+#[inline(always)]
+pub fn is_written(lock: usize) {
+    if let Some(writes) = word_of(&WRITES, lock) {
+        writes.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Notes that this thread has a mutex; `true`: nobody else has had it since it had it last. Only who has it may ask.
@@ -43,8 +72,7 @@ pub fn find() {
 pub fn is_again_mine(mutex: usize) -> bool {
     // Where a thread keeps its own words is its own, as long as it lives.
     let me = (core::ptr::from_ref(tls()) as usize >> 6) as u32;
-    let place = (mutex >> 3) ^ (mutex >> 15);
-    let Some(last) = LAST.get(place % OWNERS) else { return false };
+    let Some(last) = word_of(&LAST, mutex) else { return false };
     let mine = last.load(Ordering::Relaxed) == me;
     if !mine {
         last.store(me, Ordering::Relaxed);
@@ -86,21 +114,47 @@ pub fn takes(mutex: usize, caller: usize) -> bool {
         return false;
     }
     let mine = is_again_mine(mutex);
-    changes(&own, version);
+    has(&own, version, mutex, caller, u64::from(flags), mine);
+    true
+}
+
+/// Takes a read-write lock for reading that no writer has or waits for; `false`: nothing has been done.
+#[inline(always)]
+pub fn takes_read(lock: usize, caller: usize) -> bool {
+    if !POSSIBLE_READS.load(Ordering::Relaxed) || lock == 0 || rwlock::may_have_writer(lock) {
+        return false;
+    }
+    let Some((own, version)) = may_fold() else { return false };
+    if rwlock::try_read::REAL.call([lock]) != 0 {
+        return false;
+    }
+    let writes = word_of(&WRITES, lock).map_or(0, |writes| writes.load(Ordering::Relaxed));
+    let kind = u64::from(OperationFlags::READS) | u64::from(writes & MOST_WRITES) << 16;
+    has(&own, version, lock, caller, kind, true);
+    true
+}
+
+/// How far writers are counted in a burst's words: so many more within a moment are as good as none.
+const MOST_WRITES: u32 = 0x7fff;
+
+/// This thread has the object. `kind`: flags, and above them who wrote it; in a burst it is always the same.
+#[inline(always)]
+fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: bool) {
+    changes(own, version);
     let now_ns = clock::now_ns();
-    if !mine || !goes_on(&own, mutex, caller, now_ns) {
-        begins(&own, mutex, caller, flags, now_ns);
+    if !mine || !goes_on(own, object, caller, kind, now_ns) {
+        begins(own, object, caller, kind, now_ns);
     }
     own.word(RingWord::FOLD_SINCE).store(now_ns, Ordering::Relaxed);
-    changed(&own, version);
-    true
+    changed(own, version);
 }
 
 /// Whether the burst that is there may take one more acquisition.
 #[inline(always)]
-fn goes_on(own: &Own, mutex: usize, caller: usize, now_ns: u64) -> bool {
+fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bool {
     let word = |index| own.word(index).load(Ordering::Relaxed);
     word(RingWord::FOLD_OBJECT) == mutex as u64
+        && (word(RingWord::FOLD_NUMBER) & !FOLD_COUNTED) >> 32 == kind
         && word(RingWord::FOLD_CALLER) == caller as u64
         && word(RingWord::FOLD_SINCE) == 0
         && now_ns.wrapping_sub(word(RingWord::FOLD_ENDED)) < MOST_APART_NS
@@ -110,7 +164,7 @@ fn goes_on(own: &Own, mutex: usize, caller: usize, now_ns: u64) -> bool {
 
 /// Another burst.
 #[inline(never)]
-fn begins(own: &Own, mutex: usize, caller: usize, flags: u16, now_ns: u64) {
+fn begins(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) {
     write(own);
     let number = if own.is_pressed() {
         FOLD_COUNTED
@@ -121,7 +175,7 @@ fn begins(own: &Own, mutex: usize, caller: usize, flags: u16, now_ns: u64) {
         (RingWord::FOLD_OBJECT, mutex as u64),
         (RingWord::FOLD_CALLER, caller as u64),
         (RingWord::FOLD_RELEASE, 0),
-        (RingWord::FOLD_NUMBER, number | u64::from(flags) << 32),
+        (RingWord::FOLD_NUMBER, number | kind << 32),
         (RingWord::FOLD_BEGAN, now_ns),
         (RingWord::FOLD_ENDED, now_ns),
         (RingWord::FOLD_COUNT, 0),
@@ -141,12 +195,32 @@ pub fn gives(mutex: usize, caller: usize) -> bool {
         return false;
     }
     let Some((own, version)) = may_fold() else { return false };
+    is_taken(&own, mutex) && lock_word(mutex) == 1 && gave(&own, version, caller)
+}
+
+/// The same for a read-write lock that no writer waits for, if this thread has it for reading.
+#[inline(always)]
+pub fn gives_read(lock: usize, caller: usize) -> bool {
+    if !POSSIBLE_READS.load(Ordering::Relaxed) || lock == 0 {
+        return false;
+    }
+    let Some((own, version)) = may_fold() else { return false };
+    is_taken(&own, lock) && !rwlock::may_have_writer(lock) && gave(&own, version, caller)
+}
+
+/// Whether the burst that is there is one of this object, and it has been taken.
+#[inline(always)]
+fn is_taken(own: &Own, object: usize) -> bool {
+    let get = |index: usize| own.word(index).load(Ordering::Relaxed);
+    get(RingWord::FOLD_SINCE) != 0 && get(RingWord::FOLD_OBJECT) == object as u64
+}
+
+/// The object of the burst is about to be given back; `false`: it may not be noted.
+#[inline(always)]
+fn gave(own: &Own, version: u64, caller: usize) -> bool {
     let word = |index: usize| own.word(index);
     let get = |index: usize| word(index).load(Ordering::Relaxed);
     let since_ns = get(RingWord::FOLD_SINCE);
-    if since_ns == 0 || get(RingWord::FOLD_OBJECT) != mutex as u64 || lock_word(mutex) != 1 {
-        return false;
-    }
     let (pairs, release) = (get(RingWord::FOLD_COUNT), get(RingWord::FOLD_RELEASE));
     if pairs == 0 {
         if i32::try_from((caller as u64).wrapping_sub(get(RingWord::FOLD_CALLER)) as i64).is_err() {
@@ -155,8 +229,8 @@ pub fn gives(mutex: usize, caller: usize) -> bool {
     } else if release != caller as u64 {
         return false;
     }
-    let called_ns = called_ns(&own);
-    changes(&own, version);
+    let called_ns = called_ns(own);
+    changes(own, version);
     let now_ns = clock::now_ns();
     let held_ns = now_ns.saturating_sub(since_ns);
     let short = held_ns < MOST_HELD_NS;
@@ -183,9 +257,9 @@ pub fn gives(mutex: usize, caller: usize) -> bool {
         };
         word(sum).store(get(sum) + more, Ordering::Relaxed);
     }
-    changed(&own, version);
+    changed(own, version);
     if short && called_ns != 0 {
-        tell_cost(&own, called_ns);
+        tell_cost(own, called_ns);
     }
     short
 }
@@ -265,7 +339,7 @@ fn write(own: &Own) {
     if since_ns != 0 {
         let has_number = pairs == 0 && !is_counted;
         let lock_number = if has_number { u64::from(number) } else { add_one(own.word(RingWord::ATTEMPTS)) };
-        let last = SyncOperation::MutexLock as u64 | flags << 16;
+        let last = Burst::taking(flags as u16) as u64 | (flags & !u64::from(OperationFlags::READS)) << 16;
         own.put(Kind::Operation, lock_number as u32, since_ns, [since_ns, object, 0, caller, last]);
     }
 }

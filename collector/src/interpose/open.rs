@@ -3,7 +3,7 @@
 
 use super::shared::Shared;
 use probe_abi::interpose::{FOLD_COUNTED, RECORD_WORDS, RingWord};
-use probe_abi::{Burst, Context, Header, Kind, MOST_APART_NS, MOST_HELD_NS, Operation, SyncOperation};
+use probe_abi::{Burst, Context, Header, Kind, MOST_APART_NS, MOST_HELD_NS, Operation, OperationFlags};
 use std::sync::atomic::{Ordering, fence};
 
 /// How often it is tried to see all words as they belong together.
@@ -156,14 +156,15 @@ impl Open {
     }
 
     fn lock(&self, owner: u64) -> Operation {
+        let flags = (self.number >> 32) as u16;
         Operation {
             header: Open::header(Kind::Operation, self.since_ns, self.lock_number(), owner),
             began_ns: self.since_ns,
             object: self.object,
             second: 0,
             caller: self.caller,
-            operation: SyncOperation::MutexLock as u16,
-            flags: (self.number >> 32) as u16,
+            operation: Burst::taking(flags) as u16,
+            flags: flags & !OperationFlags::READS,
             outcome: 0,
         }
     }
@@ -193,7 +194,7 @@ mod tests {
     use super::super::ring::{Ring, Turn};
     use super::*;
     use probe_abi::interpose::SharedLayout;
-    use probe_abi::{Record, interpose::SharedWord};
+    use probe_abi::{Record, SyncOperation, interpose::SharedWord};
 
     const OWNER: u64 = 70 << 32 | 7;
     const OBJECT: u64 = 0x1000;
@@ -306,6 +307,19 @@ mod tests {
         writes(&shared, Kind::Operation, 6, 2_600);
         set(&shared, &[(RingWord::FOLD_OBJECT, 0), (RingWord::ATTEMPTS, 7)]);
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_601 + MOST_HELD_NS, false)), [(6, 0)]);
+    }
+
+    /// Above a burst's flags stands who wrote the lock last: that is the thread's own affair.
+    #[test]
+    fn a_lock_that_is_held_for_reading_is_told_as_read() {
+        let (shared, mut ring) = (shared(), Ring::default());
+        let kind = u64::from(OperationFlags::READS) | 0x7fff << 16;
+        folds(&shared, 4 | kind << 32, 3, 2_000, 2_500);
+        set(&shared, &[(RingWord::ATTEMPTS, 5)]);
+        let told = turn(&mut ring, &shared, 2_501 + MOST_HELD_NS, false);
+        let [Record::Burst(burst), Record::Operation(read)] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((burst.count, burst.flags), (3, OperationFlags::READS));
+        assert_eq!((read.operation, read.flags), (SyncOperation::RwLockRead as u16, 0));
     }
 
     #[test]

@@ -168,7 +168,8 @@ impl Builder {
         let header = burst.header;
         let Some(thread) = self.find(header.pid, header.tid, true) else { return };
         self.past_sleep(Some(thread));
-        let after_hole = self.is_after_hole(thread, &header, SyncFamily::Mutex);
+        let taking = Burst::taking(burst.flags);
+        let after_hole = self.is_after_hole(thread, &header, taking.family());
         let began_ns = burst.began_ns();
         let first = Operation {
             header: Header { time_ns: began_ns, ..header },
@@ -176,11 +177,11 @@ impl Builder {
             object: burst.object,
             second: 0,
             caller: burst.caller,
-            operation: SyncOperation::MutexLock as u16,
+            operation: taking as u16,
             flags: burst.flags,
             outcome: 0,
         };
-        let (object, _) = self.locks.objects(&first, SyncOperation::MutexLock, began_ns, thread);
+        let (object, _) = self.locks.objects(&first, taking, began_ns, thread);
         self.locks.folded.push(Folded { burst: *burst, thread, object, after_hole });
     }
 }

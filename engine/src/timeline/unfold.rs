@@ -1,14 +1,16 @@
 //! Operations that were recorded as sums ([`probe_abi::Burst`]) become operations of their threads again, spread evenly
 //! over the time in which the thread ran: how many there were, how long the mutex was held in all and how long it was not
-//! is as recorded. Nobody else had the mutex in between, so that the order in which threads had it is as recorded, too.
+//! is as recorded. Nobody else had the mutex in between, so that the order in which threads had it is as recorded, too. Of a
+//! read-write lock that was taken for reading no writer had it.
 //!
-//! A mutex that only one thread ever uses is in nobody's way at any number of CPUs: there one pair of operations stands for
-//! all of a burst ([`Use::times`]). So does one for several where there would be too many to keep.
+//! A mutex that only one thread ever uses, and a read-write lock that nobody writes, is in nobody's way at any number of CPUs:
+//! there one pair of operations stands for all of a burst ([`Use::times`]). So does one for several where there would be too
+//! many to keep.
 
 use super::locks::{Folded, Locks};
 use super::model::{NO_OBJECT, State, Step, StepKind, Thread, Use};
 use crate::time::Timestamp;
-use probe_abi::SyncOperation;
+use probe_abi::{Burst, OperationFlags, SyncOperation};
 
 /// Most pairs of operations that are made; of more, each stands for several.
 pub(super) const MOST_PAIRS: u64 = 4_000_000;
@@ -50,6 +52,8 @@ pub(super) fn unfold(threads: &mut [Thread], locks: &mut Locks, most_pairs: u64)
 struct Pairs {
     /// By object: the only thread that uses it, or [`NOBODY`].
     alone: Vec<u32>,
+    /// By object: nobody does more with it than to read.
+    only_read: Vec<bool>,
     /// Pairs of all bursts on objects of several threads.
     shared: u64,
     /// Most of these that are made, but for one for each burst.
@@ -70,14 +74,22 @@ impl Pairs {
         }
         folded.iter().for_each(|folded| uses(folded.object, folded.thread));
         let alone: Vec<u32> = users.into_iter().map(|user| user.unwrap_or(NOBODY)).collect();
-        let mut pairs = Pairs { alone, shared: 0, most };
+        let mut only_read = vec![true; locks.all.len()];
+        for used in locks.uses.iter().filter(|used| !reads(used.operation)) {
+            if let Some(only_read) = only_read.get_mut(used.object as usize) {
+                *only_read = false;
+            }
+        }
+        let mut pairs = Pairs { alone, only_read, shared: 0, most };
         let shared = folded.iter().filter(|folded| !pairs.is_alone(folded));
         pairs.shared = shared.map(|folded| u64::from(folded.burst.count)).sum();
         pairs
     }
 
     fn is_alone(&self, folded: &Folded) -> bool {
-        self.alone.get(folded.object as usize) == Some(&folded.thread)
+        let object = folded.object as usize;
+        self.alone.get(object) == Some(&folded.thread)
+            || folded.burst.flags & OperationFlags::READS != 0 && self.only_read.get(object) == Some(&true)
     }
 
     fn for_burst(&self, folded: &Folded) -> u64 {
@@ -97,6 +109,12 @@ impl Pairs {
         let pairs = shared.map(|folded| self.for_burst(folded)).sum();
         (pairs < self.shared).then_some(Joined { acquisitions: self.shared, pairs })
     }
+}
+
+/// What readers of a read-write lock do; its release is a writer's, too, which has taken it.
+fn reads(operation: SyncOperation) -> bool {
+    use SyncOperation as S;
+    matches!(operation, S::RwLockRead | S::RwLockTryRead | S::RwLockTimedRead | S::RwLockUnlock)
 }
 
 /// A step that a thread gets, and the interval that it is in.
@@ -186,8 +204,8 @@ fn spread(folded: &Folded, pieces: &[Piece], pairs: u64, uses: &mut Vec<Use>, ma
                 object: folded.object,
                 second: NO_OBJECT,
                 outcome: 0,
-                operation: if is_release { SyncOperation::MutexUnlock } else { SyncOperation::MutexLock },
-                flags: if is_release { 0 } else { burst.flags },
+                operation: if is_release { Burst::giving(burst.flags) } else { Burst::taking(burst.flags) },
+                flags: if is_release { 0 } else { burst.flags & !OperationFlags::READS },
                 after_hole: folded.after_hole && pair == 0 && !is_release,
                 times: u32::try_from(times).unwrap_or(u32::MAX),
             });

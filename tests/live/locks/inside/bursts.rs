@@ -1,4 +1,5 @@
-//! Mutexes taken again and again are folded ([`probe_abi::Burst`]), and counted exactly whatever becomes of the program.
+//! Mutexes, and read-write locks for reading, taken again and again are folded ([`probe_abi::Burst`]), and counted exactly
+//! whatever becomes of the program.
 
 use crate::locks::support::{Recorded, c};
 use longpole_tests::{skip_unless_built, skip_unless_live};
@@ -148,6 +149,82 @@ int main(int argc, char **argv) {
     return sum != 2 * n;
 }
 "#;
+
+/// Two threads read what is under a lock all the time, and each writes there now and then; a reader that has it twice, and
+/// one whose lock another waits for.
+const READERS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static volatile long sum;
+static long n;
+static void *work(void *arg) {
+    for (long i = 0; i < n; i++) {
+        pthread_rwlock_rdlock(&lock);
+        long seen = sum;
+        pthread_rwlock_unlock(&lock);
+        for (volatile int j = 0; j < 20; j++);
+        if (i % 1000 == 500) {
+            pthread_rwlock_rdlock(&lock);
+            pthread_rwlock_rdlock(&lock);
+            pthread_rwlock_unlock(&lock);
+            pthread_rwlock_unlock(&lock);
+            if (pthread_rwlock_trywrlock(&lock) != 0)
+                pthread_rwlock_wrlock(&lock);
+            sum += seen >= 0;
+            pthread_rwlock_unlock(&lock);
+        }
+    }
+    return arg;
+}
+int main(int argc, char **argv) {
+    pthread_t threads[2];
+    n = atol(argv[argc - 1]);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return sum != 2 * (n / 1000);
+}
+"#;
+
+/// OpenSSL's locks came faster than they could be taken: node lost more than half of its operations.
+#[test]
+fn readers_are_folded_as_long_as_nobody_writes() {
+    skip_unless_live!();
+    let readers = skip_unless_built!(c(READERS));
+    let recorded = readers.record(&["--overhead", "none"], &["400000"]);
+    recorded.text(0);
+    let counts = recorded.counts(0);
+    let count = |operation| counts.get(&operation).copied().unwrap_or(0);
+    assert_eq!(count(SyncOperation::RwLockRead), 2 * 400_000 + 4 * 400);
+    assert_eq!(count(SyncOperation::RwLockUnlock), 2 * 400_000 + 6 * 400);
+    let bursts = bursts(&recorded);
+    let folded: u64 = bursts.iter().map(Burst::operations).sum();
+    assert!(folded > 800_000, "more than half of them are folded: {folded}");
+    // Who has it for writing, from the call's end to the begin of the next that gives it back.
+    let mut writers: Vec<(u64, u64, u32)> = Vec::new();
+    for event in &recorded.recording.events {
+        let Record::Operation(operation) = event else { continue };
+        let is = |what: SyncOperation| operation.operation == what as u16 && operation.outcome == 0;
+        if is(SyncOperation::RwLockWrite) || is(SyncOperation::RwLockTryWrite) {
+            writers.push((operation.header.time_ns, u64::MAX, operation.header.tid));
+        } else if is(SyncOperation::RwLockUnlock)
+            && let Some(writer) = writers.iter_mut().rev().find(|writer| writer.2 == operation.header.tid)
+            && writer.1 == u64::MAX
+        {
+            writer.1 = operation.began_ns;
+        }
+    }
+    assert_eq!(writers.len(), 2 * 400);
+    writers.sort_unstable();
+    for burst in &bursts {
+        let next = writers.partition_point(|writer| writer.1 <= burst.began_ns());
+        let during = writers.get(next).filter(|writer| writer.0 < burst.header.time_ns);
+        assert_eq!(during, None, "{burst:?}");
+    }
+    let timeline = engine::timeline::build(&recorded.recording);
+    let program = engine::program::from_timeline(&timeline);
+    assert_eq!(program.findings.iter().find(|finding| finding.kind == "replayed"), None);
+}
 
 /// Two threads that each take two mutexes of their own in turns, so that each pair is a burst of its own, a million times; and
 /// another mutex now and then, which they hold for a while.
