@@ -3,10 +3,11 @@
 use super::recorded_program::{RUNNING, external, operations, thread, timeline};
 use engine::event::FutexFact;
 use engine::predict::{Model, Scheduler, predict};
-use engine::program::from_timeline;
+use engine::program::{Program, from_timeline};
 use engine::report::Cpus;
+use engine::schedule::Simulation;
 use engine::synth::Numbers;
-use engine::time::Timestamp;
+use engine::time::{Ticks, Timestamp};
 use engine::timeline::{
     External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake, Wakeup,
 };
@@ -59,6 +60,122 @@ fn a_time_limit_before_the_same_wait_decides_nothing() {
     (3..5).for_each(|late: usize| clock.threads[0].intervals[late].first_step = 1);
     let release = "Release(EdgeId(1))";
     assert_eq!(of(&clock), ["exec 5", "sleep 10", "exec 2", release, "exec 3", awaits, "exec 70"]);
+}
+
+/// A thread that wants what another one has: it looks three times, when its time is over, and has it then; `looks` is what that
+/// takes. The other one gives it back at 300 and wants it again, which it gets at 390.
+fn takes_turns(looks: u64) -> Timeline {
+    let mut states = vec![(0, RUNNING), (10, State::Blocked(0))];
+    for wait in 1..3 {
+        let look = u64::from(wait) * (100 + looks) + 10 - looks;
+        states.extend([(look, RUNNING), (look + looks, State::Blocked(wait))]);
+    }
+    let end = 310 + 2 * looks;
+    states.push((end, RUNNING));
+    let mut first = thread(1, &states);
+    first.waits = vec![Wait { reason: futex(64), ..external(External::Timer) }; 3];
+    first.steps = vec![Step { time: Timestamp(390), kind: StepKind::Wake(0) }];
+    let mut second = thread(2, &[(0, RUNNING), (300, State::Blocked(0)), (390, RUNNING)]);
+    second.waits = vec![Wait { reason: futex(128), wake: Wake::By(0), ..external(External::Task) }];
+    (first.end, second.end) = (Timestamp(400), Timestamp(400));
+    let wakeups = vec![Wakeup { time: Timestamp(390), waker: 0, wakee: 1, ended: Some(0) }];
+    Timeline { end: Timestamp(400), wakeups, ..timeline(vec![first, second]) }
+}
+
+/// CPython's GIL with four threads: 30 % of the time was "sleeping".
+#[test]
+fn who_only_looks_when_its_time_is_over_goes_on_for_what_another_did() {
+    let program = from_timeline(&takes_turns(1));
+    let (polled, woke) = ("Await(EdgeId(1))", "Release(EdgeId(0))");
+    assert_eq!(operations(&program), ["exec 12", polled, "exec 78", woke, "exec 10"]);
+    let second = Program { threads: program.threads[1..].to_vec(), ..program.clone() };
+    let (release, awaits) = ("Release(EdgeId(1))", "Await(EdgeId(0))");
+    assert_eq!(operations(&second), ["exec 300", release, awaits, "exec 10"]);
+    assert_eq!(program.edges[1], "polling #0");
+    // Who computes when its time is over goes by time.
+    let program = from_timeline(&takes_turns(20));
+    let sleeps = ["exec 10", "sleep 100", "exec 20", "sleep 100", "exec 20", "sleep 100", "exec 40"];
+    assert_eq!(operations(&program), [&sleeps[..], &[woke, "exec 10"]].concat());
+}
+
+/// Go's `usleep(3)`, which takes 55 µs, while another thread has something to take over: on one CPU 10 % of the time was
+/// "sleeping".
+#[test]
+fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
+    let of = |length: u64| {
+        let states = [(0, RUNNING), (10, State::Blocked(0)), (10 + length, RUNNING)];
+        let mut first = thread(1, &states);
+        let reason = WaitReason::of(1, Call { number: 35, argument1: 0, argument0: 5 });
+        first.waits = vec![Wait { reason, ..external(External::Timer) }];
+        let mut second = thread(2, &[(0, RUNNING)]);
+        (first.end, second.end) = (Timestamp(300_000), Timestamp(300_000));
+        from_timeline(&Timeline { end: Timestamp(300_000), ..timeline(vec![first, second]) })
+    };
+    assert_eq!(operations(&of(55_000)), ["exec 10", "Await(EdgeId(0))", "exec 244990"]);
+    assert_eq!(operations(&of(155_000)), ["exec 10", "sleep 155000", "exec 144990"]);
+}
+
+/// Java's thread for safepoints: half of the time was "sleeping", since it comes after a second at a place in the program that
+/// was reached after a second.
+#[test]
+fn who_stops_others_when_its_time_is_over_does_so_wherever_they_are() {
+    let of = |waits_since: u64| {
+        let mut first = thread(1, &[(0, State::Blocked(0)), (50_000, RUNNING), (50_010, State::Blocked(1))]);
+        let limit = Wait { reason: futex(64), ..external(External::Timer) };
+        first.waits = vec![limit, Wait { wake: Wake::CutAtEnd, ..limit }];
+        first.steps = vec![Step { time: Timestamp(50_005), kind: StepKind::Wake(0) }];
+        first.intervals[2].first_step = 1;
+        let mut second = thread(2, &[(0, RUNNING), (waits_since, State::Blocked(0)), (50_005, RUNNING)]);
+        second.waits = vec![Wait { reason: futex(128), wake: Wake::By(0), ..external(External::Task) }];
+        (first.end, second.end) = (Timestamp(100_000), Timestamp(100_000));
+        let wakeups = vec![Wakeup { time: Timestamp(50_005), waker: 0, wakee: 1, ended: Some(0) }];
+        from_timeline(&Timeline { end: Timestamp(100_000), wakeups, ..timeline(vec![first, second]) })
+    };
+    let release = "Release(EdgeId(0))";
+    assert_eq!(operations(&of(50_003)), ["Await(EdgeId(1))", "exec 5", release, "exec 5"]);
+    // It is waited for: a clock.
+    assert_eq!(operations(&of(49_999)), ["sleep 50000", "exec 5", release, "exec 5"]);
+}
+
+/// Whatever is taken for polling, what follows comes later than what it follows.
+#[test]
+fn threads_that_poll_come_to_their_end_and_take_no_longer_than_recorded() {
+    for seed in 0..300 {
+        let mut numbers = Numbers::new(seed);
+        let threads = (0..2 + numbers.below(3)).map(|number| {
+            let mut now = numbers.below(1_000);
+            let (mut states, mut waits) = (vec![(0, RUNNING)], Vec::new());
+            while now < 200_000 {
+                states.push((now, State::Blocked(waits.len() as u32)));
+                let sleep = WaitReason::of(1, Call { number: 35, argument1: 0, argument0: 5 });
+                let reason = if numbers.chance(1, 3) { sleep } else { futex(64) };
+                waits.push(Wait { reason, ..external(External::Timer) });
+                now += 1 + numbers.below(20_000);
+                states.push((now, RUNNING));
+                let most = if numbers.chance(1, 3) { 10_000 } else { 100 };
+                now += 1 + numbers.below(most);
+            }
+            let mut thread = thread(1 + number as u32, &states);
+            // Each time it has computed it creates somebody who lives for an instant, so that others hear of it.
+            thread.steps =
+                (0..20).map(|at| Step { time: Timestamp(at * 10_000), kind: StepKind::Create(9) }).collect();
+            for interval in &mut thread.intervals {
+                interval.first_step = interval.start.0.div_ceil(10_000).min(20) as u32;
+            }
+            (thread.waits, thread.end) = (waits, Timestamp(now));
+            thread
+        });
+        let threads: Vec<Thread> = threads.collect();
+        let end = threads.iter().map(|thread| thread.end).max().unwrap_or_default();
+        let program = from_timeline(&Timeline { end, ..timeline(threads) });
+        assert_eq!(program.check(), Ok(()), "seed {seed}");
+        let schedule = Simulation::new(&program).expect("a program").finish();
+        assert_eq!(schedule.findings, [], "seed {seed}");
+        for (thread, done) in program.threads.iter().zip(&schedule.done) {
+            assert!(thread.background.is_some() || thread.operations.len() == *done, "seed {seed}");
+        }
+        assert!(schedule.length.0 <= end.0 * Ticks::PER_NS, "seed {seed}");
+    }
 }
 
 /// A thread that sleeps and computes in turn until the end of the window.

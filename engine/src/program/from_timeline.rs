@@ -8,7 +8,7 @@
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
 //! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping so long; `sleep_next` for sleeping until a time and for a timer that repeats |
-//! | `Blocked` until a time limit, and again for the same thing until a thread let it go on | nothing ([`super::polls`]) |
+//! | `Blocked` until a time limit, and again for the same thing | nothing; if it was not time what it went on for, `await`, and a `release` in the thread that let it go on ([`super::polls`]) |
 //! | `Blocked` at the window's end | nothing: nobody knows what it waits for |
 //! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
 //! | first waking of a new thread | `create` |
@@ -26,9 +26,10 @@ mod write;
 use super::background::Life;
 use super::notices::{self, ProbeCost};
 use super::placement::Moves;
+use super::polls::{Poll, Polls};
 use super::relive::{self, Begin, Culprits, Plan};
 use super::sampled::SampledCode;
-use super::spins::{MarkKind, Spins};
+use super::spins::{Mark, MarkKind, Spins};
 use super::ticks::{Probes, Ticking};
 use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
 use super::{machine_of, names};
@@ -94,6 +95,7 @@ fn translate(
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     let plan = Plan::of(timeline, &threads, culprits);
+    let polls = Polls::of(timeline, &plan);
     let mut numbers = names::functions_used(timeline);
     // Those that are only on sampled stacks come after all others.
     let also: Vec<FunctionId> =
@@ -127,6 +129,7 @@ fn translate(
         },
         sampled,
         spins,
+        polls,
         first_spin: 0,
     };
     let only_sampled: FxHashSet<FunctionId> = sampled.facts.iter().map(|fact| fact.id).collect();
@@ -187,7 +190,8 @@ struct Translator<'a> {
     samples: Samples,
     sampled: &'a SampledCode,
     spins: &'a Spins,
-    /// Number of the first edge that ends a stretch of spinning.
+    polls: Polls,
+    /// Number of the first edge that ends a stretch of spinning. Behind those come the ones that end polling.
     first_spin: u32,
 }
 
@@ -214,8 +218,6 @@ struct Script<'a> {
     /// On which CPUs.
     moves: Moves,
     ticks: Ticking<'a>,
-    /// By wait: its time limit decided nothing.
-    polls: Vec<bool>,
     /// When a wait for a point in time ended last.
     deadline: Option<u64>,
 }
@@ -241,6 +243,7 @@ impl<'a> Translator<'a> {
         self.program.edges.append(&mut self.plan.gates);
         self.first_spin = u32::try_from(self.program.edges.len()).unwrap_or(u32::MAX);
         self.program.edges.extend((0..self.spins.edges).map(|number| format!("spinning #{number}")));
+        self.program.edges.extend((0..self.polls.edges).map(|number| format!("polling #{number}")));
     }
 
     fn thread(
@@ -254,7 +257,6 @@ impl<'a> Translator<'a> {
             operations,
             probes: ProbeTime::new(&thread.hits),
             ticks: Ticking::of(&thread.samples, self.empty_stack(), probes),
-            polls: super::polls::of(thread, &self.plan),
             ..Script::default()
         };
         if thread.birth == Birth::Unknown {
@@ -264,8 +266,8 @@ impl<'a> Translator<'a> {
         let mut bases = thread.base_stacks.iter().peekable();
         let begins = self.plan.take_begins(index as usize);
         let mut begins = begins.iter().peekable();
-        let spins = self.spins;
-        let mut marks = spins.marks.get(index as usize).map_or(&[][..], Vec::as_slice).iter().peekable();
+        let marks = self.marks(index as usize);
+        let mut marks = marks.iter().peekable();
         let mut steps = (0u32..).zip(&thread.steps).peekable();
         for (at, (start, end, state)) in thread.spans().enumerate() {
             let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
@@ -310,7 +312,7 @@ impl<'a> Translator<'a> {
             match state {
                 State::Blocked(wait) => {
                     if !self.plan.is_decided(index as usize, wait) {
-                        self.blocked(&mut script, thread, wait, (start.0, end.0));
+                        self.blocked(&mut script, (index, thread), wait, (start.0, end.0));
                     }
                 }
                 _ => script.pass(state, now, end),
@@ -369,6 +371,18 @@ impl<'a> Translator<'a> {
         }
     }
 
+    /// Where a thread spins, and where it lets others go on that spin or poll.
+    fn marks(&self, index: usize) -> Vec<Mark> {
+        let mut marks = self.spins.marks.get(index).cloned().unwrap_or_default();
+        let polled = |&(time, number): &(u64, u32)| Mark {
+            time,
+            kind: MarkKind::Release(self.spins.edges.saturating_add(number)),
+        };
+        marks.extend(self.polls.releases(index).iter().map(polled));
+        marks.sort_unstable();
+        marks
+    }
+
     /// The thread spins from here on, or no longer, or lets another one go on that does.
     fn spin(&mut self, script: &mut Script<'_>, mark: MarkKind) {
         let edge = |number: u32| EdgeId(self.first_spin.saturating_add(number));
@@ -404,12 +418,17 @@ impl<'a> Translator<'a> {
     fn blocked(
         &mut self,
         script: &mut Script<'_>,
-        thread: &timeline::Thread,
+        (index, thread): (u32, &timeline::Thread),
         wait: u32,
         (start, end): (u64, u64),
     ) {
-        if script.polls.get(wait as usize) == Some(&true) {
-            return;
+        match self.polls.wait(index as usize, wait) {
+            Poll::Nothing => return,
+            Poll::Ended(number) => {
+                let edge = self.first_spin.saturating_add(self.spins.edges).saturating_add(number);
+                return self.write(script, Operation::Await(EdgeId(edge)));
+            }
+            Poll::Time => {}
         }
         let Some(wait) = thread.waits.get(wait as usize) else { return };
         let length_ns = end.saturating_sub(start);

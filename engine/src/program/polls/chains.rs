@@ -1,0 +1,167 @@
+//! Waits of a thread that it enters again when their time is over.
+
+use super::{Poll, helps, set};
+use crate::event::CallKind;
+use crate::program::relive::Plan;
+use crate::timeline::{External, State, Thread, Wait, WaitReason, Wake};
+use rustc_hash::FxHashMap;
+
+/// A look takes at most one part in so many of the wait before it: who computes for longer does something each time.
+const LOOK: u64 = 20;
+/// After a short sleep it may take so long, nanoseconds.
+const ANY_LOOK_NS: u64 = 10_000;
+/// The kernel lets a sleep last 50 µs longer than asked for, so that of one that is over then no more than half was asked for,
+/// nanoseconds.
+const SHORT_SLEEP_NS: u64 = 100_000;
+/// What short sleeps are for, as if it were a futex.
+const WHATEVER: u64 = u64::MAX;
+
+/// A wait that a time limit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Limited {
+    pub(super) wait: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Whether the thread only had a look and waited again, if it waited again.
+    looks: Option<bool>,
+}
+
+/// Those of a thread for one thing, one after the other. Whether a thread of the recording ended the next one.
+type Chain = (Vec<Limited>, bool);
+
+/// A thread's waits for one thing that time limits have ended.
+#[derive(Clone, Debug, Default)]
+struct OneThing {
+    /// Since it last let somebody go on, or since its wait for the thing was ended otherwise.
+    open: Vec<Limited>,
+    /// How long the look after the last of them may take, and how long the thread had run before.
+    looking: (u64, u64),
+    /// Those before.
+    chains: Vec<Chain>,
+}
+
+impl OneThing {
+    /// The thread waits again, having run for so long.
+    fn looked(&mut self, ran: u64) {
+        if let Some(last) = self.open.last_mut() {
+            let (most, before) = self.looking;
+            last.looks.get_or_insert(ran.saturating_sub(before) <= most);
+        }
+    }
+
+    fn close(&mut self, by_thread: bool) {
+        let open = std::mem::take(&mut self.open);
+        if !open.is_empty() {
+            self.chains.push((open, by_thread));
+        }
+    }
+
+    /// Whether the thread mostly had only a look after its time limits.
+    fn is_polled(&self) -> bool {
+        let all = || self.chains.iter().flat_map(|(waits, _)| waits);
+        let looks = all().filter(|wait| wait.looks == Some(true)).count();
+        looks > 0 && 2 * looks >= all().count()
+    }
+}
+
+/// What a thread's own waits tell.
+pub(super) struct Chains {
+    pub(super) polls: Vec<Poll>,
+    /// Waits after which the thread went on though it does not go by time, with those that led to it.
+    pub(super) gone_on: Vec<(Limited, Vec<u32>)>,
+}
+
+impl Chains {
+    pub(super) fn of(index: usize, thread: &Thread, plan: &Plan) -> Chains {
+        let mut chains = Chains { polls: vec![Poll::Time; thread.waits.len()], gone_on: Vec::new() };
+        if !thread.waits.iter().any(|wait| matches!(wait.wake, Wake::External(External::Timer))) {
+            return chains;
+        }
+        let mut things: FxHashMap<u64, OneThing> = FxHashMap::default();
+        // Those that may be open.
+        let mut open: Vec<u64> = Vec::new();
+        let (mut seen, mut ran) = (0, 0_u64);
+        for ((start, end, state), interval) in thread.spans().zip(&thread.intervals) {
+            let length = end.0.saturating_sub(start.0);
+            let State::Blocked(number) = state else {
+                let running = matches!(state, State::Running { .. });
+                ran = ran.saturating_add(if running { length } else { 0 });
+                continue;
+            };
+            let until = interval.first_step as usize;
+            let steps = thread.steps.get(seen..until).unwrap_or_default();
+            seen = seen.max(until);
+            if !open.is_empty() && steps.iter().any(|step| helps(step.kind, plan)) {
+                for what in open.drain(..) {
+                    things.entry(what).or_default().close(false);
+                }
+            }
+            if let Some(sleeps) = things.get_mut(&WHATEVER) {
+                sleeps.looked(ran);
+            }
+            let Some(wait) = thread.waits.get(number as usize) else { continue };
+            let Some(what) = thing(wait, length) else { continue };
+            let by_limit = matches!(wait.wake, Wake::External(External::Timer));
+            if by_limit {
+                let thing = things.entry(what).or_default();
+                thing.looked(ran);
+                if thing.open.is_empty() {
+                    open.push(what);
+                }
+                thing.open.push(Limited { wait: number, start: start.0, end: end.0, looks: None });
+                thing.looking = (if what == WHATEVER { ANY_LOOK_NS } else { length / LOOK }, ran);
+            } else if let Some(thing) = things.get_mut(&what) {
+                thing.looked(ran);
+                if let Wake::By(_) = wait.wake {
+                    thing.close(true);
+                } else {
+                    thing.open.clear();
+                }
+            }
+        }
+        let steps = thread.steps.get(seen..).unwrap_or_default();
+        let goes_on = steps.iter().any(|step| helps(step.kind, plan));
+        for (what, mut thing) in things {
+            if goes_on || what == WHATEVER {
+                thing.close(false);
+            }
+            let is_polled = what == WHATEVER || thing.is_polled();
+            for (waits, by_thread) in thing.chains {
+                let is_decided = waits.iter().any(|limited| plan.is_decided(index, limited.wait));
+                chains.add(&waits, by_thread, is_polled && !is_decided);
+            }
+        }
+        chains.gone_on.sort_unstable();
+        chains
+    }
+
+    fn add(&mut self, waits: &[Limited], by_thread: bool, is_polled: bool) {
+        let numbers = |waits: &[Limited]| waits.iter().map(|limited| limited.wait).collect::<Vec<u32>>();
+        if !is_polled {
+            if by_thread {
+                set(&mut self.polls, numbers(waits), Poll::Nothing);
+            }
+            return;
+        }
+        for part in waits.split_inclusive(|limited| limited.looks != Some(true)) {
+            match part.split_last() {
+                Some((last, before)) if last.looks != Some(true) => {
+                    self.gone_on.push((*last, numbers(before)));
+                }
+                _ => set(&mut self.polls, numbers(part), Poll::Nothing),
+            }
+        }
+    }
+}
+
+/// What a wait is for: the eight bytes around a futex, in which glibc's condition variables have the words of both their
+/// groups; for short sleeps it is the same.
+fn thing(wait: &Wait, length: u64) -> Option<u64> {
+    match wait.reason {
+        WaitReason::Futex(futex) => Some(futex.word & !7),
+        WaitReason::Kernel { .. } => {
+            let is_short = wait.kind() == CallKind::Sleep && length <= SHORT_SLEEP_NS && !wait.has_deadline();
+            (is_short && matches!(wait.wake, Wake::External(External::Timer))).then_some(WHATEVER)
+        }
+    }
+}

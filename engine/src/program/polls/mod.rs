@@ -1,0 +1,156 @@
+//! Waits that a time limit ended, though time is not what the thread goes by: CPython's GIL (5 ms), `wait_for` loops, the threads
+//! of virtual machines, Go's `usleep(3)`. **Ours.** What comes after such a wait stays as it was recorded: behind what another
+//! thread did until then (an edge from there), whenever that comes.
+//!
+//! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread let others go on in between: one
+//!    that does is a clock for them. What ended the last wait ends it: a thread of the recording; or, if a time limit ended that
+//!    one, too, and after most of its limits the thread only had a look, what it looked at has changed during the last wait.
+//!    Who has changed it is the last one that gave back the mutex of the condition, where that is recorded, else the one that
+//!    stopped computing last, else one that computes (`sources`).
+//! 2. *A sleep so short* that the kernel's own slack is most of it lets others get ahead, and is followed by a look at what they
+//!    did: the same.
+//! 3. *An interruption* (`interrupts`): a thread that hardly computes lets others go on when its time is over, but all of those
+//!    began to wait after that, since it had stopped them. That happens to them wherever they are.
+
+mod chains;
+mod interrupts;
+mod sources;
+
+use super::background::lets_go;
+use super::relive::Plan;
+use crate::timeline::{State, StepKind, Thread, Timeline};
+use chains::{Chains, Limited};
+use rustc_hash::FxHashMap;
+use sources::Sources;
+
+/// A thread that has less than one part in so many of what its process computes keeps house (Go's `sysmon`): it has nothing that
+/// others wait for.
+const HARDLY: u64 = 100;
+
+/// What a wait that its time limit ended stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Poll {
+    /// For time that passed.
+    Time,
+    /// For nothing: it is part of a wait that goes on.
+    Nothing,
+    /// For what another thread did; number of the edge.
+    Ended(u32),
+}
+
+/// All of a recording.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Polls {
+    /// By thread of the timeline and wait.
+    waits: Vec<Vec<Poll>>,
+    /// By thread: when it lets others go on, with the number of the edge.
+    releases: Vec<Vec<(u64, u32)>>,
+    /// How many edges there are.
+    pub(super) edges: u32,
+}
+
+impl Polls {
+    pub(super) fn of(timeline: &Timeline, plan: &Plan) -> Polls {
+        let mut polls = Polls { releases: vec![Vec::new(); timeline.threads.len()], ..Polls::default() };
+        let mut gone_on: Vec<(usize, Limited, Vec<u32>)> = Vec::new();
+        for (index, thread) in timeline.threads.iter().enumerate() {
+            let chains = Chains::of(index, thread, plan);
+            gone_on.extend(chains.gone_on.into_iter().map(|(last, before)| (index, last, before)));
+            polls.waits.push(chains.polls);
+        }
+        let shares = Shares::of(timeline);
+        if !gone_on.is_empty() {
+            let sources = Sources::of(timeline, &polls, &shares);
+            for (index, last, before) in gone_on {
+                if let Some(source) = sources.of_wait(timeline, index, &last) {
+                    polls.set(index, before, Poll::Nothing);
+                    polls.end(index, last.wait, source);
+                }
+            }
+        }
+        for (index, wait, source) in interrupts::all(timeline, plan, &polls, &shares) {
+            polls.end(index, wait, source);
+        }
+        polls
+    }
+
+    /// What a wait stands for.
+    pub(super) fn wait(&self, thread: usize, wait: u32) -> Poll {
+        let waits = self.waits.get(thread);
+        waits.and_then(|waits| waits.get(wait as usize)).copied().unwrap_or(Poll::Time)
+    }
+
+    /// When a thread lets others go on, with the number of the edge.
+    pub(super) fn releases(&self, thread: usize) -> &[(u64, u32)] {
+        self.releases.get(thread).map_or(&[], Vec::as_slice)
+    }
+
+    /// A wait of a thread ends for what another one had done at an instant.
+    fn end(&mut self, index: usize, wait: u32, (source, time): (usize, u64)) {
+        let Some(releases) = self.releases.get_mut(source) else { return };
+        releases.push((time, self.edges));
+        self.set(index, [wait], Poll::Ended(self.edges));
+        self.edges = self.edges.saturating_add(1);
+    }
+
+    fn set(&mut self, index: usize, waits: impl IntoIterator<Item = u32>, poll: Poll) {
+        if let Some(of_thread) = self.waits.get_mut(index) {
+            set(of_thread, waits, poll);
+        }
+    }
+}
+
+/// How long threads ran, ns.
+struct Shares {
+    threads: Vec<u64>,
+    processes: FxHashMap<u32, u64>,
+}
+
+impl Shares {
+    fn of(timeline: &Timeline) -> Shares {
+        let ran = |thread: &Thread| thread.time_in(|state| matches!(state, State::Running { .. })).0;
+        let threads: Vec<u64> = timeline.threads.iter().map(ran).collect();
+        let mut processes: FxHashMap<u32, u64> = FxHashMap::default();
+        for (thread, ran) in timeline.threads.iter().zip(&threads) {
+            let sum = processes.entry(thread.pid).or_insert(0);
+            *sum = sum.saturating_add(*ran);
+        }
+        Shares { threads, processes }
+    }
+
+    fn of_thread(&self, index: usize) -> u64 {
+        self.threads.get(index).copied().unwrap_or(0)
+    }
+
+    /// Whether it does more than to keep house.
+    fn works(&self, timeline: &Timeline, index: usize) -> bool {
+        self.of_process(timeline, index) <= self.of_thread(index).saturating_mul(HARDLY)
+    }
+
+    /// All of the thread's process together.
+    fn of_process(&self, timeline: &Timeline, index: usize) -> u64 {
+        let pid = timeline.threads.get(index).map(|thread| thread.pid);
+        pid.and_then(|pid| self.processes.get(&pid)).copied().unwrap_or(0)
+    }
+}
+
+fn set(waits: &mut [Poll], numbers: impl IntoIterator<Item = u32>, poll: Poll) {
+    for number in numbers {
+        if let Some(wait) = waits.get_mut(number as usize) {
+            *wait = poll;
+        }
+    }
+}
+
+/// Whether a step lets another thread go on.
+fn helps(step: StepKind, plan: &Plan) -> bool {
+    match step {
+        StepKind::Wake(wakeup) => plan.edges.get(wakeup as usize).is_some_and(Option::is_some),
+        StepKind::Create(_) => true,
+        StepKind::Operated(used) => {
+            let (begin, end, _) = plan.act(used);
+            begin.chain(end).filter_map(|index| plan.operation(index)).any(|operation| lets_go(&operation))
+        }
+        StepKind::Enter(_) | StepKind::Leave => false,
+    }
+}
