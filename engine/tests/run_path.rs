@@ -1,9 +1,11 @@
 //! What is told of recordings: shares of the path of the predicted run.
 
+use engine::attribution::Grouping;
 use engine::predict::{Model, Scheduler};
-use engine::program::Operation;
+use engine::program::{Background, Function, FunctionRef, Operation, Program, Thread, ThreadId};
 use engine::report::{Cpus, Detail, report_by};
 use engine::synth::{Lengths, random_program};
+use engine::time::Ticks;
 
 /// Rows of a report on recordings: between nothing and all, and with waits all of it.
 #[test]
@@ -39,4 +41,36 @@ fn shares_of_a_report_add_up_to_the_whole() {
             assert!(total, "seed {seed}: {result:?}");
         }
     }
+}
+
+/// Go's `sysmon` wakes each 10 ms: a third of the path of a program that does nothing but compute was "sleeping".
+#[test]
+fn the_sleep_of_who_only_comes_in_between_is_on_no_path() {
+    let ms = |ms: u64| Ticks::from_ns(ms * 1_000_000);
+    let call = Operation::Call(FunctionRef(0));
+    let thread = |name: &str, operations: &[Operation], background| Thread {
+        name: name.to_owned(),
+        operations: operations.to_vec(),
+        background,
+        ..Thread::default()
+    };
+    let looks = [Operation::Sleep(ms(10)), Operation::Exec(ms(1))];
+    let beside = Some(Background { ends_with: ThreadId(0), repeats_from: 0, repeats_until: 2 });
+    let program = Program {
+        functions: vec![Function { name: "work".to_owned(), ..Function::default() }],
+        threads: vec![
+            thread("worker", &[call, Operation::Exec(ms(500)), Operation::Return], None),
+            thread("monitor", &looks, beside),
+        ],
+        ..Program::default()
+    };
+    let model = Model { scheduler: Some(Scheduler::Eevdf), ..Model::default() };
+    let one = [Cpus::count(1).expect("a count")];
+    let report = report_by(&program, &one, Detail::Functions, Grouping::Function, &model);
+    let [result] = report.results.as_slice() else { panic!("{report:?}") };
+    assert!(result.time_ns > 500e6, "{result:?}");
+    assert_eq!(result.functions[0].tet_ns, 500e6, "{result:?}");
+    let slept =
+        result.waits.iter().filter(|row| row.kind.name() == "sleep").map(|row| row.weighted_ns).sum::<f64>();
+    assert_eq!(slept, 0.0, "{result:?}");
 }

@@ -93,7 +93,7 @@ pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> 
 pub(crate) fn run_with_path(program: &Program, rules: Rules, servers: &[u32]) -> (Outcome, RunPath, Runs) {
     let ledger = Ledger::new(program.threads.len(), program.objects.len(), None);
     let mut machine = Processors::new(program, rules, ledger);
-    machine.keep_trail();
+    machine.keep_trail(program.threads.iter().map(|thread| thread.background.is_some()).collect());
     let mut simulation = Simulation::with(program, Whole::of(program), machine, None);
     simulation.limit(servers);
     simulation.number_runs();

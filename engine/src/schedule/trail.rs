@@ -68,12 +68,15 @@ pub(super) struct Trail {
     walkers: Vec<Walker>,
     /// By processor: who had it last, and until when.
     processors: Vec<Head>,
+    /// By thread: it goes on for as long as the others do, so that nothing depends on when it does something.
+    beside: Vec<bool>,
     /// Who acted last.
     last: u32,
 }
 
 impl Trail {
-    pub(super) fn new(threads: usize, processors: usize) -> Trail {
+    /// `beside` are the threads, and whether each only goes on for as long as the others do.
+    pub(super) fn new(beside: Vec<bool>, processors: usize) -> Trail {
         let walker = Walker {
             head: Head::default(),
             run: u32::MAX,
@@ -87,8 +90,9 @@ impl Trail {
         };
         Trail {
             stretches: vec![Stretch { above: 0, length: 0, what: What::Start }],
-            walkers: vec![walker; threads],
+            walkers: vec![walker; beside.len()],
             processors: vec![Head::default(); processors],
+            beside,
             last: 0,
         }
     }
@@ -192,7 +196,9 @@ impl Trail {
     /// A thread that was ready gets a processor: after this latency, and what it takes to switch.
     pub(super) fn given(&mut self, thread: u32, processor: u32, now: u64, latency: u64, switching: u64) {
         let (ready, free) = (self.walkers[thread as usize].head, self.processors[processor as usize]);
-        let later = if free.end > ready.end { free } else { ready };
+        // One that comes in between takes the time that it has the processor for, whenever it comes.
+        let is_beside = self.beside.get(thread as usize) == Some(&true);
+        let later = if free.end > ready.end || is_beside && free.end == ready.end { free } else { ready };
         let scheduling = What::Passing(Passing::Scheduling);
         let taken = self.after(later, now.saturating_sub(later.end), scheduling);
         let latency_of = std::mem::replace(&mut self.walker(thread).latency, Passing::Scheduling);

@@ -141,9 +141,9 @@ impl<'w> Processors<'w> {
         }
     }
 
-    /// Keeps where the time goes.
-    pub(super) fn keep_trail(&mut self) {
-        self.trail = Some(Trail::new(self.tasks.len(), self.cpus.len()));
+    /// Keeps where the time goes. `beside`: of each thread, whether it only goes on for as long as the others do.
+    pub(super) fn keep_trail(&mut self, beside: Vec<bool>) {
+        self.trail = Some(Trail::new(beside, self.cpus.len()));
     }
 
     /// The path of the run, which ended at this time, if it was kept.
