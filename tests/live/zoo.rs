@@ -1,7 +1,7 @@
 //! Programs of the zoo, launched and attached. How long things took is not asked: the machine may be shared.
 
-use longpole_tests::zoo::{Bounds, ENTRIES, Entry, Keep, judge};
-use longpole_tests::{binary, skip_unless_built, skip_unless_live};
+use longpole_tests::zoo::{Bounds, ENTRIES, Entry, Keep, judge, missing};
+use longpole_tests::{binary, skip, skip_unless_built, skip_unless_live};
 
 fn entry(name: &str) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.name == name).expect("a program of the zoo")
@@ -38,4 +38,51 @@ programs! {
     a_bounded_queue: "bounded-queue",
     a_mutex_of_rust: "rust-std",
     a_channel: "crossbeam",
+}
+
+/// Recorded on two CPUs, launched and attached, what the program is said to gain from the second one.
+fn gains(keep: &Keep, entry: &Entry, program: &str, range: std::ops::Range<f64>) {
+    let launched = keep.launched(entry, program);
+    let attached = keep.attached(entry, program, None);
+    for (mode, figures) in [("launched", launched), ("attached", attached)] {
+        let figures = figures.unwrap_or_else(|why| panic!("{} {mode}: {why}", entry.name));
+        assert_eq!(figures.recorded, [figures.alone], "{} {mode}", entry.name);
+        for answers in &figures.answers {
+            assert!(range.contains(&answers.speedup), "{} {mode}: {answers:?}", entry.name);
+            assert_eq!(answers.deadlock, None, "{} {mode}", entry.name);
+        }
+    }
+}
+
+macro_rules! runtimes {
+    ($($test:ident: $name:literal gains $range:expr,)*) => {$(
+        #[test]
+        fn $test() {
+            skip_unless_live!();
+            let entry = entry($name);
+            if let Some(why) = missing(entry) {
+                skip!("{why}");
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let keep = Keep::new(binary(), folder.path(), 1, false).unwrap();
+            let program = skip_unless_built!(keep.build(entry));
+            gains(&keep, entry, &program, $range);
+        }
+    )*};
+}
+
+// Of each runtime one program that scales and one that does not: neither its own threads nor its locks, which show as waits
+// only, hide that. The bounds are what a busy machine leaves of 1.9 and of 1.0 to 1.25.
+runtimes! {
+    java_that_scales: "java-fork" gains 1.5..2.1,
+    java_behind_a_monitor: "java-monitor" gains 0.8..1.45,
+    java_behind_a_lock: "java-lock" gains 0.8..1.45,
+    go_that_scales: "go-tiles" gains 1.5..2.1,
+    go_behind_a_mutex: "go-mutex" gains 0.8..1.45,
+    node_that_scales: "node-apart" gains 1.4..2.1,
+    node_behind_a_lock: "node-lock" gains 0.8..1.45,
+    python_that_scales: "python-zlib" gains 1.5..2.1,
+    python_behind_its_lock: "python-threads" gains 0.8..1.2,
+    tokio_that_scales: "tokio" gains 1.5..2.1,
+    tokio_behind_a_mutex: "tokio-mutex" gains 0.8..1.5,
 }
