@@ -2,7 +2,7 @@
 //! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed), its
 //! [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and a
 //! [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). On the same program stand the
-//! activity [`graph`] (slack, the longest paths), [`what_if`] and [`compare`]. With the feature `synth`, which only tests
+//! activity [`graph`] (slack, the longest paths), [`what_if`] and [`compare`]; a [`view`] of it has for other tools what happened, one by one. With the feature `synth`, which only tests
 //! and benchmarks have, `synth` makes programs and recordings whose answer is known.
 //!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
@@ -25,6 +25,7 @@ pub mod schedule;
 pub mod synth;
 pub mod time;
 pub mod timeline;
+pub mod view;
 pub mod what_if;
 
 #[cfg(test)]

@@ -23,4 +23,5 @@ mod relived;
 mod run_path;
 mod samples;
 mod schedule;
+mod view;
 mod what_if;

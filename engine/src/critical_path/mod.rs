@@ -19,6 +19,7 @@ pub mod oracle;
 mod path;
 mod pieces;
 mod run_paths;
+mod stacks;
 mod weights;
 
 pub use costed::{CostedPath, Wait, has_waits_by_the_clock};
@@ -26,4 +27,5 @@ pub use functions::FunctionTotals;
 pub use lanes::Scaled;
 pub use path::CriticalPath;
 pub use run_paths::RunPaths;
+pub(crate) use stacks::{CallTree, OwnSum};
 pub use weights::{Segment, Weights};

@@ -6,7 +6,9 @@ use super::model::{Assumptions, Model, Scheduler};
 use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, has_waits_by_the_clock};
 use crate::program::{Operation, Program, ProgramError};
 use crate::report::{Cpus, Finding};
-use crate::schedule::{Costs, Outcome, Sharing, Watcher, run_watched, run_with_path};
+use crate::schedule::{
+    Costs, Outcome, PathStretch, Runs, Sharing, Watcher, run_watched, run_with_path, run_with_route,
+};
 use crate::time::Ticks;
 
 /// A program on a machine.
@@ -147,6 +149,19 @@ impl<'a> Timing<'a> {
             findings: vec![Finding { kind: "invalid_program".to_owned(), text: error.to_string() }],
             ..Outcome::default()
         })
+    }
+
+    /// The path of the run that leaves nothing to chance, from its start to its end, and the runs of compute operations that it
+    /// refers to; `None` for a program that runs ideally.
+    pub(crate) fn route(&self, cpus: Cpus) -> Option<(Vec<PathStretch>, Runs)> {
+        let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, 0);
+        match setup.processors {
+            Sharing::Scheduled(rules) => {
+                let (_, stretches, runs) = run_with_route(self.program, rules, &setup.servers);
+                Some((stretches, runs))
+            }
+            Sharing::Ideal { .. } => None,
+        }
     }
 
     /// The predicted time, nanoseconds.

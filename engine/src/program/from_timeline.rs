@@ -78,7 +78,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, spins: &Spins) -> Pr
 }
 
 fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> {
-    (0u32..).zip(&timeline.threads).filter(|(_, thread)| has_lived(thread))
+    (0u32..).zip(&timeline.threads).filter(|(_, thread)| thread.has_lived())
 }
 
 /// After so many deadlocks nothing is decided anew.
@@ -165,10 +165,6 @@ fn translate(
         all.iter().map(|thread| Life { pid: thread.pid, tid: thread.tid, died: thread.died }).collect();
     super::background::find(&mut translator.program, &lives);
     (translator.program, translator.plan.simulates)
-}
-
-fn has_lived(thread: &timeline::Thread) -> bool {
-    !thread.intervals.is_empty() || !thread.steps.is_empty()
 }
 
 struct Translator<'a> {

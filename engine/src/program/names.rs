@@ -32,7 +32,7 @@ pub(super) fn processes(threads: &[Thread]) -> FxHashMap<u32, String> {
 }
 
 /// The functions on any stack, ascending.
-pub(super) fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
+pub(crate) fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
     let mut seen: rustc_hash::FxHashSet<FunctionId> = rustc_hash::FxHashSet::default();
     for thread in &timeline.threads {
         seen.extend(thread.base_stacks.iter().flat_map(|base| &base.functions));

@@ -14,6 +14,7 @@ pub use headline::headline;
 pub use samples::SampleFacts;
 pub use trust::{Finding, Trust};
 pub use waits::{WaitKind, WaitRow};
+pub(crate) use waits::{kind as wait_kind, rows as wait_rows};
 
 use crate::attribution::UsedBy;
 use crate::event::Overhead;

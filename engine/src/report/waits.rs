@@ -67,7 +67,7 @@ pub struct WaitRow {
 }
 
 /// The rows of a schedule, the largest first.
-pub(super) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
+pub(crate) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
     let mut rows: Vec<WaitRow> = Vec::new();
     let mut add = |kind: WaitKind, wait: &Wait| {
         let (length_ns, ns) = (wait.length.as_ns_f64(), wait.weighted / Ticks::PER_NS as f64);
@@ -90,7 +90,8 @@ pub(super) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
     rows
 }
 
-fn kind(program: &Program, of: Passing) -> WaitKind {
+/// What it is that passes.
+pub(crate) fn kind(program: &Program, of: Passing) -> WaitKind {
     let name = |object: crate::program::ObjectId| {
         program.objects.get(object.0 as usize).cloned().unwrap_or_default()
     };

@@ -3,7 +3,7 @@
 use super::ledger::{Ledger, ThreadUse, Watcher};
 use super::machine::Machine;
 use super::processors::{Counts, Processors, Rules};
-use super::run_path::RunPath;
+use super::run_path::{PathStretch, RunPath};
 use super::runs::Runs;
 use super::shared::Shared;
 use super::simulation::Simulation;
@@ -91,6 +91,24 @@ pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> 
 /// The same on processors with a scheduler, with the path of the run; and when each run of compute operations began, its number
 /// being its point. The program has been checked.
 pub(crate) fn run_with_path(program: &Program, rules: Rules, servers: &[u32]) -> (Outcome, RunPath, Runs) {
+    run_with_trail(program, rules, servers, |machine, end| machine.path(end))
+}
+
+/// The same with every stretch of the path, from its start.
+pub(crate) fn run_with_route(
+    program: &Program,
+    rules: Rules,
+    servers: &[u32],
+) -> (Outcome, Vec<PathStretch>, Runs) {
+    run_with_trail(program, rules, servers, |machine, end| machine.route(end))
+}
+
+fn run_with_trail<T>(
+    program: &Program,
+    rules: Rules,
+    servers: &[u32],
+    told: impl FnOnce(&mut Processors<'_>, u64) -> T,
+) -> (Outcome, T, Runs) {
     let ledger = Ledger::new(program.threads.len(), program.objects.len(), None);
     let mut machine = Processors::new(program, rules, ledger);
     machine.keep_trail(program.threads.iter().map(|thread| thread.background.is_some()).collect());
@@ -100,7 +118,7 @@ pub(crate) fn run_with_path(program: &Program, rules: Rules, servers: &[u32]) ->
     while simulation.instant().is_some() {}
     let end = simulation.end.time;
     simulation.machine.close(end);
-    let path = simulation.machine.path(end);
+    let path = told(&mut simulation.machine, end);
     let runs = std::mem::take(&mut simulation.runs);
     (conclude(simulation, |machine| (&machine.ledger, machine.counts)), path, runs)
 }

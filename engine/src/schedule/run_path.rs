@@ -15,6 +15,31 @@ pub struct Visit {
     pub to: u64,
 }
 
+/// A stretch of the path of a run: they follow each other from its start to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathStretch {
+    /// How long it takes.
+    pub length: Ticks,
+    /// What happens.
+    pub what: OnPath,
+}
+
+/// See [`PathStretch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnPath {
+    /// A part of this run of compute operations, from so many ticks in it.
+    Computes {
+        /// Number of the run ([`super::Runs`]).
+        run: u32,
+        /// From so far in it, ticks.
+        from: u64,
+    },
+    /// A thread computes what waking others takes.
+    Waking,
+    /// Something passes.
+    Passing(Passing),
+}
+
 /// Something that is no computing of the program's functions, in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {

@@ -10,8 +10,9 @@
 use super::ledger::Doing;
 use super::machine::Why;
 use super::result::Passing;
-use super::run_path::{RunPath, Visit};
+use super::run_path::{OnPath, PathStretch, RunPath, Visit};
 use crate::program::ObjectId;
+use crate::time::Ticks;
 
 /// A moment that is explained: all stretches up to `end` hang above `stretch`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -237,6 +238,34 @@ impl Trail {
         for stretch in &self.stretches {
             path.note(stretch.what.passing(), stretch.length, false);
         }
+        for stretch in self.back_from(end) {
+            match stretch.what {
+                What::Run { run, from } => {
+                    path.visits.push(Visit { run, from, to: from.saturating_add(stretch.length) });
+                }
+                other => path.note(other.passing(), stretch.length, true),
+            }
+        }
+        path
+    }
+
+    /// The same, stretch by stretch from the start to the end.
+    pub(super) fn route(mut self, end: u64) -> Vec<PathStretch> {
+        let stretches = self.back_from(end).map(|stretch| PathStretch {
+            length: Ticks(stretch.length),
+            what: match stretch.what {
+                What::Run { run, from } => OnPath::Computes { run, from },
+                What::Start | What::Waking => OnPath::Waking,
+                What::Passing(passing) => OnPath::Passing(passing),
+            },
+        });
+        let mut stretches: Vec<PathStretch> = stretches.collect();
+        stretches.reverse();
+        stretches
+    }
+
+    /// The stretches of the path from its end to its start.
+    fn back_from(&mut self, end: u64) -> impl Iterator<Item = Stretch> + '_ {
         let mut head = self.walkers.get(self.last as usize).map_or(Head::default(), |walker| walker.head);
         // It may be on its way to what would have come next.
         while head.end > end {
@@ -245,17 +274,9 @@ impl Trail {
         }
         let rest = end.saturating_sub(head.end);
         debug_assert!(rest == 0, "the last to act explains the end: {rest} of {end} are missing");
-        let mut at = self.after(head, rest, What::Passing(Passing::Scheduling)).stretch;
-        while let Some(stretch) = self.stretches.get(at as usize).filter(|stretch| stretch.length > 0) {
-            match stretch.what {
-                What::Run { run, from } => {
-                    path.visits.push(Visit { run, from, to: from.saturating_add(stretch.length) });
-                }
-                other => path.note(other.passing(), stretch.length, true),
-            }
-            at = stretch.above;
-        }
-        path
+        let last = self.after(head, rest, What::Passing(Passing::Scheduling)).stretch;
+        let stretch = |at: u32| self.stretches.get(at as usize).filter(|stretch| stretch.length > 0).copied();
+        std::iter::successors(stretch(last), move |below| stretch(below.above))
     }
 }
 

@@ -440,6 +440,11 @@ pub struct Counts {
 }
 
 impl Thread {
+    /// Whether anything was seen of it: a thread of which nothing was is no thread of the program.
+    pub fn has_lived(&self) -> bool {
+        !self.intervals.is_empty() || !self.steps.is_empty()
+    }
+
     /// The intervals with their ends: start, end, state.
     pub fn spans(&self) -> impl Iterator<Item = (Timestamp, Timestamp, State)> + '_ {
         let ends = self.intervals.iter().skip(1).map(|next| next.start).chain(std::iter::once(self.end));

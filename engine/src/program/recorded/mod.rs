@@ -17,6 +17,7 @@ pub(super) use objects::family_of;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use threads::Context;
+pub(super) use waits::{ended_by, is_idle, wait_name};
 
 /// See the module. Empty for a hand-written program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

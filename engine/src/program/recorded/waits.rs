@@ -37,7 +37,7 @@ pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -
             let used = used.filter(|used| *used != NONE).and_then(|used| timeline.uses.get(used as usize));
             let operation = used.map(|used| used.operation);
             let length_ns = end.0.saturating_sub(start.0);
-            let counts = kinds.entry((name(wait, operation), is_idle(wait, operation))).or_default();
+            let counts = kinds.entry((wait_name(wait, operation), is_idle(wait, operation))).or_default();
             counts.waits += 1;
             counts.wait_ns = counts.wait_ns.saturating_add(length_ns);
             counts.longest_ns = counts.longest_ns.max(length_ns);
@@ -73,7 +73,7 @@ pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -
     all
 }
 
-fn name(wait: &Wait, operation: Option<S>) -> &'static str {
+pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'static str {
     if wait.reason.is_stop() {
         return STOPPED;
     }
@@ -100,7 +100,7 @@ fn name(wait: &Wait, operation: Option<S>) -> &'static str {
     }
 }
 
-fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
+pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
     let by_nobody = match wait.wake {
         Wake::External(External::NotSeen | External::UnknownContext | External::BeforeWindow) => false,
         Wake::External(_) | Wake::CutAtEnd => true,
@@ -115,7 +115,7 @@ fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
     by_nobody && for_anything
 }
 
-fn ended_by(wait: &Wait) -> &'static str {
+pub(in crate::program) fn ended_by(wait: &Wait) -> &'static str {
     match wait.wake {
         Wake::By(_) => "thread",
         Wake::External(external) => waker(external),

@@ -18,13 +18,13 @@ pub(in crate::program) struct Section {
     /// Index of the operation that took it.
     pub(super) taken_by: u32,
     /// Index of the operation that gave it back; [`NONE`]: nothing is known of that.
-    pub(super) given_by: u32,
+    pub(in crate::program) given_by: u32,
     /// When it was taken, and when it was given back: as long as the recording shows it.
     pub(in crate::program) from: u64,
     pub(in crate::program) to: u64,
     /// How long the thread waited for it, 0 if it was free.
     pub(in crate::program) waited: u64,
-    pub(super) reads: bool,
+    pub(in crate::program) reads: bool,
     /// Taken by a call that would not have waited, by a thread that had another lock.
     pub(super) tried_under_another: bool,
     /// The wait inside a condition wait took it.

@@ -26,7 +26,7 @@ use self::task::{NONE, Place, Task};
 use super::agenda::Agenda;
 use super::ledger::{Doing, Ledger};
 use super::machine::{Machine, Origin, Turn, Why};
-use super::run_path::RunPath;
+use super::run_path::{PathStretch, RunPath};
 use super::trail::Trail;
 use crate::numbers::Numbers;
 use crate::program::{ObjectId, Program};
@@ -149,6 +149,11 @@ impl<'w> Processors<'w> {
     /// The path of the run, which ended at this time, if it was kept.
     pub(super) fn path(&mut self, end: u64) -> RunPath {
         self.trail.take().map(|trail| trail.path(end)).unwrap_or_default()
+    }
+
+    /// The same, stretch by stretch from its start.
+    pub(super) fn route(&mut self, end: u64) -> Vec<PathStretch> {
+        self.trail.take().map(|trail| trail.route(end)).unwrap_or_default()
     }
 
     fn task(&mut self, thread: u32) -> &mut Task {

@@ -1,0 +1,115 @@
+//! Single waits, lock sections and stretches of spinning of a recording, in the words in which a report sums them up.
+
+use super::Program;
+use super::recorded::{ended_by, is_idle, wait_name};
+use super::relive::{Inside, NONE, Sections, sections};
+use super::sampled::SampledCode;
+use super::spins::{MarkKind, Spins};
+use crate::time::Timestamp;
+use crate::timeline::{NO_OBJECT, Timeline};
+use rustc_hash::FxHashSet;
+
+/// What a report has only sums of, one by one: the waits add up to its `waits`, the lock sections to its `locks`.
+#[derive(Debug)]
+pub struct Occurrences<'a> {
+    timeline: &'a Timeline,
+    inside: Inside,
+    sections: Sections,
+    /// Locks that a report has rows of, by index in [`Timeline::locks`].
+    listed: FxHashSet<u32>,
+    /// By thread of the timeline: from when to when it only waited on a CPU, ascending.
+    spins: Vec<Vec<(Timestamp, Timestamp)>>,
+}
+
+/// What a wait was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitWords {
+    /// The name that a report has for waits of its kind, e.g. `mutex lock` or `pipe read`.
+    pub name: &'static str,
+    /// The thread had nothing to do.
+    pub idle: bool,
+    /// Index in [`Timeline::locks`] of the object that it was for, if it was in an operation on one.
+    pub object: Option<u32>,
+    /// What ended it, e.g. `thread` or `timer`.
+    pub ended_by: &'static str,
+}
+
+/// A thread has a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockSection {
+    /// Index in [`Timeline::locks`].
+    pub object: u32,
+    /// Index in [`Timeline::threads`].
+    pub thread: u32,
+    /// When it was taken.
+    pub from: Timestamp,
+    /// When it was given back, or `from` if that is not known.
+    pub to: Timestamp,
+    /// How long the thread waited for it before, ns; 0: it was free.
+    pub waited_ns: u64,
+    /// The shared side of a read-write lock.
+    pub reads: bool,
+    /// The recording shows when it was given back.
+    pub given_back: bool,
+}
+
+impl<'a> Occurrences<'a> {
+    /// Of a timeline and the program that was made from it.
+    pub fn of(timeline: &'a Timeline, program: &Program) -> Occurrences<'a> {
+        let inside = Inside::of(timeline);
+        let sections = sections(timeline, &inside);
+        let sampled = SampledCode::of(timeline);
+        let found = Spins::of(timeline, &sampled);
+        let spins = found.marks.iter().map(|marks| {
+            let mut stretches = Vec::new();
+            let mut begun = None;
+            for mark in marks {
+                match mark.kind {
+                    MarkKind::Begin => begun = Some(mark.time),
+                    MarkKind::End(_) => {
+                        let stretch = begun.take().filter(|begun| *begun < mark.time);
+                        stretches.extend(stretch.map(|begun| (Timestamp(begun), Timestamp(mark.time))));
+                    }
+                    MarkKind::Release(_) => {}
+                }
+            }
+            stretches
+        });
+        let spins = spins.collect();
+        let listed = program.locks.iter().map(|fact| fact.object.0).collect();
+        Occurrences { timeline, inside, sections, listed, spins }
+    }
+
+    /// The wait with this number of the thread with this index.
+    pub fn wait(&self, thread: usize, number: u32) -> Option<WaitWords> {
+        let wait = self.timeline.threads.get(thread)?.waits.get(number as usize)?;
+        let used = self.inside.wait_in.get(thread).and_then(|waits| waits.get(number as usize)).copied();
+        let used = used.filter(|used| *used != NONE).and_then(|used| self.timeline.uses.get(used as usize));
+        let operation = used.map(|used| used.operation);
+        Some(WaitWords {
+            name: wait_name(wait, operation),
+            idle: is_idle(wait, operation),
+            object: used.map(|used| used.object).filter(|object| *object != NO_OBJECT),
+            ended_by: ended_by(wait),
+        })
+    }
+
+    /// All lock sections of the locks that a report lists, thread by thread in the order in which each took them.
+    pub fn lock_sections(&self) -> impl Iterator<Item = LockSection> + '_ {
+        let listed = self.sections.all.iter().filter(|section| self.listed.contains(&section.object));
+        listed.map(|section| LockSection {
+            object: section.object,
+            thread: section.thread,
+            from: Timestamp(section.from),
+            to: Timestamp(section.to),
+            waited_ns: section.waited,
+            reads: section.reads,
+            given_back: section.given_by != NONE,
+        })
+    }
+
+    /// From when to when the thread with this index was running without getting on, ascending and without overlap.
+    pub fn spins(&self, thread: usize) -> &[(Timestamp, Timestamp)] {
+        self.spins.get(thread).map_or(&[], Vec::as_slice)
+    }
+}

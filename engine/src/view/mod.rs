@@ -1,0 +1,20 @@
+//! What happened and what limits, one by one and in the words of a report: for other tools and for pictures. A report has
+//! sums; what is here adds up to them.
+//!
+//! - [`Measured`]: states of threads, function slices, wake-ups and lock sections of a recording, in its own time.
+//! - [`path`]: the path of the predicted run on so many CPUs, stretch by stretch.
+//! - [`Stacks`]: call stacks with their CPU time and what of the predicted time each owes, for each CPU count.
+
+mod calls;
+mod measured;
+mod running;
+mod stacks;
+mod states;
+mod stretches;
+
+pub use calls::Slice;
+pub use measured::{Measured, ThreadFacts, WakeUp};
+pub use running::Running;
+pub use stacks::{Frame, Stack, StackBuilder, StackPart, Stacks, Weighed};
+pub use states::{Doing, ThreadState};
+pub use stretches::{CriticalPath, Stretch, StretchKind, path};

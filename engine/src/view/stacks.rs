@@ -1,0 +1,302 @@
+//! Call stacks with what is computed on them. Probed functions come from the operations, what is below them from samples, as
+//! in a report ([`crate::attribution`]): the time of a stratum is divided among the stacks that its samples have. So a
+//! function's own time, summed over stacks, is that of its row in a report, and so is its time with all that it calls,
+//! but where a stratum has stacks of different callers: there a report counts a caller that a sample shows beside one that
+//! probes show, and a stack has it once.
+
+use crate::attribution::{Attribution, Grouping, NO_STRATUM};
+use crate::critical_path::{CallTree, OwnSum, Weights};
+use crate::predict::{PathFacts, Timing, Visitor};
+use crate::program::{FunctionRef, ObjectId, Operation, PlaceId, Program};
+use crate::report::{Cpus, WaitRow, wait_rows};
+use crate::time::Ticks;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A function on a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
+    /// Which.
+    pub function: FunctionRef,
+    /// Where in it, as samples show it; `None`: only probes tell of it.
+    pub place: Option<PlaceId>,
+}
+
+/// A call stack of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    /// Index in [`Program::threads`].
+    pub thread: u32,
+    /// The outermost function first; empty: none is known.
+    pub frames: Vec<Frame>,
+    /// CPU time, nanoseconds.
+    pub cpu_ns: f64,
+    /// What of the predicted time is owed to it, nanoseconds, for each CPU count in the order of [`Stacks::on`]. May be
+    /// negative for a program that runs ideally.
+    pub owed_ns: Vec<f64>,
+}
+
+/// A CPU count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weighed {
+    /// Which.
+    pub cpus: Cpus,
+    /// The predicted time, nanoseconds.
+    pub time_ns: f64,
+    /// What of it is owed to what is not computed, as in a report.
+    pub waits: Vec<WaitRow>,
+}
+
+/// All call stacks of a program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stacks {
+    /// Each once, in order of threads, then of frames.
+    pub stacks: Vec<Stack>,
+    /// The CPU counts, in the order asked.
+    pub on: Vec<Weighed>,
+}
+
+/// Stacks in the making, as a report is ([`crate::report::Builder`]): calls of [`StackBuilder::at`] are independent of each other.
+#[derive(Debug)]
+pub struct StackBuilder<'a> {
+    timing: &'a Timing<'a>,
+    attribution: Attribution,
+    tree: CallTree,
+}
+
+/// What one CPU count adds.
+#[derive(Debug)]
+pub struct StackPart {
+    on: Weighed,
+    owed: Vec<(OwnSum, f64)>,
+}
+
+impl<'a> StackBuilder<'a> {
+    /// Of a program on a machine.
+    pub fn new(timing: &'a Timing<'a>) -> StackBuilder<'a> {
+        let program = timing.program();
+        let attribution = Attribution::of(program, Grouping::Function);
+        StackBuilder { timing, attribution, tree: CallTree::of(program) }
+    }
+
+    /// What is on the stacks for these CPU counts.
+    pub fn at(&self, cpus: &[Cpus]) -> Vec<StackPart> {
+        let mut parts = Parts { builder: self, parts: Vec::with_capacity(cpus.len()) };
+        self.timing.weigh(cpus, &mut parts);
+        parts.parts
+    }
+
+    /// All stacks; `parts` are those of the CPU counts asked for, in any order.
+    pub fn conclude(&self, cpus: &[Cpus], parts: Vec<StackPart>) -> Stacks {
+        let ordered = cpus.iter().filter_map(|cpus| parts.iter().find(|part| part.on.cpus == *cpus));
+        let ordered: Vec<&StackPart> = ordered.collect();
+        let mut sums: FxHashMap<OwnSum, (f64, Vec<f64>)> = FxHashMap::default();
+        let none = || (0.0, vec![0.0; ordered.len()]);
+        for (own, ticks) in self.computed() {
+            sums.entry(own).or_insert_with(none).0 += Ticks(ticks).as_ns_f64();
+        }
+        for (place, part) in ordered.iter().enumerate() {
+            for (own, ns) in &part.owed {
+                if let Some(owed) = sums.entry(*own).or_insert_with(none).1.get_mut(place) {
+                    *owed += ns;
+                }
+            }
+        }
+        let mut sums: Vec<(OwnSum, (f64, Vec<f64>))> = sums.into_iter().collect();
+        sums.sort_unstable_by_key(|(own, _)| *own);
+        let stacks = Spread::of(self).all(sums);
+        Stacks { stacks, on: ordered.iter().map(|part| part.on.clone()).collect() }
+    }
+
+    /// CPU time of all operations. A `once` counts in the thread that comes to it first in the list.
+    fn computed(&self) -> FxHashMap<OwnSum, u64> {
+        let mut sums: FxHashMap<OwnSum, u64> = FxHashMap::default();
+        let mut onces: FxHashSet<ObjectId> = FxHashSet::default();
+        for (index, thread) in self.timing.program().threads.iter().enumerate() {
+            let mut node = 0;
+            for (place, operation) in thread.operations.iter().enumerate() {
+                let (length, node) = match *operation {
+                    Operation::Exec(length) => (length, node),
+                    Operation::Once(object, length) if onces.insert(object) => (length, node),
+                    Operation::ExecIn(function, length) => (length, self.tree.below(node, function)),
+                    Operation::Call(function) => {
+                        node = self.tree.below(node, function);
+                        continue;
+                    }
+                    Operation::Return => {
+                        node = self.tree.above(node);
+                        continue;
+                    }
+                    _ => continue,
+                };
+                let stratum = self.attribution.strata.slot(index, place);
+                let sum = sums.entry(OwnSum { thread: index as u32, node, stratum }).or_insert(0);
+                *sum = sum.saturating_add(length.0);
+            }
+        }
+        sums
+    }
+}
+
+struct Parts<'b, 'a> {
+    builder: &'b StackBuilder<'a>,
+    parts: Vec<StackPart>,
+}
+
+impl Visitor for Parts<'_, '_> {
+    fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
+        let sums = weights.by_stack(&self.builder.attribution, &self.builder.tree);
+        for path in paths {
+            let waits = wait_rows(self.builder.timing.program(), path);
+            let on = Weighed { cpus: path.cpus, time_ns: path.time_ns, waits };
+            let owed =
+                sums.iter().map(|(own, sum)| (*own, path.mean(|place| weights.owed_ns(sum, place)).ns));
+            self.parts.push(StackPart { on, owed: owed.collect() });
+        }
+    }
+}
+
+/// What a sample has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Sampled {
+    /// In the program's samples.
+    stack: u32,
+    /// The probed functions that were open, in the [`CallTree`].
+    open: u32,
+}
+
+/// Divides what strata have among the stacks of their samples.
+struct Spread<'b> {
+    program: &'b Program,
+    tree: &'b CallTree,
+    /// By stratum: what samples have seen, and how often.
+    seen: FxHashMap<u32, Vec<(Sampled, u32)>>,
+    /// Frames by what is open and what a sample has seen.
+    frames: FxHashMap<(u32, Option<Sampled>), u32>,
+    numbers: FxHashMap<Vec<Frame>, u32>,
+    lists: Vec<Vec<Frame>>,
+}
+
+impl<'b> Spread<'b> {
+    fn of(builder: &'b StackBuilder<'_>) -> Spread<'b> {
+        let program = builder.timing.program();
+        let mut counts: FxHashMap<(u32, Sampled), u32> = FxHashMap::default();
+        for (index, (thread, samples)) in program.threads.iter().zip(&program.samples.threads).enumerate() {
+            let mut samples = samples.iter().peekable();
+            let mut node = 0;
+            for (place, operation) in thread.operations.iter().enumerate() {
+                let open = match *operation {
+                    Operation::ExecIn(function, _) => builder.tree.below(node, function),
+                    Operation::Call(function) => {
+                        node = builder.tree.below(node, function);
+                        node
+                    }
+                    Operation::Return => {
+                        node = builder.tree.above(node);
+                        node
+                    }
+                    _ => node,
+                };
+                let stratum = builder.attribution.strata.slot(index, place);
+                while let Some(sample) = samples.next_if(|sample| sample.operation as usize <= place) {
+                    if stratum != NO_STRATUM {
+                        *counts.entry((stratum, Sampled { stack: sample.stack, open })).or_insert(0) += 1;
+                    }
+                }
+            }
+        }
+        let mut seen: FxHashMap<u32, Vec<(Sampled, u32)>> = FxHashMap::default();
+        for ((stratum, sampled), count) in counts {
+            seen.entry(stratum).or_default().push((sampled, count));
+        }
+        seen.values_mut().for_each(|stacks| stacks.sort_unstable());
+        Spread {
+            program,
+            tree: &builder.tree,
+            seen,
+            frames: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            lists: Vec::new(),
+        }
+    }
+
+    fn all(mut self, sums: Vec<(OwnSum, (f64, Vec<f64>))>) -> Vec<Stack> {
+        let mut totals: FxHashMap<(u32, u32), (f64, Vec<f64>)> = FxHashMap::default();
+        let seen = std::mem::take(&mut self.seen);
+        for (own, (cpu_ns, owed_ns)) in sums {
+            let stacks = seen.get(&own.stratum).map_or(&[][..], Vec::as_slice);
+            let samples: u64 = stacks.iter().map(|(_, count)| u64::from(*count)).sum();
+            let mut add = |list: u32, share: f64| {
+                let total =
+                    totals.entry((own.thread, list)).or_insert_with(|| (0.0, vec![0.0; owed_ns.len()]));
+                total.0 += cpu_ns * share;
+                total.1.iter_mut().zip(&owed_ns).for_each(|(total, owed)| *total += owed * share);
+            };
+            if samples == 0 {
+                add(self.list(own.node, None), 1.0);
+            }
+            for (sampled, count) in stacks {
+                add(self.list(own.node, Some(*sampled)), f64::from(*count) / samples as f64);
+            }
+        }
+        let lists = self.lists;
+        let stacks = totals.into_iter().map(|((thread, list), (cpu_ns, owed_ns))| {
+            let frames = lists.get(list as usize).cloned().unwrap_or_default();
+            Stack { thread, frames, cpu_ns, owed_ns }
+        });
+        let mut stacks: Vec<Stack> = stacks.collect();
+        stacks.sort_by(|a, b| a.thread.cmp(&b.thread).then_with(|| a.frames.cmp(&b.frames)));
+        stacks
+    }
+
+    /// The number of the frames that are these probed functions and what a sample has seen together. Probed functions that
+    /// were open where the sample was taken and are not here are known not to be: they are left out, as in a report.
+    fn list(&mut self, node: u32, seen: Option<Sampled>) -> u32 {
+        if let Some(list) = self.frames.get(&(node, seen)) {
+            return *list;
+        }
+        let probed = self.tree.functions(node);
+        let mut elsewhere = seen.map_or(Vec::new(), |seen| self.tree.functions(seen.open));
+        elsewhere.retain(|function| !probed.contains(function));
+        let stack = seen.into_iter().flat_map(|seen| self.program.samples.stack(seen.stack).rev());
+        let mut sampled: Vec<Frame> =
+            stack.map(|(id, place)| Frame { function: place.function, place: Some(id) }).collect();
+        if let Some(innermost) = sampled.pop() {
+            sampled.retain(|frame| !elsewhere.contains(&frame.function));
+            sampled.push(innermost);
+        }
+        let frames = merged(&probed, sampled);
+        let list = match self.numbers.get(&frames) {
+            Some(list) => *list,
+            None => {
+                let next = self.lists.len() as u32;
+                self.lists.push(frames.clone());
+                self.numbers.insert(frames, next);
+                next
+            }
+        };
+        self.frames.insert((node, seen), list);
+        list
+    }
+}
+
+/// The stack of a sample with the functions that probes show open: those that it does not show lie inside the one before,
+/// outermost first. The innermost function is the sample's.
+fn merged(probed: &[FunctionRef], sampled: Vec<Frame>) -> Vec<Frame> {
+    let has_leaf = !sampled.is_empty();
+    let mut frames = sampled;
+    let mut inside = 0;
+    for function in probed {
+        let found = frames.iter().skip(inside).position(|frame| frame.function == *function);
+        match found {
+            Some(further) => inside += further + 1,
+            None if frames.iter().any(|frame| frame.function == *function) => {}
+            None => {
+                // Never innermost: that is what the sample has seen.
+                let place = inside.min(frames.len().saturating_sub(usize::from(has_leaf)));
+                frames.insert(place, Frame { function: *function, place: None });
+                inside = place + 1;
+            }
+        }
+    }
+    frames
+}

@@ -1,0 +1,143 @@
+//! What a thread did, one state after the other.
+
+use super::measured::Measured;
+use crate::program::WaitWords;
+use crate::time::Timestamp;
+use crate::timeline::{State, UnknownReason, Wake};
+
+/// A stretch of a thread's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadState {
+    /// First instant.
+    pub start: Timestamp,
+    /// Last instant; never before `start`, and equal only for a wait that was over at once.
+    pub end: Timestamp,
+    /// What it did.
+    pub doing: Doing,
+}
+
+/// See [`ThreadState`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// On a CPU, getting on.
+    Running {
+        /// Which, if known.
+        cpu: Option<u16>,
+    },
+    /// On a CPU, asking again and again whether it may go on.
+    Spinning {
+        /// Which, if known.
+        cpu: Option<u16>,
+    },
+    /// Wants a CPU.
+    Ready,
+    /// Sleeps.
+    Blocked {
+        /// What for.
+        wait: WaitWords,
+        /// Place in [`Measured::wakes`] of the wake-up that ended it, if a thread of the recording did.
+        wakeup: Option<u32>,
+    },
+    /// Not known.
+    Unknown(UnknownReason),
+}
+
+impl Doing {
+    /// One word for machines.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Doing::Running { .. } => "running",
+            Doing::Spinning { .. } => "spinning",
+            Doing::Ready => "ready",
+            Doing::Blocked { .. } => "blocked",
+            Doing::Unknown(_) => "unknown",
+        }
+    }
+
+    /// The CPU, if it is on one that is known.
+    pub fn cpu(&self) -> Option<u16> {
+        match self {
+            Doing::Running { cpu } | Doing::Spinning { cpu } => *cpu,
+            _ => None,
+        }
+    }
+
+    /// What it waits for, or why nothing is known of it.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self {
+            Doing::Blocked { wait, .. } => Some(wait.name),
+            Doing::Unknown(reason) => Some(match reason {
+                UnknownReason::Gap => "records lost",
+                UnknownReason::Contradiction => "events contradict each other",
+                UnknownReason::NotListed => "not seen before",
+                UnknownReason::NoEvidence => "nothing seen",
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Walks through a thread's intervals and cuts running ones where it began or ceased to spin.
+pub(super) struct States<'m> {
+    measured: &'m Measured<'m>,
+    thread: usize,
+    interval: usize,
+    /// Where the present interval goes on.
+    at: Timestamp,
+    spins: &'m [(Timestamp, Timestamp)],
+}
+
+impl<'m> States<'m> {
+    pub(super) fn of(measured: &'m Measured<'_>, thread: usize) -> States<'m> {
+        let start = measured.timeline.threads.get(thread).map_or(Timestamp(0), |thread| thread.start);
+        States { measured, thread, interval: 0, at: start, spins: measured.occurrences.spins(thread) }
+    }
+
+    /// What a running thread does from `at` on, and up to when at most.
+    fn spins_until(&mut self, end: Timestamp) -> (bool, Timestamp) {
+        while self.spins.first().is_some_and(|(_, to)| *to <= self.at) {
+            self.spins = self.spins.get(1..).unwrap_or_default();
+        }
+        match self.spins.first() {
+            Some((from, to)) if *from <= self.at => (true, (*to).min(end)),
+            Some((from, _)) => (false, (*from).min(end)),
+            None => (false, end),
+        }
+    }
+}
+
+impl Iterator for States<'_> {
+    type Item = ThreadState;
+
+    fn next(&mut self) -> Option<ThreadState> {
+        let thread = self.measured.timeline.threads.get(self.thread)?;
+        let interval = thread.intervals.get(self.interval)?;
+        let start = self.at.max(interval.start);
+        self.at = start;
+        let end = thread.intervals.get(self.interval + 1).map_or(thread.end, |next| next.start).max(start);
+        let (doing, until) = match interval.state {
+            State::Running { cpu } => match self.spins_until(end) {
+                (true, until) => (Doing::Spinning { cpu }, until),
+                (false, until) => (Doing::Running { cpu }, until),
+            },
+            State::Runnable => (Doing::Ready, end),
+            State::Blocked(number) => {
+                let wait = self.measured.occurrences.wait(self.thread, number);
+                let wakeup = thread.waits.get(number as usize).and_then(|wait| match wait.wake {
+                    Wake::By(wakeup) => Some(wakeup),
+                    _ => None,
+                });
+                match wait {
+                    Some(wait) => (Doing::Blocked { wait, wakeup }, end),
+                    None => (Doing::Unknown(UnknownReason::NoEvidence), end),
+                }
+            }
+            State::Unknown(reason) => (Doing::Unknown(reason), end),
+        };
+        self.at = until;
+        if until >= end {
+            self.interval += 1;
+        }
+        Some(ThreadState { start, end: until, doing })
+    }
+}
