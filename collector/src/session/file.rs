@@ -98,7 +98,10 @@ pub fn check_file(path: &Path, overwrite: Overwrite) -> Result<(), CreateError> 
 
 /// Where a file is to be created: the open folder, the place in it, and the kind of what is there and may be replaced
 /// or written to.
-fn place(path: &Path, overwrite: Overwrite) -> Result<(File, PathBuf, Option<FileType>), CreateProblem> {
+pub(super) fn place(
+    path: &Path,
+    overwrite: Overwrite,
+) -> Result<(File, PathBuf, Option<FileType>), CreateProblem> {
     let name = path.file_name().ok_or(CreateProblem::NoName)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // All that follows happens in this one directory, whoever renames or replaces what is above it.

@@ -12,6 +12,7 @@ mod info;
 mod meta;
 mod read;
 mod v1;
+mod whole;
 
 pub use add::add_facts;
 pub use damage::{Damage, DamageKind};
@@ -21,3 +22,4 @@ pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use read::{is_session, read, read_from};
 pub use v1::{Contradiction, Disk, EventChunk, EventChunks, Limits, Summary, Writer, stack_bytes};
+pub use whole::write_whole;
