@@ -5,6 +5,7 @@ mod app_list;
 mod app_runs;
 mod apps;
 mod attach;
+mod exports;
 mod flood;
 mod graph;
 mod handover;
@@ -64,6 +65,8 @@ enum Which {
     Apps,
     /// Programs that start others, or threads, or take mutexes, as fast as they can
     Storms,
+    /// A recording of a million operations in each format
+    Exports,
     /// Half a million events a second for a minute
     Flood,
     /// Sixteen busy threads with their stacks sampled
@@ -101,6 +104,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         Which::Sampling,
         Which::Apps,
         Which::Storms,
+        Which::Exports,
         Which::Flood,
     ];
     if recorded.into_iter().any(wanted) {
@@ -140,6 +144,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             } else {
                 println!("{text}");
             }
+        }
+        if wanted(Which::Exports) {
+            page.put("exports", &exports::measure(&workspace, &longpole)?)?;
         }
         if wanted(Which::Flood) {
             page.put("flood", &flood::measure(&workspace, &longpole)?)?;

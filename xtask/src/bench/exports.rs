@@ -1,0 +1,99 @@
+//! What each export format takes of a recording of a million operations: time, memory, size.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use longpole_tests::workload;
+
+use super::Scratch;
+use crate::command;
+use crate::sample::digits;
+use crate::workspace::Workspace;
+
+/// Formats, and whether they are folders.
+const FORMATS: [(&str, bool); 12] = [
+    ("program", false),
+    ("perfetto", false),
+    ("firefox", false),
+    ("pprof", false),
+    ("speedscope", false),
+    ("folded", false),
+    ("svg", false),
+    ("chrome", false),
+    ("dot", false),
+    ("csv", true),
+    ("ndjson", true),
+    ("parquet", true),
+];
+
+/// Threads, rows of each, registries, work in a row.
+const STORE: [&str; 5] = ["4", "65000", "8", "200", "200"];
+
+/// Records once, and exports once in each format.
+///
+/// # Errors
+/// The program or longpole cannot be run.
+pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
+    let store = match workload::build("store.c") {
+        Ok(program) => program,
+        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
+    };
+    let scratch = Scratch::new(workspace, "exports")?;
+    let recording = scratch.0.join("store.lp");
+    let mut record = Command::new(longpole);
+    record.args(["record", "-o"]).arg(&recording).arg("--").arg(&store).args(STORE);
+    command::must(record.stdout(Stdio::null()).stderr(Stdio::null()), "recording")?;
+    let report = watched(Command::new(longpole).arg("report").arg(&recording).arg("--json"))?;
+    let size = std::fs::metadata(&recording)?.len();
+    let mut text = format!(
+        "## Exports\n\nA recording of `store {}` of {} MB. Once each; wall time on two cores, the largest resident memory, and \
+         what was written.\nFor comparison: `longpole report --json`, which reads and simulates the same.\n\n\
+         | format | seconds | memory, MB | written, MB |\n|---|---|---|---|\n",
+        STORE.join(" "),
+        digits(size as f64 / 1e6)
+    );
+    writeln!(text, "| `report --json` | {} | {} | – |", digits(report.0), digits(report.1))?;
+    for (format, is_folder) in FORMATS {
+        let out = scratch.0.join(format);
+        let taken = watched(
+            Command::new(longpole).arg("export").arg(&recording).args(["-f", format, "-o"]).arg(&out),
+        )?;
+        let files =
+            if is_folder { std::fs::read_dir(&out)?.collect::<Result<Vec<_>, _>>()? } else { Vec::new() };
+        let mut bytes = if is_folder { 0 } else { std::fs::metadata(&out)?.len() };
+        for file in files {
+            bytes += file.metadata()?.len();
+        }
+        let written = digits(bytes as f64 / 1e6);
+        writeln!(text, "| `{format}` | {} | {} | {written} |", digits(taken.0), digits(taken.1))?;
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+/// Seconds, and megabytes of memory at most.
+fn watched(command: &mut Command) -> Result<(f64, f64)> {
+    let begun = Instant::now();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("longpole")?;
+    let mut most = 0.0f64;
+    let status = loop {
+        most = most.max(peak(&child));
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok((begun.elapsed().as_secs_f64(), most))
+}
+
+/// What the kernel says of its largest resident memory so far, MB.
+fn peak(child: &Child) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: Option<f64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kib.unwrap_or(0.0) * 1024.0 / 1e6
+}
