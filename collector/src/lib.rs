@@ -5,7 +5,9 @@
 
 pub mod binary;
 pub mod cli;
+pub mod cores;
 pub mod doctor;
+pub mod export;
 pub mod file_key;
 pub mod interpose;
 pub mod live;

@@ -4,6 +4,7 @@
 mod bad_files;
 mod command_line;
 mod documents;
+mod exports;
 mod goldens;
 mod launch_gate;
 mod symbols;

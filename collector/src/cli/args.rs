@@ -296,9 +296,17 @@ pub struct ExportArguments {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// What to write: program
-    #[arg(short, long, value_name = "FORMAT")]
+    /// What to write: program (JSON, which all commands read); perfetto, firefox or chrome (what happened over time); pprof,
+    /// speedscope, folded or svg (call stacks); dot (the longest paths); csv, ndjson or parquet (tables: FILE is a folder)
+    #[arg(short, long, value_name = "FORMAT", default_value = "program")]
     pub format: String,
+    /// CPU counts whose critical paths to write, for example 2,8,inf [default: 1,2,4,8,16,inf; folded and svg, which show
+    /// one: CPU time instead]
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// Of csv, ndjson and parquet only this table, for example functions or intervals
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
     /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,

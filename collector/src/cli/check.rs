@@ -3,11 +3,12 @@
 use super::UserError;
 use super::args::{self, Command};
 use super::plan::{
-    CapturePlan, DoctorPlan, ExportFormat, ExportPlan, GatePlan, InfoPlan, InputPlan, MOST_FUNCTIONS,
-    NotesPlan, OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan,
-    TargetPlan, TopPlan, ValidatePlan,
+    CapturePlan, DoctorPlan, ExportPlan, GatePlan, InfoPlan, InputPlan, MOST_FUNCTIONS, NotesPlan,
+    OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan, TargetPlan,
+    TopPlan, ValidatePlan,
 };
 use super::{study, value};
+use crate::export::{Format, Table};
 use crate::interpose::Wish;
 use crate::present::text::By;
 use crate::target::{self, CpuList};
@@ -49,17 +50,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         Command::Symbolize(args) => {
             Plan::Symbolize(SymbolizePlan { symbols: symbols(args.sources)?, file: args.file })
         }
-        Command::Export(args) => Plan::Export(ExportPlan {
-            format: format(&args.format)?,
-            raw: args.raw,
-            input: InputPlan::of(args.file),
-            output: if args.output.as_os_str() == "-" {
-                OutputPlan::Stdout
-            } else {
-                OutputPlan::File(args.output)
-            },
-            force: args.force,
-        }),
+        Command::Export(args) => Plan::Export(export(args)?),
         Command::Info(args) => Plan::Info(InfoPlan { input: InputPlan::of(args.file), json: args.json }),
         Command::Notes(args) => Plan::Notes(NotesPlan { input: InputPlan::of(args.file) }),
         Command::Validate(args) => Plan::Validate(validate(args)?),
@@ -384,9 +375,65 @@ fn rows(by: &str) -> Result<By, UserError> {
     }
 }
 
-fn format(name: &str) -> Result<ExportFormat, UserError> {
-    match name {
-        "program" => Ok(ExportFormat::Program),
-        other => Err(UserError::usage(format!("no export format '{other}'"), "formats are: program")),
+fn export(args: args::ExportArguments) -> Result<ExportPlan, UserError> {
+    let format = format(&args.format)?;
+    let cpus = args.cpus.as_deref().map(value::cpu_list).transpose()?;
+    match (format, &cpus) {
+        (None, Some(_)) => {
+            let hint = "leave --cpus out, or give another format with -f";
+            return Err(UserError::usage("--cpus is for critical paths: a program JSON has none", hint));
+        }
+        (Some(format), Some(cpus)) if format.is_of_one() && cpus.len() != 1 => {
+            let hint = "give one, for example --cpus 8; without --cpus it shows CPU time";
+            return Err(UserError::usage(format!("-f {} shows one CPU count", format.name()), hint));
+        }
+        (Some(format), Some(_)) if format.is_of_unlimited() => {
+            let hint = "leave --cpus out: which paths are the longest is asked on unlimited CPUs";
+            return Err(UserError::usage(format!("-f {} has no CPU counts", format.name()), hint));
+        }
+        _ => {}
     }
+    let is_stdout = args.output.as_os_str() == "-";
+    let table = table(format, args.table.as_deref(), is_stdout)?;
+    Ok(ExportPlan {
+        format,
+        cpus,
+        table,
+        raw: args.raw,
+        input: InputPlan::of(args.file),
+        output: if is_stdout { OutputPlan::Stdout } else { OutputPlan::File(args.output) },
+        force: args.force,
+    })
+}
+
+fn table(format: Option<Format>, name: Option<&str>, is_stdout: bool) -> Result<Option<Table>, UserError> {
+    let has_tables = format.is_some_and(Format::has_tables);
+    let names: Vec<&str> = Table::ALL.iter().map(|table| table.name()).collect();
+    let names = names.join(", ");
+    match name {
+        None if has_tables && is_stdout => Err(UserError::usage(
+            "there are several tables, and standard output is one",
+            format!("give a folder with -o, or one of these with --table: {names}"),
+        )),
+        None => Ok(None),
+        Some(_) if !has_tables => Err(UserError::usage(
+            "--table is for tables",
+            "give -f csv, ndjson or parquet, or leave --table out",
+        )),
+        Some(name) => Table::of(name).map(Some).ok_or_else(|| {
+            UserError::usage(format!("there is no table '{name}'"), format!("tables are: {names}"))
+        }),
+    }
+}
+
+/// `None` is the program JSON.
+fn format(name: &str) -> Result<Option<Format>, UserError> {
+    if name == "program" {
+        return Ok(None);
+    }
+    Format::of(name).map(Some).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        let hint = format!("formats are: program, {}", names.join(", "));
+        UserError::usage(format!("no export format '{name}'"), hint)
+    })
 }

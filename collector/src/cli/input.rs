@@ -2,10 +2,11 @@
 
 use super::plan::InputPlan;
 use super::{UserError, say};
-use crate::session::{self, Damage, DamageKind, SessionError, SessionInfo};
+use crate::session::{self, Damage, DamageKind, Meta, SessionError, SessionInfo};
 use engine::event::Recording;
 use engine::program::Program;
 use engine::report::Finding;
+use engine::timeline::Timeline;
 use std::fs::{Metadata, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,6 +28,17 @@ pub enum Input {
     Session(Box<(Recording, SessionInfo)>),
     /// A program JSON.
     Program(Box<Program>),
+}
+
+/// What an input tells.
+#[derive(Debug)]
+pub struct Parts {
+    /// What happened.
+    pub timeline: Option<Timeline>,
+    /// The program.
+    pub program: Program,
+    /// What the file says of itself.
+    pub meta: Option<Meta>,
 }
 
 impl Input {
@@ -117,8 +129,13 @@ impl Input {
 
     /// The program, with a finding for everything that is missing from the file.
     pub fn into_program(self) -> Program {
+        self.into_parts().program
+    }
+
+    /// The same with what happened, if it was recorded.
+    pub fn into_parts(self) -> Parts {
         match self {
-            Input::Program(program) => *program,
+            Input::Program(program) => Parts { timeline: None, program: *program, meta: None },
             Input::Session(read) => {
                 let (recording, info) = *read;
                 let timeline = engine::timeline::build(&recording);
@@ -128,7 +145,7 @@ impl Input {
                 program.findings.splice(0..0, session_findings(&info));
                 program.recorded_cpus =
                     info.meta.as_ref().map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0);
-                program
+                Parts { timeline: Some(timeline), program, meta: info.meta }
             }
         }
     }

@@ -3,6 +3,7 @@
 pub use super::study::{
     CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan,
 };
+use crate::export::{Format, Table};
 use crate::interpose::Wish;
 use crate::target::CpuList;
 use engine::event::SamplingFact;
@@ -286,21 +287,18 @@ pub struct PredictPlan {
 pub struct ExportPlan {
     /// What to read.
     pub input: InputPlan,
-    /// What to write.
-    pub format: ExportFormat,
+    /// What to write; `None`: the program JSON.
+    pub format: Option<Format>,
+    /// CPU counts, in the order asked; `None`: those that are usual for the format.
+    pub cpus: Option<Vec<Cpus>>,
+    /// Of several tables this one.
+    pub table: Option<Table>,
     /// With the cost of probe hits in the compute time.
     pub raw: bool,
-    /// Where to.
+    /// Where to; of several tables a folder.
     pub output: OutputPlan,
     /// Replace a file that exists.
     pub force: bool,
-}
-
-/// Formats of `longpole export`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// The program JSON.
-    Program,
 }
 
 /// `longpole info`.

@@ -9,7 +9,7 @@ mod lock_rows;
 mod locks;
 pub mod notes;
 mod overhead;
-mod passing;
+pub(crate) mod passing;
 mod plot;
 pub mod predict;
 pub mod predict_json;

@@ -44,7 +44,7 @@ pub(super) fn write(
     writeln!(out)
 }
 
-fn words(kind: &WaitKind) -> String {
+pub(crate) fn words(kind: &WaitKind) -> String {
     match kind {
         WaitKind::HandOver(object) => format!("hand over {object}"),
         WaitKind::WakeUp => "until woken threads act".to_owned(),

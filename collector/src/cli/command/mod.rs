@@ -18,14 +18,13 @@ pub mod what_if;
 use super::UserError;
 use super::input::Input;
 use super::plan::InputPlan;
+use crate::cores::on_all_cores;
 use engine::attribution::Grouping;
 use engine::attribution::spelled_out;
 use engine::limit::{Limits, Search};
 use engine::predict::{Model, Scheduler};
 use engine::program::{Program, ProgramError, Samples};
 use engine::report::{Builder, Cpus, Detail, Report};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A program that cannot be scheduled.
 fn invalid(error: ProgramError) -> UserError {
@@ -62,30 +61,6 @@ fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limit
     let functions =
         on_all_cores(&search.functions(), |(function, share)| search.tenth(*function, *share, &found));
     search.conclude(found, brings.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
-}
-
-/// Work on things that are independent of each other: each core takes the next one. The answers are in the order of the things.
-fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
-    let next = AtomicUsize::new(0);
-    let answers: Mutex<Vec<(usize, A)>> = Mutex::new(Vec::with_capacity(things.len()));
-    let work = || {
-        loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(thing) = things.get(place) else { break };
-            let answer = work(thing);
-            answers.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((place, answer));
-        }
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(things.len());
-    std::thread::scope(|scope| {
-        for _ in 1..cores {
-            scope.spawn(work);
-        }
-        work();
-    });
-    let mut answers = answers.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    answers.sort_by_key(|(place, _)| *place);
-    answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 /// A program whose single operations are looked at or changed: what samples show is written out as calls, or left out.

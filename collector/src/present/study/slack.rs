@@ -104,7 +104,7 @@ pub(super) fn operation(thread: &str, number: usize, what: &Doing) -> String {
 }
 
 /// `f`, `io disk`, `sleep`.
-pub(super) fn doing(what: &Doing) -> String {
+pub(crate) fn doing(what: &Doing) -> String {
     match what {
         Doing::Compute(Some(function)) => function.clone(),
         Doing::Compute(None) => "(in no function)".to_owned(),

@@ -1,0 +1,38 @@
+//! Folded stacks, one a line, as Brendan Gregg's `flamegraph.pl`, inferno and speedscope read them: `main;work 1200`, in
+//! nanoseconds.
+
+use super::Model;
+use super::weights::{Rounded, Weight, by_names};
+use std::io::{self, Write};
+
+/// Writes the stacks of the one CPU count asked for, or their CPU time.
+pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = model.stacks();
+    let weight = if model.cpus.is_empty() { Weight::Cpu } else { Weight::Owed(0) };
+    let mut rounded = Rounded::default();
+    let mut line = String::new();
+    for (names, ns) in by_names(model, &stacks, weight) {
+        let ns = rounded.next(ns);
+        if ns == 0 {
+            continue;
+        }
+        line.clear();
+        for (place, name) in names.iter().enumerate() {
+            if place > 0 {
+                line.push(';');
+            }
+            line.extend(name.chars().map(plain));
+        }
+        writeln!(out, "{line} {ns}")?;
+    }
+    Ok(())
+}
+
+/// What would be read as the end of a name or of a line.
+fn plain(c: char) -> char {
+    match c {
+        ';' => ':',
+        c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => char::REPLACEMENT_CHARACTER,
+        c => c,
+    }
+}

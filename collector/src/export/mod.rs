@@ -1,0 +1,138 @@
+//! A recording in the formats of other tools: one file for each, over one model ([`Model`]) whose numbers are those of a
+//! report. All but `firefox` write as they go: memory does not grow with what they have written.
+
+mod chrome;
+mod csv;
+mod dot;
+mod firefox;
+mod folded;
+mod model;
+mod ndjson;
+mod parquet;
+mod perfetto;
+mod pprof;
+mod speedscope;
+mod svg;
+mod tables;
+mod weights;
+mod words;
+
+pub use model::{About, Model};
+pub use tables::Table;
+
+use engine::report::Cpus;
+use std::io::{self, Write};
+
+/// A format of `longpole export`, besides the program JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A trace for Perfetto.
+    Perfetto,
+    /// A profile for the Firefox Profiler.
+    Firefox,
+    /// A profile for pprof and what reads its format.
+    Pprof,
+    /// Profiles for speedscope.
+    Speedscope,
+    /// Folded stacks.
+    Folded,
+    /// A flame graph.
+    Svg,
+    /// A trace as JSON.
+    Chrome,
+    /// The longest paths, for Graphviz.
+    Dot,
+    /// Tables as text.
+    Csv,
+    /// Tables as one JSON object a line.
+    Ndjson,
+    /// Tables for engines.
+    Parquet,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 11] = [
+        Format::Perfetto,
+        Format::Firefox,
+        Format::Pprof,
+        Format::Speedscope,
+        Format::Folded,
+        Format::Svg,
+        Format::Chrome,
+        Format::Dot,
+        Format::Csv,
+        Format::Ndjson,
+        Format::Parquet,
+    ];
+
+    /// Its name on the command line; of tables the end of their files' names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Perfetto => "perfetto",
+            Format::Firefox => "firefox",
+            Format::Pprof => "pprof",
+            Format::Speedscope => "speedscope",
+            Format::Folded => "folded",
+            Format::Svg => "svg",
+            Format::Chrome => "chrome",
+            Format::Dot => "dot",
+            Format::Csv => "csv",
+            Format::Ndjson => "ndjson",
+            Format::Parquet => "parquet",
+        }
+    }
+
+    /// The format of this name.
+    pub fn of(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// It shows what happened at which time, which only a recording tells.
+    pub fn is_of_recordings(self) -> bool {
+        matches!(self, Format::Perfetto | Format::Firefox | Format::Chrome) || self.has_tables()
+    }
+
+    /// It shows one thing: the critical path on one CPU count, or CPU time.
+    pub fn is_of_one(self) -> bool {
+        matches!(self, Format::Folded | Format::Svg)
+    }
+
+    /// It is about unlimited CPUs alone.
+    pub fn is_of_unlimited(self) -> bool {
+        self == Format::Dot
+    }
+
+    /// It has several tables, each a file.
+    pub fn has_tables(self) -> bool {
+        matches!(self, Format::Csv | Format::Ndjson | Format::Parquet)
+    }
+
+    /// The CPU counts that it has if none are asked for; none: it shows CPU time.
+    pub fn usual_cpus(self) -> Vec<Cpus> {
+        // As a report.
+        if self.is_of_one() { Vec::new() } else { Cpus::parse_list("1,2,4,8,16,inf").unwrap_or_default() }
+    }
+
+    /// Writes all of it; of tables this one, or the recording itself.
+    pub fn write(self, model: &Model<'_>, table: Option<Table>, out: &mut dyn Write) -> io::Result<()> {
+        let table = table.unwrap_or(Table::Recordings);
+        match self {
+            Format::Perfetto => perfetto::write(model, out),
+            Format::Firefox => firefox::write(model, out),
+            Format::Pprof => pprof::write(model, out),
+            Format::Speedscope => speedscope::write(model, out),
+            Format::Folded => folded::write(model, out),
+            Format::Svg => svg::write(model, out),
+            Format::Chrome => chrome::write(model, out),
+            Format::Dot => dot::write(model, out),
+            Format::Csv => tables::write(model, table, &mut csv::Csv::new(table, out)?),
+            Format::Ndjson => tables::write(model, table, &mut ndjson::Ndjson::new(table, out)),
+            Format::Parquet => {
+                let mut file = parquet::Parquet::new(table, out)?;
+                tables::write(model, table, &mut file)?;
+                file.finish()
+            }
+        }
+    }
+}

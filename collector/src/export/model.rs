@@ -1,0 +1,167 @@
+//! What all formats show: what was measured, and what limits on each CPU count. Nothing is computed before a format asks.
+
+use crate::cores::on_all_cores;
+use engine::attribution::{Grouping, spelled_out};
+use engine::predict::{self, Timing};
+use engine::program::{FunctionRef, Program, ProgramError};
+use engine::report::{Builder, Cpus, Detail, Report};
+use engine::time::Timestamp;
+use engine::timeline::Timeline;
+use engine::view::{CriticalPath, Frame, Measured, StackBuilder, Stacks};
+use std::sync::OnceLock;
+
+/// Which recording it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// File name.
+    pub name: String,
+    /// The command that was recorded.
+    pub command: Option<String>,
+    /// The host that it was recorded on.
+    pub host: Option<String>,
+    /// Version of the longpole that recorded it.
+    pub longpole: Option<String>,
+    /// One instant on the recording's clock and on the calendar, nanoseconds.
+    pub clock: Option<(u64, u64)>,
+}
+
+impl About {
+    /// An instant of the recording on the calendar, nanoseconds since 1970.
+    pub fn at(&self, time: Timestamp) -> Option<u64> {
+        let (monotonic_ns, realtime_ns) = self.clock?;
+        Some(realtime_ns.saturating_sub(monotonic_ns).saturating_add(time.0))
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Model<'a> {
+    /// What happened; nothing for a program JSON.
+    pub measured: Option<Measured<'a>>,
+    /// The program, with its samples.
+    pub program: &'a Program,
+    /// CPU counts, in the order asked.
+    pub cpus: Vec<Cpus>,
+    /// Where it comes from.
+    pub about: About,
+    /// The same program with functions that only samples know as calls.
+    spelled: OnceLock<Program>,
+    report: OnceLock<Report>,
+    machine: predict::Model,
+    timing: Timing<'a>,
+}
+
+impl<'a> Model<'a> {
+    /// Of a recording, or a program without one.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`].
+    pub fn new(
+        timeline: Option<&'a Timeline>,
+        program: &'a Program,
+        cpus: Vec<Cpus>,
+        about: About,
+    ) -> Result<Model<'a>, ProgramError> {
+        let machine = predict::Model::default();
+        let timing = Timing::new(program, &machine)?;
+        let measured = timeline.map(|timeline| Measured::of(timeline, program));
+        Ok(Model {
+            measured,
+            program,
+            cpus,
+            about,
+            report: OnceLock::new(),
+            spelled: OnceLock::new(),
+            machine,
+            timing,
+        })
+    }
+
+    /// The program behind [`Model::path`]: threads and functions have the same numbers as in [`Model::program`].
+    pub fn spelled(&self) -> &Program {
+        self.spelled.get_or_init(|| spelled_out(self.program.clone()))
+    }
+
+    /// The path of the predicted run on so many CPUs.
+    pub fn path(&self, cpus: Cpus) -> CriticalPath {
+        // It has been checked, and spelling it out changes nothing of that.
+        match Timing::new(self.spelled(), &self.machine) {
+            Ok(timing) => engine::view::path(&timing, cpus),
+            Err(_) => CriticalPath::default(),
+        }
+    }
+
+    /// The predicted time on so many CPUs, nanoseconds: that of a report.
+    pub fn time_ns(&self, cpus: Cpus) -> f64 {
+        self.timing.time_ns(cpus)
+    }
+
+    /// Call stacks with their CPU time and what each owes on each CPU count.
+    pub fn stacks(&self) -> Stacks {
+        let builder = StackBuilder::new(&self.timing);
+        let parts = on_all_cores(&self.timing.groups(&self.cpus), |cpus| builder.at(cpus));
+        builder.conclude(&self.cpus, parts.into_iter().flatten().collect())
+    }
+
+    /// What [`Model::path`] runs on.
+    pub fn machine(&self) -> &predict::Model {
+        &self.machine
+    }
+
+    /// The report for these CPU counts.
+    pub fn report(&self) -> &Report {
+        self.report.get_or_init(|| {
+            match Builder::new(self.program, &self.cpus, Detail::Functions, Grouping::Function, &self.machine)
+            {
+                Ok(builder) => {
+                    let parts = on_all_cores(&builder.groups(), |cpus| builder.at(cpus));
+                    builder.conclude(parts.into_iter().flatten().collect())
+                }
+                Err(report) => *report,
+            }
+        })
+    }
+
+    /// What was recorded: the process that it began with.
+    pub fn title(&self) -> &str {
+        let process = self.program.threads.first().and_then(|thread| thread.process.as_deref());
+        process.unwrap_or("program")
+    }
+
+    /// File and line of a frame, or of its function's first line where samples do not show it.
+    pub fn source(&self, frame: &Frame) -> (Option<&str>, Option<u64>) {
+        let place = frame.place.and_then(|place| self.program.samples.places.get(place.0 as usize));
+        match place.and_then(|place| place.line.as_deref()) {
+            Some(line) => file_and_line(line),
+            None => self.declared(frame.function),
+        }
+    }
+
+    /// File and line where a function begins.
+    pub fn declared(&self, function: FunctionRef) -> (Option<&str>, Option<u64>) {
+        let function = self.program.functions.get(function.0 as usize);
+        function.and_then(|function| function.location.as_deref()).map_or((None, None), file_and_line)
+    }
+
+    /// The name of a thread of the program.
+    pub fn thread(&self, number: u32) -> &str {
+        self.program.threads.get(number as usize).map_or("?", |thread| &thread.name)
+    }
+
+    /// The name of a function; of none: what is computed where no function is known.
+    pub fn function(&self, function: Option<FunctionRef>) -> &str {
+        let function = function.and_then(|function| self.program.functions.get(function.0 as usize));
+        function.map_or(NO_FUNCTION, |function| &function.name)
+    }
+}
+
+/// What stands for a function where none is known.
+pub const NO_FUNCTION: &str = "(function not known)";
+
+/// Of `file:line`.
+fn file_and_line(location: &str) -> (Option<&str>, Option<u64>) {
+    match location.rsplit_once(':').map(|(file, line)| (file, line.parse())) {
+        Some((file, Ok(line))) => (Some(file), Some(line)),
+        _ => (Some(location), None),
+    }
+}

@@ -1,0 +1,85 @@
+//! Tables of a recording, for `csv`, `ndjson` and `parquet`: one row at a time. Every row has the recording's name, so that
+//! the tables of many recordings are one table each.
+
+mod measured;
+mod predicted;
+mod schema;
+
+pub use schema::{Kind, Table};
+
+use super::Model;
+use std::borrow::Cow;
+use std::io;
+
+/// A value in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Not known, or there is none.
+    Null,
+    /// A text.
+    Text(Cow<'a, str>),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Yes or no.
+    Bool(bool),
+}
+
+impl<'a> Cell<'a> {
+    fn text(text: &'a str) -> Cell<'a> {
+        Cell::Text(Cow::Borrowed(text))
+    }
+
+    fn known(text: Option<&'a str>) -> Cell<'a> {
+        text.map_or(Cell::Null, Cell::text)
+    }
+
+    /// Numbers that do not fit are not known.
+    fn count(count: u64) -> Cell<'a> {
+        i64::try_from(count).map_or(Cell::Null, Cell::Int)
+    }
+
+    fn number(number: Option<f64>) -> Cell<'a> {
+        number.filter(|number| number.is_finite()).map_or(Cell::Null, Cell::Float)
+    }
+}
+
+/// Where rows go.
+pub trait Sink {
+    /// Takes a row; its cells are as the table's columns.
+    fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()>;
+}
+
+/// Writes all rows of a table.
+pub fn write(model: &Model<'_>, table: Table, sink: &mut dyn Sink) -> io::Result<()> {
+    let mut rows = Rows { model, sink };
+    match table {
+        Table::Recordings => rows.recordings(),
+        Table::Threads => rows.threads(),
+        Table::Intervals => rows.intervals(),
+        Table::Calls => rows.calls(),
+        Table::Wakes => rows.wakes(),
+        Table::Sections => rows.sections(),
+        Table::Functions => rows.functions(),
+        Table::Locks => rows.locks(),
+        Table::Waits => rows.waits(),
+        Table::Stacks => rows.stacks(),
+        Table::Paths => rows.paths(),
+    }
+}
+
+struct Rows<'m, 'a, 's> {
+    model: &'m Model<'a>,
+    sink: &'s mut dyn Sink,
+}
+
+impl Rows<'_, '_, '_> {
+    /// A row that begins with the recording's name.
+    fn put(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+        let mut row = Vec::with_capacity(cells.len() + 1);
+        row.push(Cell::text(&self.model.about.name));
+        row.extend_from_slice(cells);
+        self.sink.row(&row)
+    }
+}

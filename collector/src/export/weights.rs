@@ -1,0 +1,121 @@
+//! Call stacks with one weight each, as flame graphs have them.
+
+use super::model::{Model, NO_FUNCTION};
+use crate::cli::say;
+use crate::present::passing;
+use engine::report::Cpus;
+use engine::view::{Stack, Stacks};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What a stack is as wide as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Its CPU time.
+    Cpu,
+    /// What of the predicted time it owes, on the CPU count with this place in [`Stacks::on`].
+    Owed(usize),
+}
+
+impl Weight {
+    /// Of a stack, nanoseconds.
+    pub fn of(self, stack: &Stack) -> f64 {
+        match self {
+            Weight::Cpu => stack.cpu_ns,
+            Weight::Owed(place) => stack.owed_ns.get(place).copied().unwrap_or(0.0),
+        }
+    }
+
+    /// What it is, for a title.
+    pub fn title(self, stacks: &Stacks) -> String {
+        match self {
+            Weight::Cpu => "CPU time".to_owned(),
+            Weight::Owed(place) => Weight::on(stacks.on.get(place).map_or(Cpus::Infinite, |on| on.cpus)),
+        }
+    }
+
+    /// What a critical path is, for a title.
+    pub fn on(cpus: Cpus) -> String {
+        match cpus {
+            Cpus::Count(count) if count.get() == 1 => "critical path on 1 CPU".to_owned(),
+            Cpus::Count(count) => format!("critical path on {count} CPUs"),
+            Cpus::Infinite => "critical path on unlimited CPUs".to_owned(),
+        }
+    }
+
+    /// What passes without being computed, in words, and what is owed to it, nanoseconds.
+    pub fn waits(self, stacks: &Stacks) -> Vec<(String, f64)> {
+        let Weight::Owed(place) = self else { return Vec::new() };
+        let waits = stacks.on.get(place).map_or(&[][..], |on| on.waits.as_slice());
+        let worth = waits.iter().filter(|wait| wait.weighted_ns != 0.0);
+        worth.map(|wait| (format!("[{}]", passing::words(&wait.kind)), wait.weighted_ns)).collect()
+    }
+}
+
+/// Stacks as names of functions, the outermost first, each once and in order of names, and what passes without being
+/// computed as stacks of one name. What is negative cannot be drawn: it is left out, and that is said.
+pub fn by_names<'m>(model: &'m Model<'_>, stacks: &Stacks, weight: Weight) -> Vec<(Vec<Cow<'m, str>>, f64)> {
+    let mut sums: BTreeMap<Vec<Cow<'m, str>>, f64> = BTreeMap::new();
+    for stack in &stacks.stacks {
+        let ns = weight.of(stack);
+        if ns == 0.0 {
+            continue;
+        }
+        let names = stack.frames.iter().map(|frame| Cow::Borrowed(model.function(Some(frame.function))));
+        let mut names: Vec<Cow<'m, str>> = names.collect();
+        if names.is_empty() {
+            names.push(Cow::Borrowed(NO_FUNCTION));
+        }
+        *sums.entry(names).or_insert(0.0) += ns;
+    }
+    for (name, ns) in weight.waits(stacks) {
+        *sums.entry(vec![Cow::Owned(name)]).or_insert(0.0) += ns;
+    }
+    let (kept, negative): (Vec<_>, Vec<_>) = sums.into_iter().partition(|(_, ns)| *ns > 0.0);
+    say_left_out(negative.len(), negative.iter().map(|(_, ns)| ns).sum());
+    kept
+}
+
+/// Says that stacks with a negative weight are missing.
+pub fn say_left_out(count: usize, ns: f64) {
+    if count > 0 {
+        let ns = crate::present::cell::duration(ns);
+        say(format_args!(
+            "note: {count} call stacks with a negative weight ({ns} together) cannot be drawn and are left out: \
+             `longpole report` has them"
+        ));
+    }
+}
+
+/// Whole nanoseconds whose sum is off by half a one at most, however many there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rounded {
+    sum: f64,
+    given: i64,
+}
+
+impl Rounded {
+    /// The next one.
+    pub fn next(&mut self, ns: f64) -> i64 {
+        self.sum += ns;
+        // Beyond what fits it stays at the largest there is.
+        let upto = self.sum.round() as i64;
+        let next = upto.saturating_sub(self.given);
+        self.given = upto;
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounded_numbers_add_up_to_the_rounded_sum() {
+        let mut rounded = Rounded::default();
+        let given: Vec<i64> =
+            [0.4, 0.4, 0.4, 10.3, 0.0, -1.5].into_iter().map(|ns| rounded.next(ns)).collect();
+        assert_eq!(given.iter().sum::<i64>(), 10, "{given:?}");
+        assert_eq!(given[0], 0);
+    }
+}

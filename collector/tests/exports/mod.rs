@@ -1,0 +1,38 @@
+//! Exports, read back by the formats' own readers: Perfetto's protobuf classes, Go's pprof, speedscope, DuckDB, Graphviz.
+//! What they read is compared with `longpole report --json`, which takes its numbers another way.
+
+mod flame_graphs;
+mod graphs;
+mod hostile;
+mod perfetto;
+mod pprof;
+mod queries;
+mod speedscope;
+mod tables;
+mod tools;
+mod traces;
+
+use crate::command_line::{Folder, longpole};
+use longpole_tests::data_folder;
+use std::path::PathBuf;
+
+/// CPU counts that are exported and reported in these tests.
+const CPUS: &str = "1,2,4,inf";
+
+/// A kept recording, by name.
+fn recording(name: &str) -> PathBuf {
+    data_folder().join("recordings").join(format!("{name}.lp"))
+}
+
+/// Recordings with all there is: locks, waits, wakes, samples, probed functions; launched and attached.
+const RECORDINGS: [&str; 5] = ["store", "pipeline", "attached", "quicksort", "timers"];
+
+/// Writes an export and the report beside it; gives their paths.
+fn export(folder: &Folder, input: &str, format: &str, options: &[&str]) -> (String, String) {
+    let (exported, report) = (folder.path(format), folder.path("report.json"));
+    let run = longpole(&[&["export", input, "-f", format, "-o", &exported, "--force"], options].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let told = longpole(&["report", input, "--json", "--cpus", CPUS]);
+    std::fs::write(&report, told.works()).expect("written");
+    (exported, report)
+}

@@ -1,0 +1,66 @@
+//! Readers that others have made: found on the machine, or installed below `target/` once.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Python with the packages of `requirements.txt`, in an environment of its own; or why there is none.
+pub(super) fn python() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export-readers");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    // Each test is a process of its own: the first one installs.
+    let lock = File::create(folder.join("lock")).map_err(|error| error.to_string())?;
+    lock.lock().map_err(|error| error.to_string())?;
+    let wanted = include_str!("requirements.txt");
+    let (python, mark) = (folder.join("venv/bin/python"), folder.join("installed"));
+    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports/requirements.txt");
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder.join("venv")))?;
+    run(Command::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"])
+        .args(["--timeout", "20", "--requirement"])
+        .arg(requirements))?;
+    std::fs::write(mark, wanted).map_err(|error| error.to_string())?;
+    Ok(python)
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("{name}: {}", said.lines().last().unwrap_or("failed")))
+}
+
+/// Whether a program is there.
+pub(super) fn has(program: &str, argument: &str) -> bool {
+    Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs a script of this folder with these arguments: it checks, and prints what it has read.
+#[track_caller]
+pub(super) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports").join(script);
+    let output = Command::new(python).arg(script).args(arguments).output().expect("python starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The schema of speedscope's files, as its package on npm has it; or why there is none.
+pub(super) fn speedscope_schema() -> Result<PathBuf, String> {
+    const PACKAGE: &str = "speedscope@1.23.1";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("speedscope");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let lock = File::create(folder.join("lock")).map_err(|error| error.to_string())?;
+    lock.lock().map_err(|error| error.to_string())?;
+    let schema = folder.join("package/dist/release/file-format-schema.json");
+    if !schema.exists() {
+        run(Command::new("npm").args(["pack", "--silent", PACKAGE]).current_dir(&folder))?;
+        run(Command::new("tar").args(["xzf", "speedscope-1.23.1.tgz"]).current_dir(&folder))?;
+    }
+    Ok(schema)
+}

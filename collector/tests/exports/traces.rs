@@ -1,0 +1,23 @@
+//! `chrome` and `firefox`. Neither has a reader of its own outside of a browser: what their documentation demands is checked,
+//! and the sums.
+
+use super::{CPUS, RECORDINGS, export, recording, tools};
+use crate::command_line::{FIGURE_4, Folder};
+
+#[test]
+fn they_are_well_made_and_have_the_numbers_of_a_report() {
+    if !tools::has("python3", "--version") {
+        longpole_tests::skip!("there is no python3");
+    }
+    let folder = Folder::new();
+    let by_hand = folder.file("figure-4.json", FIGURE_4);
+    let kept = RECORDINGS.map(|name| recording(name).display().to_string());
+    for format in ["chrome", "firefox"] {
+        for input in kept.iter().chain([&by_hand]) {
+            let (trace, report) = export(&folder, input, format, &["--cpus", CPUS]);
+            let script = format!("read_{format}.py");
+            let told = tools::checked(std::path::Path::new("python3"), &script, &[&trace, &report]);
+            assert!(told.starts_with("ok"), "{input}: {told}");
+        }
+    }
+}
