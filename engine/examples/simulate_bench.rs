@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     if let Some(finding) = outcome.findings.first() {
-        eprintln!("simulate_bench: {}", finding.text);
+        eprintln!("simulate_bench: {finding:?}");
         return ExitCode::FAILURE;
     }
     let done: usize = outcome.done.iter().sum();

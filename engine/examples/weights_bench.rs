@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 fn sweep(program: &Program, cpus: &[Cpus]) -> Result<(), String> {
     let path = CriticalPath::of(program).map_err(|error| error.to_string())?;
     if let Some(finding) = path.findings().first() {
-        return Err(finding.text.clone());
+        return Err(format!("{finding:?}"));
     }
     for weights in path.weights(cpus) {
         for segment in path.segments() {

@@ -183,7 +183,7 @@ fn a_lock_of_two_threads_is_predicted_as_if_nothing_were_folded() {
     // It is held for nearly three quarters of the time: no more than 1.4 are ever busy.
     let speedup = shared_ideally[0].time_ns / shared_ideally[1].time_ns;
     assert!((1.2..1.5).contains(&speedup), "{speedup}");
-    assert_eq!(folded.findings.iter().find(|finding| finding.kind == "replayed"), None);
+    assert_eq!(folded.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
 /// The same of a read-write lock that is taken for reading, and for writing at the end of each slice if `written`.
@@ -348,7 +348,7 @@ fn a_wake_up_behind_a_release_is_the_releases() {
     let timeline = build(&Recording { facts, events, ..Recording::default() });
     assert_eq!(timeline.wakeups.iter().filter(|wakeup| wakeup.ended.is_some()).count(), 1);
     let report = predicted(&from_timeline(&timeline));
-    assert_eq!(report.findings.iter().find(|finding| finding.kind == "replayed"), None);
+    assert_eq!(report.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
 fn futex_wait() -> Call {

@@ -225,7 +225,7 @@ fn a_deadlock_beside_a_thread_that_repeats_comes_to_an_end() {
         {"name":"timer","background":["main",0,1],"ops":[["sleep",1]]}]}"#;
     let program = engine::program::json::read(text).expect("a program");
     let prediction = predict(&program, &[Cpus::ONE], &Model::default());
-    assert_eq!(prediction.findings[0].kind, "deadlock");
+    assert_eq!(prediction.findings[0].kind(), "deadlock");
     for wrong in [r#"["timer",0,1]"#, r#"["main",0,2]"#, r#"["nobody",0,1]"#] {
         let text = text.replace(r#"["main",0,1]"#, wrong);
         assert!(engine::program::json::read(&text).is_err(), "{wrong}");

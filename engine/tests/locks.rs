@@ -184,7 +184,7 @@ fn recorded_operations_become_holds() {
     // Objects without a lock have no number there.
     let reading = |program: &Program| program.locks.iter().map(|lock| lock.reading).collect::<Vec<_>>();
     assert_eq!(reading(&again), reading(&program));
-    assert!(program.findings.iter().all(|finding| finding.kind != "uncontended"), "{:?}", program.findings);
+    assert!(program.findings.iter().all(|finding| finding.kind() != "uncontended"), "{:?}", program.findings);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     assert_eq!(before.locks[0].holder.as_deref(), Some("f"));
     // From the end of taking it to the beginning of giving it back.
     assert_eq!(before.results[3].locks_held_ns, [260.0 - 140.0]);
-    let kinds: Vec<&str> = before.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    let kinds: Vec<&str> = before.findings.iter().map(|finding| finding.kind()).collect();
     assert!(kinds.is_empty(), "{kinds:?}");
     let mut text = Vec::new();
     json::write(&program, &mut text).expect("written");
@@ -273,5 +273,5 @@ fn a_family_of_locks_is_not_known_where_operations_are_missing() {
         numbered(10, operation(1, S::MutexUnlock, 0x40, (231, 232), 0)),
     ]);
     assert!(rows(&program).is_empty());
-    assert_eq!(program.findings.iter().filter(|finding| finding.kind == "operations_lost").count(), 1);
+    assert_eq!(program.findings.iter().filter(|finding| finding.kind() == "operations_lost").count(), 1);
 }

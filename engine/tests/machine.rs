@@ -2,7 +2,7 @@
 
 use engine::critical_path::CriticalPath;
 use engine::program::{ObjectId, Operation, Program, ThreadId, json};
-use engine::report::Cpus;
+use engine::report::{Cpus, Finding};
 use engine::schedule::{Outcome, Pieces, Rules, Setup, Sharing, Simulation, run, run_stream};
 use engine::synth::{Lengths, Numbers, large_program, random_program};
 use engine::time::Ticks;
@@ -212,7 +212,7 @@ fn any_program_on_any_machine_comes_to_an_end_and_adds_up() {
         assert_eq!(outcome, run(&program, &setup).expect("a program"), "seed {seed}: once more is the same");
         let complete =
             outcome.done.iter().zip(&program.threads).all(|(done, thread)| *done == thread.operations.len());
-        let deadlock = outcome.findings.iter().any(|finding| finding.kind == "deadlock");
+        let deadlock = outcome.findings.iter().any(|finding| finding.kind() == "deadlock");
         assert_eq!(complete, !deadlock, "seed {seed}: {:?}", outcome.findings);
         assert_eq!(outcome.busy.iter().sum::<u64>(), outcome.length.0, "seed {seed}");
         for used in &outcome.threads {
@@ -273,9 +273,9 @@ fn an_operation_of_a_stream_that_refers_to_nothing_ends_its_thread() {
     let source =
         Pieces::new([false], |_, to: &mut Vec<Operation>| to.extend(given.take().into_iter().flatten()));
     let outcome = run_stream(&names, source, &Setup { processors: free(1), servers: Vec::new() });
-    assert_eq!((outcome.length, outcome.done), (Ticks(5), vec![1]));
-    assert_eq!(outcome.findings[0].kind, "invalid_operation");
-    assert!(outcome.findings[0].text.starts_with("operation 1 of T1"), "{:?}", outcome.findings);
+    assert_eq!((outcome.length, &outcome.done[..]), (Ticks(5), &[1][..]));
+    let Finding::InvalidOperation { error } = &outcome.findings[0] else { unreachable!("by its kind") };
+    assert!(error.starts_with("operation 1 of T1"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What each operation does on a number of processors with a scheduler; results computed by hand.
 
 use engine::program::{Program, json};
+use engine::report::{Holder, StuckThread, WaitsFor};
 use engine::schedule::{Doing, Interval, Outcome, Rules, Setup, Sharing, run_watched};
 use engine::time::Ticks;
 
@@ -384,13 +385,14 @@ fn a_deadlock_with_spinning_ends_and_says_who_waits() {
         );
         let short = Rules { slice: Ticks::from_ns(1), ..rules(cpus) };
         let (outcome, _) = run(&program, short);
-        let findings: Vec<&str> = outcome.findings.iter().map(|finding| finding.text.as_str()).collect();
-        assert_eq!(findings.len(), 1, "{findings:?}");
-        assert!(
-            findings[0]
-                .ends_with("A waits for spin lock \"t\", held by B; B waits for spin lock \"s\", held by A"),
-            "{findings:?}"
-        );
+        let spin = |thread: &str, name: &str, holder: &str| {
+            let holder = Holder { thread: holder.to_owned(), itself: false, ended: false };
+            let waits_for = WaitsFor::SpinLock { name: name.to_owned(), holder: Some(holder) };
+            StuckThread { thread: thread.to_owned(), waits_for }
+        };
+        let [finding] = &outcome.findings[..] else { unreachable!("{:?}", outcome.findings) };
+        let stuck = finding.deadlock().expect("a deadlock");
+        assert_eq!(stuck.threads, [spin("A", "t", "B"), spin("B", "s", "A")]);
         assert_eq!(outcome.done, [2, 2, 1]);
         assert!(ns(outcome.length) >= 9.0);
     }

@@ -62,7 +62,7 @@ fn every_operation_is_read_and_written_as_the_format_says() {
     assert_eq!(program.threads[0].operations[1], Operation::Exec(Ticks(250_500)));
     assert_eq!(program.threads[0].operations[3], Operation::Exec(Ticks(1)));
     assert_eq!(program.trust.lost, 5);
-    assert_eq!(program.findings[0].kind, "loss");
+    assert_eq!(program.findings[0].kind(), "loss");
     assert_eq!(program.functions[0].location.as_deref(), Some("x.c:3"));
     assert!(program.functions[1].folded);
     assert_eq!(written(&program), EVERY_OPERATION);
@@ -219,7 +219,7 @@ fn a_million_threads_are_read_and_analysed() {
     let program = json::read(&text).expect("a program");
     let report = report(&program, &[Cpus::ONE], Detail::Functions);
     assert_eq!(report.results[0].time_ns, 1_000_000.0);
-    assert!(report.findings[0].text.ends_with("999991 more threads wait"), "{:?}", report.findings);
+    assert_eq!(report.findings[0].deadlock().map(|stuck| stuck.more), Some(999_991));
 }
 
 /// Renumbers everything in order of appearance, as reading does.
@@ -262,7 +262,7 @@ proptest! {
             unmatched: u64::from(trust[3]), unknown_ns: u64::from(trust[4]), censored: u64::from(trust[5]), spurious: u64::from(trust[0]),
         };
         if located & 2 != 0 {
-            program.findings.push(Finding { kind: "k".to_owned(), text: "t\n\u{1b}".to_owned() });
+            program.findings.push(Finding::Other { kind: "k".to_owned(), text: "t\n\u{1b}".to_owned() });
             program.recorded_cpus = Some(u32::from(trust[0]));
         }
         for (operation, fraction) in program.threads[0].operations.iter_mut().zip(fractions) {
@@ -343,7 +343,7 @@ fn a_program_built_by_hand_with_anything_in_it_is_analysed_or_refused() {
         let program = Program { objects: vec!["o".to_owned()], threads: vec![thread], ..Program::default() };
         let report = report(&program, &[Cpus::ONE], Detail::Segments);
         assert_eq!(report.findings.len(), 1, "{operation:?}");
-        assert_eq!(report.findings[0].kind, "invalid_program");
+        assert_eq!(report.findings[0].kind(), "invalid_program");
     }
 }
 
@@ -367,14 +367,13 @@ fn contradictions_of_a_program_from_a_recording_are_passed_over_with_a_finding()
     let program = Program { objects: vec!["m".to_owned()], threads, ..Program::default() };
     let report = report(&program, &[Cpus::ONE], Detail::Functions);
     assert_eq!(report.results[0].time_ns, 1.0);
-    let texts: Vec<_> =
-        report.findings.iter().map(|finding| format!("{}: {}", finding.kind, finding.text)).collect();
+    let (thread, object, created, edge) = ("A".to_owned(), "m".to_owned(), "B".to_owned(), "e0".to_owned());
     assert_eq!(
-        texts,
+        report.findings,
         [
-            "unlock_not_held: operation 0 of A unlocks \"m\", which it does not hold: ignored (2 more cases like it)",
-            "created_twice: operation 4 of A creates B, which has been created before: ignored",
-            "released_twice: operation 6 of A releases \"e0\", which has been released before: ignored",
+            Finding::UnlockNotHeld { thread: thread.clone(), operation: 0, object, more: 2 },
+            Finding::CreatedTwice { thread: thread.clone(), operation: 4, created, more: 0 },
+            Finding::ReleasedTwice { thread, operation: 6, edge, more: 0 },
         ]
     );
 }

@@ -308,7 +308,7 @@ fn what_samples_show_can_be_written_out_as_calls() {
         assert_eq!(spelled.check(), Ok(()));
         assert!(spelled.samples.is_empty());
         assert_eq!(on_cpus(&spelled), computed);
-        assert_eq!(spelled.findings.iter().filter(|finding| finding.kind == "spelled_out").count(), 1);
+        assert_eq!(spelled.findings.iter().filter(|finding| finding.kind() == "spelled_out").count(), 1);
         let (before, after, truth) = (of(&sampled), of(&spelled), of(&program));
         for (place, (a, b)) in before.results.iter().zip(&after.results).enumerate() {
             assert_eq!(a.time_ns.to_bits(), b.time_ns.to_bits());

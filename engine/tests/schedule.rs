@@ -1,7 +1,7 @@
-//! What each operation does on unlimited processors: when segments start and end, and what a deadlock says.
+//! What each operation does on unlimited processors: when segments start and end.
 
 use engine::program::json;
-use engine::report::{Cpus, Detail, Report, report};
+use engine::report::{Cpus, Detail, Finding, Report, report};
 
 fn analysed(threads: &str) -> Report {
     let text = format!(r#"{{"format":"longpole-program","version":1,"threads":[{threads}]}}"#);
@@ -9,7 +9,7 @@ fn analysed(threads: &str) -> Report {
     report(&program, &[Cpus::Infinite], Detail::Segments)
 }
 
-/// `thread function start-end` for all segments, and what the findings say.
+/// `thread function start-end` for all segments, and kinds of findings.
 fn check(threads: &str, segments: &[&str], findings: &[&str]) {
     let report = analysed(threads);
     let shown: Vec<String> = report.results[0]
@@ -21,8 +21,7 @@ fn check(threads: &str, segments: &[&str], findings: &[&str]) {
         })
         .collect();
     assert_eq!(shown, segments, "{threads}");
-    let found: Vec<String> =
-        report.findings.iter().map(|finding| format!("{}: {}", finding.kind, finding.text)).collect();
+    let found: Vec<&str> = report.findings.iter().map(Finding::kind).collect();
     assert_eq!(found, findings, "{threads}");
 }
 
@@ -177,51 +176,8 @@ fn a_deadlock_names_who_waits_for_what_and_keeps_the_result_up_to_it() {
         r#"{"name":"T1","ops":[["lock","left"],["exec","a",2],["lock","right"],["exec","never",1]]},
            {"name":"T2","ops":[["lock","right"],["exec","b",3],["lock","left"],["exec","never",1]]}"#,
         &["T1 a 0-2", "T2 b 0-3"],
-        &[
-            "deadlock: nothing more happens after 3 ns (the result is up to there): T1 waits for lock \"right\", held by \
-           T2; T2 waits for lock \"left\", held by T1",
-        ],
+        &["deadlock"],
     );
-}
-
-#[test]
-fn every_kind_of_wait_that_never_ends_is_named() {
-    let stuck = |operations: &str| {
-        let report = analysed(&format!(
-            r#"{{"name":"T1","ops":[{operations}]}},
-               {{"name":"T2","ops":[["lock","m"],["rdlock","r"],["spin_lock","s"],["exec","f",1]]}}"#
-        ));
-        assert_eq!(report.findings.len(), 1, "{operations}");
-        assert_eq!(report.findings[0].kind, "deadlock");
-        let text = &report.findings[0].text;
-        text.split_once("(the result is up to there): ").expect("the usual start").1.to_owned()
-    };
-    assert_eq!(stuck(r#"["wait","x"]"#), "T1 waits for a signal \"x\"");
-    assert_eq!(stuck(r#"["sem_wait","x"]"#), "T1 waits for semaphore \"x\"");
-    assert_eq!(stuck(r#"["sleep",2],["lock","m"]"#), "T1 waits for lock \"m\", held by T2, which has ended");
-    assert_eq!(stuck(r#"["lock","n"],["lock","n"]"#), "T1 waits for lock \"n\", held by itself");
-    assert_eq!(
-        stuck(r#"["sleep",2],["wrlock","r"]"#),
-        "T1 waits for writing under \"r\", held by T2, which has ended"
-    );
-    assert_eq!(
-        stuck(r#"["sleep",2],["spin_lock","s"]"#),
-        "T1 waits for spin lock \"s\", held by T2, which has ended"
-    );
-    assert_eq!(stuck(r#"["barrier","b",3]"#), "T1 waits for barrier \"b\", to which 1 of 3 have come");
-    assert_eq!(stuck(r#"["lock","n"],["cond_wait","c","n"]"#), "T1 waits for condition \"c\"");
-    assert_eq!(stuck(r#"["join","T1"]"#), "T1 waits for its own end");
-    assert_eq!(stuck(r#"["await","e"]"#), "T1 waits for wake-up \"e\"");
-    assert_eq!(stuck(r#"["wait","x"],["create","T2"]"#), "T1 waits for a signal \"x\"; T2 is never created");
-    assert_eq!(stuck(r#"["wrlock","q"],["rdlock","q"]"#), "T1 waits for reading under \"q\", held by itself");
-}
-
-#[test]
-fn many_waiting_threads_are_counted() {
-    let threads: Vec<String> =
-        (0..20).map(|thread| format!(r#"{{"name":"T{thread}","ops":[["wait","x"]]}}"#)).collect();
-    let text = &analysed(&threads.join(",")).findings[0].text;
-    assert!(text.ends_with("T7 waits for a signal \"x\"; 12 more threads wait"), "{text}");
 }
 
 #[test]

@@ -174,24 +174,21 @@ fn is_own_descriptor(path: &Path) -> bool {
 fn session_findings(info: &SessionInfo) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(damage) = &info.damage {
-        findings.push(Finding { kind: damage_kind(damage).into(), text: format!("{damage}.") });
+        findings.push(of_damage(damage));
     }
     if info.unknown_records > 0 {
-        let text = format!(
-            "{} records are of a kind that this longpole does not know: use the one that recorded them.",
-            info.unknown_records
-        );
-        findings.push(Finding { kind: "unknown_records".into(), text });
+        findings.push(Finding::UnknownRecords { records: info.unknown_records });
     }
     findings
 }
 
-fn damage_kind(damage: &Damage) -> &'static str {
+fn of_damage(damage: &Damage) -> Finding {
+    let error = damage.to_string();
     match damage.kind {
-        DamageKind::NoEnd | DamageKind::Cut { .. } => "cut_session",
-        DamageKind::Corrupt { .. } => "damaged_session",
-        DamageKind::Trailing => "trailing_bytes",
-        DamageKind::TooLarge => "session_too_large",
+        DamageKind::NoEnd | DamageKind::Cut { .. } => Finding::CutSession { error },
+        DamageKind::Corrupt { .. } => Finding::DamagedSession { error },
+        DamageKind::Trailing => Finding::TrailingBytes { error },
+        DamageKind::TooLarge => Finding::SessionTooLarge { error },
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn look(
     let window_ns = end_ns.saturating_sub(start_ns);
     let sighting = promising(&program, &report, window_ns);
     let snapshot = Snapshot {
-        headline: engine::report::headline(&report),
+        headline: crate::present::headline(&report),
         report,
         threads: program.threads.len(),
         thread_ns,

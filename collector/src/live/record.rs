@@ -9,6 +9,7 @@ use super::run::{Ended, Setup, run};
 use super::summary::{RecordSummary, paragraph};
 use crate::cli::plan::{RecordPlan, TargetPlan};
 use crate::cli::{Outcome, UserError, say};
+use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use crate::session::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
 use crate::target::{GatedChild, threads_of};
@@ -248,7 +249,7 @@ fn locks_text(how: &How, libc: &LibcCounts) -> String {
         ));
     }
     for (family, tried) in unfit {
-        text.push_str(&format!("; no probes on {}: {tried}", family.name()));
+        text.push_str(&format!("; no probes on {}: {}", family.name(), operations_tried(tried)));
     }
     if *without > 0 {
         let why = why.as_deref().unwrap_or_default();

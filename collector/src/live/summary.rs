@@ -2,6 +2,7 @@
 
 use super::message::UnprobedCounts;
 use crate::present::cell::{duration, grouped, width};
+use crate::present::finding::missing;
 use crate::present::style::{Paint, Style};
 use crate::session::Limits;
 use engine::event::{LeftOut, LossCounts, Overhead, SampleCounts, SamplingFact};
@@ -84,7 +85,8 @@ impl RecordSummary {
         line("lost", paint, &self.lost_text(lost))?;
         if !self.left_out.is_nothing() {
             let most = Limits::FILE.bytes >> 20;
-            let text = format!("{}: a file holds {most} MiB of everything but events", self.left_out);
+            let text =
+                format!("{}: a file holds {most} MiB of everything but events", missing(&self.left_out));
             line("left out", Paint::Warning, &text)?;
         }
         line("probes", Paint::Plain, &self.probes_text())?;

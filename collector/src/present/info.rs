@@ -1,6 +1,7 @@
 //! What a session or a program holds, as text and as JSON (schema `longpole-info/1`).
 
 use super::cell::{duration, grouped};
+use super::finding::missing;
 use super::style::{Paint, Style};
 use super::table;
 use crate::session::{Meta, SessionInfo};
@@ -239,7 +240,7 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         line(out, style, "symbols", &format!("{}: {missing}", module.name))?;
     }
     if !session.left_out.is_nothing() {
-        line(out, style, "left out", &format!("{}: no room in the file", session.left_out))?;
+        line(out, style, "left out", &format!("{}: no room in the file", missing(&session.left_out)))?;
     }
     match &session.loss {
         Some(loss) => {

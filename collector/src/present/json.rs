@@ -3,13 +3,14 @@
 //! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
 //! fraction.
 
+use super::finding::Findings;
 use super::limit_json::LimitsJson;
 use engine::attribution::Grouping;
 use engine::event::Overhead;
 use engine::limit::Limits;
 use engine::program::{RecordedObject, RecordedWait};
 use engine::report::{
-    CpuResult, Cpus, Finding, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust, WaitRow,
+    CpuResult, Cpus, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust, WaitRow,
 };
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
@@ -44,7 +45,7 @@ pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl W
         trust: report.trust,
         samples: report.samples,
         overhead: report.overhead.map(OverheadJson::new),
-        findings: &report.findings,
+        findings: Findings(&report.findings),
     };
     engine::program::json::write_value(&json, &mut out)?;
     out.write_all(b"\n")
@@ -73,7 +74,7 @@ struct ReportJson<'a, F> {
     samples: Option<SampleFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     overhead: Option<OverheadJson>,
-    findings: &'a [Finding],
+    findings: Findings<'a>,
 }
 
 /// What the recording cost.
@@ -357,7 +358,7 @@ mod tests {
             }],
             recorded: engine::program::Recorded::default(),
             trust: Trust { events: 7, ..Trust::default() },
-            findings: vec![Finding { kind: "deadlock".into(), text: "T1 waits for m".into() }],
+            findings: vec![engine::report::Finding::Loss { records: 7 }],
             recorded_cpus: None,
             overhead: None,
             samples: None,
@@ -380,7 +381,7 @@ mod tests {
                 r#""location":"g.c:3","exact":true,"folded":false}],"locks":[{"lock":"mutex 0x40","held_ns":250}]}],"#,
                 r#""locks":[{"lock":"mutex 0x40","acquisitions":9,"contended":2,"wait_ns":30.0}],"#,
                 r#""trust":{"events":7,"wakes":0,"lost":0,"unmatched":0,"unknown_ns":0,"censored":0},"#,
-                r#""findings":[{"kind":"deadlock","text":"T1 waits for m"}]}"#,
+                r#""findings":[{"kind":"loss","records":7,"severity":"may_be_off","text":"7 records were lost"}]}"#,
                 "\n"
             )
         );

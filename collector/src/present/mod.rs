@@ -2,6 +2,8 @@
 
 pub mod cell;
 pub mod doctor;
+pub mod finding;
+mod headline;
 pub mod info;
 pub mod json;
 mod limit_json;
@@ -24,5 +26,6 @@ pub mod text;
 pub mod validate;
 mod waits;
 
+pub use headline::headline;
 pub use overhead::overhead;
 pub use samples::samples;

@@ -2,37 +2,8 @@
 
 use super::style::Style;
 use super::text;
-use engine::report::{Finding, Report};
+use engine::report::{Finding, Report, Severity};
 use std::io::{self, Write};
-
-/// How much a finding can change the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The answer is wrong, or there is none.
-    Wrong,
-    /// It may be off.
-    MayBeOff,
-    /// Good to know.
-    Information,
-}
-
-/// By the word for it, which never changes.
-pub fn severity(finding: &Finding) -> Severity {
-    match finding.kind.as_str() {
-        "deadlock"
-        | "deadlock_in_simulation"
-        | "invalid_program"
-        | "invalid_operation"
-        | "too_long"
-        | "cut_session"
-        | "damaged_session" => Severity::Wrong,
-        "folded" | "probe_cost" | "inferred" | "spelled_out" | "left_running" | "recorded_again"
-        | "few_samples" | "background" | "children" | "hidden" | "debugger" | "stopped" => {
-            Severity::Information
-        }
-        _ => Severity::MayBeOff,
-    }
-}
 
 /// How far the answer can be trusted, in one word, and the number of notes.
 pub fn sure(report: &Report) -> &'static str {
@@ -40,9 +11,9 @@ pub fn sure(report: &Report) -> &'static str {
         // Nothing was seen that an answer could stand on.
         return "not known";
     }
-    match report.findings.iter().map(severity).min() {
+    match report.findings.iter().map(Finding::severity).min() {
         Some(Severity::Wrong) => "poor",
-        Some(Severity::MayBeOff) => "fair",
+        Some(Severity::MayBeOff(_)) => "fair",
         Some(Severity::Information) | None => "good",
     }
 }
@@ -50,12 +21,14 @@ pub fn sure(report: &Report) -> &'static str {
 /// Everything that is to be said: what can change the answer first.
 pub fn write(report: &Report, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
-    for (of, title) in [
-        (Severity::Wrong, "The answer is wrong or incomplete:"),
-        (Severity::MayBeOff, "The answer may be off:"),
-        (Severity::Information, "For your information:"),
-    ] {
-        let found = report.findings.iter().filter(|finding| severity(finding) == of);
+    type Of = fn(Severity) -> bool;
+    let parts: [(Of, &str); 3] = [
+        (|of| of == Severity::Wrong, "The answer is wrong or incomplete:"),
+        (|of| matches!(of, Severity::MayBeOff(_)), "The answer may be off:"),
+        (|of| of == Severity::Information, "For your information:"),
+    ];
+    for (is, title) in parts {
+        let found = report.findings.iter().filter(|finding| is(finding.severity()));
         let found: Vec<Finding> = found.cloned().collect();
         if !found.is_empty() {
             writeln!(out, "{title}")?;

@@ -34,11 +34,7 @@ pub fn write(prediction: &Prediction, style: &Style, mut out: impl Write) -> io:
         table::wrap(out, style, Paint::Dim, "", &style.text(&made_with(prediction, assumptions)), "")?;
     }
     for finding in prediction.findings.iter().take(FINDINGS) {
-        let text = if finding.text.starts_with(&finding.kind) {
-            format!("! {}", finding.text)
-        } else {
-            format!("! {}: {}", finding.kind, finding.text)
-        };
+        let text = format!("! {}", super::finding::sentence(finding));
         table::wrap(out, style, Paint::Warning, "", &style.text(&text), "  ")?;
     }
     match prediction.findings.len().saturating_sub(FINDINGS) {

@@ -3,12 +3,13 @@
 //! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
 //! fraction.
 
+use super::finding::Findings;
 use super::json::{cpus, number};
 use engine::predict::{
     Assumptions, CpuPrediction, Crossover, DeviceLoad, Known, Limit, LockLoad, Prediction, Saturation,
     Scheduler, limit_text,
 };
-use engine::report::{Cpus, Finding, Trust};
+use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -29,7 +30,7 @@ pub fn write(prediction: &Prediction, mut out: impl Write) -> io::Result<()> {
         recorded_cpus: prediction.recorded_cpus,
         inflation: "not modelled",
         trust: prediction.trust,
-        findings: &prediction.findings,
+        findings: Findings(&prediction.findings),
     };
     engine::program::json::write_value(&json, &mut out)?;
     out.write_all(b"\n")
@@ -52,7 +53,7 @@ struct PredictionJson<'a> {
     /// Whether compute times grow with the number of CPUs in use.
     inflation: &'static str,
     trust: Trust,
-    findings: &'a [Finding],
+    findings: Findings<'a>,
 }
 
 #[derive(Serialize)]

@@ -393,12 +393,7 @@ fn samples(out: &mut impl Write, facts: &SampleFacts, style: &Style) -> io::Resu
 
 pub(super) fn findings(out: &mut impl Write, findings: &[Finding], style: &Style) -> io::Result<()> {
     for finding in findings.iter().take(FINDINGS) {
-        // The sentence often begins with the word for it.
-        let text = if finding.text.starts_with(&finding.kind) {
-            format!("! {}", finding.text)
-        } else {
-            format!("! {}: {}", finding.kind, finding.text)
-        };
+        let text = format!("! {}", super::finding::sentence(finding));
         table::wrap(out, style, Paint::Warning, "", &style.text(&text), "  ")?;
     }
     match findings.len().saturating_sub(FINDINGS) {

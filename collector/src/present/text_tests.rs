@@ -58,7 +58,7 @@ fn report() -> Report {
             censored: 4,
             spurious: 0,
         },
-        findings: vec![Finding {
+        findings: vec![Finding::Other {
             kind: "deadlock".into(),
             text: "T1 holds a and waits for b, T2 holds b and waits for a: the result goes up to 3.00 ms, where \
                    they meet."
@@ -124,7 +124,7 @@ fn hostile_names_do_not_reach_the_terminal() {
     let mut report = report();
     report.results[0].functions[0].function = "evil\u{1b}[2J\u{7}\nname\u{202e}".into();
     report.results[0].functions[0].location = Some("\u{9b}31m:1".into());
-    report.findings[0].text = "\u{1b}]0;title\u{7}".into();
+    report.findings[0] = Finding::Other { kind: "new".into(), text: "\u{1b}]0;title\u{7}".into() };
     for style in [NARROW, WIDE, Style { unicode: false, ..NARROW }] {
         let text = shown(&report, Options { segments: true, ..Options::default() }, &style);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");

@@ -1,6 +1,7 @@
 //! A validation as a table and as JSON.
 
 use super::cell::{duration, fit};
+use super::finding::{self, Findings};
 use super::style::{Paint, Style};
 use super::table::wrap;
 use crate::validate::{Comparison, Inflated, Row, Validation};
@@ -58,15 +59,8 @@ pub fn text(
         writeln!(out)?;
         calibration(calibrated, &validation.inflated, style, out)?;
     }
-    for finding in &validation.findings {
-        wrap(
-            out,
-            style,
-            Paint::Warning,
-            "! ",
-            &style.text(&format!("{}: {}", finding.kind, finding.text)),
-            "  ",
-        )?;
+    for found in &validation.findings {
+        wrap(out, style, Paint::Warning, "! ", &style.text(&finding::sentence(found)), "  ")?;
     }
     Ok(())
 }
@@ -148,11 +142,6 @@ pub fn json(validation: &Validation, out: &mut impl Write) -> io::Result<()> {
         .iter()
         .map(|function| json!({"function": function.function, "one_ns": function.one_ns, "many_ns": function.many_ns}))
         .collect();
-    let findings: Vec<Value> = validation
-        .findings
-        .iter()
-        .map(|finding| json!({"kind": finding.kind, "text": finding.text}))
-        .collect();
     let document = json!({
         "schema": "longpole-validate/1",
         "command": validation.command,
@@ -164,7 +153,7 @@ pub fn json(validation: &Validation, out: &mut impl Write) -> io::Result<()> {
         "worst_error": validation.comparison.worst_error,
         "calibrated": validation.calibrated.as_ref().map(rows),
         "inflated_functions": inflated,
-        "findings": findings,
+        "findings": Findings(&validation.findings),
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)

@@ -129,7 +129,7 @@ fn judged(rule: &Rule, measure: &Measure, name: String, on: String, number: Opti
 fn everywhere(measure: &Measure, report: &Report) -> Option<f64> {
     let count = |kind: &Option<String>| {
         let findings = report.findings.iter();
-        findings.filter(|finding| kind.as_ref().is_none_or(|kind| finding.kind == *kind)).count()
+        findings.filter(|finding| kind.as_ref().is_none_or(|kind| finding.kind() == kind.as_str())).count()
     };
     match measure {
         Measure::Lost => Some(report.trust.lost as f64),

@@ -145,7 +145,7 @@ pub(crate) fn hostile_snapshot() -> Snapshot {
         result.functions[2].location = Some(format!("{}/file.rs:1", "dir/".repeat(100)));
     }
     snapshot.headline = Some("Make evil\u{1b}[31m faster.".to_owned());
-    snapshot.report.findings = vec![Finding {
+    snapshot.report.findings = vec![Finding::Other {
         kind: "deadlock".to_owned(),
         text: format!("T1 waits for \u{1b}[5m{}.", "m".repeat(300)),
     }];

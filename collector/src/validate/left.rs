@@ -1,8 +1,9 @@
 //! Processes that the command leaves behind when it ends: they take their part of the machine from whatever is measured
 //! after them. They are told, and left alone.
 
+use crate::present::finding::sentence;
 use crate::target::{Process, descendants};
-use engine::report::Finding;
+use engine::report::{Finding, Names};
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -68,29 +69,17 @@ impl Left {
         self.known.iter().filter(|(_, name)| !name.is_empty())
     }
 
-    /// What to say about them, if there are any.
-    pub fn sentence(&self) -> Option<String> {
-        let count = self.names().count();
-        let named: Vec<String> =
-            self.names().take(MOST_NAMED).map(|(pid, name)| format!("{name} (pid {pid})")).collect();
-        let more = match count.saturating_sub(MOST_NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let (processes, they) = if count == 1 { ("process", "it") } else { ("processes", "they") };
-        (count > 0).then(|| {
-            format!(
-                "the command left {count} {processes} running when it ended: {}{more}. What was measured after that shared \
-                 the machine with {}, and {they} may run on now: give a command that waits for what it starts",
-                named.join(", "),
-                if count == 1 { "it" } else { "them" }
-            )
-        })
+    /// Those, if there are any.
+    pub fn finding(&self) -> Option<Finding> {
+        let mut names = self.names().map(|(pid, name)| format!("{name} (pid {pid})"));
+        let first: Vec<String> = names.by_ref().take(MOST_NAMED).collect();
+        let processes = Names { names: first, more: names.count() };
+        (processes.count() > 0).then_some(Finding::LeftRunning { processes })
     }
 
-    /// The same as a finding.
-    pub fn finding(&self) -> Option<Finding> {
-        self.sentence().map(|text| Finding { kind: "left_running".to_owned(), text })
+    /// What to say about them, if there are any.
+    pub fn sentence(&self) -> Option<String> {
+        self.finding().map(|finding| sentence(&finding))
     }
 }
 

@@ -221,13 +221,7 @@ const MOST_BY_OTHERS: f64 = 0.03;
 
 fn busy_machine(measured: &[Measurement]) -> Option<Finding> {
     let others = taken_by_others(measured);
-    (others > MOST_BY_OTHERS).then(|| Finding {
-        kind: "busy_machine".to_owned(),
-        text: format!(
-            "others took {:.0} % of these CPUs' time while the command was measured: measure again on a quiet machine",
-            others * 100.0
-        ),
-    })
+    (others > MOST_BY_OTHERS).then_some(Finding::BusyMachine { share: others })
 }
 
 #[cfg(test)]

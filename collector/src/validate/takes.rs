@@ -6,6 +6,7 @@ use super::setup::depends_on_cpus;
 use crate::cli::plan::{CapturePlan, InputPlan, TargetPlan, ValidatePlan};
 use crate::cli::{Input, UserError, say};
 use crate::interpose::Wish;
+use crate::present::finding::sentence;
 use crate::present::style;
 use crate::session::{CreateError, Overwrite, create_file};
 use engine::program::Program;
@@ -82,9 +83,9 @@ impl<'p> Takes<'p> {
         if lost <= MOST_LOST {
             return self.add(take);
         }
-        let text = recorded_again(lost);
-        say(style::for_stderr().text(&text));
-        self.again = Some(Finding { kind: "recorded_again".to_owned(), text });
+        let again = Finding::RecordedAgain { lost_share: lost };
+        say(style::for_stderr().text(&sentence(&again)));
+        self.again = Some(again);
         self.capture = CapturePlan { uprobes: false, interpose: Wish::Never, ..self.plan.capture.clone() };
         let take = self.record(recorder)?;
         self.add(take)
@@ -179,7 +180,7 @@ pub fn overwrite(plan: &ValidatePlan) -> Overwrite {
 fn add_findings(findings: &mut Vec<Finding>, programs: &[Program]) {
     let mut new: Vec<Finding> = Vec::new();
     for finding in programs.iter().flat_map(|program| &program.findings) {
-        let is_said = findings.iter().any(|said| said.kind == finding.kind);
+        let is_said = findings.iter().any(|said| said.is_like(finding));
         if !is_said && !new.contains(finding) {
             new.push(finding.clone());
         }
@@ -193,16 +194,6 @@ const MOST_LOST: f64 = 0.01;
 fn lost_share(program: &Program) -> f64 {
     let lost = program.trust.lost as f64;
     lost / (lost + program.trust.events as f64).max(1.0)
-}
-
-/// Millions of lock operations a second are more than anybody takes down. Where some are missing it is not known who held
-/// what, and every lock is guessed; the scheduler's events alone are whole.
-fn recorded_again(lost: f64) -> String {
-    format!(
-        "{:.0} % of the records were lost, too many to decide locks anew: recorded again without lock operations, so that \
-         threads wait for each other as they did in the recording",
-        lost * 100.0
-    )
 }
 
 #[cfg(test)]
@@ -219,19 +210,16 @@ mod tests {
         };
         assert_eq!((of(0, 0), of(100, 0)), (0.0, 0.0));
         assert!(of(1_000_000, 100) <= MOST_LOST && of(8_000_000, 15_000_000) > MOST_LOST);
-        assert!(recorded_again(0.65).starts_with("65 % of the records were lost"));
     }
 
     #[test]
     fn what_several_recordings_say_alike_is_said_once() {
-        let saying = |kind: &str, text: &str| Program {
-            findings: vec![Finding { kind: kind.to_owned(), text: text.to_owned() }],
-            ..Program::default()
-        };
+        let saying = |finding: Finding| Program { findings: vec![finding], ..Program::default() };
+        let late = |missing_ns| saying(Finding::ProbesLate { missing_ns });
         let mut findings = Vec::new();
-        add_findings(&mut findings, &[saying("busy_wait", "12 %"), saying("busy_wait", "15 %")]);
-        add_findings(&mut findings, &[saying("busy_wait", "13 %"), saying("lost", "7")]);
-        let texts: Vec<&str> = findings.iter().map(|finding| finding.text.as_str()).collect();
-        assert_eq!(texts, ["12 %", "15 %", "7"]);
+        add_findings(&mut findings, &[late(12), late(15)]);
+        add_findings(&mut findings, &[late(13), saying(Finding::Loss { records: 7 })]);
+        let late = |missing_ns| Finding::ProbesLate { missing_ns };
+        assert_eq!(findings, [late(12), late(15), Finding::Loss { records: 7 }]);
     }
 }

@@ -56,18 +56,8 @@ fn said(program: &Program) -> Option<Finding> {
     let mut sampled: Vec<FunctionRef> = sampled.map(|place| place.function).collect();
     sampled.sort_unstable();
     sampled.dedup();
-    (!sampled.is_empty()).then(|| Finding {
-        kind: "spelled_out".to_owned(),
-        text: format!(
-            "{} have no probes: their part of each stretch of computing is what {} samples show of stretches like it \
-             (`longpole report` says what their times may be wrong by)",
-            match sampled.len() {
-                1 => "1 function".to_owned(),
-                count => format!("{count} functions"),
-            },
-            program.samples.count()
-        ),
-    })
+    (!sampled.is_empty())
+        .then(|| Finding::SpelledOut { functions: sampled.len(), samples: program.samples.count() })
 }
 
 /// A stratum that is being given away.

@@ -7,7 +7,7 @@ use super::result::{CpuPrediction, DeviceLoad, Limit, LockLoad, Prediction, Satu
 use super::timing::{Fluid, Timing};
 use crate::attribution::{Attribution, Grouping};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
-use crate::report::{Cpus, Finding};
+use crate::report::{Cpus, Finding, Stuck};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
@@ -27,7 +27,7 @@ pub fn predict(program: &Program, cpus: &[Cpus], model: &Model) -> Prediction {
 /// What is left of a program that cannot be run.
 fn invalid(program: &Program, error: &ProgramError) -> Prediction {
     let mut findings = program.findings.clone();
-    findings.push(Finding { kind: "invalid_program".to_owned(), text: error.to_string() });
+    findings.push(Finding::InvalidProgram { error: error.to_string() });
     Prediction {
         results: Vec::new(),
         assumptions: None,
@@ -282,29 +282,29 @@ impl<'a> Forecast<'a> {
         let own = unlimited.and_then(|run| run.fluid.as_ref()).map(|fluid| fluid.findings.clone());
         let own = own.unwrap_or_default();
         findings.extend(own.iter().cloned());
-        let deadlocks = own.iter().any(|finding| finding.kind == "deadlock");
+        let deadlocks = own.iter().any(|finding| finding.deadlock().is_some());
         for run in runs.iter().filter(|run| self.asked.contains(&run.cpus)) {
             for finding in &run.plain.findings {
-                let known = |known: &Finding| known.kind == finding.kind;
-                let simulated = finding.kind == "deadlock_in_simulation";
-                if simulated || finding.kind == "deadlock" && !deadlocks {
-                    let text = if simulated {
-                        finding.text.clone()
-                    } else {
-                        format!("{} (this did not happen in the recording)", finding.text)
-                    };
-                    let kind = "deadlock_in_simulation".to_owned();
-                    if !findings.iter().any(|finding| finding.kind == kind) {
-                        let on = super::words::cpus_text(run.cpus);
-                        findings.push(Finding { kind, text: format!("on {on} {text}") });
-                    }
-                } else if !findings.iter().any(known) {
-                    findings.push(finding.clone());
+                let on_this = match finding {
+                    Finding::Deadlock { stuck } if !deadlocks => simulated(stuck, run.cpus),
+                    Finding::DeadlockInSimulation { stuck, .. } => simulated(stuck, run.cpus),
+                    other => other.clone(),
+                };
+                if !findings.iter().any(|known| known.is_like(&on_this)) {
+                    findings.push(on_this);
                 }
             }
         }
         findings
     }
+}
+
+fn simulated(stuck: &Stuck, cpus: Cpus) -> Finding {
+    let cpus = match cpus {
+        Cpus::Count(count) => count.get(),
+        Cpus::Infinite => 0,
+    };
+    Finding::DeadlockInSimulation { stuck: stuck.clone(), cpus: Some(cpus) }
 }
 
 /// Time by the number of CPUs in use: threads that share CPUs in infinitely small slices use no more than there are.

@@ -146,7 +146,7 @@ impl<'a> Timing<'a> {
         let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, number);
         // It has been checked.
         run_watched(self.program, &setup, watcher).unwrap_or_else(|error| Outcome {
-            findings: vec![Finding { kind: "invalid_program".to_owned(), text: error.to_string() }],
+            findings: vec![Finding::InvalidProgram { error: error.to_string() }],
             ..Outcome::default()
         })
     }
@@ -259,13 +259,13 @@ impl<'a> Timing<'a> {
 
     /// What a run has found, where a deadlock is the program's own only if it is there without a scheduler, too.
     fn confirmed(&self, findings: &[Finding]) -> Vec<Finding> {
-        let is_deadlock = |finding: &Finding| finding.kind == "deadlock";
+        let is_deadlock = |finding: &Finding| finding.deadlock().is_some();
         if !findings.iter().any(is_deadlock) || self.fluid(Cpus::Infinite).findings.iter().any(is_deadlock) {
             return findings.to_vec();
         }
-        let renamed = findings.iter().map(|finding| match is_deadlock(finding) {
-            true => Finding { kind: "deadlock_in_simulation".to_owned(), text: finding.text.clone() },
-            false => finding.clone(),
+        let renamed = findings.iter().map(|finding| match finding {
+            Finding::Deadlock { stuck } => Finding::DeadlockInSimulation { stuck: stuck.clone(), cpus: None },
+            other => other.clone(),
         });
         renamed.collect()
     }

@@ -3,7 +3,7 @@
 
 use super::Program;
 use super::spins::Spins;
-use crate::report::Finding;
+use crate::report::{Finding, SeenWaiting, Yielded};
 use crate::timeline::{State, Timeline};
 use std::collections::BTreeMap;
 
@@ -38,15 +38,11 @@ const FEWEST_YIELDS: u64 = 100;
 pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
     let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
     let share = spins.spun_ns as f64 / ran_ns.max(1) as f64;
-    (share >= WORTH_SAYING).then(|| Finding {
-        kind: "spinning".to_owned(),
-        text: format!(
-            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {} such waits end as recorded, by the thread of the process that computed last; for {} of them that is a guess. With fewer CPUs than such threads the time that spinning takes from others is not in predictions",
-            ms(spins.spun_ns),
-            share * 100.0,
-            spins.edges,
-            spins.guessed
-        ),
+    (share >= WORTH_SAYING).then_some(Finding::Spinning {
+        spun_ns: spins.spun_ns,
+        ran_ns,
+        waits: spins.edges,
+        guessed: spins.guessed,
     })
 }
 
@@ -58,63 +54,32 @@ pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding>
     let share = |ns: u64| ns as f64 / ran_ns.max(1) as f64;
     let is_much = |ns: u64| share(ns) >= WORTH_SAYING;
     let seen_ns = seen.as_ref().map_or(0, |seen| seen.share_of(ran_ns));
-    let yielded = yields.as_ref().filter(|yields| yields.count >= FEWEST_YIELDS && is_much(yields.ns));
+    let yielded = yields.as_ref().filter(|yields| yields.times >= FEWEST_YIELDS && is_much(yields.ns));
     if yielded.is_none() && !is_much(seen_ns) {
         return None;
     }
-    let mut how = Vec::new();
-    if let Some(yields) = yielded {
-        how.push(format!(
-            "{} times they gave up their CPU in sched_yield, which they had for {} ({:.0} % of all CPU time), most often {}",
-            yields.count,
-            ms(yields.ns),
-            share(yields.ns) * 100.0,
-            yields.most
-        ));
-    }
-    if let Some(seen) = seen.filter(|_| is_much(seen_ns)) {
-        how.push(format!(
-            "{} of {} samples saw them in {}, which makes about {} ({:.0} %)",
-            seen.waiting,
-            seen.all,
-            seen.most,
-            ms(seen_ns),
-            share(seen_ns) * 100.0
-        ));
-    }
-    // Whoever yields in such a function is seen in both ways.
+    // A thread that yields in such a function is seen in both ways.
     let most_ns = seen_ns.max(yielded.map_or(0, |yields| yields.ns));
-    Some(Finding {
-        kind: "busy_wait".to_owned(),
-        text: format!(
-            "threads wait by asking again and again: {}. Nothing tells for whom, so that counts as computing: predictions are too long by up to {} of CPU time where what they wait for comes sooner, and too short where it comes later",
-            how.join("; "),
-            ms(most_ns)
-        ),
-    })
+    let seen = seen.filter(|_| is_much(seen_ns)).map(|seen| SeenWaiting {
+        samples: seen.waiting,
+        of: seen.all,
+        ns: seen_ns,
+        function: seen.most.to_owned(),
+    });
+    Some(Finding::BusyWait { yielded: yielded.cloned(), seen, most_ns, ran_ns })
 }
 
 fn ran(thread: &crate::timeline::Thread) -> u64 {
     thread.time_in(|state| matches!(state, State::Running { .. })).0
 }
 
-fn ms(ns: u64) -> String {
-    format!("{:.1} ms", ns as f64 / 1e6)
-}
-
-struct Yields {
-    count: u64,
-    ns: u64,
-    most: String,
-}
-
-fn yields(timeline: &Timeline) -> Option<Yields> {
+fn yields(timeline: &Timeline) -> Option<Yielded> {
     let most = timeline.threads.iter().max_by_key(|thread| thread.yields)?;
     let sum = |part: fn(&crate::timeline::Thread) -> u64| {
         timeline.threads.iter().map(part).fold(0, u64::saturating_add)
     };
-    Some(Yields {
-        count: sum(|thread| thread.yields),
+    Some(Yielded {
+        times: sum(|thread| thread.yields),
         ns: sum(|thread| thread.yielded.0),
         most: format!("{}/{}", most.comm, most.tid),
     })
@@ -204,9 +169,10 @@ mod tests {
         let short = timeline(vec![thread(100_000_000, 5000, 900_000)]);
         assert_eq!(finding(&short, &Program::default()), None);
         let many = timeline(vec![thread(100_000_000, 5000, 30_000_000), thread(100_000_000, 1, 0)]);
-        let text = finding(&many, &Program::default()).expect("a finding").text;
-        assert!(text.contains("5001 times") && text.contains("30.0 ms (15 %"), "{text}");
-        assert!(text.contains("most often worker/7") && text.contains("too long by up to 30.0 ms"), "{text}");
+        let yielded = Yielded { times: 5001, ns: 30_000_000, most: "worker/7".to_owned() };
+        let (most_ns, ran_ns) = (30_000_000, 200_000_000);
+        let wanted = Finding::BusyWait { yielded: Some(yielded), seen: None, most_ns, ran_ns };
+        assert_eq!(finding(&many, &Program::default()), Some(wanted));
     }
 
     #[test]
@@ -237,8 +203,10 @@ mod tests {
             },
             ..Program::default()
         };
-        let text = finding(&timeline(vec![thread(80_000_000, 0, 0)]), &program).expect("a finding").text;
-        assert!(text.contains("4 of 8 samples saw them in [libgomp.so.1.0.0]"), "{text}");
-        assert!(text.contains("about 40.0 ms (50 %)"), "{text}");
+        let (most_ns, ran_ns) = (40_000_000, 80_000_000);
+        let function = "[libgomp.so.1.0.0]".to_owned();
+        let seen = SeenWaiting { samples: 4, of: 8, ns: most_ns, function };
+        let wanted = Finding::BusyWait { yielded: None, seen: Some(seen), most_ns, ran_ns };
+        assert_eq!(finding(&timeline(vec![thread(80_000_000, 0, 0)]), &program), Some(wanted));
     }
 }

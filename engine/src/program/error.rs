@@ -40,7 +40,7 @@ impl std::error::Error for ProgramError {}
 
 /// A name from the input as it may stand in a message: in quotes, at most 60 characters, nothing that a terminal
 /// would obey.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 60;
     let mut text = String::from("\"");
     for (count, letter) in name.chars().enumerate() {

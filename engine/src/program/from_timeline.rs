@@ -34,6 +34,7 @@ use super::ticks::{Probes, Ticking};
 use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
 use super::{machine_of, names};
 use crate::event::{CallKind, FunctionFact, FunctionId};
+use crate::report::Finding;
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -52,17 +53,17 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
         program.machine = Some(machine.clone());
         let stuck = if simulates { relive::verify(&program) } else { None };
         let Some(stuck) = stuck else {
-            program.findings.extend(deadlock.map(notices::simulated_deadlock));
+            program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &spins);
         };
         if !culprits.add(&stuck.objects) {
             culprits = Culprits::everything();
         }
-        deadlock.get_or_insert(stuck.text);
+        deadlock.get_or_insert(stuck.threads);
     }
     let (mut program, _) = translate(timeline, &Culprits::everything(), &sampled, &spins);
     program.machine = Some(machine);
-    program.findings.extend(deadlock.map(notices::simulated_deadlock));
+    program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
     with_recorded(program, timeline, &spins)
 }
 

@@ -27,7 +27,7 @@ mod ticks;
 
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
-pub(crate) use error::quoted;
+pub use error::quoted;
 pub use from_timeline::from_timeline;
 pub use identity::bare_name;
 pub use machine::{DeviceFact, MachineFacts};

@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
         let timing = match Timing::new(program, model) {
             Ok(timing) => timing,
             Err(error) => {
-                report.findings.push(Finding { kind: "invalid_program".to_owned(), text: error.to_string() });
+                report.findings.push(Finding::InvalidProgram { error: error.to_string() });
                 return Err(Box::new(report));
             }
         };

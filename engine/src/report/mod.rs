@@ -2,7 +2,7 @@
 
 mod build;
 mod cpus;
-mod headline;
+mod finding;
 mod locks;
 mod samples;
 mod trust;
@@ -10,9 +10,12 @@ mod waits;
 
 pub use build::{Builder, report, report_by};
 pub use cpus::{Cpus, CpusError};
-pub use headline::headline;
+pub use finding::{
+    Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread,
+    WaitsFor, Yielded,
+};
 pub use samples::SampleFacts;
-pub use trust::{Finding, Trust};
+pub use trust::Trust;
 pub use waits::{WaitKind, WaitRow};
 pub(crate) use waits::{kind as wait_kind, rows as wait_rows};
 

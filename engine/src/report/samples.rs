@@ -39,27 +39,13 @@ pub(super) fn facts(program: &Program, attribution: &Attribution) -> Option<Samp
 
 pub(super) fn findings(facts: &SampleFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
     let all_ns = facts.divided_ns + facts.undivided_ns;
     if facts.undivided_ns > WORTH_SAYING * all_ns {
-        say(
-            "few_samples",
-            format!(
-                "{:.3} ms of compute time ({:.1} %) have too few samples to tell whose they are: they count for the innermost function with probes, if there is one",
-                facts.undivided_ns / 1e6,
-                100.0 * facts.undivided_ns / all_ns
-            ),
-        );
+        findings.push(Finding::FewSamples { undivided_ns: facts.undivided_ns, all_ns });
     }
     let truncated = facts.truncated as f64 / facts.count.max(1) as f64;
     if truncated > WORTH_SAYING {
-        say(
-            "truncated_stacks",
-            format!(
-                "{} of {} sampled stacks end before their beginning: total times of functions far from the leaves are too small (self times are not)",
-                facts.truncated, facts.count
-            ),
-        );
+        findings.push(Finding::TruncatedStacks { stacks: facts.truncated, of: facts.count });
     }
     findings
 }

@@ -1,4 +1,4 @@
-//! How far a result can be trusted, and what was noticed on the way.
+//! How far a result can be trusted.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,13 +26,4 @@ pub struct Trust {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
-}
-
-/// Something noticed: one sentence for one case.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Stable word for machines, e.g. `deadlock`, `loss`, `folded`.
-    pub kind: String,
-    /// One sentence for people.
-    pub text: String,
 }

@@ -4,8 +4,8 @@ use super::actor::Stage;
 use super::machine::Machine;
 use super::simulation::Simulation;
 use super::source::Operations;
-use crate::program::{ObjectId, Operation, quoted};
-use crate::report::Finding;
+use crate::program::{ObjectId, Operation};
+use crate::report::{Finding, Holder, Stuck, StuckThread, WaitsFor};
 use crate::time::Ticks;
 
 /// More waiting threads than this are counted, not named.
@@ -29,85 +29,76 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         if count == 0 {
             return None;
         }
-        let mut cases: Vec<String> = stuck.into_iter().take(NAMED).map(|thread| self.case(thread)).collect();
-        if count > NAMED {
-            cases.push(format!("{} more threads wait", count - NAMED));
-        }
-        let end = Ticks(if M::DECIDES { self.machine.now() } else { self.end.time }).as_ns_f64();
-        let who = cases.join("; ");
-        let text = format!("nothing more happens after {end} ns (the result is up to there): {who}");
+        let threads = stuck.into_iter().take(NAMED).map(|thread| self.case(thread)).collect();
+        let end_ns = Ticks(if M::DECIDES { self.machine.now() } else { self.end.time }).as_ns_f64();
+        let stuck = Stuck { end_ns, threads, more: count.saturating_sub(NAMED) };
         // What was recorded came to its end.
         Some(match self.program.machine {
-            None => Finding { kind: "deadlock".to_owned(), text },
-            Some(_) => Finding {
-                kind: "deadlock_in_simulation".to_owned(),
-                text: format!("{text} (this did not happen in the recording)"),
-            },
+            None => Finding::Deadlock { stuck },
+            Some(_) => Finding::DeadlockInSimulation { stuck, cpus: None },
         })
     }
 
-    fn case(&mut self, thread: usize) -> String {
+    fn case(&mut self, thread: usize) -> StuckThread {
+        let waits_for = self.waits_for(thread);
+        StuckThread { thread: self.program.threads[thread].name.clone(), waits_for }
+    }
+
+    fn waits_for(&mut self, thread: usize) -> WaitsFor {
         let operation = self.source.at(thread as u32, self.actors[thread].next);
-        let name = &self.program.threads[thread].name;
         let actor = &self.actors[thread];
         if actor.stage == Stage::NotCreated {
-            return format!("{name} is never created");
+            return WaitsFor::Creation;
         }
-        let object = |object: ObjectId| quoted(&self.program.objects[object.0 as usize]);
-        let held = |owner: Option<u32>| self.held_by(thread, owner);
-        let waits_for = match operation {
-            Some(Operation::Wait(semaphore)) => format!("a signal {}", object(semaphore)),
-            Some(Operation::SemWait(semaphore)) => format!("semaphore {}", object(semaphore)),
-            Some(Operation::Lock(mutex)) => self.mutex(thread, mutex),
-            Some(Operation::CondWait(_, mutex)) if actor.stage == Stage::Signalled => {
-                self.mutex(thread, mutex)
-            }
-            Some(Operation::CondWait(condition, _)) => format!("condition {}", object(condition)),
+        let name = |object: ObjectId| self.program.objects[object.0 as usize].clone();
+        let holder = |owner: Option<u32>| self.holder(thread, owner);
+        let lock = |mutex: ObjectId| {
+            let owner = self.mutexes.get(mutex).and_then(|state| state.owner);
+            WaitsFor::Lock { name: name(mutex), holder: holder(owner) }
+        };
+        match operation {
+            Some(Operation::Wait(semaphore)) => WaitsFor::Signal { name: name(semaphore) },
+            Some(Operation::SemWait(semaphore)) => WaitsFor::Semaphore { name: name(semaphore) },
+            Some(Operation::Lock(mutex)) => lock(mutex),
+            Some(Operation::CondWait(_, mutex)) if actor.stage == Stage::Signalled => lock(mutex),
+            Some(Operation::CondWait(condition, _)) => WaitsFor::Condition { name: name(condition) },
             Some(Operation::SpinLock(spin)) => {
                 let owner = self.spins.get(spin).and_then(|state| state.owner);
-                format!("spin lock {}{}", object(spin), held(owner))
+                WaitsFor::SpinLock { name: name(spin), holder: holder(owner) }
             }
             Some(Operation::ReadLock(lock)) => {
                 let writer = self.read_writes.get(lock).and_then(|state| state.writer);
-                format!("reading under {}{}", object(lock), held(writer))
+                WaitsFor::Reading { name: name(lock), holder: holder(writer) }
             }
             Some(Operation::WriteLock(lock)) => {
                 let state = self.read_writes.get(lock);
                 let reader = state.and_then(|state| state.readers.keys().min().copied());
-                let holder = state.and_then(|state| state.writer).or(reader);
-                format!("writing under {}{}", object(lock), held(holder))
+                let owner = state.and_then(|state| state.writer).or(reader);
+                WaitsFor::Writing { name: name(lock), holder: holder(owner) }
             }
-            Some(Operation::Barrier(barrier, count)) => {
+            Some(Operation::Barrier(barrier, of)) => {
                 let arrived = self.barriers.get(barrier).map_or(0, |state| state.arrived);
-                format!("barrier {}, to which {arrived} of {count} have come", object(barrier))
+                WaitsFor::Barrier { name: name(barrier), arrived, of }
             }
-            Some(Operation::Once(once, _)) => format!("once {}", object(once)),
-            Some(Operation::Join(other)) if other.0 as usize == thread => "its own end".to_owned(),
+            Some(Operation::Once(once, _)) => WaitsFor::Once { name: name(once) },
+            Some(Operation::Join(other)) if other.0 as usize == thread => WaitsFor::OwnEnd,
             Some(Operation::Join(other)) => {
-                format!("the end of {}", self.program.threads[other.0 as usize].name)
+                WaitsFor::End { thread: self.program.threads[other.0 as usize].name.clone() }
             }
-            Some(Operation::Await(edge)) => format!("wake-up {}", quoted(&self.program.edge_name(edge))),
+            Some(Operation::Await(edge)) => {
+                WaitsFor::WakeUp { name: self.program.edge_name(edge).into_owned() }
+            }
             // Nothing else can wait.
-            other => format!("{other:?}"),
-        };
-        format!("{name} waits for {waits_for}")
-    }
-
-    fn mutex(&self, thread: usize, mutex: ObjectId) -> String {
-        let owner = self.mutexes.get(mutex).and_then(|state| state.owner);
-        let name = quoted(&self.program.objects[mutex.0 as usize]);
-        format!("lock {name}{}", self.held_by(thread, owner))
-    }
-
-    fn held_by(&self, thread: usize, owner: Option<u32>) -> String {
-        let Some(owner) = owner.map(|owner| owner as usize) else {
-            return String::new();
-        };
-        let ended = if self.actors[owner].stage == Stage::Ended { ", which has ended" } else { "" };
-        if owner == thread {
-            ", held by itself".to_owned()
-        } else {
-            format!(", held by {}{ended}", self.program.threads[owner].name)
+            _ => WaitsFor::NotKnown,
         }
+    }
+
+    fn holder(&self, thread: usize, owner: Option<u32>) -> Option<Holder> {
+        let owner = owner? as usize;
+        Some(Holder {
+            thread: self.program.threads[owner].name.clone(),
+            itself: owner == thread,
+            ended: self.actors[owner].stage == Stage::Ended,
+        })
     }
 }

@@ -3,7 +3,7 @@
 use super::machine::Machine;
 use super::simulation::Simulation;
 use super::source::Operations;
-use crate::program::{EdgeId, ObjectId, ThreadId, quoted};
+use crate::program::{EdgeId, ObjectId, ThreadId};
 use crate::report::Finding;
 
 #[derive(Debug, Default)]
@@ -13,68 +13,68 @@ pub(super) struct Oddities {
     released_twice: Oddity,
 }
 
+/// The first case and how many there are.
 #[derive(Debug, Default)]
 struct Oddity {
     count: u64,
-    first: String,
+    first: Option<Finding>,
 }
 
 impl Oddity {
-    fn note(&mut self, text: impl FnOnce() -> String) {
-        if self.count == 0 {
-            self.first = text();
-        }
+    fn note(&mut self, first: impl FnOnce() -> Finding) {
+        self.first.get_or_insert_with(first);
         self.count += 1;
     }
 
-    fn finding(&self, kind: &str) -> Option<Finding> {
-        let more = match self.count {
-            0 => return None,
-            1 => String::new(),
-            count => format!(" ({} more cases like it)", count - 1),
-        };
-        Some(Finding { kind: kind.to_owned(), text: format!("{}: ignored{more}", self.first) })
+    fn finding(&self) -> Option<Finding> {
+        let mut finding = self.first.clone()?;
+        if let Finding::UnlockNotHeld { more, .. }
+        | Finding::CreatedTwice { more, .. }
+        | Finding::ReleasedTwice { more, .. } = &mut finding
+        {
+            *more = self.count.saturating_sub(1);
+        }
+        Some(finding)
     }
 }
 
 impl Oddities {
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let all = [
-            self.not_held.finding("unlock_not_held"),
-            self.created_twice.finding("created_twice"),
-            self.released_twice.finding("released_twice"),
-        ];
-        all.into_iter().flatten().collect()
+        [&self.not_held, &self.created_twice, &self.released_twice]
+            .into_iter()
+            .filter_map(Oddity::finding)
+            .collect()
     }
 }
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn note_not_held(&mut self, thread: u32, object: ObjectId) {
         let (program, operation) = (self.program, self.actors[thread as usize].next);
-        self.oddities.not_held.note(|| {
-            let (thread, object) =
-                (&program.threads[thread as usize].name, &program.objects[object.0 as usize]);
-            format!("operation {operation} of {thread} unlocks {}, which it does not hold", quoted(object))
+        self.oddities.not_held.note(|| Finding::UnlockNotHeld {
+            thread: program.threads[thread as usize].name.clone(),
+            operation,
+            object: program.objects[object.0 as usize].clone(),
+            more: 0,
         });
     }
 
     pub(super) fn note_created_twice(&mut self, thread: u32, other: ThreadId) {
         let (program, operation) = (self.program, self.actors[thread as usize].next);
-        self.oddities.created_twice.note(|| {
-            let (thread, other) =
-                (&program.threads[thread as usize].name, &program.threads[other.0 as usize].name);
-            format!("operation {operation} of {thread} creates {other}, which has been created before")
+        self.oddities.created_twice.note(|| Finding::CreatedTwice {
+            thread: program.threads[thread as usize].name.clone(),
+            operation,
+            created: program.threads[other.0 as usize].name.clone(),
+            more: 0,
         });
     }
 
     pub(super) fn note_released_twice(&mut self, thread: u32, edge: EdgeId) {
         let (program, operation) = (self.program, self.actors[thread as usize].next);
-        self.oddities.released_twice.note(|| {
-            let (thread, edge) = (&program.threads[thread as usize].name, program.edge_name(edge));
-            format!(
-                "operation {operation} of {thread} releases {}, which has been released before",
-                quoted(&edge)
-            )
+        self.oddities.released_twice.note(|| Finding::ReleasedTwice {
+            thread: program.threads[thread as usize].name.clone(),
+            operation,
+            edge: program.edge_name(edge).into_owned(),
+            more: 0,
         });
     }
 }

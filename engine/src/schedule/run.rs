@@ -35,7 +35,7 @@ pub enum Sharing {
 }
 
 /// What came of running a program; times in ticks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// When the last thing happens.
     pub length: Ticks,
@@ -82,8 +82,8 @@ pub fn run_watched(
 pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> Outcome {
     let mut guard = Guard { program, source, first: None };
     let mut outcome = on_machine(program, &mut guard, setup, None);
-    if let Some(text) = guard.first {
-        outcome.findings.push(Finding { kind: "invalid_operation".to_owned(), text });
+    if let Some(error) = guard.first {
+        outcome.findings.push(Finding::InvalidOperation { error });
     }
     outcome
 }
@@ -162,10 +162,11 @@ fn conclude<M: Machine, O: Operations>(
     let mut findings = simulation.findings();
     let (ledger, counts) = accounts(&simulation.machine);
     if counts.overrun {
-        // Whoever is left has only not come to it yet.
-        findings.retain(|finding| !matches!(finding.kind.as_str(), "deadlock" | "deadlock_in_simulation"));
-        let text = "the predicted time is longer than 53 days: it is cut there".to_owned();
-        findings.push(Finding { kind: "too_long".to_owned(), text });
+        // Threads that have not ended have only not come to it yet.
+        findings.retain(|finding| {
+            !matches!(finding, Finding::Deadlock { .. } | Finding::DeadlockInSimulation { .. })
+        });
+        findings.push(Finding::TooLong { recorded: false });
     }
     let objects = simulation.usage.objects.iter().zip(&ledger.objects).map(|(object, waiting)| ObjectUse {
         waits: waiting.waits,

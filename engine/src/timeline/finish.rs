@@ -204,182 +204,47 @@ fn findings(
 ) -> Vec<Finding> {
     let counts = &timeline.counts;
     let mut findings = Vec::new();
-    let mut say = |kind: &str, text: String| findings.push(Finding { kind: kind.to_owned(), text });
-    if counts.lost > 0 {
-        say("loss", format!("{} were lost", plural(counts.lost, "record", "records")));
-    }
+    let end = recording.facts.end.as_ref();
+    let loss = end.map(|end| end.loss.clone()).unwrap_or_default();
+    let mut say = |is: bool, finding: Finding| findings.extend(is.then_some(finding));
+    let any = |count: u64| count > 0;
+    say(any(counts.lost), Finding::Loss { records: counts.lost });
     let GapLengths { full, late, libc_late } = gap_lengths(timeline, recording);
-    let unprobed = unprobed(recording);
-    if full > 0 {
-        let joined = match joined_gaps {
-            0 => String::new(),
-            joined => format!(
-                "; {joined} gaps were too many to be told apart from others, so that more is unknown than was lost"
-            ),
-        };
-        say("gap", format!("records are missing in {} of the recording, summed over CPUs{joined}", ms(full)));
-    }
-    if late > 0 {
-        say(
-            "probes_late",
-            format!(
-                "new processes and libraries ran {} without function probes: calls in that time are missing",
-                ms(late)
-            ),
-        );
-    }
-    if libc_late > 0 {
-        say(
-            "locks_late",
-            format!(
-                "new programs, and libraries that were loaded later, ran {} before their lock operations were recorded: those in that time are missing",
-                ms(libc_late)
-            ),
-        );
-    }
-    if unprobed > 0 {
-        let processes = plural(unprobed, "process", "processes");
-        say(
-            "not_probed",
-            format!(
-                "{processes} got no function probes (too short-lived, or too many at once): calls there are missing"
-            ),
-        );
-    }
-    let stopped = stopped_ns(timeline);
-    if stopped > 0 {
-        say(
-            "stopped",
-            format!(
-                "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
-                ms(stopped)
-            ),
-        );
-    }
-    if counts.contradictions > 0 {
-        let places = plural(counts.contradictions, "place", "places");
-        let unknown = State::Unknown(UnknownReason::Contradiction);
-        let contradicted = timeline
-            .threads
-            .iter()
-            .map(|thread| thread.time_in(|state| state == unknown).0)
-            .fold(0, u64::saturating_add);
-        let unseen = recording.facts.end.as_ref().map_or(0, |end| end.loss.unseen_switches);
-        let unseen = unseen.saturating_sub(counts.inferred);
-        let why = match unseen {
-            0 => String::new(),
-            unseen => format!(" (the kernel did not report {})", plural(unseen, "switch", "switches")),
-        };
-        say(
-            "contradiction",
-            format!(
-                "in {places} a thread was not where its events had left it, so that at least one is missing{why}: {} of thread time is unknown",
-                ms(contradicted)
-            ),
-        );
-    }
-    if counts.inferred > 0 {
-        let switches = plural(counts.inferred, "switch", "switches");
-        say(
-            "inferred",
-            format!(
-                "{switches} to threads of the program that the kernel did not report: when it was is taken from its count of their CPU time"
-            ),
-        );
-    }
-    if timeline.lock_holes > 0 {
-        let places = plural(timeline.lock_holes, "place", "places");
-        say(
-            "locks_lost",
-            format!("in {places} lock operations of a thread are missing: what it held there is not counted"),
-        );
-    }
+    say(any(full), Finding::Gap { missing_ns: full, joined: joined_gaps });
+    say(any(late), Finding::ProbesLate { missing_ns: late });
+    say(any(libc_late), Finding::LocksLate { missing_ns: libc_late });
+    let processes = unprobed(recording);
+    say(any(processes), Finding::NotProbed { processes });
+    let stopped_ns = stopped_ns(timeline);
+    say(any(stopped_ns), Finding::Stopped { stopped_ns });
+    let unknown_ns = contradicted_ns(timeline);
+    let unseen_switches = loss.unseen_switches.saturating_sub(counts.inferred);
+    let places = counts.contradictions;
+    say(any(places), Finding::Contradiction { places, unseen_switches, unknown_ns });
+    say(any(counts.inferred), Finding::Inferred { switches: counts.inferred });
+    say(any(timeline.lock_holes), Finding::LocksLost { places: timeline.lock_holes });
     let mut lossy: Vec<SyncFamily> = timeline.lossy.iter().map(|&(_, family)| family).collect();
     lossy.sort_unstable();
     lossy.dedup();
-    if !lossy.is_empty() {
-        let names = lossy.into_iter().map(SyncFamily::name).collect::<Vec<_>>().join(", ");
-        say(
-            "operations_lost",
-            format!(
-                "operations of {names} were lost, so that who had them when is not known: only waits for them are seen, as recorded"
-            ),
-        );
-    }
-    let left_out = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_left_out);
-    if left_out > 0 {
-        let operations = plural(left_out, "mutex operation", "mutex operations");
-        say(
-            "operations_left_out",
-            format!(
-                "{operations} of threads that were alone in their process were not recorded, to keep to the budget: nobody can have waited for them, and `--by lock` does not count them (--overhead none records all)"
-            ),
-        );
-    }
-    let counted = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_counted);
-    if counted > 0 {
-        let operations = plural(counted, "mutex operation", "mutex operations");
-        say(
-            "operations_counted",
-            format!(
-                "{operations} that nobody waited for were counted, not recorded, since they came faster than they could be \
-                 taken: `--by lock` does not count them, and at other numbers of CPUs nobody waits for them (a larger \
-                 --ring-size holds more)"
-            ),
-        );
-    }
-    let forbidden = recording.facts.end.as_ref().map_or(0, |end| end.loss.operations_forbidden);
-    if forbidden > 0 {
-        let operations = plural(forbidden, "lock operation", "lock operations");
-        say(
-            "operations_forbidden",
-            format!(
-                "{operations} of threads that may not read the clock or call the kernel (seccomp, PR_SET_TSC) were counted, \
-                 not recorded: only waits show there, and what such a thread held is not known"
-            ),
-        );
-    }
+    let families: Vec<String> = lossy.into_iter().map(|family| family.name().to_owned()).collect();
+    say(!families.is_empty(), Finding::OperationsLost { families });
+    let (left_out, counted, forbidden) =
+        (loss.operations_left_out, loss.operations_counted, loss.operations_forbidden);
+    say(any(left_out), Finding::OperationsLeftOut { operations: left_out });
+    say(any(counted), Finding::OperationsCounted { operations: counted });
+    say(any(forbidden), Finding::OperationsForbidden { operations: forbidden });
     if let Some(Joined { acquisitions, pairs }) = joined {
-        say(
-            "operations_joined",
-            format!(
-                "mutexes that several threads use were taken {acquisitions} times, more than are decided one by one: {pairs} \
-                 stand for them, so that waits for those mutexes at other numbers of CPUs are rougher than usual"
-            ),
-        );
+        say(true, Finding::OperationsJoined { acquisitions, pairs });
     }
-    for sentence in super::operations_off::sentences(timeline, &recording.notes) {
-        say("operations_off", sentence);
-    }
-    if counts.stray_exits > 0 {
-        let exits = plural(counts.stray_exits, "function exit", "function exits");
-        say("stray_exit", format!("{exits} fit no entry and were left out"));
-    }
-    if counts.unfollowed > 0 {
-        let processes = plural(counts.unfollowed, "child process is", "child processes are");
-        say(
-            "children",
-            format!(
-                "{processes} not recorded: what they do shows as waiting, as long as it was, on any number of CPUs (--children records them)"
-            ),
-        );
-    }
-    let left_out = recording.facts.end.as_ref().map(|end| end.left_out).unwrap_or_default();
-    if !left_out.is_nothing() {
-        say("file_full", format!("the session file had no room for {left_out}"));
-    }
-    if let Some((thread, proc_ns, ran_ns)) =
-        disagreements.iter().max_by_key(|(_, proc_ns, ran_ns)| proc_ns.abs_diff(*ran_ns))
-    {
-        let threads = plural(disagreements.len() as u64, "thread", "threads");
-        say(
-            "cpu_time",
-            format!(
-                "CPU time from events and from /proc differ for {threads}, most for {thread}: {} and {}",
-                ms(*ran_ns),
-                ms(*proc_ns)
-            ),
-        );
+    super::operations_off::findings(timeline, &recording.notes).for_each(|finding| say(true, finding));
+    say(any(counts.stray_exits), Finding::StrayExit { exits: counts.stray_exits });
+    say(any(counts.unfollowed), Finding::Children { processes: counts.unfollowed });
+    let left_out = end.map(|end| end.left_out).unwrap_or_default();
+    say(!left_out.is_nothing(), Finding::FileFull { left_out });
+    let worst = disagreements.iter().max_by_key(|(_, proc_ns, ran_ns)| proc_ns.abs_diff(*ran_ns));
+    if let Some((thread, proc_ns, ran_ns)) = worst {
+        let (threads, thread) = (disagreements.len() as u64, thread.clone());
+        say(true, Finding::CpuTime { threads, thread, events_ns: *ran_ns, proc_ns: *proc_ns });
     }
     findings
 }
@@ -441,6 +306,13 @@ fn unprobed(recording: &Recording) -> u64 {
     pids.len() as u64
 }
 
+/// Thread time that contradictions leave unknown.
+fn contradicted_ns(timeline: &Timeline) -> u64 {
+    let unknown = State::Unknown(UnknownReason::Contradiction);
+    let of_threads = timeline.threads.iter().map(|thread| thread.time_in(|state| state == unknown).0);
+    of_threads.fold(0, u64::saturating_add)
+}
+
 /// How long threads were stopped, summed.
 fn stopped_ns(timeline: &Timeline) -> u64 {
     let stops = timeline.threads.iter().flat_map(|thread| {
@@ -451,12 +323,4 @@ fn stopped_ns(timeline: &Timeline) -> u64 {
         })
     });
     stops.fold(0, u64::saturating_add)
-}
-
-fn plural(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
-
-fn ms(ns: u64) -> String {
-    format!("{:.3} ms", ns as f64 / 1e6)
 }

@@ -4,6 +4,7 @@
 use super::builder::Builder;
 use super::model::{NO_OBJECT, StepKind, Timeline, Use};
 use crate::event::{GapReason, Note, NoteKind, OperationsTried};
+use crate::report::Finding;
 use crate::time::Timestamp;
 use probe_abi::{SyncFamily, SyncOperation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,8 +112,8 @@ pub(super) fn shed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
     shed
 }
 
-/// What to say about it: one sentence for each family that lost its probes, and one for each that never got any.
-pub(super) fn sentences(timeline: &Timeline, notes: &[Note]) -> Vec<String> {
+/// One finding for each family that lost its probes, and one for each that never got any.
+pub(super) fn findings(timeline: &Timeline, notes: &[Note]) -> impl Iterator<Item = Finding> {
     let mut lost: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
     let mut never: BTreeMap<SyncFamily, (OperationsTried, usize)> = BTreeMap::new();
     for note in notes {
@@ -133,37 +134,18 @@ pub(super) fn sentences(timeline: &Timeline, notes: &[Note]) -> Vec<String> {
             *processes += 1;
         }
     }
-    let of =
-        |processes: usize| if processes == 1 { String::new() } else { format!(" of {processes} processes") };
-    let lost = lost.into_iter().map(|(family, (first_ns, processes))| {
-        let after = first_ns.saturating_sub(timeline.start.0) as f64 / 1e9;
-        // What that means for predictions is said once, with the number of objects.
-        format!(
-            "{}{} were used too often for probes and lost them after {after:.3} s: from then on only waits for them \
-             are seen",
-            family.name(),
-            of(processes)
-        )
+    let start_ns = timeline.start.0;
+    let lost = lost.into_iter().map(move |(family, (first_ns, processes))| Finding::OperationsOff {
+        family: family.name().to_owned(),
+        processes,
+        after_ns: Some(first_ns.saturating_sub(start_ns)),
+        tried: None,
     });
-    let never = never.into_iter().map(|(family, (tried, processes))| {
-        format!(
-            "{}{} have no probes: {tried}, so that only waits for them are seen",
-            family.name(),
-            of(processes)
-        )
+    let never = never.into_iter().map(|(family, (tried, processes))| Finding::OperationsOff {
+        family: family.name().to_owned(),
+        processes,
+        after_ns: None,
+        tried: Some(tried),
     });
-    lost.chain(never).collect()
-}
-
-impl std::fmt::Display for OperationsTried {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let percent = self.cost_ppm as f64 / 1e4;
-        match self.calls {
-            Some(calls) => write!(
-                f,
-                "they are used {calls} times in a second of the program's CPU time, and probes would cost {percent:.0} %"
-            ),
-            None => f.write_str("how often they are used could not be counted here"),
-        }
-    }
+    lost.chain(never)
 }

@@ -14,8 +14,10 @@ pub struct WhatIf {
     pub results: Vec<WhatIfRow>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed, before and after.
+    /// What was noticed before.
     pub findings: Vec<Finding>,
+    /// What was noticed after, and not before.
+    pub findings_after: Vec<Finding>,
     /// CPUs of the machine that was recorded, if known.
     pub recorded_cpus: Option<u32>,
 }
@@ -52,13 +54,9 @@ pub fn what_if(
     let before_trial = trial(program, cpus, model)?;
     let after_trial = trial(after, cpus, model)?;
     let promised = promised(program, edits, cpus, model);
-    let mut findings = before_trial.findings;
-    for finding in after_trial.findings {
-        if !findings.contains(&finding) {
-            let text = format!("with the changes: {}", finding.text);
-            findings.push(Finding { kind: finding.kind, text });
-        }
-    }
+    let findings = before_trial.findings;
+    let mut findings_after = after_trial.findings;
+    findings_after.retain(|finding| !findings.contains(finding));
     let pairs = before_trial.results.into_iter().zip(after_trial.results).zip(promised);
     let results = pairs.map(|((before, after), promised_ns)| WhatIfRow {
         cpus: before.cpus,
@@ -72,6 +70,7 @@ pub fn what_if(
         results: results.collect(),
         trust: program.trust,
         findings,
+        findings_after,
         recorded_cpus: program.recorded_cpus,
     })
 }

@@ -33,7 +33,7 @@ pub fn assert_no_deadlock(program: &Program) {
     program.check().expect("a valid program");
     let answer = report(program, &[Cpus::Infinite], Detail::Functions);
     let bad = ["deadlock", "invalid_program", "never_released", "created_twice", "released_twice"];
-    let found: Vec<_> = answer.findings.iter().filter(|f| bad.contains(&f.kind.as_str())).collect();
+    let found: Vec<_> = answer.findings.iter().filter(|f| bad.contains(&f.kind())).collect();
     assert!(found.is_empty(), "{found:?}\n{program:#?}");
     // Each await has its release before it in some order: release and await are paired one to one.
     let operations = || program.threads.iter().flat_map(|thread| &thread.operations);

@@ -2,6 +2,7 @@
 
 use engine::event::FUTEX_CALL;
 use engine::program::{Function, Operation, Program, Thread, ThreadId};
+use engine::report::Finding;
 use engine::synth::{Execution, generate};
 use engine::time::Ticks;
 use engine::timeline::{State, build};
@@ -65,8 +66,5 @@ fn generated_recordings_hold_what_they_are_meant_to() {
     let lossy = build(&holes);
     assert_eq!(lossy.counts.lost, 2);
     assert!(lossy.counts.unknown.0 > 0);
-    assert_eq!(
-        lossy.findings.iter().filter(|f| f.kind == "loss" && f.text == "2 records were lost").count(),
-        1
-    );
+    assert_eq!(lossy.findings.iter().filter(|f| **f == Finding::Loss { records: 2 }).count(), 1);
 }

@@ -16,7 +16,7 @@ fn check(generated: &Generated, cpus: u16, seed: u64) {
     let program = from_timeline(&build(&recording));
     let own = Cpus::parse_list(&cpus.to_string()).expect("a count")[0];
     let answer = report(&program, &[own, Cpus::ONE, Cpus::Infinite], Detail::Functions);
-    let deadlock = answer.findings.iter().find(|finding| finding.kind.starts_with("deadlock"));
+    let deadlock = answer.findings.iter().find(|finding| finding.kind().starts_with("deadlock"));
     assert_eq!(deadlock, None, "seed {seed}");
     for result in &answer.results {
         assert!(result.time_ns.is_finite() && result.time_ns >= 0.0, "seed {seed}: {}", result.time_ns);

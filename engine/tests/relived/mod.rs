@@ -72,8 +72,8 @@ fn assert_comes_back(program: &Program, execution: &Execution) -> Program {
     let generated = generate(program, execution).expect("supported");
     let relived = relived(&generated);
     // A generated sleep is a wait for a futex, which no operation tells of.
-    let told = relived.findings.iter().filter(|finding| finding.kind != "uncontended");
-    let findings: Vec<_> = told.map(|finding| &finding.text).collect();
+    let told = relived.findings.iter().filter(|finding| finding.kind() != "uncontended");
+    let findings: Vec<_> = told.collect();
     let (got, wanted) = (numbered_as_executed(&relived), threads(&generated.expected));
     for (got, wanted) in got.iter().zip(&wanted) {
         assert_eq!(got, wanted, "{findings:?}");
@@ -131,7 +131,7 @@ proptest! {
         let generated = generate(&program, &execution).expect("supported");
         let awaited = awaited(&generated);
         let relived = relived(&generated);
-        prop_assert!(relived.findings.iter().all(|finding| finding.kind == "never_awaited"), "{:?}", relived.findings);
+        prop_assert!(relived.findings.iter().all(|finding| finding.kind() == "never_awaited"), "{:?}", relived.findings);
         let known = |operation: &Operation| match operation {
             Operation::SemWait(object) | Operation::SemPost(object) | Operation::SemInit(object, _) => awaited.contains(object),
             _ => true,

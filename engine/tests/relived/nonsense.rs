@@ -88,7 +88,7 @@ proptest! {
         program.check().expect("a valid program");
         let answer = report(&program, &[Cpus::ONE, Cpus::Infinite], Detail::Segments);
         let bad = ["deadlock", "invalid_program", "created_twice", "released_twice", "unlock_not_held"];
-        let found: Vec<_> = answer.findings.iter().filter(|f| bad.contains(&f.kind.as_str())).collect();
+        let found: Vec<_> = answer.findings.iter().filter(|f| bad.contains(&f.kind())).collect();
         prop_assert!(found.is_empty(), "{found:?}\n{program:#?}");
         let mut text = Vec::new();
         json::write(&program, &mut text).expect("written");

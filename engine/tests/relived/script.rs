@@ -151,5 +151,5 @@ pub fn does(program: &Program, tid: u32) -> String {
 }
 
 pub fn kinds(program: &Program) -> Vec<&str> {
-    program.findings.iter().map(|finding| finding.kind.as_str()).collect()
+    program.findings.iter().map(|finding| finding.kind()).collect()
 }

@@ -41,7 +41,7 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
         let about = about(plan, &program);
         to_reader(|out| screen::write(&report, &limits, &about, plan.all, &style::for_stdout(), out))?;
     } else {
-        let headline = engine::report::headline(&report).unwrap_or_default();
+        let headline = crate::present::headline(&report).unwrap_or_default();
         let options = text::Options { by: plan.by, top: plan.top, segments: plan.segments };
         to_reader(|out| text::write(&report, &headline, options, &style::for_stdout(), out))?;
     }

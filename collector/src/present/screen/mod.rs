@@ -7,12 +7,13 @@ mod rows;
 mod tests;
 
 use super::cell::{duration, grouped, width};
-use super::notes::{Severity, severity, sure};
+use super::finding::sentence;
+use super::notes::sure;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
 use engine::limit::Limits;
-use engine::report::{CpuResult, Cpus, Report};
+use engine::report::{CpuResult, Cpus, Report, Severity};
 use std::io::{self, Write};
 
 /// What is known of the program beside the report.
@@ -142,13 +143,13 @@ fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()>
 fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
     writeln!(out)?;
     let mut weighty: Vec<_> =
-        report.findings.iter().filter(|finding| severity(finding) != Severity::Information).collect();
-    weighty.sort_by_key(|finding| severity(finding));
+        report.findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
+    weighty.sort_by_key(|finding| matches!(finding.severity(), Severity::MayBeOff(_)));
     for finding in weighty.iter().take(NOTES) {
-        let mut text = style.text(&format!("! {}", finding.text));
+        let mut text = style.text(&format!("! {}", sentence(finding)));
         let room = LINES * style.width.saturating_sub(2);
         // What makes the answer wrong stands there in full.
-        if severity(finding) != Severity::Wrong && width(&text) > room {
+        if finding.severity() != Severity::Wrong && width(&text) > room {
             text = clip(&text, room.saturating_sub(16), style);
         }
         table::wrap(out, style, Paint::Warning, "", &text, "  ")?;

@@ -5,7 +5,7 @@ use crate::present::cell::width;
 use crate::present::style::Style;
 use engine::limit::{Change, Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
 use engine::program::ObjectId;
-use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report};
+use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Names, Report};
 
 const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
 
@@ -38,8 +38,8 @@ fn hot() -> (Report, Limits, About) {
         results: results.map(|(cpus, time)| result(cpus, time)).to_vec(),
         recorded_cpus: Some(2),
         findings: vec![
-            Finding { kind: "uncontended".into(), text: "one object is not visible".into() },
-            Finding { kind: "folded".into(), text: "called too often".into() },
+            Finding::Uncontended { objects: 1, all_locks: false, rust: false, go: false },
+            Finding::Folded { functions: Names { names: vec!["f".into()], more: 0 } },
         ],
         ..Report::default()
     };
@@ -140,7 +140,7 @@ fn it_fits_and_obeys_nobody() {
     let mut of = hot();
     let evil = "evil\u{1b}[2J\u{7}\nname\u{202e}";
     of.0.results[1].functions[0].function = evil.into();
-    of.0.findings[0].text = evil.into();
+    of.0.findings[0] = Finding::Other { kind: "new".into(), text: evil.into() };
     of.1.locks[0].lock = evil.into();
     of.1.threads[0].names = vec![evil.into()];
     of.1.fixes[0].function = Some(evil.into());

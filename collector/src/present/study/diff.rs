@@ -160,8 +160,8 @@ pub fn json(comparison: &Comparison, failures: &[String], out: &mut dyn Write) -
         functions: comparison.functions.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
         locks: comparison.locks.iter().map(|row| ItemJson::new(row, &cpus)).collect(),
         failures,
-        findings_before: &comparison.findings[0],
-        findings_after: &comparison.findings[1],
+        findings_before: Findings(&comparison.findings[0]),
+        findings_after: Findings(&comparison.findings[1]),
     };
     super::json::write(&document, out)
 }

@@ -1,7 +1,8 @@
 //! What their JSON documents have in common: numbers, CPU counts, findings.
 
+pub(super) use crate::present::finding::Findings;
 use engine::graph::Doing;
-use engine::report::{Cpus, Finding};
+use engine::report::Cpus;
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 
@@ -57,6 +58,3 @@ pub(super) fn write(document: &impl Serialize, out: &mut dyn Write) -> io::Resul
     engine::program::json::write_value(document, &mut *out)?;
     out.write_all(b"\n")
 }
-
-/// Findings as they are.
-pub(super) type Findings<'a> = &'a [Finding];

@@ -1,6 +1,7 @@
 //! Tables with a name on the left and numbers on the right, and how their texts are put together.
 
 use crate::present::cell::width;
+use crate::present::finding;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::text::file_name;
@@ -72,8 +73,8 @@ pub(super) fn on_all(cpus: &[Cpus]) -> String {
 
 /// What to do first if threads wait for ever.
 pub(super) fn deadlock(findings: &[Finding]) -> Option<String> {
-    let deadlock = findings.iter().find(|finding| finding.kind == "deadlock")?;
-    Some(format!("Remove the deadlock first: {}", deadlock.text))
+    let deadlock = findings.iter().find_map(Finding::deadlock)?;
+    Some(format!("Remove the deadlock first: {}", finding::deadlock(deadlock)))
 }
 
 /// What the columns mean.

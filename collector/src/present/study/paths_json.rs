@@ -19,7 +19,7 @@ pub fn json(report: &PathsReport, with_segments: bool, out: &mut dyn Write) -> i
         shown: report.shown.as_ref().map(ShownJson::new),
         segments: with_segments.then(|| report.segments.iter().map(SegmentJson::new).collect()),
         trust: report.trust,
-        findings: &report.findings,
+        findings: Findings(&report.findings),
     };
     super::json::write(&document, out)
 }

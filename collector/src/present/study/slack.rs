@@ -122,7 +122,7 @@ pub fn json(report: &SlackReport, with_segments: bool, out: &mut dyn Write) -> i
         functions: report.functions.iter().map(FunctionJson::new).collect(),
         segments: with_segments.then(|| report.segments.iter().map(SegmentJson::new).collect()),
         trust: report.trust,
-        findings: &report.findings,
+        findings: Findings(&report.findings),
     };
     super::json::write(&document, out)
 }

@@ -70,7 +70,11 @@ pub fn text(result: &WhatIf, changes: &str, style: &Style, out: &mut dyn Write) 
     writeln!(out)?;
     let mut out = out;
     trust(&mut out, &result.trust, style)?;
-    findings(&mut out, &result.findings, style)
+    findings(&mut out, &result.findings, style)?;
+    if !result.findings_after.is_empty() {
+        note(out, style, "With the changes:")?;
+    }
+    findings(&mut out, &result.findings_after, style)
 }
 
 fn sentence(row: &WhatIfRow, changes: &str) -> String {
@@ -235,7 +239,8 @@ pub fn json(result: &WhatIf, out: &mut dyn Write) -> io::Result<()> {
         schema: SCHEMA,
         results: result.results.iter().map(RowJson::new).collect(),
         trust: result.trust,
-        findings: &result.findings,
+        findings: Findings(&result.findings),
+        findings_after: Findings(&result.findings_after),
     };
     super::json::write(&document, out)
 }
@@ -248,6 +253,8 @@ struct Document<'a> {
     results: Vec<RowJson<'a>>,
     trust: Trust,
     findings: Findings<'a>,
+    #[serde(skip_serializing_if = "Findings::is_empty")]
+    findings_after: Findings<'a>,
 }
 
 #[derive(Serialize)]

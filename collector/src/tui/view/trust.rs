@@ -1,8 +1,10 @@
 //! How far the numbers can be trusted: losses in red, what is unknown, cut or folded, and findings.
 
 use crate::present::cell::{clean, duration, fit, grouped};
+use crate::present::finding::sentence;
 use crate::present::overhead;
 use crate::tui::{Phase, Row, State, Theme, View, rows};
+use engine::report::Finding;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -146,11 +148,15 @@ fn folded(state: &State) -> Option<String> {
 fn finding(state: &State) -> Option<String> {
     // Loss and folding have their own lines.
     let snapshot = state.shown()?;
-    let mut own = snapshot.report.findings.iter().filter(|f| f.kind != "loss" && f.kind != "folded");
+    let mut own = snapshot
+        .report
+        .findings
+        .iter()
+        .filter(|f| !matches!(f, Finding::Loss { .. } | Finding::Folded { .. }));
     let first = own.next()?;
     let more = own.count();
     let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-    Some(format!("note{more}: {}", clean(&first.text)))
+    Some(format!("note{more}: {}", clean(&sentence(first))))
 }
 
 fn remark(state: &State) -> Option<String> {

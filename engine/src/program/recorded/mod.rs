@@ -173,10 +173,6 @@ pub(super) fn of(
     Recorded { objects, waits: waits::all(timeline, &inside, &context) }
 }
 
-const OF_GO: &str = "what goroutines wait for is decided in Go's runtime, and neither its locks nor its channels are visible \
-                     (futexes there are threads that wait for goroutines): predictions above the recorded parallelism \
-                     are optimistic for them";
-
 /// What the recording cannot show of locks, said once.
 pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding> {
     if timeline.counts.events == 0 {
@@ -184,20 +180,11 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
     }
     let is_go = |object: &&RecordedObject| timeline.go.binary_search(&object.pid).is_ok();
     let unseen = recorded.objects.iter().filter(|object| !object.uncontended_visible && is_acquired(object));
-    let of_go = (!timeline.go.is_empty()).then_some(OF_GO);
-    let text = match (unseen.filter(|object| !is_go(object)).count(), of_go) {
-        (0, Some(go)) => go.to_owned(),
-        (0, None) if timeline.uses.is_empty() => "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than shown".to_owned(),
-        (0, None) if timeline.rust => "Rust's own locks leave no trace in the recording where nobody had to wait for them: with more CPUs they may limit more than shown".to_owned(),
-        (0, None) => return None,
-        (1, go) => with("uncontended acquisitions of 1 object are not visible; predictions above the recorded parallelism are optimistic for it", go),
-        (many, go) => with(&format!("uncontended acquisitions of {many} objects are not visible; predictions above the recorded parallelism are optimistic for them"), go),
-    };
-    Some(Finding { kind: "uncontended".to_owned(), text })
-}
-
-fn with(text: &str, further: Option<&str>) -> String {
-    further.map_or_else(|| text.to_owned(), |further| format!("{text}; {further}"))
+    let (objects, go) = (unseen.filter(|object| !is_go(object)).count(), !timeline.go.is_empty());
+    // Without any operation every lock is like that.
+    let all_locks = objects == 0 && !go && timeline.uses.is_empty();
+    let rust = objects == 0 && !go && !all_locks && timeline.rust;
+    (objects > 0 || go || all_locks || rust).then_some(Finding::Uncontended { objects, all_locks, rust, go })
 }
 
 /// Whether it is taken and given back, as far as that is known: a condition, a barrier or a once control is not, nor is a

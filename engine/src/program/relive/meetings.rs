@@ -1,7 +1,8 @@
 //! Barriers, semaphores and what runs once: how many they are for, and what they held at the start.
 
 use super::inside::Inside;
-use super::verdict::{Reason, Verdicts};
+use super::verdict::Verdicts;
+use crate::report::ReplayReason;
 use crate::timeline::{Timeline, Use};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::FxHashMap;
@@ -74,7 +75,7 @@ impl Meetings {
 
 /// How many a barrier is for: as it was initialized, or all that came for each that was told to be the last. In order
 /// of their arrivals each so many make a group, of which nobody leaves before all have come.
-fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, Reason> {
+fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::BarrierInit).map(|(_, used)| used.value);
     let mut came: Vec<&Use> =
         uses.iter().map(|(_, used)| *used).filter(|used| used.operation == S::BarrierWait).collect();
@@ -87,7 +88,7 @@ fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, Reason> {
         None => came.len().checked_div(last).unwrap_or(0),
     };
     if count == 0 || !came.len().is_multiple_of(count) {
-        return Err(Reason::OddBarrier);
+        return Err(ReplayReason::OddBarrier);
     }
     came.sort_by_key(|used| used.began);
     for group in came.chunks(count) {
@@ -95,7 +96,7 @@ fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, Reason> {
         let first_left = group.iter().map(|used| used.ended).min();
         let one_last = group.iter().filter(|used| used.outcome == SERIAL).count() == 1;
         if first_left < all_came || !one_last {
-            return Err(Reason::OddBarrier);
+            return Err(ReplayReason::OddBarrier);
         }
     }
     Ok(u32::try_from(count).ok())
@@ -104,7 +105,7 @@ fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, Reason> {
 /// What a semaphore held at first: as it was initialized, or the least with which it never held less than nothing in
 /// the recorded order. That is exact if a thread ever had to wait for it, since it was empty then, and plausible if it
 /// is 0: then everything that was taken had been put there before.
-fn semaphore(uses: &[(u32, &Use)], inside: &Inside) -> Result<u32, Reason> {
+fn semaphore(uses: &[(u32, &Use)], inside: &Inside) -> Result<u32, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::SemaphoreInit).map(|(_, used)| used.value);
     let mut changes: Vec<(u64, i64)> = Vec::new();
     let mut slept = false;
@@ -127,9 +128,9 @@ fn semaphore(uses: &[(u32, &Use)], inside: &Inside) -> Result<u32, Reason> {
     }
     let needed = least.unsigned_abs();
     match init {
-        Some(count) if count >= needed => u32::try_from(count).map_err(|_| Reason::CountNotKnown),
-        Some(_) => Err(Reason::CountTooSmall),
-        None if slept || needed == 0 => u32::try_from(needed).map_err(|_| Reason::CountNotKnown),
-        None => Err(Reason::CountNotKnown),
+        Some(count) if count >= needed => u32::try_from(count).map_err(|_| ReplayReason::CountNotKnown),
+        Some(_) => Err(ReplayReason::CountTooSmall),
+        None if slept || needed == 0 => u32::try_from(needed).map_err(|_| ReplayReason::CountNotKnown),
+        None => Err(ReplayReason::CountNotKnown),
     }
 }

@@ -31,11 +31,10 @@ mod verify;
 
 pub(super) use held::Sections;
 pub(super) use inside::{Begin, Inside, NONE};
-pub(super) use verdict::Reason;
 pub(super) use verify::{Culprits, verify};
 
 use super::{EdgeId, LockFact, ObjectId, Operation, ThreadId};
-use crate::report::Finding;
+use crate::report::{Finding, Names, ReplayReason, ReplayedObject};
 use crate::time::Ticks;
 use crate::timeline::{self, Timeline};
 use acts::Known;
@@ -102,7 +101,7 @@ impl Plan {
         let mut verdicts = Verdicts::new(timeline.locks.len());
         verdicts.check_loss(timeline);
         for object in culprits.objects(timeline.locks.len()) {
-            verdicts.replay(object, Reason::Deadlock);
+            verdicts.replay(object, ReplayReason::Deadlock);
         }
         verdicts.check_locks(timeline, &sections);
         verdicts.check_wakers(timeline, &inside, &joined);
@@ -285,43 +284,25 @@ fn names(timeline: &Timeline, made: &[MadeLock]) -> Vec<String> {
 fn findings(known: &Known<'_>, names: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let name = |object: u32| names.get(object as usize).map_or("?", String::as_str);
-    let mut say = |kind: &str, what: &dyn Fn(&str) -> String, all: Vec<String>| {
-        if all.is_empty() {
-            return;
-        }
-        let more = all.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let named = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let count = all.len();
-        let text = what(&if count == 1 { "1".to_owned() } else { count.to_string() });
-        findings.push(Finding { kind: kind.to_owned(), text: format!("{text}: {named}{more}") });
-    };
-    let mut replayed: Vec<(Reason, u32)> =
+    let mut replayed: Vec<(ReplayReason, u32)> =
         known.verdicts.replayed().map(|(object, reason)| (reason, object)).collect();
     replayed.sort_unstable();
-    say(
-        "replayed",
-        &|count| format!("synchronization objects that are replayed as recorded, not decided anew ({count})"),
-        replayed.iter().map(|(reason, object)| format!("{} ({})", name(*object), reason.text())).collect(),
-    );
+    if !replayed.is_empty() {
+        let object = |(reason, object): &(ReplayReason, u32)| ReplayedObject {
+            name: name(*object).to_owned(),
+            reason: *reason,
+        };
+        let objects = replayed.iter().take(NAMED).map(object).collect();
+        findings.push(Finding::Replayed { objects, more: replayed.len().saturating_sub(NAMED) });
+    }
     let own = |object: &&u32| known.verdicts.is_simulated(**object);
-    say(
-        "conditions_replayed",
-        &|count| {
-            format!(
-                "condition variables of which the recording does not tell what they count, so that who wakes whom is replayed as recorded ({count})"
-            )
-        },
-        known.conditions.replayed.iter().filter(own).map(|object| name(*object).to_owned()).collect(),
-    );
-    say(
-        "never_awaited",
-        &|count| {
-            format!(
-                "condition variables that were signalled and for which nobody waited in the recording: with more CPUs somebody may have to ({count})"
-            )
-        },
-        known.conditions.unawaited.iter().map(|object| name(*object).to_owned()).collect(),
-    );
+    let named = |objects: &mut dyn Iterator<Item = &u32>| {
+        let names = Names::first(NAMED, objects.map(|object| name(*object).to_owned()));
+        Some(names).filter(|names| names.count() > 0)
+    };
+    let conditions = named(&mut known.conditions.replayed.iter().filter(own));
+    findings.extend(conditions.map(|conditions| Finding::ConditionsReplayed { conditions }));
+    let conditions = named(&mut known.conditions.unawaited.iter());
+    findings.extend(conditions.map(|conditions| Finding::NeverAwaited { conditions }));
     findings
 }

@@ -5,49 +5,13 @@ use super::held::{Section, Sections};
 use super::inside::{Inside, NONE, may_be_for_an_object};
 use super::threads::Threads;
 use crate::program::recorded::family_of;
+use crate::report::ReplayReason;
 use crate::timeline::{External, NO_OBJECT, Timeline, Use, Wake};
 use probe_abi::{SyncFamily, SyncOperation as S};
 
-/// Why an object stays as it was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::program) enum Reason {
-    /// Operations of its family were lost in its process.
-    Lost,
-    /// Two threads had it at once.
-    HadTwice,
-    /// A thread gave it back that did not have it.
-    GivenByAnother,
-    /// A wait for it was ended by something that did no operation on it.
-    WokenFromOutside,
-    /// Who came to a barrier does not fit its count.
-    OddBarrier,
-    /// Nothing tells how much a semaphore held at first.
-    CountNotKnown,
-    /// More was taken from a semaphore than was in it.
-    CountTooSmall,
-    /// Simulated, threads would wait for each other for ever, which they did not.
-    Deadlock,
-}
-
-impl Reason {
-    /// As it stands in a finding.
-    pub(in crate::program) fn text(self) -> &'static str {
-        match self {
-            Reason::Lost => "operations of its kind were lost, so that who had it when is not known",
-            Reason::HadTwice => "two threads seem to have it at once",
-            Reason::GivenByAnother => "given back by a thread that did not take it",
-            Reason::WokenFromOutside => "waits for it are ended from outside its operations",
-            Reason::OddBarrier => "who came does not fit its count",
-            Reason::CountNotKnown => "its count at the start is not known",
-            Reason::CountTooSmall => "more was taken from it than it held",
-            Reason::Deadlock => "deciding it anew ends in a deadlock that did not happen",
-        }
-    }
-}
-
 /// Why each object stays as recorded; `None`: it is simulated.
 #[derive(Clone, Debug)]
-pub(super) struct Verdicts(Vec<Option<Reason>>);
+pub(super) struct Verdicts(Vec<Option<ReplayReason>>);
 
 impl Verdicts {
     /// All objects are simulated.
@@ -60,20 +24,20 @@ impl Verdicts {
         self.0.get(object as usize).is_some_and(Option::is_none)
     }
 
-    pub(super) fn replay(&mut self, object: u32, reason: Reason) {
+    pub(super) fn replay(&mut self, object: u32, reason: ReplayReason) {
         if let Some(verdict) = self.0.get_mut(object as usize) {
             verdict.get_or_insert(reason);
         }
     }
 
     /// Objects that stay as they were recorded.
-    pub(super) fn replayed(&self) -> impl Iterator<Item = (u32, Reason)> + '_ {
+    pub(super) fn replayed(&self) -> impl Iterator<Item = (u32, ReplayReason)> + '_ {
         (0u32..).zip(&self.0).filter_map(|(object, verdict)| Some((object, (*verdict)?)))
     }
 
     /// Whether operations on it were lost, or on others of its family in its process.
     pub(super) fn is_lost(&self, object: u32) -> bool {
-        matches!(self.0.get(object as usize), Some(Some(Reason::Lost)))
+        matches!(self.0.get(object as usize), Some(Some(ReplayReason::Lost)))
     }
 
     /// Half of the operations of a lock is not half the truth: what lost its release is held for ever.
@@ -82,7 +46,7 @@ impl Verdicts {
             let is_its =
                 |(pid, family): &(u32, SyncFamily)| *pid == lock.pid && family_of(lock.kind) == Some(*family);
             if timeline.lossy.iter().any(is_its) {
-                self.replay(object, Reason::Lost);
+                self.replay(object, ReplayReason::Lost);
             }
         }
     }
@@ -101,7 +65,7 @@ impl Verdicts {
             let (mut all, mut alone) = (0, 0);
             for section in list.iter() {
                 if section.from < if section.reads { alone } else { all } {
-                    self.replay(object, Reason::HadTwice);
+                    self.replay(object, ReplayReason::HadTwice);
                     break;
                 }
                 all = all.max(section.to);
@@ -118,7 +82,7 @@ impl Verdicts {
             let earlier = list.iter().take_while(|section| section.from < used.began.0);
             if earlier.filter(|section| section.thread != used.thread).any(|section| section.given_by == NONE)
             {
-                self.replay(used.object, Reason::GivenByAnother);
+                self.replay(used.object, ReplayReason::GivenByAnother);
             }
         }
     }
@@ -144,7 +108,7 @@ impl Verdicts {
                     _ => true,
                 };
                 if !is_explained {
-                    self.replay(awaited(timeline, used, wait), Reason::WokenFromOutside);
+                    self.replay(awaited(timeline, used, wait), ReplayReason::WokenFromOutside);
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::predict::{Model, Timing};
 use crate::program::{ObjectId, Operation, Program};
-use crate::report::{Cpus, Finding};
+use crate::report::{self, Cpus, Finding};
 use crate::schedule::Simulation;
 use std::collections::BTreeSet;
 
@@ -40,12 +40,12 @@ impl Culprits {
 }
 
 /// A simulated deadlock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(in crate::program) struct Stuck {
     /// What threads wait for in vain.
     pub(in crate::program) objects: Vec<ObjectId>,
-    /// Who waits for what, for people.
-    pub(in crate::program) text: String,
+    /// Who waits for what.
+    pub(in crate::program) threads: report::Stuck,
 }
 
 /// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
@@ -80,7 +80,8 @@ fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<Stuc
             continue;
         }
         let Some(next) = thread.operations.get(*done) else { continue };
-        let stuck = stuck.get_or_insert_with(|| Stuck { objects: Vec::new(), text: String::new() });
+        let stuck =
+            stuck.get_or_insert_with(|| Stuck { objects: Vec::new(), threads: report::Stuck::default() });
         if let Operation::Lock(object)
         | Operation::ReadLock(object)
         | Operation::WriteLock(object)
@@ -95,7 +96,10 @@ fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<Stuc
     let mut stuck = stuck?;
     stuck.objects.sort_unstable();
     stuck.objects.dedup();
-    let deadlock = findings.iter().find(|finding| finding.kind.starts_with("deadlock"));
-    stuck.text = deadlock.map(|finding| finding.text.clone()).unwrap_or_default();
+    let deadlock = findings.iter().find_map(|finding| match finding {
+        Finding::Deadlock { stuck } | Finding::DeadlockInSimulation { stuck, .. } => Some(stuck.clone()),
+        _ => None,
+    });
+    stuck.threads = deadlock.unwrap_or_default();
     Some(stuck)
 }

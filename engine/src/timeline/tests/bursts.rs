@@ -1,6 +1,7 @@
 //! Operations that were recorded as sums, and what is said when they are too many.
 
 use super::{PID, recording, tid};
+use crate::report::Finding;
 use crate::timeline::{Timeline, Use, build, build_with};
 use probe_abi::{Burst, Header, Kind, Record, SyncOperation};
 
@@ -29,9 +30,9 @@ fn burst(who: &str, until_ns: u64, object: u64, count: u16) -> Record {
     })
 }
 
-fn said(timeline: &Timeline) -> Vec<&str> {
-    let joined = timeline.findings.iter().filter(|finding| finding.kind == "operations_joined");
-    joined.map(|finding| finding.text.as_str()).collect()
+fn said(timeline: &Timeline) -> Vec<&Finding> {
+    let joined = |finding: &&Finding| matches!(finding, Finding::OperationsJoined { .. });
+    timeline.findings.iter().filter(joined).collect()
 }
 
 /// Of more pairs than are made, each stood for several, and nothing said so.
@@ -53,11 +54,5 @@ fn acquisitions_that_are_too_many_to_be_told_apart_are_said() {
     assert!(said(&build_with(&recording, 100)).is_empty());
     let joined = build_with(&recording, 10);
     assert_eq!((taken(&joined, shared), taken(&joined, own)), ((10, 100), (1, 1_000)));
-    assert_eq!(
-        said(&joined),
-        [
-            "mutexes that several threads use were taken 100 times, more than are decided one by one: 10 stand for them, \
-          so that waits for those mutexes at other numbers of CPUs are rougher than usual"
-        ]
-    );
+    assert_eq!(said(&joined), [&Finding::OperationsJoined { acquisitions: 100, pairs: 10 }]);
 }

@@ -2,6 +2,7 @@
 
 use super::{PID, recording, tid};
 use crate::event::{LeftOut, Note, NoteKind};
+use crate::report::Finding;
 use crate::timeline::build;
 use probe_abi::{Header, Kind, Record, Sample};
 
@@ -37,6 +38,5 @@ fn what_a_file_had_no_room_for_is_said() {
     let end = recording.facts.end.as_mut().expect("an end");
     end.left_out = LeftOut { stacks: 2, ..LeftOut::default() };
     let findings = build(&recording).findings;
-    let said: Vec<_> = findings.iter().map(|said| (said.kind.as_str(), said.text.as_str())).collect();
-    assert_eq!(said, [("file_full", "the session file had no room for 2 stacks of samples")]);
+    assert_eq!(findings, [Finding::FileFull { left_out: LeftOut { stacks: 2, ..LeftOut::default() } }]);
 }

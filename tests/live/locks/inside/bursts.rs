@@ -295,5 +295,5 @@ fn what_nobody_waits_for_is_counted_before_anything_is_lost() {
     assert!(contended.count() >= 18, "both come to it at once twenty times: {said}");
     let timeline = engine::timeline::build(&recorded.recording);
     assert_eq!(timeline.lock_holes, 0, "{said}");
-    assert!(timeline.findings.iter().any(|finding| finding.kind == "operations_counted"), "{said}");
+    assert!(timeline.findings.iter().any(|finding| finding.kind() == "operations_counted"), "{said}");
 }

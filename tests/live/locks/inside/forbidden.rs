@@ -19,7 +19,7 @@ fn forbidden(recorded: &Recorded) -> u64 {
 
 fn finding(recorded: &Recorded) -> bool {
     let timeline = engine::timeline::build(&recorded.recording);
-    timeline.findings.iter().any(|finding| finding.kind == "operations_forbidden")
+    timeline.findings.iter().any(|finding| finding.kind() == "operations_forbidden")
 }
 
 const SILENT: &str = r#"

@@ -1,6 +1,7 @@
 //! The one sentence on top: what to do first and what it would bring.
 
-use super::{CpuResult, Cpus, Report};
+use super::finding;
+use engine::report::{CpuResult, Cpus, Finding, Report};
 use rustc_hash::FxHashMap;
 
 /// Below this share of the predicted time no function is worth starting with.
@@ -20,10 +21,9 @@ const WORTH_TELLING: f64 = 0.005;
 /// for the user's function nearest above them on the stack, and says by way of which ones. A weight is the slope of the predicted time (2001, section 2.3), so the
 /// promise is given as a slope, too: how much the predicted time falls for every tenth taken off the function.
 pub fn headline(report: &Report) -> Option<String> {
-    let deadlock = report.findings.iter().find(|finding| finding.kind == "deadlock");
+    let deadlock = report.findings.iter().find_map(Finding::deadlock);
     if let Some(deadlock) = deadlock {
-        let text = deadlock.text.strip_prefix("deadlock ").unwrap_or(&deadlock.text);
-        return Some(format!("Remove the deadlock first: {text}"));
+        return Some(format!("Remove the deadlock first: {}", finding::deadlock(deadlock)));
     }
     let machine = report.recorded_cpus.and_then(Cpus::count);
     let recorded = report.results.iter().find(|result| Some(result.cpus) == machine);
@@ -141,8 +141,8 @@ fn short(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribution::UsedBy;
-    use crate::report::{Finding, FunctionRow};
+    use engine::attribution::UsedBy;
+    use engine::report::{Finding, FunctionRow, Stuck, StuckThread, WaitsFor};
 
     fn result(cpus: u32, time_ns: f64, functions: &[(&str, f64)]) -> CpuResult {
         let row = |&(function, tet_ns): &(&str, f64)| FunctionRow {
@@ -281,9 +281,20 @@ mod tests {
     fn a_deadlock_comes_first() {
         let report = Report {
             results: vec![result(8, 100.0, &[("a", 90.0)])],
-            findings: vec![Finding { kind: "deadlock".to_owned(), text: "T1 waits for m.".to_owned() }],
+            findings: vec![Finding::Deadlock {
+                stuck: Stuck {
+                    end_ns: 3.0,
+                    threads: vec![StuckThread { thread: "T1".to_owned(), waits_for: WaitsFor::OwnEnd }],
+                    more: 0,
+                },
+            }],
             ..Report::default()
         };
-        assert_eq!(headline(&report).as_deref(), Some("Remove the deadlock first: T1 waits for m."));
+        let sentence = headline(&report).expect("a sentence");
+        assert!(
+            sentence.starts_with("Remove the deadlock first: nothing more happens after 3 ns"),
+            "{sentence}"
+        );
+        assert!(sentence.ends_with("T1 waits for its own end"), "{sentence}");
     }
 }

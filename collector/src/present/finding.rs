@@ -1,0 +1,469 @@
+//! What was noticed, in sentences.
+
+use super::cell::duration;
+use engine::event::{LeftOut, OperationsTried};
+use engine::program::quoted;
+use engine::report::{
+    Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread,
+    WaitsFor, Yielded,
+};
+use serde::{Serialize, Serializer};
+
+/// One sentence, without a full stop. Names are as they are: they may hold anything.
+pub fn sentence(finding: &Finding) -> String {
+    of_recording(finding).or_else(|| of_locks(finding)).unwrap_or_else(|| of_program(finding))
+}
+
+/// What is missing in a recording.
+fn of_recording(finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::Loss { records } => format!("{} were lost", plural(*records, "record", "records")),
+        Finding::Gap { missing_ns, joined } => {
+            let joined = match joined {
+                0 => String::new(),
+                joined => format!(
+                    "; {joined} gaps were too many to be told apart from others, so that more is unknown than was lost"
+                ),
+            };
+            format!("records are missing in {} of the recording, summed over CPUs{joined}", time(*missing_ns))
+        }
+        Finding::ProbesLate { missing_ns } => format!(
+            "new processes and libraries ran {} without function probes: calls in that time are missing",
+            time(*missing_ns)
+        ),
+        Finding::NotProbed { processes } => format!(
+            "{} got no function probes (too short-lived, or too many at once): calls there are missing",
+            plural(*processes, "process", "processes")
+        ),
+        Finding::Stopped { stopped_ns } => format!(
+            "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
+            time(*stopped_ns)
+        ),
+        Finding::Contradiction { places, unseen_switches, unknown_ns } => {
+            let why = match unseen_switches {
+                0 => String::new(),
+                unseen => {
+                    format!(" (the kernel did not report {})", plural(*unseen, "switch", "switches"))
+                }
+            };
+            format!(
+                "in {} a thread was not where its events had left it, so that at least one is missing{why}: {} of thread time is unknown",
+                plural(*places, "place", "places"),
+                time(*unknown_ns)
+            )
+        }
+        Finding::Inferred { switches } => format!(
+            "{} to threads of the program that the kernel did not report: when it was is taken from its count of their CPU time",
+            plural(*switches, "switch", "switches")
+        ),
+        Finding::StrayExit { exits } => {
+            format!("{} fit no entry and were left out", plural(*exits, "function exit", "function exits"))
+        }
+        Finding::Children { processes } => format!(
+            "{} not recorded: what they do shows as waiting, as long as it was, on any number of CPUs (--children records them)",
+            plural(*processes, "child process is", "child processes are")
+        ),
+        Finding::FileFull { left_out } => {
+            format!("the session file had no room for {}", missing(left_out))
+        }
+        Finding::CpuTime { threads, thread, events_ns, proc_ns } => format!(
+            "CPU time from events and from /proc differ for {}, most for {thread}: {} and {}",
+            plural(*threads, "thread", "threads"),
+            time(*events_ns),
+            time(*proc_ns)
+        ),
+        Finding::Folded { functions } => format!(
+            "called too often, so that probes were taken off and later calls count for the callers: {}",
+            listed(functions)
+        ),
+        Finding::AskedOff { functions } => format!(
+            "probes were taken off on request; calls meanwhile count for the callers: {}",
+            listed(functions)
+        ),
+        Finding::ProbeCost { cost_ns, ran_ns } => format!(
+            "{} of probe hits ({:.1} % of the time on CPUs) are taken out of the compute time, as a hit was measured on longpole itself: in the program it may have cost more",
+            time(*cost_ns),
+            percent(*cost_ns, *ran_ns)
+        ),
+        Finding::Unmatched { waits, of } => format!(
+            "{waits} of {of} waits ended without a recorded wake-up and count as waits of their measured length"
+        ),
+        Finding::FewSamples { undivided_ns, all_ns } => format!(
+            "{} of compute time ({:.1} %) have too few samples to tell whose they are: they count for the innermost function with probes, if there is one",
+            duration(*undivided_ns),
+            if *all_ns > 0.0 { 100.0 * undivided_ns / all_ns } else { 0.0 }
+        ),
+        Finding::TruncatedStacks { stacks, of } => format!(
+            "{stacks} of {of} sampled stacks end before their beginning: total times of functions far from the leaves are too small (self times are not)"
+        ),
+        Finding::CutSession { error }
+        | Finding::DamagedSession { error }
+        | Finding::TrailingBytes { error }
+        | Finding::SessionTooLarge { error } => error.clone(),
+        Finding::UnknownRecords { records } => format!(
+            "{records} records are of a kind that this longpole does not know: use the one that recorded them"
+        ),
+        Finding::LeftRunning { processes } => left_running(processes),
+        Finding::BusyMachine { share } => format!(
+            "others took {:.0} % of these CPUs' time while the command was measured: measure again on a quiet machine",
+            share * 100.0
+        ),
+        Finding::RecordedAgain { lost_share } => format!(
+            "{:.0} % of the records were lost, too many to simulate locks: recorded again without lock operations, so \
+             that threads wait for each other as they did in the recording",
+            lost_share * 100.0
+        ),
+        _ => return None,
+    })
+}
+
+/// What is not known of locks.
+fn of_locks(finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::LocksLate { missing_ns } => format!(
+            "new programs, and libraries that were loaded later, ran {} before their lock operations were recorded: those in that time are missing",
+            time(*missing_ns)
+        ),
+        Finding::LocksLost { places } => format!(
+            "in {} lock operations of a thread are missing: what it held there is not counted",
+            plural(*places, "place", "places")
+        ),
+        Finding::OperationsLost { families } => format!(
+            "operations of {} were lost, so that who had them when is not known: only waits for them are seen, as recorded",
+            families.join(", ")
+        ),
+        Finding::OperationsLeftOut { operations } => format!(
+            "{} of threads that were alone in their process were not recorded, to keep to the budget: nobody can have waited for them, and `--by lock` does not count them (--overhead none records all)",
+            plural(*operations, "mutex operation", "mutex operations")
+        ),
+        Finding::OperationsCounted { operations } => format!(
+            "{} that nobody waited for were counted, not recorded, since they came faster than they could be taken: \
+             `--by lock` does not count them, and at other numbers of CPUs nobody waits for them (a larger --ring-size \
+             holds more)",
+            plural(*operations, "mutex operation", "mutex operations")
+        ),
+        Finding::OperationsForbidden { operations } => format!(
+            "{} of threads that may not read the clock or call the kernel (seccomp, PR_SET_TSC) were counted, not \
+             recorded: only waits show there, and what such a thread held is not known",
+            plural(*operations, "lock operation", "lock operations")
+        ),
+        Finding::OperationsJoined { acquisitions, pairs } => format!(
+            "mutexes that several threads use were taken {acquisitions} times, more than are simulated one by one: {pairs} \
+             stand for them, so that waits for those mutexes at other numbers of CPUs are rougher than usual"
+        ),
+        Finding::OperationsOff { family, processes, after_ns, tried } => {
+            operations_off(family, *processes, *after_ns, tried.as_ref())
+        }
+        Finding::SimulatedDeadlock { stuck } => format!(
+            "with its locks simulated the program ends in a deadlock that did not happen in reality, so that those locks stay as recorded: {}",
+            waiting(stuck)
+        ),
+        Finding::Replayed { objects, more } => replayed(objects, *more),
+        Finding::ConditionsReplayed { conditions } => format!(
+            "condition variables of which the recording does not tell what they count, so that who wakes whom stays as recorded ({}): {}",
+            conditions.count(),
+            listed(conditions)
+        ),
+        Finding::NeverAwaited { conditions } => format!(
+            "condition variables that were signalled and for which nobody waited in the recording: with more CPUs somebody may have to ({}): {}",
+            conditions.count(),
+            listed(conditions)
+        ),
+        Finding::Uncontended { objects, all_locks, rust, go } => {
+            uncontended(*objects, *all_locks, *rust, *go)
+        }
+        Finding::Spinning { spun_ns, ran_ns, waits, guessed } => format!(
+            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread of the process that computed last; for {guessed} of them that is a guess. With fewer CPUs than such threads the time that spinning takes from others is not in predictions",
+            time(*spun_ns),
+            percent(*spun_ns, *ran_ns)
+        ),
+        Finding::BusyWait { yielded, seen, most_ns, ran_ns } => {
+            busy_wait(yielded.as_ref(), seen.as_ref(), *most_ns, *ran_ns)
+        }
+        _ => return None,
+    })
+}
+
+/// What a program or its simulation does.
+fn of_program(finding: &Finding) -> String {
+    let cases = |more: &u64| match more {
+        0 => String::new(),
+        more => format!(" ({more} more cases like it)"),
+    };
+    match finding {
+        Finding::SpelledOut { functions, samples } => format!(
+            "{} without probes: their part of each stretch of computing is what {samples} samples show of stretches like it \
+             (`longpole report` says what their times may be wrong by)",
+            plural(*functions as u64, "function is", "functions are")
+        ),
+        Finding::UnlockNotHeld { thread, operation, object, more } => format!(
+            "operation {operation} of {thread} unlocks {}, which it does not hold: ignored{}",
+            quoted(object),
+            cases(more)
+        ),
+        Finding::CreatedTwice { thread, operation, created, more } => format!(
+            "operation {operation} of {thread} creates {created}, which has been created before: ignored{}",
+            cases(more)
+        ),
+        Finding::ReleasedTwice { thread, operation, edge, more } => format!(
+            "operation {operation} of {thread} releases {}, which has been released before: ignored{}",
+            quoted(edge),
+            cases(more)
+        ),
+        Finding::Deadlock { stuck } => deadlock(stuck),
+        Finding::DeadlockInSimulation { stuck, cpus } => {
+            let on = match cpus {
+                None => String::new(),
+                Some(0) => "on unlimited CPUs ".to_owned(),
+                Some(1) => "on 1 CPU ".to_owned(),
+                Some(cpus) => format!("on {cpus} CPUs "),
+            };
+            format!("{on}{} (this did not happen in the recording)", deadlock(stuck))
+        }
+        Finding::TooLong { recorded: true } => {
+            "lengths add up to more than 106 days and were cut there".to_owned()
+        }
+        Finding::TooLong { recorded: false } => {
+            "the predicted time is longer than 53 days: it is cut there".to_owned()
+        }
+        Finding::InvalidProgram { error } | Finding::InvalidOperation { error } => error.clone(),
+        Finding::Other { text, .. } => text.clone(),
+        // All other kinds are of a recording or of locks.
+        other => other.kind().to_owned(),
+    }
+}
+
+/// Threads that wait for ever: when, and who for what.
+pub fn deadlock(stuck: &Stuck) -> String {
+    format!("nothing more happens after {} ns (the result is up to there): {}", stuck.end_ns, waiting(stuck))
+}
+
+fn waiting(stuck: &Stuck) -> String {
+    let mut cases: Vec<String> = stuck.threads.iter().map(case).collect();
+    if stuck.more > 0 {
+        cases.push(format!("{} more threads wait", stuck.more));
+    }
+    cases.join("; ")
+}
+
+fn case(stuck: &StuckThread) -> String {
+    let held = |holder: &Option<Holder>| match holder {
+        None => String::new(),
+        Some(holder) if holder.itself => ", held by itself".to_owned(),
+        Some(holder) => {
+            format!(", held by {}{}", holder.thread, if holder.ended { ", which has ended" } else { "" })
+        }
+    };
+    let what = match &stuck.waits_for {
+        WaitsFor::Creation => return format!("{} is never created", stuck.thread),
+        WaitsFor::Signal { name } => format!("a signal {}", quoted(name)),
+        WaitsFor::Semaphore { name } => format!("semaphore {}", quoted(name)),
+        WaitsFor::Lock { name, holder } => format!("lock {}{}", quoted(name), held(holder)),
+        WaitsFor::Condition { name } => format!("condition {}", quoted(name)),
+        WaitsFor::SpinLock { name, holder } => format!("spin lock {}{}", quoted(name), held(holder)),
+        WaitsFor::Reading { name, holder } => format!("reading under {}{}", quoted(name), held(holder)),
+        WaitsFor::Writing { name, holder } => format!("writing under {}{}", quoted(name), held(holder)),
+        WaitsFor::Barrier { name, arrived, of } => {
+            format!("barrier {}, to which {arrived} of {of} have come", quoted(name))
+        }
+        WaitsFor::Once { name } => format!("once {}", quoted(name)),
+        WaitsFor::OwnEnd => "its own end".to_owned(),
+        WaitsFor::End { thread } => format!("the end of {thread}"),
+        WaitsFor::WakeUp { name } => format!("wake-up {}", quoted(name)),
+        WaitsFor::NotKnown => "something that is not known".to_owned(),
+    };
+    format!("{} waits for {what}", stuck.thread)
+}
+
+fn replayed(objects: &[ReplayedObject], more: usize) -> String {
+    let why = |reason: ReplayReason| match reason {
+        ReplayReason::Lost => "operations of its kind were lost, so that who had it when is not known",
+        ReplayReason::HadTwice => "two threads seem to have it at once",
+        ReplayReason::GivenByAnother => "given back by a thread that did not take it",
+        ReplayReason::WokenFromOutside => "waits for it are ended from outside its operations",
+        ReplayReason::OddBarrier => "who came does not fit its count",
+        ReplayReason::CountNotKnown => "its count at the start is not known",
+        ReplayReason::CountTooSmall => "more was taken from it than it held",
+        ReplayReason::Deadlock => "simulated, it ends in a deadlock that did not happen",
+    };
+    let named = objects.iter().map(|object| format!("{} ({})", object.name, why(object.reason)));
+    let named = Names { names: named.collect(), more };
+    format!(
+        "locks and the like that are waited for as recorded, whatever the number of CPUs ({}): {}",
+        named.count(),
+        listed(&named)
+    )
+}
+
+fn uncontended(objects: usize, all_locks: bool, rust: bool, go: bool) -> String {
+    let of_go = "what goroutines wait for is decided in Go's runtime, and neither its locks nor its channels are visible \
+                 (futexes there are threads that wait for goroutines): predictions above the recorded parallelism are \
+                 optimistic for them";
+    if all_locks {
+        return "locks that nobody had to wait for leave no trace in the recording: with more CPUs they may limit more than \
+                shown"
+            .to_owned();
+    }
+    if rust {
+        return "Rust's own locks leave no trace in the recording where nobody had to wait for them: with more CPUs they may \
+                limit more than shown"
+            .to_owned();
+    }
+    let (count, it) = match objects {
+        0 => return of_go.to_owned(),
+        1 => ("1 object".to_owned(), "it"),
+        many => (format!("{many} objects"), "them"),
+    };
+    let go = if go { format!("; {of_go}") } else { String::new() };
+    format!(
+        "uncontended acquisitions of {count} are not visible; predictions above the recorded parallelism are optimistic for {it}{go}"
+    )
+}
+
+fn operations_off(
+    family: &str,
+    processes: usize,
+    after_ns: Option<u64>,
+    tried: Option<&OperationsTried>,
+) -> String {
+    let of = if processes == 1 { String::new() } else { format!(" of {processes} processes") };
+    let cost = tried.map_or(String::new(), |tried| format!(": {}", operations_tried(tried)));
+    match after_ns {
+        Some(after_ns) => format!(
+            "{family}{of} were used too often for probes and lost them after {:.3} s: from then on only waits for them are seen",
+            after_ns as f64 / 1e9
+        ),
+        None => format!("{family}{of} have no probes{cost}, so that only waits for them are seen"),
+    }
+}
+
+/// What a trial of lock functions has shown.
+pub fn operations_tried(tried: &OperationsTried) -> String {
+    match tried.calls {
+        Some(calls) => format!(
+            "they are used {calls} times in a second of the program's CPU time, and probes would cost {:.0} %",
+            tried.cost_ppm as f64 / 1e4
+        ),
+        None => "how often they are used could not be counted here".to_owned(),
+    }
+}
+
+fn busy_wait(yielded: Option<&Yielded>, seen: Option<&SeenWaiting>, most_ns: u64, ran_ns: u64) -> String {
+    let mut how = Vec::new();
+    if let Some(yielded) = yielded {
+        how.push(format!(
+            "{} times they gave up their CPU in sched_yield, which they had for {} ({:.0} % of all CPU time), most often {}",
+            yielded.times,
+            time(yielded.ns),
+            percent(yielded.ns, ran_ns),
+            yielded.most
+        ));
+    }
+    if let Some(seen) = seen {
+        how.push(format!(
+            "{} of {} samples saw them in {}, which makes about {} ({:.0} %)",
+            seen.samples,
+            seen.of,
+            seen.function,
+            time(seen.ns),
+            percent(seen.ns, ran_ns)
+        ));
+    }
+    format!(
+        "threads wait by asking again and again: {}. Nothing tells for whom, so that counts as computing: predictions are too long by up to {} of CPU time where what they wait for comes sooner, and too short where it comes later",
+        how.join("; "),
+        time(most_ns)
+    )
+}
+
+/// Processes that a command leaves behind.
+pub fn left_running(left: &Names) -> String {
+    let count = left.count();
+    let (processes, they) = if count == 1 { ("process", "it") } else { ("processes", "they") };
+    format!(
+        "the command left {count} {processes} running when it ended: {}. What was measured after that shared the machine \
+         with {}, and {they} may run on now: give a command that waits for what it starts",
+        listed(left),
+        if count == 1 { "it" } else { "them" }
+    )
+}
+
+/// A list of what is missing, e.g. `3 stacks of samples and 1 note about gaps and probes`; empty if nothing is.
+pub fn missing(left_out: &LeftOut) -> String {
+    let LeftOut { facts, notes, stacks, end } = *left_out;
+    let all = [
+        (facts, "fact (threads, functions, names, code)", "facts (threads, functions, names, code)"),
+        (notes, "note about gaps and probes", "notes about gaps and probes"),
+        (stacks, "stack of samples", "stacks of samples"),
+        (end, "thread or lock operation at the end", "threads and lock operations at the end"),
+    ];
+    let there = all.into_iter().filter(|(count, ..)| *count > 0);
+    let there: Vec<String> = there.map(|(count, one, several)| plural(count, one, several)).collect();
+    match there.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{} and {last}", before.join(", ")),
+    }
+}
+
+/// `a, b and 3 more`
+fn listed(names: &Names) -> String {
+    let more = if names.more > 0 { format!(" and {} more", names.more) } else { String::new() };
+    format!("{}{more}", names.names.join(", "))
+}
+
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn time(ns: u64) -> String {
+    duration(ns as f64)
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// Findings as JSON: the kind, how much it can change the answer, the numbers, and a sentence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Findings<'a>(pub(super) &'a [Finding]);
+
+impl Findings<'_> {
+    /// Whether there are none.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Findings<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(FindingJson::new))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct FindingJson<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    severity: &'static str,
+    /// Of a kind that is not known it is among the numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+impl<'a> FindingJson<'a> {
+    fn new(finding: &'a Finding) -> FindingJson<'a> {
+        let severity = match finding.severity() {
+            Severity::Wrong => "wrong",
+            Severity::MayBeOff(_) => "may_be_off",
+            Severity::Information => "information",
+        };
+        let known = !matches!(finding, Finding::Other { .. });
+        FindingJson { finding, severity, text: known.then(|| sentence(finding)) }
+    }
+}
+
+#[cfg(test)]
+#[path = "finding_tests.rs"]
+mod tests;

@@ -1,0 +1,423 @@
+//! What was noticed of a recording, a program or a simulation: each kind with its numbers. Sentences about it are made where
+//! results are shown.
+
+use crate::event::{LeftOut, OperationsTried};
+use serde::{Deserialize, Serialize};
+
+/// How much a finding can change the answer, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The answer is wrong, or there is none.
+    Wrong,
+    /// It may be off: by up to so much thread time, nanoseconds, if that is known.
+    MayBeOff(Option<u64>),
+    /// Good to know.
+    Information,
+}
+
+/// The first of several names, and how many more there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// The first ones.
+    pub names: Vec<String>,
+    /// Names that are not among them.
+    pub more: usize,
+}
+
+impl Names {
+    /// Keeps the first `most` of them.
+    pub(crate) fn first(most: usize, all: impl IntoIterator<Item = String>) -> Names {
+        let mut all = all.into_iter();
+        let names: Vec<String> = all.by_ref().take(most).collect();
+        Names { names, more: all.count() }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.names.len().saturating_add(self.more)
+    }
+}
+
+/// Why an object's waits stay as recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayReason {
+    /// Operations of its family were lost in its process.
+    Lost,
+    /// Two threads had it at once.
+    HadTwice,
+    /// A thread gave it back that did not have it.
+    GivenByAnother,
+    /// A wait for it was ended by something that did no operation on it.
+    WokenFromOutside,
+    /// Who came to a barrier does not fit its count.
+    OddBarrier,
+    /// Nothing tells how much a semaphore held at first.
+    CountNotKnown,
+    /// More was taken from a semaphore than was in it.
+    CountTooSmall,
+    /// Simulated, threads would wait for each other for ever, which they did not.
+    Deadlock,
+}
+
+/// An object whose waits stay as recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayedObject {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: ReplayReason,
+}
+
+/// Who has what a thread waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its name.
+    pub thread: String,
+    /// It is the one that waits.
+    pub itself: bool,
+    /// It has ended.
+    pub ended: bool,
+}
+
+/// What a thread waits for in vain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "names and holders of what the variant says")]
+pub enum WaitsFor {
+    /// To be created at all.
+    Creation,
+    Signal {
+        name: String,
+    },
+    Semaphore {
+        name: String,
+    },
+    Lock {
+        name: String,
+        holder: Option<Holder>,
+    },
+    Condition {
+        name: String,
+    },
+    SpinLock {
+        name: String,
+        holder: Option<Holder>,
+    },
+    /// A read-write lock, for reading.
+    Reading {
+        name: String,
+        holder: Option<Holder>,
+    },
+    /// The same, for writing.
+    Writing {
+        name: String,
+        holder: Option<Holder>,
+    },
+    /// `arrived` of `of` threads have come.
+    Barrier {
+        name: String,
+        arrived: u32,
+        of: u32,
+    },
+    Once {
+        name: String,
+    },
+    OwnEnd,
+    End {
+        thread: String,
+    },
+    WakeUp {
+        name: String,
+    },
+    /// Nothing that is known to make a thread wait.
+    NotKnown,
+}
+
+/// A thread that waits for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StuckThread {
+    /// Its name.
+    pub thread: String,
+    /// What for.
+    pub waits_for: WaitsFor,
+}
+
+/// Threads that wait for ever.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stuck {
+    /// When the last thing happened, nanoseconds after the start. The result is up to there.
+    pub end_ns: f64,
+    /// The first of them.
+    pub threads: Vec<StuckThread>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// Something noticed.
+///
+/// As JSON it is an object: `kind`, the variant's name, and its numbers. What has another kind, or lacks a number, is read
+/// as [`Finding::Other`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each variant says what its numbers are")]
+pub enum Finding {
+    /// Records were lost.
+    Loss { records: u64 },
+    /// Records are missing in so much of the recording, summed over CPUs; `joined` gaps were not told apart from others.
+    Gap { missing_ns: u64, joined: u64 },
+    /// New processes and libraries ran so long without function probes.
+    ProbesLate { missing_ns: u64 },
+    /// Programs and libraries ran so long before their lock operations were recorded.
+    LocksLate { missing_ns: u64 },
+    /// Processes that never got function probes.
+    NotProbed { processes: u64 },
+    /// Threads were stopped by a debugger or a signal, summed.
+    Stopped { stopped_ns: u64 },
+    /// Threads were not where their events had left them; the kernel did not report so many switches.
+    Contradiction { places: u64, unseen_switches: u64, unknown_ns: u64 },
+    /// Switches that the kernel did not report, taken from its count of CPU time.
+    Inferred { switches: u64 },
+    /// Lock operations of a thread are missing in so many places.
+    LocksLost { places: u64 },
+    /// Operations of these families were lost: only their waits are seen.
+    OperationsLost { families: Vec<String> },
+    /// Operations of threads that were alone in their process were not recorded.
+    OperationsLeftOut { operations: u64 },
+    /// Operations that nobody waited for were counted, not recorded.
+    OperationsCounted { operations: u64 },
+    /// Operations of threads that may not read the clock were counted, not recorded.
+    OperationsForbidden { operations: u64 },
+    /// So many acquisitions of mutexes that several threads use are stood for by fewer pairs.
+    OperationsJoined { acquisitions: u64, pairs: u64 },
+    /// A family has no probes in so many processes: they were taken off after so long, or never set for what a trial has shown.
+    OperationsOff { family: String, processes: usize, after_ns: Option<u64>, tried: Option<OperationsTried> },
+    /// Function exits that fit no entry.
+    StrayExit { exits: u64 },
+    /// Child processes that are not recorded.
+    Children { processes: u64 },
+    /// The session file had no room for these.
+    FileFull { left_out: LeftOut },
+    /// CPU time from events and from /proc differ for so many threads, most for this one.
+    CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },
+    /// Functions whose probes were taken off, since they were called too often.
+    Folded { functions: Names },
+    /// The same, on request.
+    AskedOff { functions: Names },
+    /// What probe hits took of `ran_ns` on CPUs, taken out of compute time.
+    ProbeCost { cost_ns: u64, ran_ns: u64 },
+    /// Waits that ended without a recorded wake-up, of all that ended.
+    Unmatched { waits: u64, of: u64 },
+    /// Recorded lengths, or else the predicted time, are longer than can be told, and were cut there.
+    TooLong { recorded: bool },
+    /// With its locks simulated the program ends in a deadlock that did not happen: they stay as recorded.
+    SimulatedDeadlock { stuck: Stuck },
+    /// Objects whose waits stay as recorded, the first of so many.
+    Replayed { objects: Vec<ReplayedObject>, more: usize },
+    /// Condition variables of which it is not known what they count.
+    ConditionsReplayed { conditions: Names },
+    /// Condition variables that were signalled and never waited for.
+    NeverAwaited { conditions: Names },
+    /// So many objects leave a trace only where somebody waits for them; `all_locks`: every lock of the program, `rust`:
+    /// those of Rust's library; `go`: it has goroutines, of which nothing is seen.
+    Uncontended { objects: usize, all_locks: bool, rust: bool, go: bool },
+    /// Stretches of asking again and again that count as waiting; of so many waits, `guessed` end by a guess.
+    Spinning { spun_ns: u64, ran_ns: u64, waits: u32, guessed: u32 },
+    /// Time of asking again and again that counts as computing.
+    BusyWait { yielded: Option<Yielded>, seen: Option<SeenWaiting>, most_ns: u64, ran_ns: u64 },
+    /// Compute time of which too few samples tell whose it is.
+    FewSamples { undivided_ns: f64, all_ns: f64 },
+    /// Samples whose stacks end before their beginning.
+    TruncatedStacks { stacks: u64, of: u64 },
+    /// Functions without probes that samples stand for.
+    SpelledOut { functions: usize, samples: u64 },
+    /// Unlocks of what was not held are ignored: the first case, and how many more.
+    UnlockNotHeld { thread: String, operation: u32, object: String, more: u64 },
+    /// Threads created again.
+    CreatedTwice { thread: String, operation: u32, created: String, more: u64 },
+    /// Edges released again.
+    ReleasedTwice { thread: String, operation: u32, edge: String, more: u64 },
+    /// Threads of the program wait for ever.
+    Deadlock { stuck: Stuck },
+    /// They do in the simulation, on `cpus` CPUs if that is known (0: unlimited), but did not in the recording.
+    DeadlockInSimulation { stuck: Stuck, cpus: Option<u32> },
+    /// The program refers to nothing; `error` says where.
+    InvalidProgram { error: String },
+    /// An operation of a stream does.
+    InvalidOperation { error: String },
+    /// The file was not written to its end.
+    CutSession { error: String },
+    /// Part of the file is damaged.
+    DamagedSession { error: String },
+    /// Something follows the end of the file.
+    TrailingBytes { error: String },
+    /// The file is larger than is read.
+    SessionTooLarge { error: String },
+    /// Records of kinds that are not known.
+    UnknownRecords { records: u64 },
+    /// The command left processes running when it ended.
+    LeftRunning { processes: Names },
+    /// Others took this share of the CPUs while it was measured.
+    BusyMachine { share: f64 },
+    /// So large a share of the records was lost that it was recorded again without lock operations.
+    RecordedAgain { lost_share: f64 },
+    /// Of a kind that this version does not know, from a document.
+    #[serde(untagged)]
+    Other { kind: String, text: String },
+}
+
+/// CPUs given up in `sched_yield`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Yielded {
+    /// How often.
+    pub times: u64,
+    /// How long the CPUs were kept until then, nanoseconds.
+    pub ns: u64,
+    /// The thread that did it most often.
+    pub most: String,
+}
+
+/// Samples in functions that only wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenWaiting {
+    /// Those.
+    pub samples: u64,
+    /// Of all.
+    pub of: u64,
+    /// About how much time that is, nanoseconds.
+    pub ns: u64,
+    /// The most frequent function.
+    pub function: String,
+}
+
+impl Finding {
+    /// The stable word for its kind.
+    pub fn kind(&self) -> &str {
+        match self {
+            Finding::Loss { .. } => "loss",
+            Finding::Gap { .. } => "gap",
+            Finding::ProbesLate { .. } => "probes_late",
+            Finding::LocksLate { .. } => "locks_late",
+            Finding::NotProbed { .. } => "not_probed",
+            Finding::Stopped { .. } => "stopped",
+            Finding::Contradiction { .. } => "contradiction",
+            Finding::Inferred { .. } => "inferred",
+            Finding::LocksLost { .. } => "locks_lost",
+            Finding::OperationsLost { .. } => "operations_lost",
+            Finding::OperationsLeftOut { .. } => "operations_left_out",
+            Finding::OperationsCounted { .. } => "operations_counted",
+            Finding::OperationsForbidden { .. } => "operations_forbidden",
+            Finding::OperationsJoined { .. } => "operations_joined",
+            Finding::OperationsOff { .. } => "operations_off",
+            Finding::StrayExit { .. } => "stray_exit",
+            Finding::Children { .. } => "children",
+            Finding::FileFull { .. } => "file_full",
+            Finding::CpuTime { .. } => "cpu_time",
+            Finding::Folded { .. } => "folded",
+            Finding::AskedOff { .. } => "asked_off",
+            Finding::ProbeCost { .. } => "probe_cost",
+            Finding::Unmatched { .. } => "unmatched",
+            Finding::TooLong { .. } => "too_long",
+            Finding::SimulatedDeadlock { .. } => "simulated_deadlock",
+            Finding::Replayed { .. } => "replayed",
+            Finding::ConditionsReplayed { .. } => "conditions_replayed",
+            Finding::NeverAwaited { .. } => "never_awaited",
+            Finding::Uncontended { .. } => "uncontended",
+            Finding::Spinning { .. } => "spinning",
+            Finding::BusyWait { .. } => "busy_wait",
+            Finding::FewSamples { .. } => "few_samples",
+            Finding::TruncatedStacks { .. } => "truncated_stacks",
+            Finding::SpelledOut { .. } => "spelled_out",
+            Finding::UnlockNotHeld { .. } => "unlock_not_held",
+            Finding::CreatedTwice { .. } => "created_twice",
+            Finding::ReleasedTwice { .. } => "released_twice",
+            Finding::Deadlock { .. } => "deadlock",
+            Finding::DeadlockInSimulation { .. } => "deadlock_in_simulation",
+            Finding::InvalidProgram { .. } => "invalid_program",
+            Finding::InvalidOperation { .. } => "invalid_operation",
+            Finding::CutSession { .. } => "cut_session",
+            Finding::DamagedSession { .. } => "damaged_session",
+            Finding::TrailingBytes { .. } => "trailing_bytes",
+            Finding::SessionTooLarge { .. } => "session_too_large",
+            Finding::UnknownRecords { .. } => "unknown_records",
+            Finding::LeftRunning { .. } => "left_running",
+            Finding::BusyMachine { .. } => "busy_machine",
+            Finding::RecordedAgain { .. } => "recorded_again",
+            Finding::Other { kind, .. } => kind,
+        }
+    }
+
+    /// How much it can change the answer.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Finding::Deadlock { .. }
+            | Finding::DeadlockInSimulation { .. }
+            | Finding::InvalidProgram { .. }
+            | Finding::InvalidOperation { .. }
+            | Finding::TooLong { .. }
+            | Finding::CutSession { .. }
+            | Finding::DamagedSession { .. } => Severity::Wrong,
+            Finding::Folded { .. }
+            | Finding::ProbeCost { .. }
+            | Finding::Inferred { .. }
+            | Finding::SpelledOut { .. }
+            | Finding::LeftRunning { .. }
+            | Finding::RecordedAgain { .. }
+            | Finding::FewSamples { .. }
+            | Finding::Children { .. }
+            | Finding::Stopped { .. } => Severity::Information,
+            Finding::Gap { missing_ns, .. }
+            | Finding::ProbesLate { missing_ns }
+            | Finding::LocksLate { missing_ns } => Severity::MayBeOff(Some(*missing_ns)),
+            Finding::Contradiction { unknown_ns, .. } => Severity::MayBeOff(Some(*unknown_ns)),
+            Finding::BusyWait { most_ns, .. } => Severity::MayBeOff(Some(*most_ns)),
+            Finding::CpuTime { events_ns, proc_ns, .. } => {
+                Severity::MayBeOff(Some(events_ns.abs_diff(*proc_ns)))
+            }
+            _ => Severity::MayBeOff(None),
+        }
+    }
+
+    /// Threads that wait for ever, if it is the program itself that lets them.
+    pub fn deadlock(&self) -> Option<&Stuck> {
+        match self {
+            Finding::Deadlock { stuck } => Some(stuck),
+            _ => None,
+        }
+    }
+
+    /// Whether it is of the same kind, whatever its numbers.
+    pub fn is_like(&self, other: &Finding) -> bool {
+        self.kind() == other.kind()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kinds are words that scripts rely on: that of the method is that of the document.
+    #[test]
+    fn a_finding_comes_back_from_its_document() {
+        let names = Names::first(1, ["f".to_owned(), "g".to_owned()]);
+        let tried = Some(OperationsTried { calls: Some(5), cost_ppm: 7 });
+        let stuck = StuckThread { thread: "T".to_owned(), waits_for: WaitsFor::OwnEnd };
+        let stuck = Stuck { end_ns: 1.5, threads: vec![stuck], more: 2 };
+        for finding in [
+            Finding::Gap { missing_ns: 5, joined: 0 },
+            Finding::OperationsOff { family: "mutex".to_owned(), processes: 2, after_ns: None, tried },
+            Finding::Folded { functions: names },
+            Finding::TooLong { recorded: true },
+            Finding::DeadlockInSimulation { stuck, cpus: Some(4) },
+            Finding::Other { kind: "new".to_owned(), text: "a text".to_owned() },
+        ] {
+            let json = serde_json::to_value(&finding).expect("JSON");
+            assert_eq!(json["kind"], finding.kind());
+            assert_eq!(serde_json::from_value::<Finding>(json).expect("a finding"), finding);
+        }
+        let of = |json: &str| serde_json::from_str::<Finding>(json).expect("a finding");
+        let other = Finding::Other { kind: "loss".to_owned(), text: "7 were".to_owned() };
+        assert_eq!(of(r#"{"kind":"loss","text":"7 were"}"#), other);
+        assert_eq!(of(r#"{"kind":"loss","records":7,"text":"7 were"}"#), Finding::Loss { records: 7 });
+    }
+}
