@@ -18,8 +18,9 @@ const PARTS: u32 = 8;
 const FASTER: f64 = 0.5;
 /// Functions tried.
 const FUNCTIONS: usize = 3;
-/// A holder's function is worth moving if it has this share of what is computed under the lock.
-const WORTH_MOVING: f64 = 0.1;
+/// A holder's function is worth moving if it has this share of what is computed under the lock, and not all of it: what the lock
+/// is for stays.
+const WORTH_MOVING: std::ops::Range<f64> = 0.1..0.995;
 /// Runs with other decisions that make the band of a change.
 const RUNS: u32 = 2;
 
@@ -94,11 +95,11 @@ impl Search {
             }
             let under = holders::under(&self.program, &self.owners, locks).sorted();
             let all: u64 = under.iter().map(|(_, ticks)| ticks).sum();
-            if let Some((function, ticks)) = under.first()
-                && *ticks as f64 >= WORTH_MOVING * all as f64
-            {
-                changes.push(Change::MoveOut(*function, locks.to_vec()));
-                functions.push(*function);
+            if let Some((function, ticks)) = under.first() {
+                let share = *ticks as f64 / all.max(1) as f64;
+                let moves = WORTH_MOVING.contains(&share) && self.has_name(*function);
+                changes.extend(moves.then(|| Change::MoveOut(*function, locks.to_vec())));
+                functions.extend((share >= WORTH_MOVING.start).then_some(*function));
             }
         }
         changes.extend(self.known(first).into_iter().map(|(change, _)| change));
@@ -117,13 +118,19 @@ impl Search {
         functions.extend(sums.sorted().into_iter().map(|(function, _)| function));
         let mut seen: Vec<FunctionRef> = Vec::new();
         for function in functions {
-            if !seen.contains(&function) && seen.len() < FUNCTIONS {
+            if !seen.contains(&function) && seen.len() < FUNCTIONS && self.has_name(function) {
                 seen.push(function);
             }
         }
         changes.extend(seen.into_iter().map(|function| Change::Faster(function, FASTER)));
         changes.truncate(self.questions());
         changes
+    }
+
+    /// Whether it is a function that somebody can look up: of code without names there is one, called after its file.
+    fn has_name(&self, function: FunctionRef) -> bool {
+        let function = self.program.functions.get(function.0 as usize);
+        function.is_some_and(|function| !function.name.starts_with('['))
     }
 
     /// What a change brings; `None`: too little, or it cannot be made.

@@ -114,9 +114,14 @@ pub(super) fn spinning(program: &mut Program) {
     }
 }
 
-/// What these threads compute takes this many times as long, but for what they compute with a lock that nobody else may have:
-/// that does not go faster for being divided among more threads.
-pub(super) fn threads(program: &mut Program, threads: &[usize], factor: f64) {
+/// What these threads compute takes this many times as long, but for what they compute with a lock of `shared`, that nobody else
+/// may have: that does not go faster for being divided among more threads.
+pub(super) fn threads(
+    program: &mut Program,
+    threads: &[usize],
+    factor: f64,
+    shared: impl Fn(ObjectId) -> bool,
+) {
     for thread in threads {
         let Some(thread) = program.threads.get_mut(*thread) else { continue };
         let mut held = 0u32;
@@ -127,9 +132,9 @@ pub(super) fn threads(program: &mut Program, threads: &[usize], factor: f64) {
                     *length = scaled(*length, factor);
                 }
                 _ => match taking(operation) {
-                    Some((_, true)) => held += 1,
-                    Some((_, false)) => held = held.saturating_sub(1),
-                    None => {}
+                    Some((lock, true)) if shared(lock) => held += 1,
+                    Some((lock, false)) if shared(lock) => held = held.saturating_sub(1),
+                    _ => {}
                 },
             }
         }

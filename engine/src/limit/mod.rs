@@ -17,6 +17,7 @@ mod holders;
 mod owner;
 mod question;
 mod search;
+mod seen;
 mod stretch;
 #[cfg(test)]
 mod tests;

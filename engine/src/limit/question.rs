@@ -7,7 +7,7 @@ use crate::program::{ObjectId, Operation};
 use crate::report::Cpus;
 use crate::schedule::Outcome;
 use crate::time::Ticks;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Locks looked at one by one, those that are waited for longest.
 const LOCKS: usize = 12;
@@ -217,7 +217,19 @@ impl Search {
             Question::OneMore(group) => {
                 let group = self.groups.get(*group)?;
                 let count = group.threads.len() as f64;
-                free::threads(&mut program, &group.threads, count / (count + 1.0));
+                // Of several threads that do the same, those locks count for which they wait already: of one that is replayed
+                // it may not be known when it was given back.
+                let waited = self.locks(base, base.length.0 / 100);
+                let waited: FxHashSet<ObjectId> = waited
+                    .into_iter()
+                    .flat_map(|(question, _)| match question {
+                        Question::Locks(locks) => locks,
+                        _ => Vec::new(),
+                    })
+                    .collect();
+                let is_alone = group.threads.len() == 1;
+                let shared = |lock| is_alone || waited.contains(&lock);
+                free::threads(&mut program, &group.threads, count / (count + 1.0), shared);
             }
             Question::Serial | Question::HandOver | Question::Cpus => {}
         }

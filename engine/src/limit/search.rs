@@ -5,6 +5,7 @@ use super::change::{Change, Fix};
 use super::functions::FunctionUse;
 use super::owner::Owners;
 use super::question::Question;
+use super::seen::{Seen, seen};
 use super::stretch::{Computing, Stretch};
 use super::uses::{LockUse, States, ThreadUse};
 use super::{Kind, Limit, Limits, WORTH};
@@ -36,6 +37,7 @@ pub struct Search {
     counts: Vec<Cpus>,
     operations: usize,
     pub(super) groups: Vec<Group>,
+    pub(super) seen: Vec<Seen>,
 }
 
 /// What was found on one CPU count.
@@ -74,14 +76,15 @@ impl Search {
         let mut counts: Vec<Cpus> = machine.into_iter().chain(largest).collect();
         counts.dedup();
         let owners = Owners::of(program);
+        let seen = seen(program, &owners);
         let mut program = spelled_out(program.clone());
         let recorded = std::mem::take(&mut program.recorded);
         program.findings.clear();
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
-        let groups = groups(&program, &owners);
+        let groups = groups(&program, &owners, &seen);
         // What is told of a change are times; one run is one.
         let model = Model { runs: 1, ..model.clone() };
-        Ok(Search { program, owners, model, recorded, counts, operations, groups })
+        Ok(Search { program, owners, model, recorded, counts, operations, groups, seen })
     }
 
     /// The CPU counts to look at: the recorded machine's and the largest asked for.

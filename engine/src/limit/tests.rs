@@ -160,6 +160,43 @@ fn a_pipelines_stage() {
     assert_eq!(kind(&program, 4), Kind::Stage { thread: "c0".into(), function: Some("consume".into()) });
 }
 
+/// The first and the last stage of a pipeline that compute the same function were taken for two threads of a pool: neither was
+/// always busy, and "the work itself" limited.
+#[test]
+fn stages_that_compute_the_same_function_are_no_pool() {
+    let stage = |name: &str, takes: &str, work: u32, gives: &str| {
+        let round = format!(r#"["sem_wait","{takes}"],["exec","burn",{work}],["sem_post","{gives}"]"#);
+        alike(name, 1, 100, &round)
+    };
+    let first = alike("first", 1, 100, r#"["exec","burn",60],["sem_post","one"]"#);
+    let last = alike("last", 1, 100, r#"["sem_wait","two"],["exec","burn",10]"#);
+    let counts = r#"{"name":"i","ops":[["sem_init","one",0],["sem_init","two",0]]}"#;
+    let program = program(&format!("{counts},{first},{},{last}", stage("middle", "one", 30, "two")));
+    for cpus in [2, 16] {
+        let expected = Kind::Stage { thread: "first0".into(), function: Some("burn".into()) };
+        assert_eq!(kind(&program, cpus), expected, "on {cpus} CPUs");
+    }
+}
+
+/// Of locks that are replayed it may not be known when they were given back: nothing that their threads computed later could be
+/// divided, and a pool's limit depended on the recording.
+#[test]
+fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
+    let round = r#"["held","g",0],["exec","pack",100],["io","disk",2]"#;
+    let program = program(&alike("w", 4, 50, round));
+    assert_eq!(kind(&program, 16), Kind::Threads { threads: 4, function: Some("pack".into()) });
+}
+
+/// A library without names is nobody's to change, and a function that is all that is computed under a lock cannot leave it.
+#[test]
+fn advice_can_be_followed() {
+    let found = on(&program(&alike("w", 4, 100, r#"["exec","[libz.so.1.2.13]",40]"#)), 2);
+    assert!(found.fixes.iter().all(|fix| fix.function.is_none()), "{:?}", found.fixes);
+    let found = on(&program(&alike("w", 4, 100, r#"["lock","m"],["exec","hash",60],["unlock","m"]"#)), 4);
+    let moves = found.fixes.iter().any(|fix| matches!(fix.change, Change::MoveOut(..)));
+    assert!(!moves && !found.fixes.is_empty(), "{:?}", found.fixes);
+}
+
 #[test]
 fn devices_timers_and_work() {
     let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));

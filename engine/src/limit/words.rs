@@ -5,6 +5,7 @@ use super::balance;
 use super::holders::{self, Sums};
 use super::question::Question;
 use super::search::Search;
+use super::seen::apart;
 use super::stretch::Stretch;
 use super::uses::{LockUse, States, ThreadUse};
 use crate::program::ObjectId;
@@ -73,9 +74,12 @@ impl Search {
             }
             Question::OneMore(group) => {
                 let threads = self.groups.get(*group).map_or(&[][..], |group| &group.threads);
+                let apart = apart(&self.seen, threads);
+                let apart = apart.and_then(|function| self.program.functions.get(function.0 as usize));
+                let function = apart.map(|function| function.name.clone()).or_else(|| function(threads));
                 match threads {
-                    [thread] => Kind::Stage { thread: thread_name(*thread), function: function(threads) },
-                    threads => Kind::Threads { threads: threads.len(), function: function(threads) },
+                    [thread] => Kind::Stage { thread: thread_name(*thread), function },
+                    threads => Kind::Threads { threads: threads.len(), function },
                 }
             }
             Question::Serial => {
