@@ -243,7 +243,7 @@ fn reads_of_a_lock_are_predicted_as_if_nothing_were_folded() {
         assert!((a.time_ns / b.time_ns - 1.0).abs() < 0.01, "{:?}: {} and {}", a.cpus, a.time_ns, b.time_ns);
     }
     assert!(folded.results[0].time_ns / folded.results[1].time_ns > 1.8, "readers are in nobody's way");
-    assert_eq!(folded.findings.iter().find(|finding| finding.kind == "replayed"), None);
+    assert_eq!(folded.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
 /// OpenSSL looks up its algorithms under such locks, millions of times.

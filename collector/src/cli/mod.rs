@@ -14,6 +14,7 @@ mod say;
 mod study;
 mod value;
 
+pub(crate) use command::limit_line;
 pub use error::{Code, UserError};
 pub(crate) use input::Input;
 pub use outcome::Outcome;

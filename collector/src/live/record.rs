@@ -8,7 +8,7 @@ use super::message::LibcCounts;
 use super::run::{Ended, Setup, run};
 use super::summary::{RecordSummary, paragraph};
 use crate::cli::plan::{RecordPlan, TargetPlan};
-use crate::cli::{Outcome, UserError, say};
+use crate::cli::{Outcome, UserError, limit_line, say};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use crate::session::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
@@ -127,6 +127,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         locks: locks_text(&locks, &ended.libc),
         uprobes: plan.capture.uprobes,
         samples: plan.capture.sampling.zip(ended.counts.samples),
+        limit: limit_line(&path, ended.file.unwrap_or_default().events),
         ..summary(subject, &ended, &path, &functions_known)
     };
     // Whoever has closed stderr does not want to know.

@@ -19,6 +19,8 @@ const FEW_LEFT: u64 = 3;
 /// Everything the summary tells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordSummary {
+    /// What limits, if that can be told.
+    pub limit: Option<String>,
     /// Who was recorded, e.g. `quicksort (pid 4242)`.
     pub subject: String,
     /// For how long.
@@ -112,6 +114,9 @@ impl RecordSummary {
             line("command", Paint::Plain, &interrupted_text(command))?;
         }
         if self.events > 0 {
+            if let Some(limit) = &self.limit {
+                line("LIMIT", Paint::Bold, limit)?;
+            }
             // The shell reads on behind a backslash.
             let file = style.text(&shell_word(&self.file));
             return put("next", Paint::Bold, &["longpole report", &file], " \\");

@@ -8,6 +8,7 @@ use super::run::{Ended, Setup, WindowPlan, run};
 use super::summary::runs_on_text;
 use crate::cli::plan::{TargetPlan, TopPlan};
 use crate::cli::{Outcome, UserError, say};
+use crate::present::frame::Frame;
 use crate::present::{json, style, text};
 use crate::session::{Overwrite, Writer, create_file, online_cpus};
 use crate::target::monotonic_ns;
@@ -124,8 +125,11 @@ fn print(plan: &TopPlan, snapshot: &Snapshot) -> Result<(), UserError> {
     let written = if plan.json {
         json::write(&snapshot.report, &engine::limit::Limits::default(), json::Options::default(), &mut out)
     } else {
-        let headline = snapshot.headline.as_deref().unwrap_or_default();
-        text::write(&snapshot.report, headline, text::Options::default(), &style::for_stdout(), &mut out)
+        let style = style::for_stdout();
+        let headline = style.text(snapshot.headline.as_deref().unwrap_or_default());
+        writeln!(out, "{headline}\n").and_then(|()| {
+            text::write(&snapshot.report, &Frame::default(), text::Options::default(), &style, &mut out)
+        })
     };
     match written.and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(

@@ -71,6 +71,9 @@ struct Of<'a> {
     /// CPUs in use on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy: Option<f64>,
+    /// The share of threads' time of which nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<f64>,
 }
 
 impl<'a> LimitJson<'a> {
@@ -104,6 +107,7 @@ impl<'a> LimitJson<'a> {
             }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy } => Of { busy: Some(*busy), ..Of::default() },
+            Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
             Kind::Timers | Kind::Spinning | Kind::Deadlock | Kind::Nothing => Of::default(),
         };
         LimitJson {

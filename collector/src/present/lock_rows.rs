@@ -85,15 +85,24 @@ impl Row<'_> {
         self.members.iter().map(|(_, lock)| pick(lock)).sum()
     }
 
-    fn taken(&self) -> u64 {
-        self.members.iter().fold(0, |sum, (_, lock)| sum.saturating_add(lock.acquisitions))
+    /// How often one of them was not free; `None` if that is not known of all.
+    pub(super) fn contended(&self) -> Option<f64> {
+        self.sum(|lock| lock.contended.map(|count| count as f64))
     }
 
-    /// `taken 1,000 times, 12.0 % not free; waited for 3.2 ms, held for 10 ms`
-    pub(super) fn uses(&self) -> String {
-        let taken = self.taken();
-        let contended = self.sum(|lock| lock.contended.map(|count| count as f64));
-        uses(taken, contended, self.sum(|lock| lock.wait_ns), self.sum(|lock| lock.hold_ns))
+    /// How long threads waited for them, nanoseconds.
+    pub(super) fn waited(&self) -> Option<f64> {
+        self.sum(|lock| lock.wait_ns)
+    }
+
+    /// How long threads had them, nanoseconds.
+    pub(super) fn held_for(&self) -> Option<f64> {
+        self.sum(|lock| lock.hold_ns)
+    }
+
+    /// How often they were taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.members.iter().fold(0, |sum, (_, lock)| sum.saturating_add(lock.acquisitions))
     }
 
     /// The same for each side of a read-write lock that was read: a writer waits for all readers, a reader for none.

@@ -1,77 +1,87 @@
 //! The report by lock: who holds up whom, and what is computed under each lock on the critical path.
 
-use super::cell::{duration, grouped};
+use super::cell::{duration, grouped, width};
+use super::frame::{clip, more};
 use super::lock_rows::rows;
+use super::short::short;
 use super::style::{Paint, Style};
-use super::table::{self, Layout};
-use super::text::{percent, plural, predicted};
+use super::table;
+use super::text::plural;
 use super::waits::shares;
-use engine::program::{FUTEX, RecordedObject};
+use engine::program::{FUTEX, RecordedObject, bare_name};
 use engine::report::{CpuResult, Report};
 use std::io::{self, Write};
 
-const LABEL: usize = 26;
-const CELL: usize = 9;
+/// Columns of a name.
+const NAME: usize = 20;
+/// Locks of which more than a row is told.
+const DETAILS: usize = 3;
 
-/// Writes the `shown` first locks; says what is missing if there are none.
-pub(super) fn write(out: &mut impl Write, report: &Report, shown: usize, style: &Style) -> io::Result<()> {
-    if report.results.is_empty() {
-        return Ok(());
-    }
-    let count = report.results.len();
-    let layout = Layout::new(style, count, CELL, LABEL);
+/// Writes the `shown` first locks, their shares for `result`; says what is missing if there are none.
+pub(super) fn write(
+    out: &mut dyn Write,
+    report: &Report,
+    result: &CpuResult,
+    shown: usize,
+    style: &Style,
+) -> io::Result<()> {
     let rows = rows(report);
     let words: Vec<&RecordedObject> = futexes(report);
-    let all = shown;
-    let shown = shown.min(rows.len());
-    for block in (0..count).collect::<Vec<_>>().chunks(layout.cells_per_block) {
-        let results: Vec<&CpuResult> = block.iter().map(|&column| &report.results[column]).collect();
-        predicted(out, &layout, style, &results)?;
-        writeln!(out)?;
-        if shown > 0 {
-            let what = "Share of the predicted time on the critical path that is computed with the lock held: \
-                        what can be gained by holding it for less long.";
-            table::wrap(out, style, Paint::Dim, "", what, "")?;
-            writeln!(out)?;
-        }
-        for row in rows.iter().take(shown) {
-            heading(out, &row.name, row.holder, style)?;
-            let cells: Vec<String> = results
-                .iter()
-                .map(|result| {
-                    percent(if result.time_ns > 0.0 { row.held(result) / result.time_ns } else { 0.0 })
-                })
-                .collect();
-            table::line(out, &layout, style, "  held", Paint::Plain, &cells)?;
-            table::wrap(out, style, Paint::Plain, "  ", &style.text(&row.uses()), "  ")?;
-            for line in row.more() {
-                table::wrap(out, style, Paint::Plain, "  ", &style.text(&line), "  ")?;
-            }
-        }
-        if shown > 0 {
-            writeln!(out)?;
-        }
-    }
-    let rest = rows.len() - shown;
-    if rest > 0 {
-        writeln!(out, "{}: --top {} shows all.\n", plural(rest, "more lock"), rows.len())?;
-    }
     if report.locks.is_empty() && words.is_empty() {
-        let none = "No lock operations are in this recording. They are recorded of programs that use their C \
-                    library's locks, if it has names for its functions; the summary of the recording said what was \
-                    chosen, see --interpose.";
-        table::wrap(out, style, Paint::Plain, "", none, "")?;
-        writeln!(out)?;
+        let none = "No lock operations are in this recording. They are recorded of programs that use their C library's locks, \
+                    if it has names for its functions (see --interpose).";
+        let mut out = out;
+        return table::wrap(&mut out, style, Paint::Plain, "", none, "");
     }
-    futex_rows(out, &words, all, style)
-}
-
-fn heading(out: &mut impl Write, name: &str, holder: Option<&str>, style: &Style) -> io::Result<()> {
-    let holder = holder.map(|holder| format!("  taken in {}", style.text(holder)));
-    let name = style.paint(Paint::Bold, &style.fit(name, 40));
-    let room = style.width.saturating_sub(42).max(24);
-    let beside = holder.map(|holder| style.fit(&holder, room)).unwrap_or_default();
-    writeln!(out, "{name}{}", style.paint(Paint::Dim, &beside))
+    if !rows.is_empty() {
+        let title = format!(
+            "{:NAME$} {:>7} {:>9} {:>8} {:>8} {:>8}  taken in",
+            "LOCKS", "on path", "taken", "not free", "waited", "held"
+        );
+        writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
+    }
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let time = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| style.text(&duration(ns)));
+    for row in rows.iter().take(shown) {
+        let name = style.fit(bare_name(&row.name), NAME);
+        let on_path = if result.time_ns > 0.0 { row.held(result) / result.time_ns } else { 0.0 };
+        let (taken, contended) = (row.taken(), row.contended());
+        let not_free =
+            contended.filter(|_| taken > 0).map_or("-".to_owned(), |count| percent(count / taken as f64));
+        let holder = row.holder.map(short).unwrap_or_default();
+        let cell = |text: String, columns: usize| {
+            format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
+        };
+        let line = format!(
+            "{name}{} {} {} {} {} {}  {}",
+            " ".repeat(NAME.saturating_sub(width(&name))),
+            cell(percent(on_path), 7),
+            cell(grouped(taken), 9),
+            cell(not_free, 8),
+            cell(time(row.waited()), 8),
+            cell(time(row.held_for()), 8),
+            style.text(&holder)
+        );
+        writeln!(out, "{}", clip(&line, style.width, style))?;
+    }
+    more(out, rows.len().saturating_sub(shown), "lock", &format!("--top {} shows all", rows.len()), style)?;
+    for row in rows.iter().take(DETAILS.min(shown)) {
+        for (number, line) in row.more().iter().enumerate() {
+            let mut out: &mut dyn Write = out;
+            let first = if number == 0 {
+                format!("{}: ", style.fit(bare_name(&row.name), NAME))
+            } else {
+                "  ".to_owned()
+            };
+            table::wrap(&mut out, style, Paint::Plain, &first, &style.text(line), "  ")?;
+        }
+    }
+    if !rows.is_empty() {
+        let what = "On path: the share of the predicted time that is computed with the lock held while everything waits for that.";
+        let mut out: &mut dyn Write = out;
+        table::wrap(&mut out, style, Paint::Dim, "", what, "")?;
+    }
+    futex_rows(out, &words, shown.min(5), style)
 }
 
 /// Words that no recorded operation is about, the one with the longest waits first.
@@ -82,35 +92,27 @@ fn futexes(report: &Report) -> Vec<&RecordedObject> {
     words
 }
 
-fn futex_rows(
-    out: &mut impl Write,
-    words: &[&RecordedObject],
-    shown: usize,
-    style: &Style,
-) -> io::Result<()> {
+fn futex_rows(out: &mut dyn Write, words: &[&RecordedObject], shown: usize, style: &Style) -> io::Result<()> {
     if words.is_empty() {
         return Ok(());
     }
-    let what = "Futexes: locks and other objects of which only waits are seen, not how often they were free.";
-    table::wrap(out, style, Paint::Dim, "", what, "")?;
-    writeln!(out)?;
+    let title = format!("{:NAME$} {:>7} {:>9}  waits in", "FUTEXES", "waits", "waited");
+    writeln!(out, "\n{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
     for word in words.iter().take(shown) {
-        heading(out, &word.name, None, style)?;
-        let times = if word.waits == 1 { "once".into() } else { format!("{} times", grouped(word.waits)) };
-        let mut text = format!("waited for {times}, {} in all", duration(word.wait_ns as f64));
-        if !word.waiters.is_empty() {
-            text.push_str(&format!("; in {}", shares(&word.waiters)));
-        }
-        if !word.wakers.is_empty() {
-            text.push_str(&format!("; woken by {}", shares(&word.wakers)));
-        }
-        if word.moved > 0 {
-            text.push_str(&format!("; {} moved to another word", plural(word.moved as usize, "waiter")));
-        }
-        table::wrap(out, style, Paint::Plain, "  ", &style.text(&text), "  ")?;
+        let name = style.fit(&word.name, NAME);
+        let waited = style.text(&duration(word.wait_ns as f64));
+        let line = format!(
+            "{name}{} {:>7} {}{waited}  {}",
+            " ".repeat(NAME.saturating_sub(width(&name))),
+            grouped(word.waits),
+            " ".repeat(9usize.saturating_sub(width(&waited))),
+            style.text(&shares(&word.waiters))
+        );
+        writeln!(out, "{}", clip(&line, style.width, style))?;
     }
-    if words.len() > shown {
-        writeln!(out, "{}: --top {} shows all.", plural(words.len() - shown, "more futex"), words.len())?;
+    let rest = words.len().saturating_sub(shown);
+    if rest > 0 {
+        writeln!(out, "({}: --json has all)", plural(rest, "more futex"))?;
     }
-    writeln!(out)
+    Ok(())
 }

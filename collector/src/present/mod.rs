@@ -1,12 +1,15 @@
 //! Results as bytes: one output format per file, over `impl Write`.
 
 pub mod cell;
+mod counts;
 pub mod doctor;
 pub mod finding;
+pub mod frame;
 mod headline;
 pub mod info;
 pub mod json;
 mod limit_json;
+mod lines;
 mod lock_rows;
 mod locks;
 pub mod notes;
@@ -19,11 +22,13 @@ mod samples;
 pub mod screen;
 mod segments;
 mod short;
+mod source;
 pub mod study;
 pub mod style;
 mod table;
 pub mod text;
 pub mod validate;
+pub mod view;
 mod waits;
 
 pub use headline::headline;

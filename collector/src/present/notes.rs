@@ -5,19 +5,6 @@ use super::text;
 use engine::report::{Finding, Report, Severity};
 use std::io::{self, Write};
 
-/// How far the answer can be trusted, in one word, and the number of notes.
-pub fn sure(report: &Report) -> &'static str {
-    if report.results.iter().all(|result| result.time_ns == 0.0) {
-        // Nothing was seen that an answer could stand on.
-        return "not known";
-    }
-    match report.findings.iter().map(Finding::severity).min() {
-        Some(Severity::Wrong) => "poor",
-        Some(Severity::MayBeOff(_)) => "fair",
-        Some(Severity::Information) | None => "good",
-    }
-}
-
 /// Everything that is to be said: what can change the answer first.
 pub fn write(report: &Report, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;

@@ -1,124 +1,131 @@
-//! A prediction as text for people: what it says, the times, the curve, what it was made with, findings.
+//! A prediction as text for people: what limits, the times, the curve, what it was made with.
 
-use super::cell::{duration, grouped, width};
+use super::cell::{duration, width};
+use super::counts::{self, alike};
+use super::frame::Frame;
 use super::plot::{self, Point};
 use super::style::{Paint, Style};
 use super::table;
-use engine::predict::{
-    Assumptions, CpuPrediction, Known, Limit, Prediction, Scheduler, limit_text, sentences,
-};
+use engine::predict::{Assumptions, CpuPrediction, Known, Prediction, Scheduler};
 use engine::report::Cpus;
 use std::io::{self, Write};
 
 /// Rows shown; the JSON has them all.
 const ROWS: usize = 16;
-/// Findings shown; the JSON has them all.
-const FINDINGS: usize = 20;
-/// Widths of the columns before the last one: CPUs, time, band, speed-up, efficiency.
-const COLUMNS: [usize; 5] = [6, 10, 20, 10, 7];
+/// Sentences about functions that take the lead.
+const TURNS: usize = 2;
+/// Speed-ups that differ by less than this share are a flat line.
+const FLAT: f64 = 0.1;
+/// Widths of the columns before the last one: CPUs, time, speed-up, efficiency.
+const COLUMNS: [usize; 4] = [10, 10, 10, 12];
 
 /// Writes the prediction.
-pub fn write(prediction: &Prediction, style: &Style, mut out: impl Write) -> io::Result<()> {
+pub fn write(prediction: &Prediction, frame: &Frame, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
-    for sentence in sentences(prediction) {
-        table::wrap(out, style, Paint::Bold, "", &style.text(&sentence), "")?;
-    }
+    frame.head(style, out)?;
     if !prediction.results.is_empty() {
-        writeln!(out)?;
         rows(out, prediction, style)?;
         writeln!(out)?;
-        curve(out, prediction, style)?;
-        writeln!(out)?;
+        if !is_flat(prediction) {
+            curve(out, prediction, style)?;
+            writeln!(out)?;
+        }
+    }
+    for turn in prediction.crossovers.iter().take(TURNS) {
+        let from = match turn.cpus {
+            Cpus::Infinite => "On unlimited CPUs".to_owned(),
+            Cpus::Count(count) if count.get() == 1 => "From 1 CPU on".to_owned(),
+            Cpus::Count(count) => format!("From {count} CPUs on"),
+        };
+        let text = format!("{from}, {} outweighs {}.", turn.function, turn.over);
+        table::wrap(out, style, Paint::Plain, "", &style.text(&text), "  ")?;
     }
     if let Some(assumptions) = &prediction.assumptions {
         table::wrap(out, style, Paint::Dim, "", &style.text(&made_with(prediction, assumptions)), "")?;
     }
-    for finding in prediction.findings.iter().take(FINDINGS) {
-        let text = format!("! {}", super::finding::sentence(finding));
-        table::wrap(out, style, Paint::Warning, "", &style.text(&text), "  ")?;
-    }
-    match prediction.findings.len().saturating_sub(FINDINGS) {
-        0 => Ok(()),
-        more => writeln!(out, "! {} more findings: --json lists them all.", grouped(more as u64)),
-    }
+    frame.foot(&prediction.findings, Some("what-if --rank"), style, out)
+}
+
+fn is_flat(prediction: &Prediction) -> bool {
+    let speedups = prediction.results.iter().filter(|result| result.complete).map(|result| result.speedup);
+    let (low, high) =
+        speedups.fold((f64::INFINITY, 0.0_f64), |(low, high), speedup| (speedup.min(low), speedup.max(high)));
+    high <= low * (1.0 + FLAT)
 }
 
 fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Result<()> {
     let times = if style.unicode { "×" } else { "x" };
-    let titles = ["CPUs", "time", "shortest - longest", "speed-up", "used", "what limits"];
-    line(out, style, &titles.map(str::to_owned), Paint::Dim)?;
-    let shown = shown(prediction);
-    for result in &shown {
-        let band = if result.low_ns < result.high_ns {
-            format!("{} - {}", duration(result.low_ns), duration(result.high_ns))
+    line(out, style, &["CPUs", "time", "speed-up", "used", "may be"].map(str::to_owned), Paint::Bold)?;
+    let time = |result: &&CpuPrediction| {
+        let complete = if result.complete { 1.0 } else { 0.0 };
+        vec![result.time_ns, complete, if result.throttled { 1.0 } else { 0.0 }]
+    };
+    let groups = alike(&prediction.results, time);
+    let shown = shown(groups.iter().map(Vec::as_slice).collect(), prediction);
+    for group in &shown {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let cpus: Vec<Cpus> = group.iter().map(|result| result.cpus).collect();
+        let low = group.iter().map(|result| result.low_ns).fold(first.time_ns, f64::min);
+        let high = group.iter().map(|result| result.high_ns).fold(first.time_ns, f64::max);
+        let band = if high - low > first.time_ns * 0.005 {
+            format!("{} to {}", duration(low), duration(high))
         } else {
-            "-".to_owned()
+            String::new()
         };
-        let or_none = |text: String| if result.complete { text } else { "-".to_owned() };
+        let quota = if first.throttled { "  (the quota)" } else { "" };
+        let percent = |result: &CpuPrediction| format!("{:.0}", result.efficiency * 100.0);
+        // Of unlimited CPUs it is a share of something else.
+        let last = group.iter().rfind(|result| result.cpus != Cpus::Infinite).unwrap_or(last);
+        let used = match (percent(first), percent(last)) {
+            (one, two) if one == two => format!("{one} %"),
+            (one, two) => format!("{one} to {two} %"),
+        };
+        let or_none = |text: String| if first.complete { text } else { "-".to_owned() };
         let cells = [
-            cpus(result.cpus, style),
-            or_none(style.text(&duration(result.time_ns))),
-            or_none(style.text(&band)),
-            or_none(format!("{:.2}{times}", result.speedup)),
-            or_none(format!("{:.0} %", result.efficiency * 100.0)),
-            limit(&result.limit),
+            counts::range(&cpus, style),
+            or_none(style.text(&duration(first.time_ns))),
+            or_none(format!("{:.2}{times}", first.speedup)),
+            or_none(used),
+            or_none(format!("{}{quota}", style.text(&band))),
         ];
         line(out, style, &cells, Paint::Plain)?;
     }
-    let rest = prediction.results.len() - shown.len();
-    if rest > 0 {
-        writeln!(out, "({} more CPU counts: --json has them all)", grouped(rest as u64))?;
-    }
-    Ok(())
+    let rest = groups.len() - shown.len();
+    super::frame::more(out, rest, "row", "--json has all", style)
 }
 
-/// What limits, in a column's width; the sentences on top say more.
-fn limit(limit: &Limit) -> String {
-    match limit {
-        Limit::Lock(name, _) | Limit::Device(name, _) | Limit::Function(name, _) => name.clone(),
-        Limit::Threads(threads) => format!("threads ({threads} at once)"),
-        Limit::Waiting(_) => "waiting".to_owned(),
-        other => limit_text(other),
-    }
-}
+type Group<'g, 'p> = &'g [&'p CpuPrediction];
 
-/// All, or those that tell most: powers of two, the first and the last, where more CPUs stop helping and where another
-/// function comes first.
-fn shown(prediction: &Prediction) -> Vec<&CpuPrediction> {
-    let results: Vec<&CpuPrediction> = prediction.results.iter().collect();
-    if results.len() <= ROWS {
-        return results;
+/// All, or those that tell most: powers of two, the first and the last, and where more CPUs stop helping.
+fn shown<'g, 'p>(groups: Vec<Group<'g, 'p>>, prediction: &Prediction) -> Vec<Group<'g, 'p>> {
+    if groups.len() <= ROWS {
+        return groups;
     }
-    let telling = |result: &&CpuPrediction| {
-        let power = matches!(result.cpus, Cpus::Count(count) if count.is_power_of_two());
-        let turns = prediction.crossovers.iter().take(4).any(|crossover| crossover.cpus == result.cpus);
-        let saturates =
-            prediction.saturation.as_ref().is_some_and(|saturation| saturation.cpus == result.cpus);
-        let ends = [results.first(), results.last()].iter().flatten().any(|end| end.cpus == result.cpus);
-        power || turns || saturates || ends || result.cpus == Cpus::Infinite
+    let last = groups.len() - 1;
+    let telling = |(place, group): &(usize, Group<'g, 'p>)| {
+        let saturates = prediction.saturation.as_ref().map(|saturation| saturation.cpus);
+        let is_telling = |result: &&CpuPrediction| match result.cpus {
+            Cpus::Count(count) => count.is_power_of_two() || Some(result.cpus) == saturates,
+            Cpus::Infinite => true,
+        };
+        *place == 0 || *place == last || group.iter().any(is_telling)
     };
-    results.iter().copied().filter(telling).collect()
+    groups.into_iter().enumerate().filter(telling).map(|(_, group)| group).collect()
 }
 
-/// Cells right-aligned in their columns; the last one takes what is left of the line.
-fn line(out: &mut impl Write, style: &Style, cells: &[String; 6], paint: Paint) -> io::Result<()> {
+/// Cells right-aligned in their columns; the last one takes what remains of the line.
+fn line(out: &mut impl Write, style: &Style, cells: &[String; 5], paint: Paint) -> io::Result<()> {
     let mut line = String::new();
     let (last, others) = (cells.last().map_or("", String::as_str), cells.iter().zip(COLUMNS));
     for (cell, column) in others {
         line.extend(std::iter::repeat_n(' ', column.saturating_sub(width(cell)).max(1)));
         line.push_str(cell);
     }
-    let room = style.width.saturating_sub(width(&line) + 2).max(12);
-    line.push_str("  ");
-    line.push_str(&style.fit(last, room));
-    writeln!(out, "{}", style.paint(paint, line.trim_end()))
-}
-
-fn cpus(cpus: Cpus, style: &Style) -> String {
-    match cpus {
-        Cpus::Infinite => if style.unicode { "∞" } else { "inf" }.to_owned(),
-        Cpus::Count(count) => count.to_string(),
+    if width(&line) + 2 + width(last) <= style.width {
+        line.push_str("  ");
+        line.push_str(last);
     }
+    writeln!(out, "{}", style.paint(paint, &super::frame::clip(&line, style.width, style)))
 }
 
 fn curve(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Result<()> {
@@ -130,7 +137,7 @@ fn curve(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Re
         .map(|result| {
             let at = |ns: f64| if ns > 0.0 { result.speedup * result.time_ns / ns } else { result.speedup };
             Point {
-                label: cpus(result.cpus, style),
+                label: counts::title(result.cpus, style),
                 value: result.speedup,
                 low: at(result.high_ns),
                 high: at(result.low_ns),
@@ -143,32 +150,22 @@ fn curve(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Re
         .collect();
     let dot = if style.unicode { "·" } else { "." };
     let title = format!("Speed-up by CPUs ({dot} = as many times as CPUs)");
-    writeln!(out, "{}", style.paint(Paint::Dim, &title))?;
+    writeln!(out, "{}", style.paint(Paint::Dim, &super::frame::clip(&title, style.width, style)))?;
     plot::write(out, style, &points)
 }
 
 fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
     let known = |what: &str, known: Known| format!("{what} {} ({})", duration(known.ns as f64), known.from);
     let mut text = match assumptions.scheduler {
-        Scheduler::Ideal => "Model: ideal sharing of CPUs, no costs".to_owned(),
+        Scheduler::Ideal => "Model: CPUs are shared without any cost".to_owned(),
         Scheduler::Eevdf => {
             let slice =
-                assumptions.slice.map_or("slice as Linux has it".to_owned(), |slice| known("slice", slice));
-            let mut text = format!(
-                "Model: EEVDF, {slice}, {}, {}",
-                known("switch", assumptions.switch_cost),
-                known("wake-up", assumptions.wake_latency)
-            );
-            if assumptions.wake_cost.ns > 0 {
-                text.push_str(&format!(", {}", known("of which the waker's", assumptions.wake_cost)));
-            }
-            if assumptions.idle_tick.ns > 0 {
-                text.push_str(&format!(
-                    ", {}",
-                    known("idle CPUs look around by chance and every", assumptions.idle_tick)
-                ));
-            }
-            text
+                assumptions.slice.map_or(String::new(), |slice| format!("{}, ", known("slice", slice)));
+            let switch = known("a switch", assumptions.switch_cost);
+            format!(
+                "Model: Linux's scheduler, {slice}{switch}, {}",
+                known("a wake-up", assumptions.wake_latency)
+            )
         }
     };
     if let Some(quota) = assumptions.quota {
@@ -178,10 +175,10 @@ fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
         text.push_str(&format!(", {device} serves {servers} at once"));
     }
     if prediction.recordings > 1 {
-        text.push_str(&format!("; {} recordings", prediction.recordings));
+        text.push_str(&format!("; {} recordings, the limit is of the first", prediction.recordings));
     }
     text.push_str(
-        ". Compute times are as recorded: that they grow when CPUs share caches and memory is not modelled.",
+        ". Computing takes as long as recorded: slower caches or memory on more CPUs are not modelled.",
     );
     text
 }

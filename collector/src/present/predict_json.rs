@@ -5,9 +5,10 @@
 
 use super::finding::Findings;
 use super::json::{cpus, number};
+use super::limit_json::LimitsJson;
+use engine::limit::Limits;
 use engine::predict::{
-    Assumptions, CpuPrediction, Crossover, DeviceLoad, Known, Limit, LockLoad, Prediction, Saturation,
-    Scheduler, limit_text,
+    Assumptions, CpuPrediction, Crossover, DeviceLoad, Known, LockLoad, Prediction, Saturation, Scheduler,
 };
 use engine::report::{Cpus, Trust};
 use serde::Serialize;
@@ -17,9 +18,10 @@ use std::io::{self, Write};
 pub const SCHEMA: &str = "longpole-predict/1";
 
 /// Writes the prediction as one line.
-pub fn write(prediction: &Prediction, mut out: impl Write) -> io::Result<()> {
+pub fn write(prediction: &Prediction, limits: &Limits, mut out: impl Write) -> io::Result<()> {
     let json = PredictionJson {
         schema: SCHEMA,
+        limit: LimitsJson::new(limits),
         results: prediction.results.iter().map(ResultJson::new).collect(),
         machine: prediction.assumptions.as_ref().map(MachineJson::new),
         saturation: prediction.saturation.as_ref().map(SaturationJson::new),
@@ -39,11 +41,13 @@ pub fn write(prediction: &Prediction, mut out: impl Write) -> io::Result<()> {
 #[derive(Serialize)]
 struct PredictionJson<'a> {
     schema: &'static str,
+    /// As in `longpole-report/1`.
+    limit: LimitsJson<'a>,
     results: Vec<ResultJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<MachineJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    saturation: Option<SaturationJson<'a>>,
+    saturation: Option<SaturationJson>,
     crossovers: Vec<CrossoverJson<'a>>,
     threads: usize,
     most_computing: usize,
@@ -71,9 +75,9 @@ struct ResultJson<'a> {
     #[serde(serialize_with = "number")]
     efficiency: f64,
     complete: bool,
-    limit: LimitJson<'a>,
-    #[serde(serialize_with = "number")]
-    more_threads_ns: f64,
+    /// The cgroup's quota took effect.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    throttled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     leader: Option<&'a str>,
     #[serde(serialize_with = "number")]
@@ -114,8 +118,7 @@ impl<'a> ResultJson<'a> {
             speedup: result.speedup,
             efficiency: result.efficiency,
             complete: result.complete,
-            limit: LimitJson::new(&result.limit),
-            more_threads_ns: result.more_threads_ns,
+            throttled: result.throttled,
             leader: result.leader.as_ref().map(|(name, _)| name.as_str()),
             busy_ns: result.busy_ns,
             spinning_ns: result.spinning_ns,
@@ -129,34 +132,6 @@ impl<'a> ResultJson<'a> {
             devices: result.devices.iter().map(DeviceJson::new).collect(),
             threads: threads.collect(),
         }
-    }
-}
-
-#[derive(Serialize)]
-struct LimitJson<'a> {
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    share: Option<f64>,
-    text: String,
-}
-
-impl<'a> LimitJson<'a> {
-    fn new(limit: &'a Limit) -> LimitJson<'a> {
-        let (kind, name, share) = match limit {
-            Limit::Processors => ("cpus", None, None),
-            Limit::Quota => ("quota", None, None),
-            Limit::Lock(name, share) => ("lock", Some(name.as_str()), Some(*share)),
-            Limit::Device(name, share) => ("device", Some(name.as_str()), Some(*share)),
-            Limit::Function(name, share) => ("function", Some(name.as_str()), Some(*share)),
-            Limit::Threads(_) => ("threads", None, None),
-            Limit::Waiting(share) => ("waiting", None, Some(*share)),
-            Limit::Deadlock => ("deadlock", None, None),
-            Limit::NotKnown => ("not known", None, None),
-            Limit::Nothing => ("nothing", None, None),
-        };
-        LimitJson { kind, name, share, text: limit_text(limit) }
     }
 }
 
@@ -207,21 +182,16 @@ impl<'a> MachineJson<'a> {
 }
 
 #[derive(Serialize)]
-struct SaturationJson<'a> {
+struct SaturationJson {
     #[serde(serialize_with = "cpus")]
     cpus: Cpus,
     #[serde(serialize_with = "number")]
     most_speedup: f64,
-    limit: LimitJson<'a>,
 }
 
-impl<'a> SaturationJson<'a> {
-    fn new(saturation: &'a Saturation) -> SaturationJson<'a> {
-        SaturationJson {
-            cpus: saturation.cpus,
-            most_speedup: saturation.most_speedup,
-            limit: LimitJson::new(&saturation.limit),
-        }
+impl SaturationJson {
+    fn new(saturation: &Saturation) -> SaturationJson {
+        SaturationJson { cpus: saturation.cpus, most_speedup: saturation.most_speedup }
     }
 }
 

@@ -40,6 +40,21 @@ impl Style {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
+    /// The text, in a terminal that is known for it a link to the file of `place` (`file`, `line`). The text has been made fit for
+    /// a terminal before.
+    pub fn link(&self, text: &str, place: Option<(&str, &str)>) -> String {
+        match place {
+            Some((file, _))
+                if self.colour
+                    && file.starts_with('/')
+                    && supports_hyperlinks::on(supports_hyperlinks::Stream::Stdout) =>
+            {
+                format!("\u{1b}]8;;file://{}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\", encoded(file))
+            }
+            _ => text.to_owned(),
+        }
+    }
+
     /// The text made fit for a terminal, and for one without UTF-8 if need be.
     pub fn text(&self, text: &str) -> String {
         self.ascii(clean(text).into_owned())
@@ -69,6 +84,15 @@ impl Style {
             })
             .collect()
     }
+}
+
+/// A path as it stands in a URL (RFC 3986, section 2.3): nothing of it ends the link.
+fn encoded(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let each = path
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
+    each.collect()
 }
 
 /// What the user's environment says.
@@ -146,6 +170,13 @@ mod tests {
         assert!(decide(false, None, &Environment { force_color: true, ..PLAIN }).colour);
         assert!(!decide(true, Some(80), &Environment { no_color: true, force_color: true, ..PLAIN }).colour);
         assert!(!decide(true, Some(80), &Environment { dumb: true, ..PLAIN }).colour);
+    }
+
+    #[test]
+    fn nothing_in_a_path_ends_a_link() {
+        assert_eq!(encoded("/a b/\u{1b}\\x.c"), "/a%20b/%1B%5Cx.c");
+        let style = Style { colour: false, unicode: true, width: 80 };
+        assert_eq!(style.link("x.c:3", Some(("/x.c", "3"))), "x.c:3");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! A report as text for people: what to do first, predicted times, functions × CPU counts, trust, findings.
 
 use super::cell::{duration, grouped, width};
-use super::locks;
+use super::frame::Frame;
 use super::segments;
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
-use super::waits;
 use engine::attribution::Grouping;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, SampleFacts, Trust};
 use std::collections::BTreeMap;
@@ -70,22 +69,17 @@ pub const FUNCTIONS: usize = 10;
 /// Findings shown; the JSON has them all.
 const FINDINGS: usize = 20;
 
-/// Writes the report. `headline` is the sentence that says what to do first.
+/// Writes the long table.
 pub fn write(
     report: &Report,
-    headline: &str,
+    frame: &Frame,
     options: Options,
     style: &Style,
     mut out: impl Write,
 ) -> io::Result<()> {
     let out = &mut out;
-    table::wrap(out, style, Paint::Bold, "", &style.text(headline), "")?;
-    writeln!(out)?;
-    match options.by {
-        By::Function | By::Line | By::File | By::Module => functions(out, report, options, style)?,
-        By::Lock => locks::write(out, report, options.top.unwrap_or(FUNCTIONS), style)?,
-        By::Wait => waits::write(out, report, options.top.unwrap_or(FUNCTIONS), style)?,
-    }
+    frame.head(style, out)?;
+    functions(out, report, options, style)?;
     if options.segments {
         segments::write(out, report, style)?;
     }
@@ -357,18 +351,18 @@ pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::R
     let count = |count: u64, one: &str, many: &str| {
         format!("{} {}", grouped(count), if count == 1 { one } else { many })
     };
-    let spurious = match trust.spurious {
+    let edges = match trust.censored {
         0 => String::new(),
-        spurious => format!(", spurious {}", grouped(spurious)),
+        1 => "; 1 wait is cut by the edges of the recording".to_owned(),
+        waits => format!("; {} waits are cut by the edges of the recording", grouped(waits)),
     };
     let text = format!(
-        "Trust: {}, {}; lost {}, unmatched {}, unknown {}, censored {}{spurious}.",
+        "Trust: {}, {}; lost {}, {} without a known waker, {} of unknown time{edges}.",
         count(trust.events, "event", "events"),
-        count(trust.wakes, "wake", "wakes"),
+        count(trust.wakes, "wake-up", "wake-ups"),
         grouped(trust.lost),
-        grouped(trust.unmatched),
+        count(trust.unmatched, "wait", "waits"),
         style.text(&duration(trust.unknown_ns as f64)),
-        grouped(trust.censored),
     );
     table::wrap(out, style, Paint::Plain, "", &text, "       ")
 }
@@ -382,7 +376,7 @@ fn samples(out: &mut impl Write, facts: &SampleFacts, style: &Style) -> io::Resu
     };
     let all_ns = facts.divided_ns + facts.undivided_ns;
     let text = format!(
-        "Samples: {}{rate} in compute time, of which they divide {}; {} elsewhere, {} with a stack cut short.",
+        "Samples: {}{rate} while computing, of which they divide {}; {} while waiting, {} with a stack cut short.",
         grouped(facts.count),
         percent(if all_ns > 0.0 { facts.divided_ns / all_ns } else { 0.0 }),
         grouped(facts.elsewhere),

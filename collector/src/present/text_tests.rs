@@ -1,14 +1,12 @@
 //! What the report looks like at 80 and 160 columns.
 
 use super::*;
+use engine::program::{RecordedWait, Share};
 use engine::report::{Finding, LockRow, LockSideRow, SegmentRow, Trust};
 use std::num::NonZeroU32;
 
 const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
 const WIDE: Style = Style { colour: false, unicode: true, width: 160 };
-const HEADLINE: &str = "Make partition faster first: on 8 CPUs it takes 61.0 % of the predicted time, so the \
-                        run would be up to 2.56 times as fast.";
-
 fn row(name: &str, calls: u64, tet_ns: f64, tetid_ns: f64) -> FunctionRow {
     FunctionRow { function: name.into(), calls, tet_ns, tetid_ns, exact: true, ..FunctionRow::default() }
 }
@@ -72,7 +70,11 @@ fn report() -> Report {
 
 fn shown(report: &Report, options: Options, style: &Style) -> String {
     let mut out = Vec::new();
-    write(report, HEADLINE, options, style, &mut out).expect("written");
+    let frame = Frame::default();
+    match options.by {
+        By::Function => write(report, &frame, options, style, &mut out).expect("written"),
+        _ => crate::present::view::write(report, &frame, options, style, &mut out).expect("written"),
+    }
     String::from_utf8(out).expect("text")
 }
 
@@ -113,9 +115,8 @@ fn more_cpu_counts_than_fit_go_into_further_blocks() {
     let text = shown(&report, Options::default(), &NARROW);
     assert!(text.lines().all(|line| width(line) <= 80), "{text}");
     assert_eq!(text.lines().filter(|line| line.starts_with("predicted time")).count(), 3);
-    let (_, table) = text.split_once("\n\n").expect("a table behind the headline");
     for cpus in 2..=13 {
-        assert_eq!(table.matches(&format!(" {cpus} CPUs")).count(), 1, "{cpus}: {text}");
+        assert_eq!(text.matches(&format!(" {cpus} CPUs")).count(), 1, "{cpus}: {text}");
     }
 }
 
@@ -162,13 +163,15 @@ fn segments_have_their_weights_side_by_side() {
 fn colour_only_when_the_style_has_it() {
     assert!(!shown(&report(), Options::default(), &NARROW).contains('\u{1b}'));
     let coloured = shown(&report(), Options::default(), &Style { colour: true, ..NARROW });
-    assert!(coloured.starts_with("\u{1b}[1mMake partition faster first"));
+    assert!(coloured.contains("\u{1b}[1m") && coloured.contains("\u{1b}[33m! T1 holds a"), "{coloured}");
 }
 
 #[test]
 fn nothing_to_show_is_shown_as_nothing() {
     let text = shown(&Report::default(), Options { segments: true, ..Options::default() }, &NARROW);
-    assert!(text.contains("Trust: 0 events, 0 wakes; lost 0, unmatched 0, unknown 0 ns, censored 0."));
+    assert!(text.contains(
+        "Trust: 0 events, 0 wake-ups; lost 0, 0 waits without a known waker, 0 ns of unknown time."
+    ));
 }
 
 #[test]
@@ -187,15 +190,11 @@ fn by_lock_the_rows_are_locks() {
         result.locks_held_ns = vec![result.time_ns / 4.0];
     }
     let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
-    assert!(text.contains("taken in take_job"), "{text}");
-    assert!(!text.contains('\u{1b}'), "{text}");
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        words.contains("taken 1,009 times, 10.0 % not free; waited for 3.20 ms, held for 1.00 s"),
-        "{text}"
-    );
-    assert_eq!(text.matches("25.0 %").count(), 6, "{text}");
-    assert!(!text.contains("sort_parallel"), "{text}");
+    assert!(!text.contains('\u{1b}') && !text.contains("sort_parallel"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("0x55d0")).expect("a row");
+    let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.ends_with("25 % 1,009 10 % 3.20 ms 1.00 s take_job"), "{text}");
+    assert!(text.lines().all(|line| width(line) <= 80), "{text}");
 
     report.locks.clear();
     let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
@@ -217,10 +216,7 @@ fn a_read_write_lock_says_what_reading_and_writing_cost() {
     }];
     let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        words.contains("taken 100 times, 10.0 % not free; waited for 5.00 ms, held for 9.00 ms"),
-        "{text}"
-    );
+    assert!(words.contains("100 10 % 5.00 ms 9.00 ms"), "{text}");
     let reading = "reading: taken 90 times, 10.0 % not free; waited for 1.00 ms, held for 8.00 ms";
     let writing = "writing: taken 10 times, 10.0 % not free; waited for 4.00 ms, held for 1.00 ms";
     assert!(words.contains(reading) && words.contains(writing), "{text}");
@@ -273,7 +269,7 @@ fn what_comes_from_samples_has_a_plus_minus_under_it() {
     assert_eq!(parse[4], ["calls", "12"], "its total is exact: {text}");
     assert_eq!(of("main")[2], ["total", "1.00", "s", "100", "%"], "exact");
     assert!(text.contains("±: comes from samples, half of the 95 % interval"), "{text}");
-    assert!(text.contains("Samples: 500 at up to 499 Hz in compute time, of which they divide 90"), "{text}");
+    assert!(text.contains("Samples: 500 at up to 499 Hz while computing, of which they divide 90"), "{text}");
 }
 
 #[test]
@@ -286,4 +282,41 @@ fn without_samples_there_is_no_word_of_them() {
 fn plus_minus_is_ascii_where_there_is_no_utf8() {
     let text = shown(&sampled_report(), Options::default(), &Style { unicode: false, ..NARROW });
     assert!(text.is_ascii() && text.contains("~: comes from samples"), "{text}");
+}
+
+/// Waits are a table; what was idle stands apart.
+#[test]
+fn by_wait_the_rows_are_kinds_of_waits() {
+    let share = |name: &str, count| Share { name: name.into(), count };
+    let wait = |name: &str, idle| RecordedWait {
+        name: name.into(),
+        waits: 3_306,
+        threads: 4,
+        wait_ns: 1_820_000_000,
+        longest_ns: 8_060_000,
+        ended_by: vec![share("thread", 3_306)],
+        sleepers: vec![share("worker", 3_223), share("store_row", 83)],
+        idle,
+        ..RecordedWait::default()
+    };
+    let mut report = report();
+    report.recorded.waits = vec![wait("mutex lock", false), wait("epoll", true)];
+    let text = shown(&report, Options { by: By::Wait, ..Options::default() }, &NARROW);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("mutex lock 1.82 s 3,306 4 8.06 ms thread worker+"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("IDLE ")), "{text}");
+    assert!(text.lines().all(|line| width(line) <= 80), "{text}");
+}
+
+/// Lines have the source beside them where the file is there.
+#[test]
+fn by_line_the_source_stands_beside_it() {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/src/present/source.rs:1");
+    let mut report = report();
+    for result in &mut report.results {
+        result.functions = vec![row(own, 0, result.time_ns * 0.6, result.time_ns)];
+    }
+    let text = shown(&report, Options { by: By::Line, ..Options::default() }, &WIDE);
+    let line = text.lines().find(|line| line.starts_with("present/source.rs:1")).expect("a row");
+    assert!(line.contains("60 %") && line.contains("//! Lines of source files"), "{text}");
 }

@@ -1,70 +1,84 @@
 //! The report by wait: what threads slept for, as recorded.
 
-use super::cell::{duration, grouped};
+use super::cell::{duration, grouped, width};
+use super::frame::{clip, more};
+use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
-use super::text::plural;
 use engine::program::{RecordedWait, Share};
 use engine::report::Report;
 use std::io::{self, Write};
 
+/// Columns of a name.
+const NAME: usize = 18;
+
 /// Writes the `shown` longest kinds of waits, and what was idle below them.
-pub(super) fn write(out: &mut impl Write, report: &Report, shown: usize, style: &Style) -> io::Result<()> {
+pub(super) fn write(out: &mut dyn Write, report: &Report, shown: usize, style: &Style) -> io::Result<()> {
     let waits = &report.recorded.waits;
     if waits.is_empty() {
         let none = "No waits were recorded: in a program that was written by hand nothing was.";
-        table::wrap(out, style, Paint::Plain, "", none, "")?;
-        return writeln!(out);
+        let mut out = out;
+        return table::wrap(&mut out, style, Paint::Plain, "", none, "");
     }
     let (idle, busy): (Vec<&RecordedWait>, Vec<&RecordedWait>) = waits.iter().partition(|wait| wait.idle);
-    let what = "What threads slept for, summed over threads, as recorded.";
-    table::wrap(out, style, Paint::Dim, "", what, "")?;
-    writeln!(out)?;
-    for wait in busy.iter().take(shown) {
-        row(out, wait, style)?;
-    }
     if busy.is_empty() {
         writeln!(out, "Nobody waited for anything but something to do.")?;
     }
-    if busy.len() > shown {
-        writeln!(
-            out,
-            "{}: --top {} shows all.",
-            plural(busy.len() - shown, "more kind of wait"),
-            busy.len()
-        )?;
-    }
-    writeln!(out)?;
+    part(out, "WAITS", &busy, shown, style)?;
     if !idle.is_empty() {
-        let what = "Idle: threads that waited for anything to do, while nobody of the recording had any.";
-        table::wrap(out, style, Paint::Dim, "", what, "")?;
-        writeln!(out)?;
-        for wait in idle.iter().take(shown) {
-            row(out, wait, style)?;
+        if !busy.is_empty() {
+            writeln!(out)?;
         }
-        writeln!(out)?;
+        part(out, "IDLE", &idle, shown, style)?;
     }
-    Ok(())
+    writeln!(
+        out,
+        "{}",
+        style.paint(Paint::Dim, "Times are summed over threads, as recorded. Idle: with nothing to do.")
+    )
 }
 
-fn row(out: &mut impl Write, wait: &RecordedWait, style: &Style) -> io::Result<()> {
-    writeln!(out, "{}", style.paint(Paint::Bold, &style.fit(&wait.name, 60)))?;
-    let times = if wait.waits == 1 { "once".to_owned() } else { format!("{} times", grouped(wait.waits)) };
-    let threads =
-        if wait.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", grouped(wait.threads)) };
-    let doing = |what: &str, who: &[Share]| match who {
-        [] => String::new(),
-        who => format!("; {what}: {}", shares(who)),
-    };
-    let text = format!(
-        "{} in all, {times} in {threads}, the longest {}; ended by: {}{}{}",
-        duration(wait.wait_ns as f64),
-        duration(wait.longest_ns as f64),
-        shares(&wait.ended_by),
-        doing("asleep in", &wait.sleepers),
-        doing("woken in", &wait.wakers)
+fn part(
+    out: &mut dyn Write,
+    title: &str,
+    waits: &[&RecordedWait],
+    shown: usize,
+    style: &Style,
+) -> io::Result<()> {
+    if waits.is_empty() {
+        return Ok(());
+    }
+    let columns = if style.width < 60 { 14 } else { NAME };
+    let title = format!(
+        "{title:columns$} {:>9} {:>8} {:>7} {:>9}  {:<12}  asleep in",
+        "waited", "times", "threads", "longest", "ended by"
     );
-    table::wrap(out, style, Paint::Plain, "  ", &style.text(&text), "  ")
+    writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
+    for wait in waits.iter().take(shown) {
+        let name = style.fit(&wait.name, columns);
+        let time = |ns: u64| {
+            let text = style.text(&duration(ns as f64));
+            format!("{}{text}", " ".repeat(9usize.saturating_sub(width(&text))))
+        };
+        let first = |shares: &[Share], columns: usize| {
+            let text = shares.first().map_or(String::new(), |share| short(&share.name));
+            let more = if shares.len() > 1 { "+" } else { "" };
+            let text = style.fit(&format!("{text}{more}"), columns);
+            format!("{text}{}", " ".repeat(columns.saturating_sub(width(&text))))
+        };
+        let line = format!(
+            "{name}{} {} {:>8} {:>7} {}  {}  {}",
+            " ".repeat(columns.saturating_sub(width(&name))),
+            time(wait.wait_ns),
+            grouped(wait.waits),
+            grouped(wait.threads),
+            time(wait.longest_ns),
+            first(&wait.ended_by, 12),
+            first(&wait.sleepers, 24)
+        );
+        writeln!(out, "{}", clip(&line, style.width, style))?;
+    }
+    more(out, waits.len().saturating_sub(shown), "kind of wait", "--json has all", style)
 }
 
 /// `thread 7, timer 2`

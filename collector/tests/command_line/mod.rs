@@ -30,11 +30,16 @@ pub(crate) fn longpole_with(arguments: &[&str], stdin: &[u8]) -> Run {
 }
 
 /// Runs a command in a clean, wide-character, colourless environment of 80 columns.
-pub(crate) fn run(mut command: Command, stdin: &[u8]) -> Run {
+pub(crate) fn run(command: Command, stdin: &[u8]) -> Run {
+    run_in(command, stdin, 80)
+}
+
+/// The same in so many columns.
+pub(crate) fn run_in(mut command: Command, stdin: &[u8], columns: usize) -> Run {
     for variable in ["LONGPOLE_LOG", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LC_CTYPE", "LANG"] {
         command.env_remove(variable);
     }
-    command.env("LC_ALL", "C.UTF-8");
+    command.env("LC_ALL", "C.UTF-8").env("COLUMNS", columns.to_string());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("longpole starts");
     let mut pipe = child.stdin.take().expect("a pipe");

@@ -81,7 +81,10 @@ impl Search {
     /// Changes to try on the first CPU count.
     pub fn changes(&self, found: &[Found]) -> Vec<Change> {
         let Some(first) = found.first().filter(|found| found.time_ns > 0.0) else { return Vec::new() };
-        if matches!(first.limit.kind, Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock) {
+        if matches!(
+            first.limit.kind,
+            Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. }
+        ) {
             return Vec::new();
         }
         let mut changes: Vec<Change> = Vec::new();

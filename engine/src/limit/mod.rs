@@ -156,6 +156,11 @@ pub enum Kind {
     },
     /// It does not come to its end.
     Deadlock,
+    /// What threads did is not known for most of the time, or the simulation ends in a deadlock that did not happen (0).
+    NotKnown {
+        /// The share of the time.
+        missing: f64,
+    },
     /// Nothing is computed.
     Nothing,
 }
@@ -177,6 +182,7 @@ impl Kind {
             Kind::Idle { .. } => "idle",
             Kind::Work { .. } => "work",
             Kind::Deadlock => "deadlock",
+            Kind::NotKnown { .. } => "not_known",
             Kind::Nothing => "nothing",
         }
     }

@@ -128,7 +128,9 @@ impl Search {
             threads: Vec::new(),
         };
         if !is_complete(&self.program, &base) {
-            return kind(Kind::Deadlock);
+            // What was recorded came to its end.
+            let known = self.program.machine.is_none();
+            return kind(if known { Kind::Deadlock } else { Kind::NotKnown { missing: 0.0 } });
         }
         let stretch = computing.longest();
         let mut without: Vec<(Question, f64)> = Vec::new();

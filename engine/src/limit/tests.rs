@@ -182,7 +182,7 @@ fn stages_that_compute_the_same_function_are_no_pool() {
 /// divided, and a pool's limit depended on the recording.
 #[test]
 fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
-    let round = r#"["held","g",0],["exec","pack",100],["io","disk",2]"#;
+    let round = r#"["held","g",0],["exec","pack",100],["io",2,"disk"]"#;
     let program = program(&alike("w", 4, 50, round));
     assert_eq!(kind(&program, 16), Kind::Threads { threads: 4, function: Some("pack".into()) });
 }
@@ -250,6 +250,9 @@ fn what_has_no_limit_or_no_end() {
     assert_eq!(limits(&Program::default(), &[], &Model::default()), Limits::default());
     let stuck = program(r#"{"name":"T","ops":[["exec",5],["sem_wait","never"]]}"#);
     assert_eq!(kind(&stuck, 2), Kind::Deadlock);
+    // What was recorded came to its end.
+    let recorded = Program { machine: Some(crate::program::MachineFacts::default()), ..stuck };
+    assert_eq!(kind(&recorded, 2), Kind::NotKnown { missing: 0.0 });
 }
 
 /// On the recorded machine and on the largest, in this order; each once.
@@ -263,6 +266,15 @@ fn two_machines() {
     assert!(found.fixes[0].gain_at_largest.is_some(), "{:?}", found.fixes);
     program.recorded_cpus = Some(8);
     assert_eq!(limits(&program, &counts, &Model::default()).at.len(), 1);
+}
+
+/// "Waiting for unknown" limited a recording that had lost nearly everything.
+#[test]
+fn what_is_missing_is_not_known() {
+    let program = program(&alike("w", 2, 10, r#"["exec","f",100],["io",900,"unknown"]"#));
+    let Kind::NotKnown { missing } = kind(&program, 2) else { panic!("{:?}", on(&program, 2)) };
+    assert!((missing - 0.9).abs() < 0.01, "{missing}");
+    assert!(on(&program, 2).fixes.is_empty());
 }
 
 /// Advice is about what a person can change.

@@ -12,6 +12,9 @@ use crate::program::ObjectId;
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
+/// What threads wait for where records are missing (`program::names`).
+const UNKNOWN: &str = "unknown";
+
 impl Search {
     /// In words of the program.
     pub(super) fn kind(&self, question: &Question, base: &Outcome, stretch: Option<Stretch>) -> Kind {
@@ -53,6 +56,12 @@ impl Search {
                     threads: takers.count(),
                     holder,
                 }
+            }
+            // Where records are missing, threads wait for what is not known.
+            Question::Device(device) if name(*device) == UNKNOWN => {
+                let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
+                let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
+                Kind::NotKnown { missing: used as f64 / all as f64 }
             }
             Question::Device(device) => Kind::Device { device: name(*device) },
             Question::Sleeps => Kind::Timers,

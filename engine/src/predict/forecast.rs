@@ -1,9 +1,8 @@
 //! Predicting: what all CPU counts share, then each of them by itself, then what they say together.
 
 use super::leaders::{Leaders, crossovers};
-use super::limits::{AS_GOOD, Shape, limit};
 use super::model::Model;
-use super::result::{CpuPrediction, DeviceLoad, Limit, LockLoad, Prediction, Saturation, ThreadLoad};
+use super::result::{CpuPrediction, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};
 use super::timing::{Fluid, Timing};
 use crate::attribution::{Attribution, Grouping};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
@@ -41,6 +40,9 @@ fn invalid(program: &Program, error: &ProgramError) -> Prediction {
         recordings: 1,
     }
 }
+
+/// A time within this factor of the time on unlimited CPUs is as good as that.
+const AS_GOOD: f64 = 1.05;
 
 /// A prediction in the making. [`Forecast::at`] is the work; its calls are independent of each other.
 #[derive(Debug)]
@@ -138,17 +140,17 @@ impl<'a> Forecast<'a> {
         let ns = |run: &Run| self.timing.time_of_ns(run.cpus, &run.plain);
         let unlimited = find(Cpus::Infinite);
         let executing = unlimited.and_then(|run| run.fluid.as_ref()).map(|fluid| fluid.executing.clone());
-        let shape = Shape::of(executing.unwrap_or_default(), unlimited.and_then(|run| run.leader.clone()));
+        let most_computing = executing.unwrap_or_default().iter().rposition(|ticks| *ticks > 0).unwrap_or(0);
         let one = find(Cpus::ONE).filter(|run| self.is_complete(run)).map_or(self.one_ns, ns);
         let best = find(Cpus::Infinite).map_or(0.0, ns);
-        let result = |run: &Run| self.result(run, one, best, &shape);
+        let result = |run: &Run| self.result(run, one, most_computing);
         let results: Vec<CpuPrediction> =
             self.asked.iter().filter_map(|cpus| find(*cpus).map(result)).collect();
         let unlimited = find(Cpus::Infinite).map(result).filter(|unlimited| unlimited.complete);
         let saturation = unlimited.map(|unlimited| {
             let enough = results.iter().filter(|result| result.complete && result.time_ns <= best * AS_GOOD);
             let cpus = enough.map(|result| result.cpus).min().unwrap_or(Cpus::Infinite);
-            Saturation { cpus, most_speedup: unlimited.speedup, limit: unlimited.limit }
+            Saturation { cpus, most_speedup: unlimited.speedup }
         });
         let asked = self.asked.iter().filter_map(|cpus| Some((*cpus, find(*cpus)?.leader.as_ref())));
         let crossovers = crossovers(&asked.collect::<Vec<_>>());
@@ -158,7 +160,7 @@ impl<'a> Forecast<'a> {
             saturation,
             crossovers,
             threads: self.timing.program().threads.len(),
-            most_computing: shape.most_computing,
+            most_computing,
             recorded_cpus: self.timing.program().recorded_cpus,
             trust: self.timing.program().trust,
             recordings: 1,
@@ -177,7 +179,7 @@ impl<'a> Forecast<'a> {
             .all(|((done, all), background)| background || *done == all)
     }
 
-    fn result(&self, run: &Run, one_ns: f64, best_ns: f64, shape: &Shape) -> CpuPrediction {
+    fn result(&self, run: &Run, one_ns: f64, most_computing: usize) -> CpuPrediction {
         let time_ns = self.timing.time_of_ns(run.cpus, &run.plain);
         let low_ns = run.lengths.iter().copied().fold(time_ns, f64::min);
         let high_ns = run.lengths.iter().copied().fold(time_ns, f64::max);
@@ -191,7 +193,7 @@ impl<'a> Forecast<'a> {
         };
         let count = match run.cpus {
             Cpus::Count(count) => f64::from(count.get()),
-            Cpus::Infinite => shape.most_computing.max(1) as f64,
+            Cpus::Infinite => most_computing.max(1) as f64,
         };
         let threads =
             self.timing.program().threads.iter().zip(&outcome.threads).map(|(thread, used)| ThreadLoad {
@@ -203,15 +205,14 @@ impl<'a> Forecast<'a> {
             });
         let threads: Vec<ThreadLoad> = threads.collect();
         let sum = |part: fn(&ThreadLoad) -> f64| threads.iter().map(part).sum::<f64>();
-        let mut result = CpuPrediction {
+        CpuPrediction {
             cpus: run.cpus,
             time_ns,
             low_ns,
             high_ns,
             speedup,
             efficiency: speedup / count,
-            limit: Limit::Nothing,
-            more_threads_ns: shape.with_more_threads_ns(run.cpus),
+            throttled: outcome.counts.throttled > 0,
             leader: run.leader.clone(),
             busy_ns: sum(|thread| thread.busy_ns),
             spinning_ns: sum(|thread| thread.spinning_ns),
@@ -225,13 +226,7 @@ impl<'a> Forecast<'a> {
             devices: self.devices(outcome),
             threads,
             complete,
-        };
-        result.limit = match complete {
-            true => limit(&result, best_ns, outcome.counts.throttled > 0, shape),
-            false if self.timing.program().machine.is_some() => Limit::NotKnown,
-            false => Limit::Deadlock,
-        };
-        result
+        }
     }
 
     fn locks(&self, outcome: &Outcome) -> Vec<LockLoad> {

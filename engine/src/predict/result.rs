@@ -43,11 +43,8 @@ pub struct CpuPrediction {
     pub speedup: f64,
     /// `speedup` ÷ CPUs; on unlimited ones ÷ the most threads that compute at once.
     pub efficiency: f64,
-    /// What keeps it from being faster.
-    pub limit: Limit,
-    /// The predicted time, if the parts in which several threads compute were divided among as many threads as there
-    /// are CPUs, ns.
-    pub more_threads_ns: f64,
+    /// The cgroup's quota kept threads from their CPUs.
+    pub throttled: bool,
     /// The function with the largest share of the extended critical path, and that share of the ideal time.
     pub leader: Option<(String, f64)>,
     /// Time that threads computed, summed, ns.
@@ -76,31 +73,6 @@ pub struct CpuPrediction {
     pub complete: bool,
 }
 
-/// What keeps a run from being faster.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Limit {
-    /// CPUs: with more of them it is faster.
-    Processors,
-    /// The cgroup's quota.
-    Quota,
-    /// A lock, held for this share of the time.
-    Lock(String, f64),
-    /// A device, busy for this share of the time.
-    Device(String, f64),
-    /// Code: this function has this share of the critical path.
-    Function(String, f64),
-    /// There are no more threads than this that could compute at once.
-    Threads(usize),
-    /// Waiting, which no CPU makes shorter, takes this share of the critical path.
-    Waiting(f64),
-    /// A deadlock: it does not come to its end.
-    Deadlock,
-    /// The simulation ends in a deadlock that the recorded program did not have: nothing is known for this CPU count.
-    NotKnown,
-    /// Nothing takes any time.
-    Nothing,
-}
-
 /// Where more CPUs stop helping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saturation {
@@ -108,8 +80,6 @@ pub struct Saturation {
     pub cpus: Cpus,
     /// Speed-up on unlimited CPUs.
     pub most_speedup: f64,
-    /// What keeps it from being faster there.
-    pub limit: Limit,
 }
 
 /// From a CPU count on another function comes first.

@@ -363,7 +363,6 @@ impl Finding {
             | Finding::SpelledOut { .. }
             | Finding::LeftRunning { .. }
             | Finding::RecordedAgain { .. }
-            | Finding::FewSamples { .. }
             | Finding::Children { .. }
             | Finding::Stopped { .. } => Severity::Information,
             Finding::Gap { missing_ns, .. }
@@ -373,6 +372,9 @@ impl Finding {
             Finding::BusyWait { most_ns, .. } => Severity::MayBeOff(Some(*most_ns)),
             Finding::CpuTime { events_ns, proc_ns, .. } => {
                 Severity::MayBeOff(Some(events_ns.abs_diff(*proc_ns)))
+            }
+            Finding::FewSamples { undivided_ns, all_ns } if undivided_ns < &(0.5 * all_ns) => {
+                Severity::Information
             }
             _ => Severity::MayBeOff(None),
         }

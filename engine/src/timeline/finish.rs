@@ -205,7 +205,7 @@ fn findings(
     let counts = &timeline.counts;
     let mut findings = Vec::new();
     let end = recording.facts.end.as_ref();
-    let loss = end.map(|end| end.loss.clone()).unwrap_or_default();
+    let loss = end.map(|end| end.loss).unwrap_or_default();
     let mut say = |is: bool, finding: Finding| findings.extend(is.then_some(finding));
     let any = |count: u64| count > 0;
     say(any(counts.lost), Finding::Loss { records: counts.lost });

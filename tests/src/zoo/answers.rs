@@ -52,7 +52,7 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
     let apart = |ns: f64| ns / time_ns - 1.0;
     let mut others = vec![("predict", apart(time(&predict["results"], cpus.into())))];
     let mut deadlock = deadlock(&report).or_else(|| deadlock_in(&predict));
-    let mut advice = functions_in(&report["limit"]);
+    let advice = functions_in(&report["limit"]);
     if thorough {
         let count = cpus.to_string();
         let ranked = json("what-if", &["--rank", "--top", "3", "--cpus", &count])?;
@@ -63,11 +63,9 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
         deadlock = deadlock.or_else(|| deadlock_in(&slack));
     }
     let at = at(&predict["results"], cpus.into());
-    let leader = at["leader"].as_str().or_else(|| at["limit"]["name"].as_str());
-    let leader = leader.or_else(|| at["limit"]["kind"].as_str()).unwrap_or("nothing");
-    if at["limit"]["kind"] == "function" {
-        advice.extend(at["limit"]["name"].as_str().map(str::to_owned));
-    }
+    let limit = &predict["limit"]["at"][0];
+    let leader = at["leader"].as_str().or_else(|| limit["lock"].as_str());
+    let leader = leader.or_else(|| limit["kind"].as_str()).unwrap_or("nothing");
     Ok(Answers {
         time_s: time_ns / 1e9,
         real_s,
@@ -170,7 +168,7 @@ fn deadlock(answer: &Value) -> Option<String> {
 
 /// In its findings, or as what limits on some number of CPUs.
 fn deadlock_in(answer: &Value) -> Option<String> {
-    let limits = || list(&answer["results"]).iter().find(|result| result["limit"]["kind"] == "deadlock");
+    let limits = || list(&answer["limit"]["at"]).iter().find(|limit| limit["kind"] == "deadlock");
     deadlock(answer).or_else(|| limits().map(|result| format!("limits on {} CPUs", result["cpus"])))
 }
 

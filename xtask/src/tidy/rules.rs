@@ -41,7 +41,43 @@ pub fn check(source: &Source) -> Vec<Complaint> {
     if source.path.ends_with(".rs") {
         rust(source, &mut complaints);
     }
+    if source.path == "README.md" || source.path.starts_with("docs/") {
+        prose(source, &mut complaints);
+    }
     complaints
+}
+
+/// Phrases that nobody says in English.
+const CALQUES: [&str; 4] = ["is said", "whoever", "so many", "what is left out"];
+/// Words of a sentence.
+const MOST_WORDS: usize = 30;
+
+/// What users read is plain English in short sentences: not counting code, tables and headings.
+fn prose(source: &Source, complaints: &mut Vec<Complaint>) {
+    let (mut is_code, mut words) = (false, 0);
+    for (number, line) in source.text.lines().enumerate() {
+        let mut complain =
+            |what: String| complaints.push(Complaint::Hard(format!("line {}: {what}", number + 1)));
+        is_code ^= line.starts_with("```");
+        let lower = line.to_lowercase();
+        for phrase in CALQUES.iter().filter(|phrase| !is_code && lower.contains(*phrase)) {
+            complain(format!("“{phrase}” is no plain English"));
+        }
+        let is_text = !is_code && !line.starts_with(['|', '#', '`']) && !line.starts_with("    ");
+        let is_item = line.trim_start().starts_with(['-', '*'])
+            || line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        if !is_text || is_item || line.trim().is_empty() {
+            words = 0;
+        }
+        for word in line.split_whitespace().filter(|_| is_text) {
+            words += 1;
+            if word.trim_end_matches(['*', ')', '"', '_']).ends_with(['.', ':', ';', '!', '?']) {
+                words = 0;
+            } else if words == MOST_WORDS + 1 {
+                complain(format!("a sentence of more than {MOST_WORDS} words"));
+            }
+        }
+    }
 }
 
 fn rust(source: &Source, complaints: &mut Vec<Complaint>) {
@@ -202,6 +238,17 @@ mod tests {
         let [first, second] = unfinished();
         assert_eq!(complaints("README.md", &format!("{first}: later\n{second}\n")).len(), 2);
         assert!(complaints("README.md", &format!("{first}S are words\n")).is_empty());
+    }
+
+    #[test]
+    fn documents_are_plain_english() {
+        let long = "word ".repeat(31);
+        assert_eq!(complaints("docs/a.md", &format!("Whoever it is.\n\n{long}end.\n")).len(), 2);
+        assert!(
+            complaints("docs/a.md", &format!("```\nwhoever\n```\n| {long} |\n- {}\n", &long[..60]))
+                .is_empty()
+        );
+        assert!(complaints("CHANGELOG.md", "It is said.\n").is_empty());
     }
 
     #[test]

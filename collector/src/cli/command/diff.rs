@@ -18,8 +18,8 @@ pub fn run(plan: &DiffPlan) -> Result<Outcome, UserError> {
         function.map(|name| functions_of_both([&before, &after], name)).transpose()
     };
     let named = plan.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
-    let comparison =
-        compare(&before, &after, &plan.cpus, &super::model(plan.scheduler)).map_err(super::invalid)?;
+    let model = super::model(plan.scheduler);
+    let comparison = compare(&before, &after, &plan.cpus, &model).map_err(super::invalid)?;
     let failures: Vec<String> = plan
         .fail_on
         .iter()
@@ -29,7 +29,12 @@ pub fn run(plan: &DiffPlan) -> Result<Outcome, UserError> {
     if plan.json {
         to_stdout(|out| diff::json(&comparison, &failures, out))?;
     } else {
-        to_reader(|out| diff::text(&comparison, &failures, plan.top, &style::for_stdout(), out))?;
+        let [first, second] = &plan.inputs;
+        let frames = [
+            super::frame(first, &before, &plan.cpus, &model),
+            super::frame(second, &after, &plan.cpus, &model),
+        ];
+        to_reader(|out| diff::text(&comparison, &frames, &failures, plan.top, &style::for_stdout(), out))?;
     }
     Ok(if failures.is_empty() { Outcome::Done } else { Outcome::Code(Code::Threshold as u8) })
 }

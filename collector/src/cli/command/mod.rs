@@ -5,26 +5,32 @@ pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod info;
+mod limit_line;
 pub mod manual;
 pub mod notes;
 mod output;
 pub mod paths;
 pub mod predict;
+mod progress;
 pub mod report;
 pub mod slack;
 pub mod symbolize;
 pub mod what_if;
 
+pub use limit_line::limit_line;
+
 use super::UserError;
 use super::input::Input;
 use super::plan::InputPlan;
-use crate::cores::on_all_cores;
+use crate::cores;
+use crate::present::frame::Frame;
 use engine::attribution::Grouping;
 use engine::attribution::spelled_out;
 use engine::limit::{Limits, Search};
 use engine::predict::{Model, Scheduler};
 use engine::program::{Program, ProgramError, Samples};
 use engine::report::{Builder, Cpus, Detail, Report};
+use progress::Progress;
 
 /// A program that cannot be scheduled.
 fn invalid(error: ProgramError) -> UserError {
@@ -63,11 +69,53 @@ fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limit
     search.conclude(found, brings.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
 }
 
-/// A program whose single operations are looked at or changed: what samples show is written out as calls, or left out.
-fn studied(input: &InputPlan, probed_only: bool) -> Result<Program, UserError> {
-    let mut program = Input::open(input)?.into_program();
-    if probed_only {
-        program.samples = Samples::default();
+/// What limits, without what to change about it.
+fn limit_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
+    let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
+    let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
+    search.conclude(found, Vec::new(), Vec::new())
+}
+
+/// What stands around a command's table: what limits, and what the file is called.
+fn frame(input: &InputPlan, program: &Program, cpus: &[Cpus], model: &Model) -> Frame {
+    Frame { limits: limit_on_all_cores(program, cpus, model), file: file_name(input) }
+}
+
+/// The largest CPU count that commands without `--cpus` say what limits on, as `report` does.
+fn usual_cpus() -> Vec<Cpus> {
+    Cpus::count(16).into_iter().collect()
+}
+
+/// The file as the user gave it; empty for the newest one, which the other commands take, too.
+fn file_name(input: &InputPlan) -> String {
+    match input {
+        InputPlan::Stdin => "-".to_owned(),
+        InputPlan::File(path) => path.display().to_string(),
+        InputPlan::Newest => String::new(),
     }
-    Ok(spelled_out(program))
+}
+
+/// [`cores::on_all_cores`], with its progress on the terminal.
+fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
+    let progress = Progress::new(things.len());
+    cores::on_all_cores(things, |thing| {
+        let answer = work(thing);
+        progress.step();
+        answer
+    })
+}
+
+/// A program whose single operations are looked at or changed: what samples show is written out as calls, or left out; and the
+/// same as it is, whose samples tell what limits.
+struct Studied {
+    program: Program,
+    own: Program,
+}
+
+fn studied(input: &InputPlan, probed_only: bool) -> Result<Studied, UserError> {
+    let mut own = Input::open(input)?.into_program();
+    if probed_only {
+        own.samples = Samples::default();
+    }
+    Ok(Studied { program: spelled_out(own.clone()), own })
 }

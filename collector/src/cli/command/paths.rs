@@ -11,9 +11,10 @@ use engine::program::Program;
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
 pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
-    let program = super::studied(&plan.input, plan.probed_only)?;
+    let studied = super::studied(&plan.input, plan.probed_only)?;
+    let (program, model) = (&studied.program, super::model(plan.scheduler));
     if plan.next {
-        return one_by_one(&program, plan.scheduler);
+        return one_by_one(program, plan.scheduler);
     }
     let wanted = PathsWanted {
         most: plan.most,
@@ -22,15 +23,15 @@ pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
         shown: plan.show,
         segments: plan.segments,
     };
-    let report = engine::graph::paths_report(&program, &wanted, &super::model(plan.scheduler))
-        .map_err(super::invalid)?;
+    let report = engine::graph::paths_report(program, &wanted, &model).map_err(super::invalid)?;
     if let (Some(rank), None) = (plan.show, &report.shown) {
         return Err(no_such_path(rank, report.counts.all));
     }
     if plan.json {
         to_stdout(|out| paths_json::json(&report, plan.segments, out))?;
     } else {
-        to_reader(|out| paths::text(&report, plan.top, &style::for_stdout(), out))?;
+        let frame = super::frame(&plan.input, &studied.own, &super::usual_cpus(), &model);
+        to_reader(|out| paths::text(&report, &frame, plan.top, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

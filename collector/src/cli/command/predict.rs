@@ -8,19 +8,21 @@ use crate::present::{predict, predict_json, style};
 use engine::predict::{Forecast, Prediction, combine};
 use engine::program::Program;
 
-/// Reads all recordings, runs each on every CPU count, shows what they say together.
+/// Reads all recordings, runs each on every CPU count, shows what they say together. What limits is said of the first.
 pub fn run(plan: &PredictPlan) -> Result<Outcome, UserError> {
     let mut predictions = Vec::with_capacity(plan.inputs.len());
+    let mut frame = None;
     for input in &plan.inputs {
         let program = Input::open(input)?.into_program();
         predictions.push(prediction(&program, plan)?);
+        frame.get_or_insert_with(|| super::frame(input, &program, &plan.cpus, &plan.model));
     }
     // There is at least one.
-    let Some(prediction) = combine(predictions) else { return Ok(Outcome::Done) };
+    let (Some(prediction), Some(frame)) = (combine(predictions), frame) else { return Ok(Outcome::Done) };
     if plan.json {
-        to_stdout(|out| predict_json::write(&prediction, out))?;
+        to_stdout(|out| predict_json::write(&prediction, &frame.limits, out))?;
     } else {
-        to_reader(|out| predict::write(&prediction, &style::for_stdout(), out))?;
+        to_reader(|out| predict::write(&prediction, &frame, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

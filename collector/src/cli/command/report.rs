@@ -2,9 +2,9 @@
 
 use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
-use crate::cli::plan::{InputPlan, ReportPlan};
+use crate::cli::plan::ReportPlan;
 use crate::cli::{Outcome, UserError};
-use crate::present::{json, screen, style, text};
+use crate::present::{json, screen, style, text, view};
 use engine::program::{Program, Samples};
 use engine::report::{Cpus, Detail};
 
@@ -20,10 +20,11 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
     }
     let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
     let model = super::model(plan.scheduler);
-    let is_screen =
-        !(plan.json || plan.wide || plan.segments) && plan.top.is_none() && plan.by == text::By::Function;
+    let is_table = !(plan.json || plan.wide || plan.segments);
+    let is_screen = is_table && plan.top.is_none() && plan.by == text::By::Function;
+    let is_view = is_table && plan.by != text::By::Function;
     let mut cpus = plan.cpus.clone();
-    if is_screen
+    if (is_screen || is_view)
         && let Some(machine) = program.recorded_cpus.and_then(Cpus::count)
         && !cpus.contains(&machine)
     {
@@ -41,20 +42,19 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
         let about = about(plan, &program);
         to_reader(|out| screen::write(&report, &limits, &about, plan.all, &style::for_stdout(), out))?;
     } else {
-        let headline = crate::present::headline(&report).unwrap_or_default();
+        let frame = super::frame(&plan.input, &program, &cpus, &model);
         let options = text::Options { by: plan.by, top: plan.top, segments: plan.segments };
-        to_reader(|out| text::write(&report, &headline, options, &style::for_stdout(), out))?;
+        let style = style::for_stdout();
+        to_reader(|out| match is_view {
+            true => view::write(&report, &frame, options, &style, out),
+            false => text::write(&report, &frame, options, &style, out),
+        })?;
     }
     Ok(Outcome::Done)
 }
 
 fn about(plan: &ReportPlan, program: &Program) -> screen::About {
-    let file = match &plan.input {
-        InputPlan::Stdin => "-".to_owned(),
-        InputPlan::File(path) => path.display().to_string(),
-        // The other commands take the newest one, too.
-        InputPlan::Newest => String::new(),
-    };
+    let file = super::file_name(&plan.input);
     let process = program.threads.first().and_then(|thread| thread.process.as_deref());
     let process = process.map(|process| process.rsplit_once('/').map_or(process, |(name, _)| name));
     let stem = || file.rsplit('/').next().unwrap_or_default();

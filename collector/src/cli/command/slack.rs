@@ -7,13 +7,15 @@ use crate::present::{study::slack, style};
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error.
 pub fn run(plan: &SlackPlan) -> Result<Outcome, UserError> {
-    let program = super::studied(&plan.input, plan.probed_only)?;
-    let report = engine::graph::slack_report(&program, plan.segments, &super::model(plan.scheduler))
-        .map_err(super::invalid)?;
+    let studied = super::studied(&plan.input, plan.probed_only)?;
+    let model = super::model(plan.scheduler);
+    let report =
+        engine::graph::slack_report(&studied.program, plan.segments, &model).map_err(super::invalid)?;
     if plan.json {
         to_stdout(|out| slack::json(&report, plan.segments, out))?;
     } else {
-        to_reader(|out| slack::text(&report, plan.top, &style::for_stdout(), out))?;
+        let frame = super::frame(&plan.input, &studied.own, &super::usual_cpus(), &model);
+        to_reader(|out| slack::text(&report, &frame, plan.top, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

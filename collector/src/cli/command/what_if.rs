@@ -3,32 +3,38 @@
 use super::output::{to_reader, to_stdout};
 use crate::cli::study::{EditPlan, Question, WhatIfPlan, functions, lock};
 use crate::cli::{Outcome, UserError};
+use crate::present::frame::Frame;
 use crate::present::{study::what_if as show, style};
 use engine::program::{Program, bare_name};
 use engine::what_if::{Edit, edited, headroom, rank, what_if};
 
 /// Reads, changes, predicts, shows.
 pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
-    let program = super::studied(&plan.input, plan.probed_only)?;
+    let studied = super::studied(&plan.input, plan.probed_only)?;
+    let program = &studied.program;
     let model = super::model(plan.scheduler);
+    let frame = || super::frame(&plan.input, &studied.own, &plan.cpus, &model);
     let style = style::for_stdout();
     match &plan.question {
         Question::Edits(edits) => {
             let plans = edits;
-            let edits =
-                edits.iter().map(|edit| resolved(&program, edit)).collect::<Result<Vec<Edit>, _>>()?;
-            let words = words(&program, plans, &edits);
-            let after = edited(&program, &edits)
-                .map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
-            let result = what_if(&program, &after, &edits, &plan.cpus, &model).map_err(super::invalid)?;
+            let edits = edits.iter().map(|edit| resolved(program, edit)).collect::<Result<Vec<Edit>, _>>()?;
+            let words = words(program, plans, &edits);
+            let after =
+                edited(program, &edits).map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
+            let result = what_if(program, &after, &edits, &plan.cpus, &model).map_err(super::invalid)?;
             if plan.json {
                 to_stdout(|out| show::json(&result, out))?;
             } else {
-                to_reader(|out| show::text(&result, &words, &style, out))?;
+                // What samples show of who uses what is the same after the changes.
+                let after = edited(&studied.own, &edits).unwrap_or(after);
+                let after = super::limit_on_all_cores(&after, &plan.cpus, &model);
+                let frame = frame();
+                to_reader(|out| show::text(&result, &words, &frame, &after, &style, out))?;
             }
         }
         Question::Headroom(name) => {
-            let found = functions(&program, name)?;
+            let found = functions(program, name)?;
             let [function] = found[..] else {
                 return Err(UserError::usage(
                     format!("--headroom '{name}' matches {} functions", found.len()),
@@ -36,19 +42,22 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
                 ));
             };
             let name = program.functions[function.0 as usize].name.as_str();
-            let curves = headroom(&program, function, &plan.cpus, &model).map_err(super::invalid)?;
+            let curves = headroom(program, function, &plan.cpus, &model).map_err(super::invalid)?;
             if plan.json {
                 to_stdout(|out| show::headroom_json(name, &curves, out))?;
             } else {
-                to_reader(|out| show::headroom_text(name, &curves, program.recorded_cpus, &style, out))?;
+                let frame = frame();
+                to_reader(|out| show::headroom_text(name, &curves, program, &frame, &style, out))?;
             }
         }
         Question::Rank(most) => {
-            let rankings = rank(&program, &plan.cpus, &model, *most).map_err(super::invalid)?;
+            let rankings = rank(program, &plan.cpus, &model, *most).map_err(super::invalid)?;
             if plan.json {
                 to_stdout(|out| show::rank_json(&rankings, out))?;
             } else {
-                to_reader(|out| show::rank_text(&rankings, program.recorded_cpus, &style, out))?;
+                let limits = super::limits_on_all_cores(&studied.own, &plan.cpus, &model);
+                let frame = Frame { limits, file: super::file_name(&plan.input) };
+                to_reader(|out| show::rank_text(&rankings, program, &frame, &style, out))?;
             }
         }
     }

@@ -101,6 +101,12 @@ pub(crate) fn sentence(limit: &Limit) -> String {
             format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
         }
         Kind::Deadlock => "a deadlock: it does not come to its end.".to_owned(),
+        Kind::NotKnown { missing } if *missing > 0.0 => {
+            format!("not known: what threads did is missing for {} of their time.", percent(*missing))
+        }
+        Kind::NotKnown { .. } => {
+            "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
+        }
         Kind::Nothing => "nothing to make faster: no thread computes anything.".to_owned(),
     }
 }
@@ -119,7 +125,8 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         ));
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
-    let waits = matches!(first.kind, Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock);
+    let waits =
+        matches!(first.kind, Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. });
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
     if first.kind.name() == largest.kind.name() || waits {
         if !helps && !waits && !matches!(first.kind, Kind::Serial { threads: 1, .. }) {
@@ -164,7 +171,7 @@ fn minus(gain: f64) -> String {
     format!("{:+.0}", 0.0 - (gain * 100.0).round())
 }
 
-pub(super) fn cpus(cpus: Cpus) -> String {
+pub(crate) fn cpus(cpus: Cpus) -> String {
     match cpus {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
         Cpus::Count(count) => format!("{count} CPUs"),

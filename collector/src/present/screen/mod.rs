@@ -7,13 +7,12 @@ mod rows;
 mod tests;
 
 use super::cell::{duration, grouped, width};
-use super::finding::sentence;
-use super::notes::sure;
+use super::counts;
+use super::frame::{self, clip};
 use super::short::short;
 use super::style::{Paint, Style};
-use super::table;
 use engine::limit::Limits;
-use engine::report::{CpuResult, Cpus, Report, Severity};
+use engine::report::{CpuResult, Cpus, Report};
 use std::io::{self, Write};
 
 /// What is known of the program beside the report.
@@ -26,11 +25,6 @@ pub struct About {
     /// How many threads it has.
     pub threads: usize,
 }
-
-/// Notes that stand there.
-const NOTES: usize = 2;
-/// Lines of a note that only may change the answer.
-const LINES: usize = 2;
 
 /// Writes the screen; `all`: also what is too little to tell, and names as they are.
 pub fn write(
@@ -53,7 +47,8 @@ pub fn write(
         functions::write(out, report, limits, all, style)?;
         rows::threads(out, limits, all, style)?;
     }
-    notes(out, report, about, style)
+    writeln!(out)?;
+    frame::foot(&report.findings, computes, &about.file, Some("what-if --rank"), style, out)
 }
 
 /// The result that the screen is about: on the recorded machine, else on the largest finite CPU count.
@@ -99,33 +94,15 @@ fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) ->
     }
 }
 
-/// Times less than this apart are the same.
-const EQUAL: f64 = 0.005;
-
 /// The predicted time by CPU count; equal columns at the end are one.
 fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
-    let results: Vec<&CpuResult> = report.results.iter().collect();
-    let Some((first, rest)) = results.split_first() else { return Ok(()) };
-    let title = |result: &CpuResult| match result.cpus {
-        Cpus::Count(count) => count.to_string(),
-        Cpus::Infinite => if style.unicode { "∞" } else { "inf" }.to_owned(),
-    };
-    let mut columns = vec![(vec![*first], first.time_ns)];
-    for result in rest {
-        match columns.last_mut() {
-            Some((same, time)) if (result.time_ns - *time).abs() <= EQUAL * *time => same.push(result),
-            _ => columns.push((vec![result], result.time_ns)),
-        }
+    if report.results.is_empty() {
+        return Ok(());
     }
-    let cells = columns.iter().map(|(same, time)| {
-        let name = match &same[..] {
-            [one] => title(one),
-            [one, two] => format!("{}, {}", title(one), title(two)),
-            [one, .., last] => format!("{} to {}", title(one), title(last)),
-            [] => String::new(),
-        };
-        let time = style.text(&duration(*time));
-        (name, time)
+    let cells = counts::alike(&report.results, |result| vec![result.time_ns]).into_iter().map(|same| {
+        let cpus: Vec<Cpus> = same.iter().map(|result| result.cpus).collect();
+        let time = same.first().map_or(0.0, |result| result.time_ns);
+        (counts::range(&cpus, style), style.text(&duration(time)))
     });
     let cells: Vec<(String, String)> = cells.collect();
     let cell = cells.iter().map(|(name, time)| width(name).max(width(time))).max().unwrap_or(8) + 2;
@@ -140,62 +117,8 @@ fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()>
     Ok(())
 }
 
-fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
-    writeln!(out)?;
-    let mut weighty: Vec<_> =
-        report.findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
-    weighty.sort_by_key(|finding| matches!(finding.severity(), Severity::MayBeOff(_)));
-    for finding in weighty.iter().take(NOTES) {
-        let mut text = style.text(&format!("! {}", sentence(finding)));
-        let room = LINES * style.width.saturating_sub(2);
-        // What makes the answer wrong stands there in full.
-        if finding.severity() != Severity::Wrong && width(&text) > room {
-            text = clip(&text, room.saturating_sub(16), style);
-        }
-        table::wrap(out, style, Paint::Warning, "", &text, "  ")?;
-    }
-    let count = report.findings.len();
-    let file = style.text(&about.file);
-    let command = |words: &str| format!("longpole {words} {file}").trim_end().to_owned();
-    let notes = match count {
-        0 => String::new(),
-        1 => format!(", 1 note ({})", command("notes")),
-        count => format!(", {count} notes ({})", command("notes")),
-    };
-    let next = if report.results.iter().any(|result| result.time_ns > 0.0) {
-        format!("Next: {}", command("what-if --rank"))
-    } else {
-        String::new()
-    };
-    let sure = format!("Sure: {}{notes}.", sure(report));
-    if width(&sure) + 3 + width(&next) <= style.width {
-        return writeln!(out, "{}", format!("{sure}   {next}").trim_end());
-    }
-    table::wrap(out, style, Paint::Plain, "", &sure, "  ")?;
-    if next.is_empty() { Ok(()) } else { table::wrap(out, style, Paint::Plain, "", &next, "  ") }
-}
-
 /// A program that used less CPU time than this hardly ran.
 const HARDLY_NS: u64 = 100_000_000;
-
-/// A line in so many columns: what is too long is cut off at its end.
-fn clip(line: &str, columns: usize, style: &Style) -> String {
-    let line = line.trim_end();
-    if width(line) <= columns {
-        return line.to_owned();
-    }
-    let mut clipped = String::new();
-    let mut used = 1;
-    for c in line.chars() {
-        used += width(c.encode_utf8(&mut [0; 4]));
-        if used > columns {
-            break;
-        }
-        clipped.push(c);
-    }
-    clipped.push(if style.unicode { '…' } else { '~' });
-    clipped
-}
 
 /// Columns of a name in the first column.
 fn name_columns(usual: usize, style: &Style) -> usize {

@@ -131,7 +131,10 @@ fn the_limit_stands_on_top() {
     assert!(words.contains("-2 to -32 %"), "runs differ: {text}");
     assert!(!text.contains("clone3") && !text.contains("unsigned"), "{text}");
     assert!(text.contains("Sure: fair, 2 notes (longpole notes hot.lp)."), "{text}");
-    assert!(text.contains("one object is not visible") && !text.contains("called too often"), "{text}");
+    assert!(
+        text.contains("acquisitions of 1 object are not visible") && !text.contains("called too often"),
+        "{text}"
+    );
     assert!(shown(&hot(), true, &NARROW).contains("clone3"), "--all has it");
 }
 

@@ -3,16 +3,29 @@
 use super::json::{CpuCount, Findings, Number};
 use super::listing::{headline, line, main_row, note, on, share};
 use crate::present::cell::duration;
+use crate::present::counts::{self, alike};
+use crate::present::frame::{Frame, foot, more};
+use crate::present::screen::limit;
+use crate::present::short::short;
 use crate::present::style::{Paint, Style};
-use crate::present::text::{cpu_title, findings, plural};
+use crate::present::table;
+use crate::present::text::cpu_title;
 use engine::compare::{Change, Comparison, CurveRow, ItemRow};
+use engine::program::bare_name;
 use engine::report::Cpus;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// For people: the `top` first functions and locks, on one CPU count. `failures` are thresholds that were passed.
+/// Locks without an option.
+const LOCKS: usize = 5;
+/// Less than this share of the time before is no row.
+const LEAST: f64 = 0.005;
+
+/// For people: the `top` first functions and locks, on one CPU count. `frames`: of the first recording and the second;
+/// `failures` are thresholds that were passed.
 pub fn text(
     comparison: &Comparison,
+    frames: &[Frame; 2],
     failures: &[String],
     top: usize,
     style: &Style,
@@ -20,50 +33,53 @@ pub fn text(
 ) -> io::Result<()> {
     let place = main_place(comparison);
     headline(out, style, &sentence(comparison, place))?;
+    for (frame, whose) in frames.iter().zip(["LIMIT before  ", "after         "]) {
+        if let Some(limit) = frame.limits.at.first() {
+            let mut out: &mut dyn Write = out;
+            let text = style.text(&limit::sentence(limit));
+            table::wrap(&mut out, style, Paint::Plain, whose, &text, "              ")?;
+        }
+    }
+    writeln!(out)?;
     let titles = ["before", "after", "change", "chance"].map(str::to_owned);
     line(out, style, Paint::Bold, "predicted time", &titles)?;
-    for row in &comparison.curve {
-        line(
-            out,
-            style,
-            paint(&row.time),
-            &cpu_title(row.cpus, style),
-            &cells(&row.time, row.time.before_ns),
-        )?;
+    for same in alike(&comparison.curve, |row| vec![row.time.before_ns, row.time.after_ns]) {
+        let Some(row) = same.first() else { continue };
+        let cpus: Vec<Cpus> = same.iter().map(|row| row.cpus).collect();
+        line(out, style, paint(&row.time), &counts::on(&cpus, style), &cells(&row.time, row.time.before_ns))?;
     }
     writeln!(out)?;
     if let Some(row) = comparison.curve.get(place) {
         let on = cpu_title(row.cpus, style);
         let whole = row.time.before_ns;
-        items(&comparison.functions, &format!("function, {on}"), "function", place, whole, top, style, out)?;
+        let table = Table { place, whole, top };
+        items(&comparison.functions, &format!("FUNCTIONS, {on}"), "function", &table, style, out)?;
+        let top = top.min(LOCKS);
         items(
             &comparison.locks,
-            &format!("while a lock is held, {on}"),
+            &format!("WHILE A LOCK IS HELD, {on}"),
             "lock",
-            place,
-            whole,
-            top,
+            &Table { top, ..table },
             style,
             out,
         )?;
     }
-    let what = "Functions: what they compute themselves on the critical path; change and chance in percent of the \
-                predicted time before. Chance: what two recordings of the same program may differ by, from the spread of \
-                the calls' lengths and what samples may be wrong by; what changes for a whole run (frequency, other load) is \
-                not in it. + and - mark changes beyond chance.";
+    let what = "Times on the critical path; changes in percent of the time before. Chance: what two recordings of the same \
+                program may differ by; + and - mark changes beyond it.";
     note(out, style, what)?;
     writeln!(out)?;
     let mut out = out;
     for failure in failures {
-        crate::present::table::wrap(&mut out, style, Paint::Warning, "FAIL ", &style.text(failure), "     ")?;
+        table::wrap(&mut out, style, Paint::Warning, "FAIL ", &style.text(failure), "     ")?;
     }
-    for (list, whose) in comparison.findings.iter().zip(["before", "after"]) {
-        if !list.is_empty() {
-            writeln!(out, "{whose}:")?;
-            findings(&mut out, list, style)?;
-        }
-    }
-    Ok(())
+    let [before, after] = &comparison.findings;
+    let both = before
+        .iter()
+        .chain(after.iter().filter(|finding| !before.iter().any(|known| known.is_like(finding))));
+    let both: Vec<_> = both.cloned().collect();
+    // Of which of them a note is `longpole notes` tells.
+    let computes = comparison.curve.iter().any(|row| row.time.before_ns > 0.0 || row.time.after_ns > 0.0);
+    foot(&both, computes, "FILE", None, style, out)
 }
 
 fn main_place(comparison: &Comparison) -> usize {
@@ -93,7 +109,7 @@ fn sentence(comparison: &Comparison, place: usize) -> String {
     });
     let size = |item: &&ItemRow| item.changes.get(place).map_or(0.0, |change| change.by_ns().abs());
     let because = match most.max_by(|a, b| size(a).total_cmp(&size(b))) {
-        Some(item) => format!(", most of it {}", item.name),
+        Some(item) => format!(", most of it {}", short(&item.name)),
         None => String::new(),
     };
     format!(
@@ -104,33 +120,47 @@ fn sentence(comparison: &Comparison, place: usize) -> String {
     )
 }
 
-#[expect(clippy::too_many_arguments, reason = "one table, told apart by its words only")]
+/// What a table of changes is about.
+#[derive(Clone, Copy)]
+struct Table {
+    /// The place of its CPU count.
+    place: usize,
+    /// The predicted time before.
+    whole: f64,
+    /// Rows.
+    top: usize,
+}
+
 fn items(
     rows: &[ItemRow],
     title: &str,
     noun: &str,
-    place: usize,
-    whole: f64,
-    top: usize,
+    table: &Table,
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if rows.is_empty() {
+    let least = LEAST * table.whole;
+    let worth = |row: &&ItemRow| {
+        let change = row.changes.get(table.place);
+        change.is_some_and(|change| change.before_ns.max(change.after_ns) >= least)
+    };
+    let worth: Vec<&ItemRow> = rows.iter().filter(worth).collect();
+    if worth.is_empty() {
         return Ok(());
     }
     line(out, style, Paint::Bold, title, &["before", "after", "change", "chance"].map(str::to_owned))?;
-    for row in rows.iter().take(top) {
-        let Some(change) = row.changes.get(place) else { continue };
+    for row in worth.iter().take(table.top) {
+        let Some(change) = row.changes.get(table.place) else { continue };
+        let name = short(bare_name(&row.name));
         let name = match row.there {
-            [true, false] => format!("{} (gone)", row.name),
-            [false, true] => format!("{} (new)", row.name),
-            _ => row.name.clone(),
+            [true, false] => format!("{name} (gone)"),
+            [false, true] => format!("{name} (new)"),
+            _ => name,
         };
-        line(out, style, paint(change), &name, &cells(change, whole))?;
+        line(out, style, paint(change), &name, &cells(change, table.whole))?;
     }
-    if let Some(more) = rows.len().checked_sub(top).filter(|more| *more > 0) {
-        writeln!(out, "{}: --top {} shows all.", plural(more, &format!("more {noun}")), rows.len())?;
-    }
+    let how = format!("--top {} shows more, --json all", worth.len());
+    more(out, rows.len() - worth.len().min(table.top), noun, &how, style)?;
     writeln!(out)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::present::cell::width;
 use crate::present::finding;
+use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::text::file_name;
@@ -55,22 +56,6 @@ pub(super) fn on(cpus: Cpus) -> String {
     }
 }
 
-/// `on 2, 4 and unlimited CPUs`
-pub(super) fn on_all(cpus: &[Cpus]) -> String {
-    let Some((last, rest)) = cpus.split_last() else { return String::new() };
-    let rest: Vec<String> = rest
-        .iter()
-        .map(|cpus| match cpus {
-            Cpus::Count(count) => count.to_string(),
-            Cpus::Infinite => "unlimited".to_owned(),
-        })
-        .collect();
-    match rest.as_slice() {
-        [] => on(*last),
-        rest => format!("on {} and {}", rest.join(", "), on(*last).trim_start_matches("on ")),
-    }
-}
-
 /// What to do first if threads wait for ever.
 pub(super) fn deadlock(findings: &[Finding]) -> Option<String> {
     let deadlock = findings.iter().find_map(Finding::deadlock)?;
@@ -86,8 +71,8 @@ pub(super) fn note(out: &mut dyn Write, style: &Style, text: &str) -> io::Result
 /// `f  file.c:3`
 pub(super) fn placed(name: &str, location: Option<&str>) -> String {
     match location {
-        Some(location) => format!("{name}  {}", file_name(location)),
-        None => name.to_owned(),
+        Some(location) => format!("{}  {}", short(name), file_name(location)),
+        None => short(name),
     }
 }
 

@@ -3,20 +3,40 @@
 use super::listing::{headline, line, note, placed, share};
 use super::slack::{doing, operation};
 use crate::present::cell::{duration, grouped};
+use crate::present::frame::{Frame, more};
+use crate::present::short::short;
 use crate::present::style::{Paint, Style};
-use crate::present::text::{findings, plural, trust};
+use crate::present::text::plural;
 use engine::graph::{BenefitRow, PathRow, PathsReport, ShownPath, Stay};
+use engine::program::bare_name;
 use std::io::{self, Write};
 
 /// Paths whose way is written.
 pub const ROUTES: usize = 3;
+/// Ways that people get to see: the others differ little.
+const WAYS: usize = 1;
+/// Rows of a kind without an option; each kind has its own number then.
+pub const TOP: usize = 10;
+/// Less than this share of the run is no row.
+const LEAST: f64 = 0.005;
+/// Paths that differ by less than this share are the same.
+const ALIKE: f64 = 0.0005;
 /// Stays of a way that are written at its beginning, and at its end.
 const STAYS: [usize; 2] = [4, 2];
 /// Parts of a stay that are named.
 const PARTS: usize = 3;
 
 /// The `top` first of each kind.
-pub fn text(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(
+    report: &PathsReport,
+    frame: &Frame,
+    top: usize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if report.shown.is_none() {
+        frame.head(style, out)?;
+    }
     headline(out, style, &sentence(report))?;
     match &report.shown {
         Some(shown) => shown_path(shown, style, out)?,
@@ -28,9 +48,7 @@ pub fn text(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
     if !report.segments.is_empty() {
         segments(report, style, out)?;
     }
-    let mut out = out;
-    trust(&mut out, &report.trust, style)?;
-    findings(&mut out, &report.findings, style)
+    frame.foot(&report.findings, Some("what-if --rank"), style, out)
 }
 
 fn sentence(report: &PathsReport) -> String {
@@ -53,10 +71,12 @@ fn sentence(report: &PathsReport) -> String {
         count if lacks == 0.0 => {
             format!("{} paths are as long as the longest, {length}", grouped(count as u64))
         }
+        count if lacks < ALIKE * report.length_ns => {
+            format!("The {} longest ways through the run all take {length}", grouped(count as u64))
+        }
         count => format!(
-            "The {} longest of {} are all within {} of {length}",
+            "The {} longest ways through the run are all within {} of {length}",
             grouped(count as u64),
-            paths(report.counts.all),
             share(lacks, report.length_ns)
         ),
     };
@@ -64,7 +84,7 @@ fn sentence(report: &PathsReport) -> String {
     let gain = match first {
         Some(row) => format!(
             "{} can gain the most, at most {} ({}) on unlimited CPUs",
-            row.name,
+            short(&row.name),
             duration(row.maximum_benefit_ns),
             share(row.maximum_benefit_ns, report.length_ns)
         ),
@@ -83,44 +103,49 @@ pub fn paths(count: u128) -> String {
 }
 
 fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let titles = ["on the path", "at most", "paths", "more paths"].map(str::to_owned);
-    for (kind, title) in [
-        ("function", "function"),
-        ("lock", "while a lock is held"),
-        ("thread", "thread"),
-        ("process", "process"),
-        ("cpu", "computed on"),
-        ("class", "kind of time"),
+    let titles = ["on the path", "at most"].map(str::to_owned);
+    let (mut is_open, mut rest) = (false, 0);
+    for (kind, title, usual) in [
+        ("function", "FUNCTIONS", 4),
+        ("lock", "WHILE A LOCK IS HELD", 2),
+        ("thread", "THREADS", 2),
+        ("process", "PROCESSES", 2),
+        ("class", "KINDS OF TIME", 3),
     ] {
         let rows: Vec<&BenefitRow> = report.benefit.iter().filter(|row| row.kind == kind).collect();
         // One process says what the whole does.
         if rows.is_empty() || kind == "process" && rows.len() == 1 {
             continue;
         }
+        let least = LEAST * report.length_ns;
+        let shown = if top == TOP { usual } else { top };
+        let worth = |row: &&&BenefitRow| top != TOP || row.critical_path_ns >= least;
+        let shown: Vec<&&BenefitRow> = rows.iter().filter(worth).take(shown).collect();
+        if shown.is_empty() && top == TOP {
+            continue;
+        }
         line(out, style, Paint::Bold, title, &titles)?;
-        for row in rows.iter().take(top) {
-            let settled = if row.settled { "no change" } else { "may lower" };
-            let cells = [
-                duration(row.critical_path_ns),
-                duration(row.maximum_benefit_ns),
-                format!("{} + {}", grouped(row.critical_paths as u64), grouped(row.near_paths as u64)),
-                settled.to_owned(),
-            ];
-            let name = if kind == "cpu" { format!("CPU {}", row.name) } else { row.name.clone() };
-            line(out, style, Paint::Plain, &placed(&name, row.location.as_deref()), &cells)?;
+        for row in &shown {
+            let cells = [duration(row.critical_path_ns), duration(row.maximum_benefit_ns)];
+            is_open |= !row.settled;
+            let name = if kind == "lock" { bare_name(&row.name) } else { &row.name };
+            line(out, style, Paint::Plain, &placed(name, row.location.as_deref()), &cells)?;
         }
-        if let Some(more) = rows.len().checked_sub(top).filter(|more| *more > 0) {
-            writeln!(out, "{}: --top {} shows all.", plural(more, &format!("more {kind}")), rows.len())?;
+        // Without an option the rest is told once.
+        rest += rows.len() - shown.len();
+        if top != TOP {
+            let how = format!("--top {} shows all", rows.len());
+            more(out, rows.len() - shown.len(), kind, &how, style)?;
         }
-        writeln!(out)?;
+    }
+    if top == TOP {
+        more(out, rest, "row", "--top 20 shows more", style)?;
     }
     if !report.benefit.is_empty() {
         let listed = plural(report.paths.len(), "path");
-        let what = format!(
-            "On the path: its time on the critical path. At most: what can be gained by making it faster, seen from \
-             {listed}: another one becomes the longest then. Paths: how many of these go through it, critical ones + \
-             shorter ones. More paths: whether looking at more of them would lower what can be gained."
-        );
+        let open = if is_open { "; seen from more paths (-k) it may be less" } else { "" };
+        let what =
+            format!("At most: what making it faster gains before another of {listed} is the longest{open}.");
         note(out, style, &what)?;
         writeln!(out)?;
     }
@@ -128,7 +153,7 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
 }
 
 fn routes(report: &PathsReport, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let with_route = report.paths.iter().filter_map(|path| Some((path, path.route.as_ref()?)));
+    let with_route = report.paths.iter().filter_map(|path| Some((path, path.route.as_ref()?))).take(WAYS);
     let mut written = 0;
     for (path, route) in with_route {
         path_line(path, style, out)?;
@@ -170,20 +195,13 @@ pub fn one(path: &PathRow, style: &Style, out: &mut dyn Write) -> io::Result<()>
 }
 
 fn path_line(path: &PathRow, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let text = if path.nearness < 1.0 {
-        let of = nearness(path.nearness);
-        format!("path {}: {}, {of} % of the longest", path.rank, duration(path.length_ns))
-    } else {
-        format!("path {}: {}, critical", path.rank, duration(path.length_ns))
+    let lacks = 1.0 - path.nearness;
+    let text = match lacks {
+        _ if path.nearness >= 1.0 => format!("The longest way ({}):", duration(path.length_ns)),
+        lacks if lacks < ALIKE => format!("Way {}, as long:", path.rank),
+        lacks => format!("Way {} ({}, {} shorter):", path.rank, duration(path.length_ns), share(lacks, 1.0)),
     };
     writeln!(out, "{}", style.paint(Paint::Bold, &style.text(&text)))
-}
-
-/// In percent, with as many decimals as tell it from 100.
-fn nearness(nearness: f64) -> String {
-    let percent = nearness * 100.0;
-    let decimals = (2..=8).find(|decimals| (100.0 - percent) * 10_f64.powi(*decimals) >= 1.0).unwrap_or(9);
-    format!("{percent:.*}", usize::try_from(decimals).unwrap_or(2))
 }
 
 fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
@@ -193,16 +211,24 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     for (number, stay) in route.iter().enumerate() {
         if number == left_out.start && !left_out.is_empty() {
             let time: f64 = route[left_out.clone()].iter().map(Stay::length_ns).sum();
-            let text = format!("  … {} with {}", plural(left_out.len(), "more stay"), duration(time));
+            let text = format!("  … {}, {}", plural(left_out.len(), "more turn"), duration(time));
             writeln!(out, "{}", style.paint(Paint::Dim, &style.text(&text)))?;
         }
         if !left_out.contains(&number) {
             let mut plain: &mut dyn Write = out;
-            let text = format!("{} (by {}): {}", stay.thread, stay.by, parts(stay));
+            let text = format!("{}{}: {}", stay.thread, by(&stay.by), parts(stay));
             crate::present::table::wrap(&mut plain, style, Paint::Plain, "  ", &style.text(&text), "      ")?;
         }
     }
     Ok(())
+}
+
+/// What handed the way on: ` (lock registry.gate)`; nothing where the run begins.
+fn by(by: &str) -> String {
+    match by {
+        "start" => String::new(),
+        by => format!(" ({})", bare_name(by)),
+    }
 }
 
 /// `parse 3.10 ms ×12, hash 1.00 ms`: the longest first, all of one function together.
@@ -219,14 +245,8 @@ fn parts(stay: &Stay) -> String {
         }
     }
     sums.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let mut texts: Vec<String> = sums
-        .iter()
-        .take(PARTS)
-        .map(|(name, time, times)| {
-            let times = if *times > 1 { format!(" ×{}", grouped(*times)) } else { String::new() };
-            format!("{name} {}{times}", duration(*time))
-        })
-        .collect();
+    let mut texts: Vec<String> =
+        sums.iter().take(PARTS).map(|(name, time, _)| format!("{name} {}", duration(*time))).collect();
     // One that would be left out alone is named.
     if let [(name, time, _)] = sums.get(PARTS..).unwrap_or_default() {
         texts.push(format!("{name} {}", duration(*time)));

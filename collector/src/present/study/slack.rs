@@ -3,42 +3,47 @@
 use super::json::{DoingJson, Findings, Number};
 use super::listing::{headline, line, note, placed, share};
 use crate::present::cell::duration;
+use crate::present::frame::{Frame, more};
+use crate::present::short::short;
 use crate::present::style::{Paint, Style};
-use crate::present::text::{findings, plural, trust};
 use engine::graph::{Doing, SegmentTimes, SlackReport, SlackRow};
 use engine::report::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// For people: the `top` first functions.
-pub fn text(report: &SlackReport, top: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+/// A function with less than this share of the run is no row.
+const LEAST: f64 = 0.005;
+
+/// For people: the `top` first functions that are worth a row.
+pub fn text(
+    report: &SlackReport,
+    frame: &Frame,
+    top: usize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    frame.head(style, out)?;
     headline(out, style, &sentence(report))?;
-    let shown = top.min(report.functions.len());
-    if shown > 0 {
+    let least = LEAST * report.length_ns;
+    let worth: Vec<&SlackRow> = report.functions.iter().filter(|row| row.critical_path_ns >= least).collect();
+    if !worth.is_empty() {
         let titles = ["on the path", "without it", "for sure"].map(str::to_owned);
-        line(out, style, Paint::Bold, "function", &titles)?;
-        for row in &report.functions[..shown] {
+        line(out, style, Paint::Bold, "FUNCTIONS", &titles)?;
+        for row in worth.iter().take(top) {
             let cells = [row.critical_path_ns, row.zeroing_ns, row.slack_ns].map(duration);
             line(out, style, Paint::Plain, &placed(&row.function, row.location.as_deref()), &cells)?;
         }
-        let more = report.functions.len() - shown;
-        if more > 0 {
-            writeln!(out, "{}: --top {} shows all.", plural(more, "more function"), report.functions.len())?;
-        }
-        writeln!(out)?;
-        let what = "On the path: what the function itself computes on the critical path; no more than that can be \
-                    gained. Without it: how much shorter the run gets if it takes no time at all. For sure: what \
-                    making it faster gains before another path becomes the longest (its slack). All on unlimited \
-                    CPUs; `longpole what-if` tells it for any number.";
+        let rest = report.functions.len() - worth.len().min(top);
+        more(out, rest, "function", "--json has all", style)?;
+        let what = "What the run gains on unlimited CPUs if a function takes no time: at most (on the path), really (without \
+                    it), and whatever else stays as it is (for sure).";
         note(out, style, what)?;
         writeln!(out)?;
     }
     if !report.segments.is_empty() {
         segments(report, style, out)?;
     }
-    let mut out = out;
-    trust(&mut out, &report.trust, style)?;
-    findings(&mut out, &report.findings, style)
+    frame.foot(&report.findings, Some("what-if --rank"), style, out)
 }
 
 fn sentence(report: &SlackReport) -> String {
@@ -66,7 +71,7 @@ fn sentence(report: &SlackReport) -> String {
     };
     format!(
         "Without {} the run of {length} on unlimited CPUs would be {} ({}) shorter{sure}.",
-        first.function,
+        short(&first.function),
         duration(first.zeroing_ns),
         share(first.zeroing_ns, report.length_ns),
     )
@@ -106,11 +111,11 @@ pub(super) fn operation(thread: &str, number: usize, what: &Doing) -> String {
 /// `f`, `io disk`, `sleep`.
 pub(crate) fn doing(what: &Doing) -> String {
     match what {
-        Doing::Compute(Some(function)) => function.clone(),
-        Doing::Compute(None) => "(in no function)".to_owned(),
+        Doing::Compute(Some(function)) => short(function),
+        Doing::Compute(None) => "(no function)".to_owned(),
         Doing::Io(device) => format!("io {device}"),
         Doing::Sleep => "sleep".to_owned(),
-        Doing::WakeUp => "until woken thread acts".to_owned(),
+        Doing::WakeUp => "waking".to_owned(),
     }
 }
 

@@ -1,80 +1,64 @@
 //! `longpole what-if`: times before and after, headroom, and the ranking.
 
 use super::json::{CpuCount, Findings, Number};
-use super::listing::{headline, line, main_row, note, on, on_all, placed, share};
+use super::listing::{headline, line, main_row, note, on, placed, share};
 use crate::present::cell::duration;
+use crate::present::counts::{self, alike};
+use crate::present::frame::{Frame, more};
+use crate::present::screen::limit;
+use crate::present::short::short;
 use crate::present::style::{Paint, Style};
-use crate::present::text::{cpu_title, findings, trust};
+use crate::present::table;
+use crate::present::text::findings;
+use engine::limit::Limits;
+use engine::program::Program;
 use engine::report::{Cpus, Trust};
-use engine::what_if::{Curve, RankRow, Ranking, WhatIf, WhatIfRow};
+use engine::what_if::{Curve, CurvePoint, RankRow, Ranking, WhatIf, WhatIfRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// What is the same on several CPU counts, once, in the order in which it is first there.
-fn together<T: PartialEq>(items: impl Iterator<Item = (Cpus, T)>) -> Vec<(Vec<Cpus>, T)> {
-    let mut all: Vec<(Vec<Cpus>, T)> = Vec::new();
-    for (cpus, item) in items {
-        match all.iter_mut().find(|(_, known)| *known == item) {
-            Some((of, _)) => of.push(cpus),
-            None => all.push((vec![cpus], item)),
-        }
-    }
-    all
-}
+/// Curves beside each other.
+const CURVES: usize = 4;
+/// Functions that come first instead, of which a sentence tells.
+const TURNS: usize = 3;
+/// What gains less than this share of the run is no row.
+const LEAST: f64 = 0.005;
 
-/// `2, 4 and ∞ CPUs`
-fn cpus_title(cpus: &[Cpus], style: &Style) -> String {
-    let (Some(last), rest) = (cpus.last(), cpus.len().saturating_sub(1)) else { return String::new() };
-    let bare = |cpus: &Cpus| match cpus {
-        Cpus::Count(count) => count.to_string(),
-        Cpus::Infinite => if style.unicode { "∞" } else { "inf" }.to_owned(),
-    };
-    let rest: Vec<String> = cpus.iter().take(rest).map(bare).collect();
-    match rest.as_slice() {
-        [] => cpu_title(*last, style),
-        rest => format!("{} and {}", rest.join(", "), cpu_title(*last, style)),
-    }
-}
-
-/// Before and after, for people. `changes` says what was changed.
-pub fn text(result: &WhatIf, changes: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+/// Before and after, for people. `changes` says what was changed, `after` what limits then.
+pub fn text(
+    result: &WhatIf,
+    changes: &str,
+    frame: &Frame,
+    after: &Limits,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if let Some(row) = main_row(&result.results, result.recorded_cpus, |row| row.cpus) {
         headline(out, style, &sentence(row, changes))?;
     }
-    let titles = ["before", "after", "gain", "promised"].map(str::to_owned);
-    line(out, style, Paint::Bold, "", &titles)?;
-    for row in &result.results {
-        let gain = row.before_ns - row.after_ns;
-        let cells = [
-            duration(row.before_ns),
-            duration(row.after_ns),
-            share(gain, row.before_ns),
-            row.promised_ns.map_or("-".to_owned(), |promised| share(promised, row.before_ns)),
-        ];
-        line(out, style, Paint::Plain, &cpu_title(row.cpus, style), &cells)?;
-        let first = |first: &Option<(String, f64)>| match first {
-            Some((name, part)) => format!("{name} {}", share(*part, 1.0)),
-            None => "no function".to_owned(),
-        };
-        let (before, after) = (first(&row.first_before), first(&row.first_after));
-        let text = format!("  first: {before}, then {after}");
-        writeln!(out, "{}", style.paint(Paint::Dim, &style.fit(&text, style.width)))?;
+    if let Some(limit) = after.at.first() {
+        let mut out: &mut dyn Write = out;
+        limit::write(&mut out, &frame.limits, style)?;
+        let text = style.text(&limit::sentence(limit));
+        table::wrap(&mut out, style, Paint::Bold, "THEN   ", &text, "       ")?;
+        writeln!(out)?;
+    }
+    line(out, style, Paint::Bold, "", &["before", "after", "gain"].map(str::to_owned))?;
+    for same in alike(&result.results, |row| vec![row.before_ns, row.after_ns]) {
+        let Some(row) = same.first() else { continue };
+        let gain = share(row.before_ns - row.after_ns, row.before_ns);
+        let cells = [duration(row.before_ns), duration(row.after_ns), gain];
+        let cpus: Vec<Cpus> = same.iter().map(|row| row.cpus).collect();
+        line(out, style, Paint::Plain, &counts::on(&cpus, style), &cells)?;
     }
     writeln!(out)?;
-    let what = "Promised: what the extended critical path says of changes so small that nothing else takes their place. \
-                First: the function with the largest share of the extended critical path, before and after.";
-    note(out, style, what)?;
-    if result.results.iter().any(|row| row.promised_ns.is_none()) {
-        note(out, style, "It promises nothing (-) where more is changed than functions.")?;
-    }
-    writeln!(out)?;
-    let mut out = out;
-    trust(&mut out, &result.trust, style)?;
-    findings(&mut out, &result.findings, style)?;
+    frame.foot(&result.findings, Some("what-if --rank"), style, out)?;
     if !result.findings_after.is_empty() {
-        note(out, style, "With the changes:")?;
+        let mut out: &mut dyn Write = out;
+        writeln!(out, "With the changes:")?;
+        findings(&mut out, &result.findings_after, style)?;
     }
-    findings(&mut out, &result.findings_after, style)
+    Ok(())
 }
 
 fn sentence(row: &WhatIfRow, changes: &str) -> String {
@@ -82,20 +66,13 @@ fn sentence(row: &WhatIfRow, changes: &str) -> String {
         return "Nothing to change: no thread took any time here.".to_owned();
     }
     let gain = row.before_ns - row.after_ns;
-    let then = match &row.first_after {
-        Some((name, _)) if row.first_before.as_ref().is_none_or(|(before, _)| before != name) => {
-            format!("; then {name} is what limits it most")
-        }
-        Some((name, _)) => format!("; {name} still limits it most"),
-        None => String::new(),
-    };
     let by = if gain >= 0.0 {
         format!("{} less", share(gain, row.before_ns))
     } else {
         format!("{} more", share(-gain, row.before_ns))
     };
     format!(
-        "With {changes} the run would take {} instead of {} {} ({by}){then}.",
+        "With {changes} the run would take {} instead of {} {} ({by}).",
         duration(row.after_ns),
         duration(row.before_ns),
         on(row.cpus)
@@ -106,53 +83,48 @@ fn sentence(row: &WhatIfRow, changes: &str) -> String {
 pub fn headroom_text(
     function: &str,
     curves: &[Curve],
-    recorded: Option<u32>,
+    program: &Program,
+    frame: &Frame,
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if let Some(curve) = main_row(curves, recorded, |curve| curve.cpus) {
+    let main = main_row(curves, program.recorded_cpus, |curve| curve.cpus);
+    if let Some(curve) = main {
         headline(out, style, &headroom_sentence(function, curve))?;
     }
-    for few in curves.chunks(5) {
-        let titles: Vec<String> = few.iter().map(|curve| cpu_title(curve.cpus, style)).collect();
-        line(out, style, Paint::Bold, "left of it", &titles)?;
+    frame.head(style, out)?;
+    let times = |curve: &&Curve| curve.points.iter().map(|point| point.time_ns).collect::<Vec<f64>>();
+    let groups = alike(curves, times);
+    for few in groups.chunks(CURVES) {
+        let title =
+            |same: &Vec<&Curve>| counts::on(&same.iter().map(|curve| curve.cpus).collect::<Vec<_>>(), style);
+        let titles: Vec<String> = few.iter().map(title).collect();
+        line(out, style, Paint::Bold, "takes", &titles)?;
+        let few: Vec<&Curve> = few.iter().filter_map(|same| same.first().copied()).collect();
         for place in 0..few.iter().map(|curve| curve.points.len()).max().unwrap_or(0) {
-            let points = few.iter().map(|curve| curve.points.get(place));
-            let cells: Vec<String> = points
-                .clone()
-                .map(|point| point.map_or("-".to_owned(), |point| duration(point.time_ns)))
-                .collect();
-            let scale = points.flatten().next().map_or(0.0, |point| point.scale);
+            let points: Vec<_> = few.iter().map(|curve| curve.points.get(place)).collect();
+            let cell =
+                |point: &Option<&CurvePoint>| point.map_or("-".to_owned(), |point| duration(point.time_ns));
+            let cells: Vec<String> = points.iter().map(cell).collect();
+            let scale = points.iter().flatten().next().map_or(0.0, |point| point.scale);
             line(out, style, Paint::Plain, &share(scale, 1.0), &cells)?;
         }
         writeln!(out)?;
     }
-    let takeovers = curves.iter().flat_map(|curve| {
-        curve.takeovers.iter().map(|takeover| {
-            let text = format!(
-                "from {} left of {function} on, {} comes first instead of {} ({})",
-                share(takeover.scale, 1.0),
-                takeover.function,
-                takeover.over,
-                duration(takeover.time_ns)
-            );
-            (curve.cpus, text)
-        })
-    });
-    let takeovers = together(takeovers);
-    for (cpus, text) in &takeovers {
-        let text = format!("{}, {text}", on_all(cpus));
+    for takeover in main.map_or(&[][..], |curve| &curve.takeovers).iter().take(TURNS) {
+        let text = format!(
+            "Where it takes {}, {} comes first instead of {} ({}).",
+            share(takeover.scale, 1.0),
+            short(&takeover.function),
+            short(&takeover.over),
+            duration(takeover.time_ns)
+        );
         let mut plain: &mut dyn Write = out;
-        crate::present::table::wrap(&mut plain, style, Paint::Plain, "", &style.text(&text), "  ")?;
+        table::wrap(&mut plain, style, Paint::Plain, "", &style.text(&text), "  ")?;
     }
-    if !takeovers.is_empty() {
-        writeln!(out)?;
-    }
-    note(
-        out,
-        style,
-        "Predicted times as the function gets faster. Who comes first has the largest share of the extended critical path.",
-    )
+    note(out, style, "The predicted time, if the function takes so much of what it takes now.")?;
+    writeln!(out)?;
+    frame.foot(&program.findings, Some("what-if --rank"), style, out)
 }
 
 fn headroom_sentence(function: &str, curve: &Curve) -> String {
@@ -172,65 +144,76 @@ fn headroom_sentence(function: &str, curve: &Curve) -> String {
         ),
         (true, None) => {
             format!(
-                "{function} stays what limits the run most {}, however fast it gets; all of it would gain {gain}.",
+                "{function} has the largest part of the critical path {}, however fast it gets; all of it would gain {gain}.",
                 on(curve.cpus)
             )
         }
         (false, _) => match &all.first {
             Some((first, _)) => format!(
-                "{function} is not what limits the run most {}, {first} is; all of {function} would gain {gain}.",
+                "{first} has a larger part of the critical path than {function} {}; all of {function} would gain {gain}.",
                 on(curve.cpus)
             ),
             None => format!(
-                "{function} is not what limits the run {}; all of it would gain {gain}.",
+                "{function} is not on the critical path {}; all of it would gain {gain}.",
                 on(curve.cpus)
             ),
         },
     }
 }
 
-/// The ranking, for people.
+/// The ranking, for people: on the recorded machine, and on the largest if that is another answer.
 pub fn rank_text(
     rankings: &[Ranking],
-    recorded: Option<u32>,
+    program: &Program,
+    frame: &Frame,
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let sentence = main_row(rankings, recorded, |ranking| ranking.cpus).map(|ranking| {
-        let Some(row) = ranking.rows.first().filter(|row| row.gains_ns[3] > 0.0) else {
-            return format!("No function gains anything {}.", on(ranking.cpus));
-        };
-        format!(
-            "{} brings the most {}: 10 % off it gains {}, and all of it {} of {}.",
-            row.function,
-            on(ranking.cpus),
-            share(row.gains_ns[0], ranking.time_ns),
-            share(row.gains_ns[3], ranking.time_ns),
-            duration(ranking.time_ns)
-        )
-    });
-    headline(out, style, &sentence.unwrap_or_default())?;
-    let tables = rankings.iter().filter(|ranking| !ranking.rows.is_empty()).map(|ranking| {
-        let row = |row: &RankRow| {
-            let cells = row.gains_ns.map(|gain| share(gain, ranking.time_ns));
-            (placed(&row.function, row.location.as_deref()), cells)
-        };
-        (ranking.cpus, (duration(ranking.time_ns), ranking.rows.iter().map(row).collect::<Vec<_>>()))
-    });
-    for (cpus, (time, rows)) in together(tables) {
-        let title = format!("{}: {time}", cpus_title(&cpus, style));
+    frame.head(style, out)?;
+    let gains = |ranking: &&Ranking| {
+        let rows = ranking.rows.iter().map(|row| row.gains_ns[2] / ranking.time_ns.max(1.0));
+        std::iter::once(ranking.time_ns)
+            .chain(rows.map(|gain| (gain * 50.0).round() + 1.0))
+            .collect::<Vec<f64>>()
+    };
+    let groups = alike(rankings.iter().filter(|ranking| !ranking.rows.is_empty()), gains);
+    let main = main_row(rankings, program.recorded_cpus, |ranking| ranking.cpus).map(|ranking| ranking.cpus);
+    let last = groups.len().saturating_sub(1);
+    let is_main = |same: &[&Ranking]| same.iter().any(|ranking| Some(ranking.cpus) == main);
+    let mut is_empty = true;
+    for (_, same) in groups.iter().enumerate().filter(|(place, same)| *place == last || is_main(same)) {
+        let Some(ranking) = same.first() else { continue };
+        let cpus: Vec<Cpus> = same.iter().map(|ranking| ranking.cpus).collect();
+        let title = format!("{}: {}", counts::on(&cpus, style), duration(ranking.time_ns));
         let columns = ["10 % off", "20 % off", "50 % off", "all off"].map(str::to_owned);
         line(out, style, Paint::Bold, &title, &columns)?;
-        for (name, cells) in rows {
-            line(out, style, Paint::Plain, &name, &cells)?;
+        let worth = |row: &&RankRow| row.gains_ns[3] >= LEAST * ranking.time_ns;
+        let rows: Vec<&RankRow> = ranking.rows.iter().filter(worth).collect();
+        for row in &rows {
+            let cells = row.gains_ns.map(|gain| gained(gain, ranking.time_ns));
+            line(out, style, Paint::Plain, &placed(&row.function, row.location.as_deref()), &cells)?;
         }
+        is_empty &= rows.is_empty();
+        if rows.is_empty() {
+            writeln!(out, "No function by itself gains anything here.")?;
+        }
+        more(out, ranking.rows.len() - rows.len(), "function with less", "--json has all", style)?;
         writeln!(out)?;
     }
-    note(
-        out,
-        style,
-        "How much shorter the predicted time gets if that much is taken off what the function itself computes.",
-    )
+    if !is_empty {
+        note(
+            out,
+            style,
+            "How much shorter the run gets if that much of what a function computes is taken off.",
+        )?;
+        writeln!(out)?;
+    }
+    frame.foot(&program.findings, None, style, out)
+}
+
+/// `6.8 %`; a run that gets no shorter gains nothing.
+fn gained(gain: f64, time: f64) -> String {
+    if gain.abs() < 0.0005 * time { "0 %".to_owned() } else { share(gain, time) }
 }
 
 /// Before and after, for programs: `longpole-what-if/1`.

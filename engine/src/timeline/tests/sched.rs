@@ -128,7 +128,7 @@ fn cpu_time_that_differs_from_proc_is_said() {
     }
     let findings = build(&recording).findings;
     let thread = "A/1".to_owned();
-    let wanted = Finding::CpuTime { threads: 1, thread, events_ns: second / 2, proc_ns: second / 4 };
+    let wanted = Finding::CpuTime { threads: 1, thread, events_ns: second / 2 - 1, proc_ns: second / 4 };
     assert_eq!(findings, [wanted]);
 }
 

@@ -223,7 +223,7 @@ fn readers_are_folded_as_long_as_nobody_writes() {
     }
     let timeline = engine::timeline::build(&recorded.recording);
     let program = engine::program::from_timeline(&timeline);
-    assert_eq!(program.findings.iter().find(|finding| finding.kind == "replayed"), None);
+    assert_eq!(program.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
 /// Two threads that each take two mutexes of their own in turns, so that each pair is a burst of its own, a million times; and

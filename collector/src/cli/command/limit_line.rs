@@ -1,0 +1,50 @@
+//! What limits, in one line: for the summary of a recording.
+
+use crate::cli::input::Input;
+use crate::cli::plan::InputPlan;
+use crate::present::screen::limit;
+use engine::limit::Search;
+use engine::predict::Model;
+use engine::program::Program;
+use engine::report::Cpus;
+use std::path::Path;
+
+/// A recording of more events takes longer than a person waits for a summary.
+const MOST_EVENTS: u64 = 200_000;
+
+/// What limits the program of this recording on the machine that it was recorded on; or that it takes longer to say. `None`: that
+/// cannot be told.
+pub fn limit_line(file: &Path, events: u64) -> Option<String> {
+    if events > MOST_EVENTS {
+        return Some("takes longer to find for so many events: `longpole report` says it".to_owned());
+    }
+    let input = Input::open(&InputPlan::File(file.to_owned())).ok()?;
+    of_program(&input.into_program())
+}
+
+fn of_program(program: &Program) -> Option<String> {
+    let machine = program.recorded_cpus.and_then(Cpus::count)?;
+    let search = Search::new(program, &[machine], &Model::default()).ok()?;
+    let found = search.counts().first().map(|cpus| search.at(*cpus))?;
+    let limits = search.conclude(vec![found], Vec::new(), Vec::new());
+    limits.at.first().map(limit::sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_recording_is_not_waited_for() {
+        let line = limit_line(Path::new("/nowhere"), MOST_EVENTS + 1).expect("a line");
+        assert!(line.contains("longpole report"), "{line}");
+        assert_eq!(limit_line(Path::new("/nowhere"), 7), None);
+    }
+
+    #[test]
+    fn the_limit_of_a_kept_recording() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/pipeline.lp");
+        let line = limit_line(Path::new(file), 1).expect("a line");
+        assert!(line.starts_with("one stage of a pipeline"), "{line}");
+    }
+}

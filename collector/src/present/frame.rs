@@ -1,0 +1,131 @@
+//! What stands around every command's own table: above it what limits, below it how far all that can be trusted, and what to do
+//! next. The same words everywhere.
+
+use super::cell::width;
+use super::finding::sentence;
+use super::screen::limit;
+use super::style::{Paint, Style};
+use super::table;
+use engine::limit::{Kind, Limit, Limits};
+use engine::report::{Finding, Severity};
+use std::io::{self, Write};
+
+/// Notes that stand there; `longpole notes` has all.
+const NOTES: usize = 2;
+/// Lines of a note that only may change the answer.
+const LINES: usize = 2;
+
+/// What is known of a recording, whatever the command.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Frame {
+    /// What limits; nothing if it was not looked for.
+    pub limits: Limits,
+    /// The file, as the user gave it; empty for the newest one.
+    pub file: String,
+}
+
+impl Frame {
+    /// LIMIT and, if they were looked for, FIX; a line without anything below.
+    pub fn head(&self, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+        if self.limits.at.is_empty() {
+            return Ok(());
+        }
+        let mut out = out;
+        limit::write(&mut out, &self.limits, style)?;
+        writeln!(out)
+    }
+
+    /// What can change the answer, how sure it is, and the next command, e.g. `what-if --rank`.
+    pub fn foot(
+        &self,
+        findings: &[Finding],
+        next: Option<&str>,
+        style: &Style,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let is_known = |limit: &Limit| limit.time_ns > 0.0 && !matches!(limit.kind, Kind::NotKnown { .. });
+        let computes = self.limits.at.first().is_some_and(is_known);
+        foot(findings, computes, &self.file, next, style, out)
+    }
+}
+
+/// The same without a frame; `computes`: something was seen that an answer can stand on.
+pub fn foot(
+    findings: &[Finding],
+    computes: bool,
+    file: &str,
+    next: Option<&str>,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut out = out;
+    let mut weighty: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
+    weighty.sort_by_key(|finding| matches!(finding.severity(), Severity::MayBeOff(_)));
+    for finding in weighty.iter().take(NOTES) {
+        let mut text = style.text(&format!("! {}", sentence(finding)));
+        let room = LINES * style.width.saturating_sub(2);
+        // What makes the answer wrong stands there in full.
+        if finding.severity() != Severity::Wrong && width(&text) > room {
+            text = clip(&text, room.saturating_sub(16), style);
+        }
+        table::wrap(&mut out, style, Paint::Warning, "", &text, "  ")?;
+    }
+    let file = style.text(file);
+    let command = |words: &str| format!("longpole {words} {file}").trim_end().to_owned();
+    let notes = match findings.len() {
+        0 => String::new(),
+        1 => format!(", 1 note ({})", command("notes")),
+        count => format!(", {count} notes ({})", command("notes")),
+    };
+    let next = match next.filter(|_| computes) {
+        Some(words) => format!("Next: {}", command(words)),
+        None => String::new(),
+    };
+    let sure = format!("Sure: {}{notes}.", sure(findings, computes));
+    if width(&sure) + 3 + width(&next) <= style.width {
+        return writeln!(out, "{}", format!("{sure}   {next}").trim_end());
+    }
+    table::wrap(&mut out, style, Paint::Plain, "", &sure, "  ")?;
+    if next.is_empty() { Ok(()) } else { table::wrap(&mut out, style, Paint::Plain, "", &next, "  ") }
+}
+
+/// How far the answer can be trusted, in a word or two.
+pub(super) fn sure(findings: &[Finding], computes: bool) -> &'static str {
+    if !computes {
+        // Nothing was seen that an answer could stand on.
+        return "not known";
+    }
+    match findings.iter().map(Finding::severity).min() {
+        Some(Severity::Wrong) => "poor",
+        Some(Severity::MayBeOff(_)) => "fair",
+        Some(Severity::Information) | None => "good",
+    }
+}
+
+/// A line in so many columns: what is too long is cut off at its end.
+pub(super) fn clip(line: &str, columns: usize, style: &Style) -> String {
+    let line = line.trim_end();
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let mut clipped = String::new();
+    let mut used = 1;
+    for c in line.chars() {
+        used += width(c.encode_utf8(&mut [0; 4]));
+        if used > columns {
+            break;
+        }
+        clipped.push(c);
+    }
+    format!("{}{}", clipped.trim_end(), if style.unicode { '…' } else { '~' })
+}
+
+/// `3 more functions: --top 12 shows all`, if there are any.
+pub(super) fn more(out: &mut dyn Write, rest: usize, what: &str, how: &str, style: &Style) -> io::Result<()> {
+    if rest == 0 {
+        return Ok(());
+    }
+    let text = format!("({rest} more {what}{}: {how})", if rest == 1 { "" } else { "s" });
+    writeln!(out, "{}", style.paint(Paint::Dim, &text))
+}

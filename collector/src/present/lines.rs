@@ -1,0 +1,119 @@
+//! The report by source line, file or binary: what limits on the recorded machine, and the source beside it where the file is
+//! there.
+
+use super::cell::width;
+use super::frame::{clip, more};
+use super::source::Sources;
+use super::style::{Paint, Style};
+use super::text::By;
+use engine::limit::Limits;
+use engine::report::{CpuResult, Cpus, FunctionRow, Report};
+use std::io::{self, Write};
+
+/// Smaller shares are no row.
+const LEAST: f64 = 0.01;
+/// Columns of a name.
+const NAME: usize = 28;
+
+/// Writes the `shown` first rows, for `result` and the largest CPU count that the limits are about.
+pub(super) fn write(
+    out: &mut dyn Write,
+    report: &Report,
+    limits: &Limits,
+    result: &CpuResult,
+    by: By,
+    shown: usize,
+    style: &Style,
+) -> io::Result<()> {
+    let largest = limits.at.get(1).map(|limit| limit.cpus);
+    let largest = report.results.iter().find(|other| Some(other.cpus) == largest);
+    let share = |result: &CpuResult, ns: f64| if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 };
+    let mut rows: Vec<&FunctionRow> = result.functions.iter().collect();
+    rows.sort_by(|a, b| b.tet_ns.total_cmp(&a.tet_ns).then_with(|| a.function.cmp(&b.function)));
+    let worth = |row: &&FunctionRow| {
+        let error = row.tet_error_ns.unwrap_or(0.0);
+        row.tet_ns > error && share(result, row.tet_ns) >= LEAST
+    };
+    let all = rows.len();
+    rows.retain(worth);
+    let title = match by {
+        By::File => "FILES",
+        By::Module => "BINARIES",
+        _ => "LINES",
+    };
+    let on =
+        largest.map_or(String::new(), |largest| format!("on {}", super::screen::limit::cpus(largest.cpus)));
+    let columns = if style.width < 60 { 14 } else { NAME };
+    let source = if by == By::Line { "  source" } else { "" };
+    let title = format!("{title:columns$} {:>10} {:>10} {on:>11}{source}", "itself", "with calls");
+    writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
+    let plus_minus = if style.unicode { "±" } else { "~" };
+    let cell = |ns: f64, error: Option<f64>, columns: usize| {
+        let percent = share(result, ns) * 100.0;
+        let text = match share(result, error.unwrap_or(0.0)) * 100.0 {
+            error if error >= 0.5 => format!("{percent:.0} {plus_minus}{error:.0} %"),
+            _ => format!("{percent:.0} %"),
+        };
+        format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
+    };
+    let mut sources = Sources::default();
+    for row in rows.iter().take(shown) {
+        let name = last_parts(&row.function);
+        let name = style.fit(name, columns);
+        let there = largest.and_then(|largest| {
+            let other = largest.functions.iter().find(|other| other.function == row.function)?;
+            Some(format!("{:.0} %", share(largest, other.tet_ns) * 100.0))
+        });
+        let mut line = format!(
+            "{}{} {} {} {:>11}",
+            style.link(&name, row.function.rsplit_once(':').filter(|_| by == By::Line)),
+            " ".repeat(columns.saturating_sub(width(&name))),
+            cell(row.tet_ns, row.tet_error_ns, 10),
+            cell(row.tetid_ns, row.tetid_error_ns, 10),
+            there.unwrap_or_default()
+        );
+        // Columns as they are seen: a link takes none.
+        let used = columns + 34;
+        if let Some(text) = Some(&row.function).filter(|_| by == By::Line).and_then(|line| sources.line(line))
+        {
+            let room = style.width.saturating_sub(used + 2);
+            if room >= 12 {
+                line.push_str("  ");
+                line.push_str(&clip(&style.text(&text), room, style));
+            }
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    let rest = all - rows.len().min(shown);
+    let what = match by {
+        By::File => "file",
+        By::Module => "binary with less",
+        _ => "line",
+    };
+    more(out, rest, what, "--wide shows all", style)?;
+    let cpus = match result.cpus {
+        Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
+        Cpus::Count(count) => format!("{count} CPUs"),
+        Cpus::Infinite => "unlimited CPUs".to_owned(),
+    };
+    let note = format!("Shares of the predicted time on {cpus}: what making the line faster can gain.");
+    writeln!(out, "{}", style.paint(Paint::Dim, &clip(&note, style.width, style)))
+}
+
+/// `src/a.c:3` of `/home/u/p/src/a.c:3`.
+fn last_parts(path: &str) -> &str {
+    let cut = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+    path.get(cut..).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_path_keeps_its_last_two_parts() {
+        let last = super::last_parts;
+        assert_eq!(
+            [last("/home/u/src/a.c:3"), last("a.c:3"), last("[libz.so]")],
+            ["src/a.c:3", "a.c:3", "[libz.so]"]
+        );
+    }
+}

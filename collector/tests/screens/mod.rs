@@ -1,0 +1,149 @@
+//! What a person sees: every screen of the recordings that are kept, at 80 and 120 columns, and of recordings of which little can
+//! be known. `LONGPOLE_BLESS=1` writes the screens anew.
+
+use longpole_tests::data_folder;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::command_line::run_in;
+
+/// One line for each screen; FILE is the recording.
+const SCREENS: [&str; 10] = [
+    "report FILE",
+    "report --by lock FILE",
+    "report --by wait FILE",
+    "report --by line FILE",
+    "predict --cpus 1,2,4,16 FILE",
+    "what-if --rank --top 5 --cpus 2,16 FILE",
+    "slack FILE",
+    "paths FILE",
+    "info FILE",
+    "notes FILE",
+];
+
+fn recording(name: &str) -> PathBuf {
+    let folder = if name.starts_with("bad-") { "" } else { "recordings" };
+    data_folder().join(folder).join(name)
+}
+
+/// What a command shows of a recording in its own folder; the screen must fit.
+fn screen(words: &str, name: &str, columns: usize) -> String {
+    let file = recording(name);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
+    let own = file.file_name().expect("a file").to_str().expect("UTF-8");
+    command.args(words.split(' ').map(|word| if word == "FILE" { own } else { word }));
+    command.current_dir(file.parent().expect("a folder"));
+    let shown = run_in(command, b"", columns);
+    assert_eq!(shown.code, 0, "{words}, {name}: {}", shown.stderr);
+    let text = shown.stdout;
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{words}, {name}: {text:?}");
+    for line in text.lines() {
+        assert!(line.chars().count() <= columns, "{words}, {name}, {columns} columns: {line:?}");
+    }
+    // `notes` has them all, however long they are.
+    let most = if words.starts_with("notes") { 80 } else { 40 };
+    assert!(text.lines().count() <= most, "{words}, {name}: more than {most} lines\n{text}");
+    for word in ["TETID", "censored", "unmatched", "spurious", "decided anew", "may lower", "999999"] {
+        assert!(!text.contains(word), "{words}, {name}: nobody understands {word:?}\n{text}");
+    }
+    text
+}
+
+fn snapshots(name: &str) {
+    for columns in [80, 120] {
+        let mut all = String::new();
+        for words in SCREENS {
+            let text = screen(words, &format!("{name}.lp"), columns);
+            all.push_str(&format!("$ longpole {}\n{text}\n", words.replace("FILE", &format!("{name}.lp"))));
+        }
+        let path = data_folder().join("screens").join(format!("{name}-{columns}.txt"));
+        if std::env::var_os("LONGPOLE_BLESS").is_some() {
+            std::fs::write(&path, all).expect("written");
+        } else {
+            let known = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(all, known, "{}: LONGPOLE_BLESS=1 accepts the new look", path.display());
+        }
+    }
+}
+
+#[test]
+fn attached() {
+    snapshots("attached");
+}
+
+#[test]
+fn forkjoin() {
+    snapshots("forkjoin");
+}
+
+#[test]
+fn phases() {
+    snapshots("phases");
+}
+
+#[test]
+fn pipeline() {
+    snapshots("pipeline");
+}
+
+#[test]
+fn quicksort() {
+    snapshots("quicksort");
+}
+
+#[test]
+fn split() {
+    snapshots("split");
+}
+
+#[test]
+fn store() {
+    snapshots("store");
+}
+
+#[test]
+fn timers() {
+    snapshots("timers");
+}
+
+/// All screens of it, in a wide and in a narrow terminal; the report in few lines, with this on it.
+fn little(name: &str, said: &[&str]) {
+    let name = format!("bad-recordings/{name}.lp");
+    for words in SCREENS {
+        screen(words, &name, 80);
+    }
+    let report = screen("report FILE", &name, 80);
+    assert!(report.lines().count() <= 30, "{report}");
+    let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in said {
+        assert!(words.contains(said), "{said:?} is not on it: {report}");
+    }
+    screen("report FILE", &name, 40);
+    screen("predict --cpus 1,2,4,16 FILE", &name, 40);
+}
+
+#[test]
+fn a_recording_of_ten_milliseconds() {
+    little("short", &["Sure: fair", "too few samples to tell"]);
+}
+
+#[test]
+fn a_program_that_sleeps() {
+    little("sleeping", &["LIMIT sleeping: "]);
+}
+
+#[test]
+fn a_recording_without_samples() {
+    little("no-samples", &["LIMIT too few threads: the 2 are always busy", "Sure: fair"]);
+}
+
+/// Nine tenths of the records were lost, and "waiting for unknown" limited.
+#[test]
+fn a_recording_that_lost_its_locks() {
+    little("lost", &["LIMIT not known: what threads did is missing for", "Sure: not known", "were lost"]);
+}
+
+#[test]
+fn a_program_of_one_thread() {
+    little("one-thread", &["LIMIT one serial stretch: "]);
+}
