@@ -31,7 +31,7 @@ impl Frame {
             return Ok(());
         }
         let mut out = out;
-        limit::write(&mut out, &self.limits, style)?;
+        limit::write(&mut out, None, &self.limits, self.limits.fixes.len(), style)?;
         writeln!(out)
     }
 
@@ -58,6 +58,21 @@ pub fn foot(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let file = style.text(file);
+    let command = |words: &str| format!("longpole {words} {file}").trim_end().to_owned();
+    let next = next.filter(|_| computes).map(command).unwrap_or_default();
+    closing(findings, computes, &command("notes"), &next, style, out)
+}
+
+/// The same; `shown_by` shows all notes, and `next` is the whole next command, empty if there is none.
+pub(super) fn closing(
+    findings: &[Finding],
+    computes: bool,
+    shown_by: &str,
+    next: &str,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut out = out;
     let mut weighty: Vec<&Finding> =
         findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
@@ -71,17 +86,12 @@ pub fn foot(
         }
         table::wrap(&mut out, style, Paint::Warning, "", &text, "  ")?;
     }
-    let file = style.text(file);
-    let command = |words: &str| format!("longpole {words} {file}").trim_end().to_owned();
     let notes = match findings.len() {
         0 => String::new(),
-        1 => format!(", 1 note ({})", command("notes")),
-        count => format!(", {count} notes ({})", command("notes")),
+        1 => format!(", 1 note ({shown_by})"),
+        count => format!(", {count} notes ({shown_by})"),
     };
-    let next = match next.filter(|_| computes) {
-        Some(words) => format!("Next: {}", command(words)),
-        None => String::new(),
-    };
+    let next = if next.is_empty() { String::new() } else { format!("Next: {next}") };
     let sure = format!("Sure: {}{notes}.", sure(findings, computes));
     if width(&sure) + 3 + width(&next) <= style.width {
         return writeln!(out, "{}", format!("{sure}   {next}").trim_end());
@@ -104,7 +114,7 @@ pub(super) fn sure(findings: &[Finding], computes: bool) -> &'static str {
 }
 
 /// A line in so many columns: what is too long is cut off at its end.
-pub(super) fn clip(line: &str, columns: usize, style: &Style) -> String {
+pub(crate) fn clip(line: &str, columns: usize, style: &Style) -> String {
     let line = line.trim_end();
     if width(line) <= columns {
         return line.to_owned();

@@ -11,7 +11,7 @@ mod identity;
 pub mod json;
 mod machine;
 mod machine_of;
-mod names;
+pub(crate) mod names;
 mod notices;
 mod occurrences;
 mod operation;

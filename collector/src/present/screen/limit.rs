@@ -15,14 +15,24 @@ const MARGIN: &str = "       ";
 /// Gains that differ by more than this are a band.
 const BAND: f64 = 0.05;
 
-/// Writes both.
-pub(crate) fn write(out: &mut impl Write, limits: &Limits, style: &Style) -> io::Result<()> {
+/// Writes both, and at most so many changes; `machine`: the one that was recorded, if the reader may think that it is the one
+/// that is looked at.
+pub(crate) fn write(
+    out: &mut impl Write,
+    machine: Option<Cpus>,
+    limits: &Limits,
+    fixes: usize,
+    style: &Style,
+) -> io::Result<()> {
     let Some(first) = limits.at.first() else { return Ok(()) };
-    table::wrap(out, style, Paint::Bold, "LIMIT  ", &style.text(&sentence(first)), MARGIN)?;
+    let elsewhere = machine.is_some_and(|machine| machine != first.cpus);
+    let on = if elsewhere { format!("on {}: ", cpus(first.cpus)) } else { String::new() };
+    let limit = format!("{on}{}", sentence(first));
+    table::wrap(out, style, Paint::Bold, "LIMIT  ", &style.text(&limit), MARGIN)?;
     for line in more(first, limits) {
         table::wrap(out, style, Paint::Plain, MARGIN, &style.text(&line), MARGIN)?;
     }
-    for (number, fix) in limits.fixes.iter().enumerate() {
+    for (number, fix) in limits.fixes.iter().take(fixes).enumerate() {
         let word = if number == 0 { "FIX    " } else { MARGIN };
         let room = style.width.saturating_sub(MARGIN.len() + 17).clamp(12, 38);
         let what = style.fit(&what(fix, first.cpus), room);

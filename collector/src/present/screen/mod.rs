@@ -6,11 +6,16 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use super::frame::clip;
+pub(crate) use functions::rows as functions;
+pub(crate) use rows::{Table, locks, threads, wait_name, waits};
+
 use super::cell::{duration, grouped, width};
 use super::counts;
-use super::frame::{self, clip};
+use super::frame;
 use super::short::short;
 use super::style::{Paint, Style};
+use super::table;
 use engine::limit::Limits;
 use engine::report::{CpuResult, Cpus, Report};
 use std::io::{self, Write};
@@ -24,7 +29,23 @@ pub struct About {
     pub file: String,
     /// How many threads it has.
     pub threads: usize,
+    /// Of a program that is watched, what stands for its recording.
+    pub live: Option<Live>,
 }
+
+/// Of a program that is watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Which stretch of its life this is, and how old.
+    pub stretch: String,
+    /// What shows all notes.
+    pub notes: &'static str,
+}
+
+/// Functions.
+const FUNCTIONS: usize = 8;
+/// Rows of the other tables.
+const ROWS: usize = 4;
 
 /// Writes the screen; `all`: also what is too little to tell, and names as they are.
 pub fn write(
@@ -38,17 +59,30 @@ pub fn write(
     let out = &mut out;
     facts(out, report, about, style)?;
     writeln!(out)?;
-    limit::write(out, limits, style)?;
-    let computes = report.results.iter().any(|result| result.time_ns > 0.0);
-    if computes {
+    limit::write(out, machine(report), limits, limits.fixes.len(), style)?;
+    if computes(report) {
         writeln!(out)?;
-        curve(out, report, style)?;
-        rows::locks(out, limits, all, style)?;
-        functions::write(out, report, limits, all, style)?;
-        rows::threads(out, limits, all, style)?;
+        curve(out, report, None, style)?;
+        let shown = |usual: usize| if all { usize::MAX } else { usual };
+        locks(limits, style).write(out, shown(ROWS), "lock", style)?;
+        if let Some(result) = main_result(report, limits) {
+            let functions = functions(report, limits, result, all, style);
+            functions.write(out, shown(FUNCTIONS), "function", style)?;
+        }
+        threads(limits, all, style).write(out, shown(ROWS), "kind of thread", style)?;
     }
     writeln!(out)?;
-    frame::foot(&report.findings, computes, &about.file, Some("what-if --rank"), style, out)
+    notes(out, report, about, style)
+}
+
+/// The machine that was recorded.
+pub(crate) fn machine(report: &Report) -> Option<Cpus> {
+    report.recorded_cpus.and_then(Cpus::count)
+}
+
+/// Whether any thread computed anything.
+pub(crate) fn computes(report: &Report) -> bool {
+    report.results.iter().any(|result| result.time_ns > 0.0)
 }
 
 /// The result that the screen is about: on the recorded machine, else on the largest finite CPU count.
@@ -59,20 +93,22 @@ fn main_result<'r>(report: &'r Report, limits: &Limits) -> Option<&'r CpuResult>
     found.or_else(|| finite.max_by_key(|result| result.cpus)).or_else(|| report.results.first())
 }
 
-fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
+/// Who, how long, on what, what it cost.
+pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
     let threads = match about.threads {
         1 => "1 thread".to_owned(),
         threads => format!("{} threads", grouped(threads as u64)),
     };
     let machine = report.recorded_cpus.and_then(Cpus::count).map(limit::cpus);
     let wall = report.overhead.filter(|cost| cost.wall_ns > 0).map(|cost| duration(cost.wall_ns as f64));
-    let left = match (wall, machine) {
+    let stretch = about.live.as_ref().map(|live| live.stretch.clone());
+    let left = match (stretch.or(wall), machine) {
         (Some(wall), Some(machine)) => format!("{wall} on {machine}, {threads}"),
         (None, Some(machine)) => format!("{machine}, {threads}"),
         _ => threads,
     };
     let name = style.fit(&about.name, 24);
-    let samples = report.samples.as_ref().map(|facts| match facts.count {
+    let samples = report.samples.as_ref().filter(|_| about.live.is_none()).map(|facts| match facts.count {
         1 => "1 sample".to_owned(),
         count => format!("{} samples", grouped(count)),
     });
@@ -83,6 +119,11 @@ fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) ->
     let right = style.text(&right.join(", "));
     let left = style.text(&left);
     let used = width(&name) + 3 + width(&left);
+    if used > style.width {
+        writeln!(out, "{}", style.paint(Paint::Bold, &name))?;
+        table::wrap(out, style, Paint::Plain, "", &left, "")?;
+        return table::wrap(out, style, Paint::Dim, "", &right, "");
+    }
     let gap = style.width.saturating_sub(used + width(&right));
     write!(out, "{}   {left}", style.paint(Paint::Bold, &name))?;
     if right.is_empty() {
@@ -94,15 +135,26 @@ fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) ->
     }
 }
 
-/// The predicted time by CPU count; equal columns at the end are one.
-fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
+/// The predicted time by CPU count; equal columns at the end are one, but for the chosen one.
+pub(crate) fn curve(
+    out: &mut impl Write,
+    report: &Report,
+    chosen: Option<Cpus>,
+    style: &Style,
+) -> io::Result<()> {
     if report.results.is_empty() {
         return Ok(());
     }
-    let cells = counts::alike(&report.results, |result| vec![result.time_ns]).into_iter().map(|same| {
+    // The chosen one stands alone.
+    let is_chosen = |result: &CpuResult| Some(result.cpus) == chosen;
+    let times = |result: &&CpuResult| vec![result.time_ns; if is_chosen(result) { 2 } else { 1 }];
+    let cells = counts::alike(&report.results, times).into_iter().map(|same| {
         let cpus: Vec<Cpus> = same.iter().map(|result| result.cpus).collect();
         let time = same.first().map_or(0.0, |result| result.time_ns);
-        (counts::range(&cpus, style), style.text(&duration(time)))
+        let name = counts::range(&cpus, style);
+        let name =
+            if same.first().is_some_and(|result| is_chosen(result)) { format!("[{name}]") } else { name };
+        (name, style.text(&duration(time)))
     });
     let cells: Vec<(String, String)> = cells.collect();
     let cell = cells.iter().map(|(name, time)| width(name).max(width(time))).max().unwrap_or(8) + 2;
@@ -115,6 +167,15 @@ fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()>
         writeln!(out, "predicted  {}", line(|(_, time)| time))?;
     }
     Ok(())
+}
+
+/// What can change the answer, how sure it is, and which command is the next.
+pub(crate) fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
+    let (findings, computes) = (&report.findings, computes(report));
+    match &about.live {
+        Some(live) => frame::closing(findings, computes, live.notes, "", style, out),
+        None => frame::foot(findings, computes, &about.file, Some("what-if --rank"), style, out),
+    }
 }
 
 /// A program that used less CPU time than this hardly ran.

@@ -38,7 +38,7 @@ pub fn text(
     }
     if let Some(limit) = after.at.first() {
         let mut out: &mut dyn Write = out;
-        limit::write(&mut out, &frame.limits, style)?;
+        limit::write(&mut out, None, &frame.limits, frame.limits.fixes.len(), style)?;
         let text = style.text(&limit::sentence(limit));
         table::wrap(&mut out, style, Paint::Bold, "THEN   ", &text, "       ")?;
         writeln!(out)?;
