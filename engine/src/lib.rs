@@ -17,6 +17,7 @@ pub mod event;
 pub mod graph;
 pub mod limit;
 mod numbers;
+pub mod parallelism;
 pub mod predict;
 pub mod program;
 pub mod report;

@@ -14,6 +14,7 @@ mod near_paths;
 mod objects;
 mod one_time;
 mod oracle;
+mod parallelism;
 mod polling;
 mod processors;
 mod program_json;

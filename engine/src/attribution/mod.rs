@@ -35,9 +35,9 @@ pub(crate) use keys::{Keys, NO_KEY};
 pub(crate) use owners::is_standard;
 pub use owners::{UsedBy, used_by};
 pub use seen::{SeenFunction, seen_functions};
-pub(crate) use shares::{Errors, divide, part};
+pub(crate) use shares::{Errors, Share, divide, divide_seen, part};
 pub use spelled::spelled_out;
-pub(crate) use strata::{NO_STRATUM, Strata};
+pub(crate) use strata::{NO_STRATUM, Strata, View};
 
 use crate::program::Program;
 
@@ -54,5 +54,10 @@ impl Attribution {
         let keys = Keys::of(program, grouping);
         let strata = Strata::of(program, &keys);
         Attribution { keys, strata }
+    }
+
+    /// The rows alone: no time is divided.
+    pub(crate) fn keys_only(program: &Program, grouping: Grouping) -> Attribution {
+        Attribution { keys: Keys::of(program, grouping), strata: Strata::default() }
     }
 }

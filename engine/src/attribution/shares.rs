@@ -1,7 +1,7 @@
 //! A stratum's time divided by what was seen in it, with what that may be wrong by.
 
 use super::keys::{Keys, NO_KEY};
-use super::strata::{Strata, Stratum};
+use super::strata::{Strata, Stratum, View};
 use rustc_hash::FxHashMap;
 
 /// The normal distribution has 95 % within so many standard deviations.
@@ -22,9 +22,23 @@ pub(crate) struct Share {
 /// The rows of a stratum in order of names, [`NO_KEY`] (nobody) last. The row that had the time without samples is
 /// always there. The `own` of all add up to the number of samples.
 pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Share> {
+    let shares = divide_seen(keys, stratum.top, strata.seen(stratum));
+    debug_assert!(
+        shares.iter().map(|share| share.own).sum::<u32>() == stratum.samples,
+        "every sample has one innermost row"
+    );
+    shares
+}
+
+/// The same of what was seen, with how often, where the time is `top`'s without samples.
+pub(crate) fn divide_seen<'v>(
+    keys: &Keys,
+    top: u32,
+    seen: impl Iterator<Item = (&'v View, u32)>,
+) -> Vec<Share> {
     let mut counts: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
-    counts.insert(stratum.top, (0, 0));
-    for (view, count) in strata.seen(stratum) {
+    counts.insert(top, (0, 0));
+    for (view, count) in seen {
         counts.entry(view.own).or_default().0 += count;
         for key in &view.within {
             counts.entry(*key).or_default().1 += count;
@@ -38,7 +52,6 @@ pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Sha
         share.own_before = before;
         before += share.own;
     }
-    debug_assert!(before == stratum.samples, "every sample has one innermost row");
     debug_assert!(shares.iter().all(|share| share.key != NO_KEY || share.within == 0));
     shares
 }

@@ -7,7 +7,8 @@ use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, ha
 use crate::program::{Operation, Program, ProgramError};
 use crate::report::{Cpus, Finding};
 use crate::schedule::{
-    Costs, Outcome, PathStretch, Runs, Sharing, Watcher, run_watched, run_with_path, run_with_route,
+    Costs, Observer, Outcome, PathStretch, Runs, Setup, Sharing, Watcher, run_observed, run_watched, run_with_path,
+    run_with_route,
 };
 use crate::time::Ticks;
 
@@ -140,6 +141,16 @@ impl<'a> Timing<'a> {
     /// The same, telling of every interval of every thread when it is over.
     pub fn run_watched(&self, cpus: Cpus, number: u32, watcher: Watcher<'_>) -> Outcome {
         self.watched(cpus, number, Some(watcher))
+    }
+
+    /// The run with number 0, telling of everything in order of time.
+    pub(crate) fn observed<B: Observer>(&self, cpus: Cpus, observer: B) -> (Outcome, B) {
+        run_observed(self.program, &self.setup(cpus), observer)
+    }
+
+    /// What the program runs on when nothing is left to chance.
+    pub(crate) fn setup(&self, cpus: Cpus) -> Setup {
+        self.assumptions.setup(cpus, self.program.threads.len(), self.work, 0)
     }
 
     fn watched(&self, cpus: Cpus, number: u32, watcher: Option<Watcher<'_>>) -> Outcome {

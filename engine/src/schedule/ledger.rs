@@ -37,6 +37,9 @@ pub struct Interval {
 /// Who is told of every interval when it is over.
 pub type Watcher<'w> = Box<dyn FnMut(Interval) + 'w>;
 
+/// Who is told of every change when it happens: the thread, when, and what it does from then on.
+pub(super) type Told<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
+
 /// What a thread has spent its time on; times in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUse {
@@ -68,6 +71,7 @@ pub(super) struct Ledger<'w> {
     executing: usize,
     since: u64,
     watcher: Option<Watcher<'w>>,
+    told: Option<Told<'w>>,
 }
 
 impl std::fmt::Debug for Ledger<'_> {
@@ -89,7 +93,13 @@ impl<'w> Ledger<'w> {
             executing: 0,
             since: 0,
             watcher,
+            told: None,
         }
+    }
+
+    /// Tells of every change from now on.
+    pub(super) fn tell(&mut self, told: Told<'w>) {
+        self.told = Some(told);
     }
 
     #[inline]
@@ -102,6 +112,9 @@ impl<'w> Ledger<'w> {
     pub(super) fn change(&mut self, thread: u32, now: u64, doing: Doing, cpu: Option<u32>) -> u64 {
         let (before, since) = std::mem::replace(&mut self.states[thread as usize], (doing, now));
         let length = now.saturating_sub(since);
+        if let Some(told) = &mut self.told {
+            told(thread, now, doing);
+        }
         let account = &mut self.threads[thread as usize];
         match before {
             Doing::Nothing => {}

@@ -72,7 +72,8 @@ pub fn run_watched(
     watcher: Option<Watcher<'_>>,
 ) -> Result<Outcome, ProgramError> {
     program.check()?;
-    Ok(on_machine(program, Whole::of(program), setup, watcher))
+    let ledger = Ledger::new(program.threads.len(), program.objects.len(), watcher);
+    Ok(on_machine(program, Whole::of(program), setup, ledger))
 }
 
 /// Runs operations that come piece by piece: memory does not grow with their number. `program` has the names, nice values
@@ -81,7 +82,8 @@ pub fn run_watched(
 /// once.
 pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> Outcome {
     let mut guard = Guard { program, source, first: None };
-    let mut outcome = on_machine(program, &mut guard, setup, None);
+    let ledger = Ledger::new(program.threads.len(), program.objects.len(), None);
+    let mut outcome = on_machine(program, &mut guard, setup, ledger);
     if let Some(error) = guard.first {
         outcome.findings.push(Finding::InvalidOperation { error });
     }
@@ -123,14 +125,13 @@ fn run_with_trail<T>(
     (conclude(simulation, |machine| (&machine.ledger, machine.counts)), path, runs)
 }
 
-fn on_machine<O: Operations>(
+pub(super) fn on_machine<O: Operations>(
     program: &Program,
     source: O,
     setup: &Setup,
-    watcher: Option<Watcher<'_>>,
+    ledger: Ledger<'_>,
 ) -> Outcome {
     let threads = program.threads.len();
-    let ledger = Ledger::new(threads, program.objects.len(), watcher);
     match setup.processors {
         Sharing::Ideal { hundredths } => {
             let most = u64::try_from(threads).unwrap_or(u64::MAX).max(1).saturating_mul(100);

@@ -225,6 +225,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             return None;
         }
         let now = self.machine.next_instant()?;
+        self.source.now(now);
         while let Some(turn) = self.machine.next_turn() {
             if !M::DECIDES {
                 self.end.time = now;

@@ -13,6 +13,9 @@ pub trait Operations {
 
     /// Whether another thread creates this one; otherwise it starts at 0.
     fn is_created(&self, thread: u32) -> bool;
+
+    /// It is so late when operations are asked for next, ticks from the start.
+    fn now(&mut self, _time: u64) {}
 }
 
 /// A program in memory.

@@ -5,6 +5,7 @@ mod cases;
 mod checks;
 mod generator;
 mod nonsense;
+mod parallelism;
 mod window;
 
 use cases::case;

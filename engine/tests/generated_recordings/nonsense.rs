@@ -32,7 +32,7 @@ proptest! {
 }
 
 /// Records of few threads and CPUs with times close together, so that they get in each other's way.
-fn nonsense() -> impl Strategy<Value = Recording> {
+pub(super) fn nonsense() -> impl Strategy<Value = Recording> {
     let small = |bound: u64| (0..bound).prop_map(|n| n as u8);
     let bytes = (
         0u64..100,

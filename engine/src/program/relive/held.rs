@@ -31,6 +31,13 @@ pub(in crate::program) struct Section {
     pub(super) after_wait: bool,
 }
 
+impl Section {
+    /// Index of the operation that took it.
+    pub(in crate::program) fn taken_by(&self) -> u32 {
+        self.taken_by
+    }
+}
+
 /// What an operation does to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {

@@ -1,0 +1,385 @@
+//! The accounts of a run in one pass: who computes, spins, waits, in which function, with which locks, on whose behalf
+//! (1989, sections 3.1 and 3.3). Whoever feeds them tells what happens in order of time.
+//!
+//! - **Profile stack** (section 3.3): functions, and objects from when a thread comes to them until it need not wait any
+//!   more; a lock until it is given back, so that what is executed in a critical section is the lock's. It need not be on
+//!   top when it goes.
+//! - **Self** of a function: it is on top of the functions. Of an object: it is the innermost object. Of a thread: its own.
+//!   So functions divide the time among them, and so do threads; objects lie across.
+//! - **On its behalf**: it is anywhere on the stack, counted once however often it is there.
+//! - **A thread inherits the stack of its creator** (section 3.3), as far as that is functions and threads. A lock is not
+//!   inherited: what a created thread does is not done in the critical section.
+//!
+//! O(busy processors + runnable threads, as far as they are told apart) for each change of a thread, whatever the number
+//! of threads; memory grows with rows and threads, not with what happens.
+
+use super::clock::{Clock, Phase, at};
+use super::meter::{Meter, Passed, Reading, Total};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// No row.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Which rows there are: first functions, then time outside of all of them, objects, threads, and then parts of functions'
+/// time that samples divide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) functions: u32,
+    pub(super) objects: u32,
+    pub(super) threads: u32,
+}
+
+impl Places {
+    /// Code outside of any function.
+    pub(super) fn outside(self) -> u32 {
+        self.functions
+    }
+
+    pub(super) fn object(self, object: u32) -> u32 {
+        self.functions + 1 + object
+    }
+
+    pub(super) fn thread(self, thread: u32) -> u32 {
+        self.object(self.objects) + thread
+    }
+
+    /// The part of a function's time with this number.
+    pub(super) fn part(self, part: u32) -> u32 {
+        self.thread(self.threads).saturating_add(part)
+    }
+
+    pub(super) fn is_object(self, row: u32) -> bool {
+        (self.object(0)..self.object(self.objects)).contains(&row)
+    }
+
+    fn is_thread(self, row: u32) -> bool {
+        (self.thread(0)..self.part(0)).contains(&row)
+    }
+}
+
+/// A row on a stack; only its outermost place.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    row: u32,
+    /// The function or object below it, or [`NONE`].
+    caller: u32,
+}
+
+#[derive(Debug)]
+struct Actor {
+    phase: Phase,
+    reading: Reading,
+    total: Total,
+    /// Whose its time is itself, and which object's.
+    own: u32,
+    object: u32,
+    /// The object that it waits for.
+    waits_for: u32,
+    stack: Vec<Frame>,
+    /// Functions that it has called itself and that have not returned, each as often as it was called.
+    calls: Vec<u32>,
+    /// How often each row is on the stack; one frame for all of them.
+    open: FxHashMap<u32, u32>,
+}
+
+/// One row called another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arc {
+    pub(super) calls: u64,
+    /// Parts of a tick, normalized, with all that was done on the callee's behalf.
+    pub(super) normalized: u128,
+}
+
+/// How many threads waited for an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waiting {
+    count: u32,
+    since: u64,
+    /// Ticks by the number of waiting threads.
+    pub(super) lengths: Vec<u64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) places: Places,
+    pub(super) clock: Clock,
+    pub(super) meters: Vec<Meter>,
+    pub(super) totals: Vec<Total>,
+    pub(super) calls: Vec<u64>,
+    pub(super) queues: Vec<Waiting>,
+    pub(super) arcs: FxHashMap<(u32, u32), Arc>,
+    /// Normalized time of a part or function while an object was the innermost one.
+    pub(super) within: FxHashMap<(u32, u32), u128>,
+    actors: Vec<Actor>,
+    passed: Passed,
+}
+
+impl Account {
+    /// `hundredths`: processors that are shared ideally.
+    pub(super) fn new(places: Places, hundredths: Option<u64>) -> Account {
+        let rows = places.part(0) as usize;
+        let actor = |thread| Actor {
+            phase: Phase::Off,
+            reading: Reading::default(),
+            total: Total::default(),
+            own: places.outside(),
+            object: NONE,
+            waits_for: NONE,
+            stack: vec![Frame { row: places.thread(thread), caller: NONE }],
+            calls: Vec::new(),
+            open: FxHashMap::from_iter([(places.thread(thread), 1)]),
+        };
+        Account {
+            places,
+            clock: Clock::new(hundredths),
+            meters: vec![Meter::default(); rows],
+            totals: vec![Total::default(); rows],
+            calls: vec![0; rows],
+            queues: vec![Waiting::default(); places.objects as usize],
+            arcs: FxHashMap::default(),
+            within: FxHashMap::default(),
+            actors: (0..places.threads).map(actor).collect(),
+            passed: Passed::default(),
+        }
+    }
+
+    /// It is so late, ticks from the start.
+    pub(super) fn now(&mut self, time: u64) {
+        self.clock.advance(time);
+    }
+
+    /// Adds what has passed for the thread since it was looked at last.
+    fn settle(&mut self, thread: u32) {
+        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
+        if actor.reading.is_of(self.clock.now) {
+            return;
+        }
+        actor.reading.next(&self.clock, actor.phase, &mut self.passed);
+        if actor.phase == Phase::Off {
+            return;
+        }
+        actor.total.pass(&self.passed);
+        at(&mut self.meters, actor.own as usize).add(&self.passed);
+        if let Some(meter) = self.meters.get_mut(self.places.thread(thread) as usize) {
+            meter.add(&self.passed);
+        }
+        if let Some(meter) = self.meters.get_mut(actor.object as usize) {
+            meter.add(&self.passed);
+            if self.passed.normalized_all > 0 {
+                let within = self.within.entry((actor.object, actor.own)).or_default();
+                *within = within.wrapping_add(self.passed.normalized_all);
+            }
+        }
+    }
+
+    /// What the thread does from now on, and which object it waits for.
+    pub(super) fn does(&mut self, thread: u32, phase: Phase, waits_for: u32) {
+        let Some(actor) = self.actors.get(thread as usize) else { return };
+        let (before, waited_for) = (actor.phase, actor.waits_for);
+        if before == phase && waited_for == waits_for {
+            return;
+        }
+        self.settle(thread);
+        self.clock.change(before, phase);
+        if let Some(actor) = self.actors.get_mut(thread as usize) {
+            (actor.phase, actor.waits_for) = (phase, waits_for);
+        }
+        if waited_for != waits_for {
+            self.queue(waited_for, false);
+            self.queue(waits_for, true);
+        }
+    }
+
+    fn queue(&mut self, object: u32, longer: bool) {
+        let Some(queue) = self.queues.get_mut(object as usize) else { return };
+        queue.pass(self.clock.now);
+        queue.count = if longer { queue.count + 1 } else { queue.count.saturating_sub(1) };
+    }
+
+    /// Whose the thread's time is itself from now on: a function's, or a part's of it.
+    pub(super) fn is_in(&mut self, thread: u32, own: u32) {
+        if self.actors.get(thread as usize).is_some_and(|actor| actor.own != own) {
+            self.settle(thread);
+            if let Some(actor) = self.actors.get_mut(thread as usize) {
+                actor.own = own;
+            }
+        }
+    }
+
+    /// The function that the thread is in, or the row of what is outside.
+    pub(super) fn top(&self, thread: u32) -> u32 {
+        let calls = self.actors.get(thread as usize).map_or(&[][..], |actor| &actor.calls);
+        calls.last().copied().unwrap_or(self.places.outside())
+    }
+
+    /// The thread calls a function.
+    pub(super) fn call(&mut self, thread: u32, function: u32) {
+        if let Some(actor) = self.actors.get_mut(thread as usize) {
+            actor.calls.push(function);
+        }
+        self.enter(thread, function);
+    }
+
+    /// The function that the thread is in returns.
+    pub(super) fn returns(&mut self, thread: u32) {
+        let actor = self.actors.get_mut(thread as usize);
+        if let Some(function) = actor.and_then(|actor| actor.calls.pop()) {
+            self.leave(thread, function);
+        }
+    }
+
+    /// The innermost object of the thread, or [`NONE`].
+    pub(super) fn object(&self, thread: u32) -> u32 {
+        self.actors.get(thread as usize).map_or(NONE, |actor| actor.object)
+    }
+
+    /// Whether the row is on the thread's stack.
+    pub(super) fn is_open(&self, thread: u32, row: u32) -> bool {
+        self.actors.get(thread as usize).is_some_and(|actor| actor.open.contains_key(&row))
+    }
+
+    /// The row comes onto the thread's stack.
+    pub(super) fn enter(&mut self, thread: u32, row: u32) {
+        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
+        let times = actor.open.entry(row).or_insert(0);
+        *times += 1;
+        if *times > 1 {
+            self.count(row, NONE);
+            return;
+        }
+        self.settle(thread);
+        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
+        let caller = actor.stack.iter().rev().find(|frame| !self.places.is_thread(frame.row));
+        let caller = caller.map_or(NONE, |frame| frame.row);
+        actor.stack.push(Frame { row, caller });
+        if self.places.is_object(row) {
+            actor.object = row;
+        }
+        self.count(row, caller);
+        self.open(thread, Frame { row, caller });
+    }
+
+    /// What the thread does is done on the row's behalf, too, until the row leaves its stack; nobody has called it.
+    pub(super) fn adopt(&mut self, thread: u32, row: u32) {
+        if self.is_open(thread, row) {
+            return;
+        }
+        self.settle(thread);
+        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
+        let caller = actor.stack.iter().rev().find(|frame| !self.places.is_thread(frame.row));
+        let frame = Frame { row, caller: caller.map_or(NONE, |frame| frame.row) };
+        actor.stack.push(frame);
+        actor.open.insert(row, 1);
+        self.open(thread, frame);
+    }
+
+    /// The functions on the thread's stack, the outermost first.
+    pub(super) fn functions(&self, thread: u32) -> Vec<u32> {
+        let stack = self.actors.get(thread as usize).map_or(&[][..], |actor| &actor.stack);
+        stack.iter().map(|frame| frame.row).filter(|row| *row < self.places.functions).collect()
+    }
+
+    /// It was entered so many times more.
+    pub(super) fn also(&mut self, row: u32, times: u64) {
+        if let Some(calls) = self.calls.get_mut(row as usize) {
+            *calls = calls.saturating_add(times);
+        }
+    }
+
+    fn count(&mut self, row: u32, caller: u32) {
+        if let Some(calls) = self.calls.get_mut(row as usize) {
+            *calls += 1;
+        }
+        if caller != NONE {
+            self.arcs.entry((caller, row)).or_default().calls += 1;
+        }
+    }
+
+    fn open(&mut self, thread: u32, frame: Frame) {
+        let Some(actor) = self.actors.get(thread as usize) else { return };
+        if let Some(total) = self.totals.get_mut(frame.row as usize) {
+            total.open(&actor.total);
+        }
+        if frame.caller != NONE {
+            let arc = self.arcs.entry((frame.caller, frame.row)).or_default();
+            arc.normalized = arc.normalized.wrapping_sub(actor.total.normalized_all);
+        }
+    }
+
+    fn close(&mut self, thread: u32, frame: Frame) {
+        let Some(actor) = self.actors.get(thread as usize) else { return };
+        if let Some(total) = self.totals.get_mut(frame.row as usize) {
+            total.close(&actor.total);
+        }
+        if frame.caller != NONE {
+            let arc = self.arcs.entry((frame.caller, frame.row)).or_default();
+            arc.normalized = arc.normalized.wrapping_add(actor.total.normalized_all);
+        }
+    }
+
+    /// The row leaves the thread's stack, if it is there: its last entry below itself first.
+    pub(super) fn leave(&mut self, thread: u32, row: u32) {
+        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
+        let Some(times) = actor.open.get_mut(&row) else { return };
+        *times -= 1;
+        if *times > 0 {
+            return;
+        }
+        actor.open.remove(&row);
+        let Some(place) = actor.stack.iter().rposition(|frame| frame.row == row) else { return };
+        self.settle(thread);
+        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
+        let frame = actor.stack.remove(place);
+        if actor.object == row {
+            let object = actor.stack.iter().rev().find(|frame| self.places.is_object(frame.row));
+            actor.object = object.map_or(NONE, |frame| frame.row);
+        }
+        self.close(thread, frame);
+    }
+
+    /// The thread is created: what is on the creator's stack is on its own, too, but for `own`: functions that created
+    /// threads were seen in themselves.
+    pub(super) fn inherit(&mut self, creator: u32, thread: u32, own: &FxHashSet<u32>) {
+        let Some(parent) = self.actors.get(creator as usize) else { return };
+        let inherited = |frame: &Frame| !self.places.is_object(frame.row) && !own.contains(&frame.row);
+        let frames: Vec<Frame> = parent.stack.iter().copied().filter(inherited).collect();
+        self.settle(thread);
+        for frame in frames.iter().rev() {
+            if self.is_open(thread, frame.row) {
+                continue;
+            }
+            // What has been called under a lock was not called by the thread under it.
+            let caller = if self.places.is_object(frame.caller) { NONE } else { frame.caller };
+            let frame = Frame { caller, ..*frame };
+            if let Some(actor) = self.actors.get_mut(thread as usize) {
+                actor.stack.insert(0, frame);
+                actor.open.insert(frame.row, 1);
+            }
+            self.open(thread, frame);
+        }
+    }
+
+    /// The run is over; nothing changes any more.
+    pub(super) fn finish(&mut self, time: u64) {
+        self.now(time);
+        for thread in 0..self.places.threads {
+            self.does(thread, Phase::Off, NONE);
+            self.settle(thread);
+            let stack = self.actors.get_mut(thread as usize).map(|actor| std::mem::take(&mut actor.stack));
+            for frame in stack.into_iter().flatten() {
+                self.close(thread, frame);
+            }
+        }
+        for queue in &mut self.queues {
+            queue.pass(time);
+        }
+    }
+}
+
+impl Waiting {
+    fn pass(&mut self, now: u64) {
+        *at(&mut self.lengths, self.count as usize) += now.saturating_sub(self.since);
+        self.since = now;
+    }
+}

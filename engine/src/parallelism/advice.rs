@@ -1,0 +1,158 @@
+//! What can be done about a row, from how many processors were busy and how many threads were runnable meanwhile (1989,
+//! section 3.1: "what can be done to improve performance"; 3.2: each problem and its sign).
+
+use super::result::{Kind, Parallelism, Row};
+use crate::report::Cpus;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Advice {
+    /// It runs alone, and others are idle: make it parallel.
+    Parallelize {
+        /// Share of its normalized time.
+        alone: f64,
+    },
+    /// All processors are busy meanwhile: only faster code helps.
+    Optimize {
+        /// Share of its normalized time.
+        all_busy: f64,
+    },
+    /// Others are idle, and it runs beside some of them already: more threads would use them.
+    MoreThreads {
+        /// Busy processors, on the average.
+        busy: f64,
+    },
+    /// Others spin meanwhile: more threads would spin, too.
+    OthersSpin {
+        /// Threads that do, on the average.
+        spinning: f64,
+    },
+    /// Threads wait for it: split it, or hold it for a shorter time.
+    Split {
+        /// Average length of the queue while there is one.
+        queue: f64,
+    },
+    /// Threads wait here for the last one to come: divide the work more evenly.
+    Balance {
+        /// Average length of the queue while there is one.
+        queue: f64,
+    },
+    /// Threads wait for what another produces: produce it earlier.
+    Earlier {
+        /// Average length of the queue while there is one.
+        queue: f64,
+    },
+    /// Threads wait for it, a futex: whether it is a lock or stands for something that another thread produces is not known.
+    Wait {
+        /// Average length of the queue while there is one.
+        queue: f64,
+    },
+    /// A device is waited for while no processor is busy: begin to read or write earlier.
+    Overlap,
+    /// The thread works alone while others are idle: give it less to do.
+    Less {
+        /// Share of its normalized time.
+        alone: f64,
+    },
+}
+
+/// A row that makes up less of the elapsed time is not worth advice.
+const WORTH: f64 = 0.02;
+/// Advice follows what is true for at least this share of a row's time.
+const MOSTLY: f64 = 0.5;
+/// So many threads that are runnable and not busy, on the average, are spinning: a ready one would be busy.
+const SPINNING: f64 = 0.5;
+
+impl Parallelism {
+    /// What can be done about a row of this run; `None`: nothing that can be seen here.
+    pub fn advice(&self, row: &Row) -> Option<Advice> {
+        match row.kind {
+            Kind::Function => self.about_code(row),
+            Kind::Thread => self.about_thread(row),
+            Kind::Lock | Kind::Barrier | Kind::Condition => self.about_object(row),
+        }
+    }
+
+    /// Processors, or the most that were ever busy where there are as many as threads want.
+    pub(super) fn processors(&self) -> u32 {
+        let most = self.levels.iter().map(|(level, _)| *level).max().unwrap_or(0);
+        match self.cpus {
+            Some(Cpus::Count(count)) => count.get(),
+            Some(Cpus::Infinite) => self.threads.max(most),
+            None => most,
+        }
+    }
+
+    fn about_code(&self, row: &Row) -> Option<Advice> {
+        let whole = row.normalized_total_ns;
+        if row.is_foreign || whole == 0 || (whole as f64) < WORTH * self.elapsed_ns as f64 {
+            return None;
+        }
+        let processors = self.processors();
+        let share = |of: &dyn Fn(u32) -> bool| {
+            let part: u64 = row.total_by_busy.iter().filter(|(level, _)| of(*level)).map(|(_, ns)| ns).sum();
+            part as f64 / whole as f64
+        };
+        let all_busy = share(&|level| level >= processors);
+        if all_busy >= MOSTLY {
+            return Some(Advice::Optimize { all_busy });
+        }
+        // Busy time ÷ normalized time is the average number of busy processors, weighted by normalized time.
+        let busy = row.total.busy.ns as f64 / whole as f64;
+        let spinning = row.total.busy.runnable - self.busy_beside(row);
+        if spinning >= SPINNING && self.spins() {
+            return Some(Advice::OthersSpin { spinning });
+        }
+        let alone = share(&|level| level == 1);
+        Some(if alone < MOSTLY { Advice::MoreThreads { busy } } else { Advice::Parallelize { alone } })
+    }
+
+    /// One of several threads that does most of what is done alone (section 3.2: load imbalance).
+    fn about_thread(&self, row: &Row) -> Option<Advice> {
+        let alone_ns = |row: &Row| -> u64 {
+            row.by_busy.iter().filter(|(level, _)| *level == 1).map(|(_, ns)| ns).sum()
+        };
+        let all: u64 = self.rows.iter().filter(|row| row.kind == Kind::Thread).map(alone_ns).sum();
+        let own = alone_ns(row);
+        let is_much = own as f64 >= MOSTLY * row.normalized_self_ns as f64
+            && own as f64 >= MOSTLY * all as f64
+            && own as f64 >= WORTH * self.elapsed_ns as f64;
+        let works_beside_others = self.threads > 1 && self.processors() > 1;
+        (is_much && own > 0 && works_beside_others)
+            .then(|| Advice::Less { alone: own as f64 / row.normalized_self_ns as f64 })
+    }
+
+    /// The average number of busy processors while the row was busy, weighted by its processor time as the average number
+    /// of runnable threads is.
+    fn busy_beside(&self, row: &Row) -> f64 {
+        // At `level` busy processors the row's processor time is its normalized time there, times the level.
+        let (sum, time) = row.total_by_busy.iter().fold((0.0, 0.0), |(sum, time), &(level, ns)| {
+            let processor_time = f64::from(level) * ns as f64;
+            (sum + f64::from(level) * processor_time, time + processor_time)
+        });
+        if time > 0.0 { sum / time } else { 0.0 }
+    }
+
+    fn spins(&self) -> bool {
+        let threads = self.rows.iter().filter(|row| row.kind == Kind::Thread);
+        threads.map(|row| row.own.spinning.ns).sum::<u64>() as f64 >= WORTH * self.elapsed_ns as f64
+    }
+
+    fn about_object(&self, row: &Row) -> Option<Advice> {
+        let waited = row.own.blocked.ns.saturating_add(row.own.spinning.ns);
+        if (waited as f64) < WORTH * self.elapsed_ns as f64 || waited == 0 {
+            return None;
+        }
+        let queue = row.queue_length();
+        match (row.kind, row.of) {
+            (Kind::Lock, _) => Some(Advice::Split { queue }),
+            (Kind::Barrier, _) => Some(Advice::Balance { queue }),
+            (_, "device") if self.nobody_busy_ns as f64 >= WORTH * self.elapsed_ns as f64 => {
+                Some(Advice::Overlap)
+            }
+            (_, "device") => None,
+            (_, "futex") => Some(Advice::Wait { queue }),
+            _ => Some(Advice::Earlier { queue }),
+        }
+    }
+}

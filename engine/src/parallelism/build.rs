@@ -1,0 +1,268 @@
+//! Rows from the accounts: whole nanoseconds, names, order.
+
+use super::account::Account;
+use super::clock::{PHASES, SCALE};
+use super::meter::{Meter, Total};
+use super::result::{Kind, Link, Parallelism, Row, State, States};
+use super::round::{apportion, nearest};
+use super::spread::RowErrors;
+use crate::attribution::is_standard;
+use crate::program::{Function, Operation, Program, words};
+use crate::time::Ticks;
+
+/// Parts of a tick in a nanosecond.
+pub(super) const NS: u128 = SCALE * Ticks::PER_NS as u128;
+
+/// The row of what recording took of the measured run.
+const RECORDING: &str = "[longpole]";
+
+/// What an object of a program is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Object {
+    kind: Kind,
+    of: &'static str,
+}
+
+/// Everything that is known of a run, parts of functions' time divided.
+pub(super) fn build(program: &Program, account: &Account, errors: &[RowErrors]) -> Parallelism {
+    let elapsed_ns = nearest(u128::from(account.clock.now), u128::from(Ticks::PER_NS));
+    let ticks: Vec<u128> = account.clock.levels.iter().map(|ticks| u128::from(*ticks)).collect();
+    let levels = apportion(&ticks, u128::from(Ticks::PER_NS), elapsed_ns);
+    let places = account.places;
+    let own_of = |rows: std::ops::Range<u32>| own_cells(account, rows, &levels);
+    let mut builder = Builder { account, errors, named: program.functions.len() as u32, rows: Vec::new() };
+    let functions = own_of(0..places.outside() + 1);
+    for (function, cells) in (0..).zip(functions) {
+        let known = program.functions.get(function as usize);
+        let mut row = builder.row(function, &cells);
+        let own = (function < places.outside()).then(|| RECORDING.to_owned());
+        row.name = known.map(|function| function.name.clone()).or(own);
+        row.location = known.and_then(|function| function.location.clone());
+        if known.is_none_or(|function| function.sampled) {
+            row.calls = None;
+        }
+        row.is_foreign = known.is_none_or(is_foreign);
+        builder.rows.push(row);
+    }
+    let objects = objects(program);
+    let mut names = program.objects.iter().map(String::as_str).chain(words(program));
+    for (number, object) in (0..places.objects).zip(&objects) {
+        let place = places.object(number);
+        let cells = rounded(&builder.meter(place).normalized);
+        let mut row = builder.row(place, &cells);
+        (row.kind, row.of) = (object.kind, object.of);
+        row.name = names.next().map(str::to_owned);
+        let queue = account.queues.get(number as usize).map_or(&[][..], |queue| &queue.lengths);
+        let ns = queue.iter().map(|ticks| nearest(u128::from(*ticks), u128::from(Ticks::PER_NS)));
+        row.queue = pairs(ns);
+        builder.rows.push(row);
+    }
+    let threads = own_of(places.thread(0)..places.part(0));
+    for (number, cells) in (0..).zip(threads) {
+        let mut row = builder.row(places.thread(number), &cells);
+        (row.kind, row.calls) = (Kind::Thread, Some(1));
+        row.name = program.threads.get(number as usize).map(|thread| thread.name.clone());
+        builder.rows.push(row);
+    }
+    builder.link();
+    let mut rows: Vec<Row> = builder.rows.into_iter().filter(Row::has_anything).collect();
+    rows.sort_by(|a, b| a.order().cmp(&b.order()).then_with(|| a.name.cmp(&b.name)));
+    let nobody_busy_ns = levels.first().copied().unwrap_or(0);
+    Parallelism {
+        elapsed_ns,
+        nobody_busy_ns,
+        levels: pairs(levels.into_iter()),
+        threads: places.threads,
+        samples: program.samples.count(),
+        rows,
+        trust: program.trust,
+        findings: program.findings.clone(),
+        ..Parallelism::default()
+    }
+}
+
+/// Nobody who tunes a program changes it.
+fn is_foreign(function: &Function) -> bool {
+    const STARTS: [&str; 4] = ["_start", "clone", "clone3", "__clone3"];
+    let name = function.name.as_str();
+    name.starts_with('[') || STARTS.contains(&name) || is_standard(function, None)
+}
+
+impl Row {
+    fn has_anything(&self) -> bool {
+        let states =
+            |states: &States| states.busy.ns | states.spinning.ns | states.blocked.ns | states.ready.ns;
+        self.calls.is_some_and(|calls| calls > 0) || states(&self.own) | states(&self.total) > 0
+    }
+
+    /// Functions, objects, threads; the most first.
+    fn order(&self) -> (u8, std::cmp::Reverse<(u64, u64, u64)>) {
+        let class = match self.kind {
+            Kind::Function => 0,
+            Kind::Lock | Kind::Barrier | Kind::Condition => 1,
+            Kind::Thread => 2,
+        };
+        let waited = self.own.blocked.ns.saturating_add(self.own.spinning.ns);
+        (class, std::cmp::Reverse((self.normalized_total_ns, self.normalized_self_ns, waited)))
+    }
+}
+
+/// The self times of rows among which all busy time is divided, by the number of busy processors, in nanoseconds: the sums
+/// of all rows are the time in which somebody is busy, and each is within a nanosecond of its exact value.
+fn own_cells(account: &Account, rows: std::ops::Range<u32>, levels: &[u64]) -> Vec<Vec<u64>> {
+    let busy_ns = levels.iter().skip(1).sum();
+    let cells = rows.map(|row| account.meters.get(row as usize).map_or(&[][..], |meter| &meter.normalized));
+    let cells: Vec<&[u128]> = cells.collect();
+    let sums: Vec<u128> = cells.iter().map(|cells| cells.iter().sum()).collect();
+    let sums = apportion(&sums, NS, busy_ns);
+    cells.iter().zip(sums).map(|(cells, ns)| apportion(cells, NS, ns)).collect()
+}
+
+/// Whole nanoseconds of one row by the number of busy processors, that add up to its nearest whole number.
+fn rounded(normalized: &[u128]) -> Vec<u64> {
+    let sum = normalized.iter().fold(0u128, |sum, cell| sum.wrapping_add(*cell));
+    apportion(normalized, NS, nearest(sum, NS))
+}
+
+fn pairs(values: impl Iterator<Item = u64>) -> Vec<(u32, u64)> {
+    (0u32..).zip(values).filter(|(_, value)| *value > 0).collect()
+}
+
+struct Builder<'a> {
+    account: &'a Account,
+    errors: &'a [RowErrors],
+    /// Functions with a name; what recording took and what is outside of all come next.
+    named: u32,
+    /// By their numbers in the accounts.
+    rows: Vec<Row>,
+}
+
+impl Builder<'_> {
+    fn meter(&self, place: u32) -> &Meter {
+        const NONE: &Meter = &Meter {
+            normalized: Vec::new(),
+            by_runnable: [const { Vec::new() }; PHASES],
+            runnable: [0; PHASES],
+        };
+        self.account.meters.get(place as usize).unwrap_or(NONE)
+    }
+
+    fn row(&self, place: u32, cells: &[u64]) -> Row {
+        let meter = self.meter(place);
+        let none = Total::default();
+        let total = self.account.totals.get(place as usize).unwrap_or(&none);
+        let own_ns = cells.iter().sum();
+        let is_outside = (self.named..=self.account.places.outside()).contains(&place);
+        // Code outside of functions is on no stack: nothing is done on its behalf.
+        let total_cells = if is_outside { cells.to_vec() } else { rounded(&total.normalized) };
+        let total_cells = at_least(total_cells, cells);
+        let errors = self.errors.get(place as usize).copied().unwrap_or_default();
+        let ns = |width: Option<f64>| width.map(|width| width / NS as f64);
+        let time = meter.time();
+        let own = |place: usize| State {
+            ns: nearest(time[place], NS),
+            runnable: mean(meter.runnable[place], time[place]),
+            by_runnable: pairs(meter.by_runnable[place].iter().map(|time| nearest(*time, NS))),
+        };
+        let whole = |place: usize| {
+            if is_outside {
+                return own(place);
+            }
+            let runnable = mean(total.runnable[place], total.time[place]);
+            State { ns: nearest(total.time[place], NS), runnable, by_runnable: Vec::new() }
+        };
+        let states = |of: &dyn Fn(usize) -> State| States {
+            busy: of(0),
+            spinning: of(1),
+            ready: of(2),
+            blocked: of(3),
+        };
+        Row {
+            normalized_self_ns: own_ns,
+            normalized_total_ns: total_cells.iter().sum(),
+            error_self_ns: ns(errors.own.half_width()),
+            error_total_ns: ns(errors.total.half_width()),
+            own: states(&own),
+            total: states(&whole),
+            calls: self.account.calls.get(place as usize).copied(),
+            by_busy: pairs(cells.iter().copied()),
+            total_by_busy: pairs(total_cells.into_iter()),
+            ..Row::default()
+        }
+    }
+
+    /// Callers and callees, and what runs while an object is held.
+    fn link(&mut self) {
+        let named = |row: u32| self.rows.get(row as usize).map(|row| (row.name.clone(), row.kind));
+        let mut links: Vec<(u32, bool, Link)> = Vec::new();
+        let places = self.account.places;
+        for (&(caller, callee), arc) in &self.account.arcs {
+            let normalized_ns = nearest(arc.normalized, NS);
+            if arc.calls == 0 && normalized_ns == 0 {
+                continue;
+            }
+            let link = |(name, kind)| Link { name, kind, calls: arc.calls, normalized_ns };
+            links.extend(named(caller).map(|other| (callee, true, link(other))));
+            if !places.is_object(caller) {
+                links.extend(named(callee).map(|other| (caller, false, link(other))));
+            }
+        }
+        // What is executed while an object is the innermost one, function by function.
+        for (&(object, function), normalized) in &self.account.within {
+            let normalized_ns = nearest(*normalized, NS);
+            let calls = self.account.arcs.get(&(object, function)).map_or(0, |arc| arc.calls);
+            if normalized_ns > 0 {
+                let link = |(name, kind)| Link { name, kind, calls, normalized_ns };
+                links.extend(named(function).map(|other| (object, false, link(other))));
+            }
+        }
+        links.sort_by(|a, b| b.2.normalized_ns.cmp(&a.2.normalized_ns).then_with(|| a.2.name.cmp(&b.2.name)));
+        for (row, is_caller, link) in links {
+            let Some(row) = self.rows.get_mut(row as usize) else { continue };
+            if is_caller { row.callers.push(link) } else { row.callees.push(link) }
+        }
+    }
+}
+
+/// What was done on a row's behalf is no less than what it did itself; they are rounded apart.
+fn at_least(total: Vec<u64>, own: &[u64]) -> Vec<u64> {
+    if total.iter().sum::<u64>() < own.iter().sum() { own.to_vec() } else { total }
+}
+
+fn mean(sum: u128, time: u128) -> f64 {
+    if time == 0 { 0.0 } else { sum as f64 / time as f64 }
+}
+
+/// What objects are, by what threads do with them.
+fn objects(program: &Program) -> Vec<Object> {
+    let mut objects = vec![Object { kind: Kind::Condition, of: "" }; program.objects.len()];
+    for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
+        let (object, kind, of) = match *operation {
+            Operation::Lock(object) => (object, Kind::Lock, "mutex"),
+            Operation::CondWait(object, mutex) => {
+                set(&mut objects, mutex.0, Kind::Lock, "mutex");
+                (object, Kind::Condition, "condition variable")
+            }
+            Operation::Held(object, _) => (object, Kind::Lock, "lock"),
+            Operation::ReadLock(object) | Operation::WriteLock(object) => {
+                (object, Kind::Lock, "read-write lock")
+            }
+            Operation::SpinLock(object) => (object, Kind::Lock, "spin lock"),
+            Operation::Barrier(object, _) => (object, Kind::Barrier, "barrier"),
+            Operation::SemWait(object) => (object, Kind::Condition, "semaphore"),
+            Operation::Wait(object) => (object, Kind::Condition, "event"),
+            Operation::Once(object, _) => (object, Kind::Condition, "once"),
+            Operation::Io(object, _) => (object, Kind::Condition, "device"),
+            _ => continue,
+        };
+        set(&mut objects, object.0, kind, of);
+    }
+    objects.extend(words(program).map(|_| Object { kind: Kind::Condition, of: "futex" }));
+    objects
+}
+
+fn set(objects: &mut [Object], number: u32, kind: Kind, of: &'static str) {
+    if let Some(object) = objects.get_mut(number as usize).filter(|object| object.of.is_empty()) {
+        *object = Object { kind, of };
+    }
+}

@@ -1,0 +1,96 @@
+//! Where the parallelism of a program goes: Quartz (Anderson and Lazowska, "Quartz: A Tool for Tuning Parallel Program
+//! Performance", 1989), for functions, locks, barriers, conditions and threads.
+//!
+//! *Normalized processor time* (Equation 1) of a piece of code is its processor time divided by the number of processors
+//! that are busy meanwhile, summed. Code that runs alone weighs as much as the time that it takes; code that P processors
+//! run at once a P-th. So functions divide the elapsed time among them, but for the time in which nobody is busy, and the
+//! one with the largest part is what the program waits for: parallelize it if it runs alone, optimize it if all processors
+//! are busy anyway ([`advice`]).
+//!
+//! [`of_run`] feeds the accounts ([`account`]) from the predicted run, [`of_timeline`] from the measured one; [`build`]
+//! makes rows of them. One pass, in memory that grows with rows and threads only.
+
+mod account;
+mod advice;
+mod build;
+mod clock;
+mod first;
+mod meter;
+mod of_run;
+mod of_timeline;
+mod result;
+mod round;
+mod spread;
+
+pub use advice::Advice;
+pub use result::{Kind, Link, Parallelism, Row, State, States};
+
+use crate::attribution::{Attribution, Grouping};
+use crate::predict::{Model, Timing};
+use crate::program::{Measured, Program, ProgramError, Samples};
+use crate::report::Cpus;
+use crate::schedule::Sharing;
+use crate::timeline::Timeline;
+use of_run::Feed;
+use spread::{Part, RowErrors, Shares, spread};
+
+/// Numbers of runnable threads are told apart up to here in distributions; the last one stands for more, too.
+pub const MOST_RUNNABLE: u32 = clock::MOST_RUNNABLE as u32;
+
+/// Of the run that is predicted on so many processors: with ideal sharing for a program written by hand, on the model of
+/// the scheduler for a recording.
+///
+/// # Errors
+/// The program fails [`Program::check`]. A deadlock is no error but a finding; the run goes up to it.
+pub fn predicted(program: &Program, cpus: Cpus, model: &Model) -> Result<Parallelism, ProgramError> {
+    let timing = Timing::new(program, model)?;
+    let attribution = Attribution::of(program, Grouping::Function);
+    let hundredths = match timing.setup(cpus).processors {
+        Sharing::Ideal { hundredths } => Some(hundredths),
+        Sharing::Scheduled(_) => None,
+    };
+    let feed = Feed::new(program, &attribution, hundredths);
+    let (outcome, feed) = timing.observed(cpus, feed);
+    let mut account = feed.account;
+    account.finish(outcome.length.0);
+    let strata = &attribution.strata;
+    let none = if strata.strata.is_empty() { 0 } else { account.places.part(0) as usize };
+    let mut errors = vec![RowErrors::default(); none];
+    for (number, stratum) in (0..).zip(&strata.strata) {
+        let seen: Vec<_> = strata.seen(stratum).collect();
+        let shares = Shares::of(&attribution.keys, stratum.top, stratum.top, seen.iter().copied());
+        let row = account.places.part(number);
+        let part = Part { row, top: stratum.top, levels: Vec::new(), all: Some(&shares), blocked: None };
+        spread(&mut account, &part, &mut errors);
+    }
+    let mut result = build::build(program, &account, &errors);
+    result.cpus = Some(cpus);
+    result.findings.extend(outcome.findings);
+    Ok(result)
+}
+
+/// Of the run that was measured. `program` was made from this timeline. With `probed_only` samples say nothing: all time is
+/// that of the innermost function with probes.
+pub fn measured(timeline: &Timeline, program: &Program, probed_only: bool) -> Parallelism {
+    let without;
+    let program = if probed_only {
+        without = Program { samples: Samples::default(), ..program.clone() };
+        &without
+    } else {
+        program
+    };
+    let accounted = of_timeline::account(timeline, program, &Measured::of(timeline, program));
+    let of_timeline::Accounted { account, errors, samples, orphans } = accounted;
+    let recording_ns = account.meters.get(program.functions.len()).map_or(0, |meter| {
+        let [busy, ..] = meter.time();
+        round::nearest(busy, build::NS)
+    });
+    Parallelism {
+        cpus: program.recorded_cpus.and_then(Cpus::count),
+        measured: true,
+        samples,
+        recording_ns,
+        orphans,
+        ..build::build(program, &account, &errors)
+    }
+}

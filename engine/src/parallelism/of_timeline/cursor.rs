@@ -1,0 +1,185 @@
+//! One thread of a timeline as changes in order of time, from lists that are each in order.
+
+use crate::event::FunctionId;
+use crate::program::Turn;
+use crate::timeline::{Hit, Seen, State, Step, StepKind, Thread};
+use std::collections::BTreeMap;
+
+/// Something changes for a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    /// It was seen with a stack.
+    Seen(Seen),
+    /// It is in this state from now on; its interval's number.
+    State(State),
+    /// These functions are open at the bottom: number of the thread's base stack.
+    Base(usize),
+    Enter(FunctionId),
+    Leave,
+    /// It creates a thread, by its index in the timeline.
+    Create(u32),
+    /// It comes to an object, so many times at once.
+    Comes(u32, u32),
+    /// It need not wait for it any more.
+    Gets(u32),
+    /// It has given it back.
+    Gives(u32),
+    /// From now on it only waits while it runs.
+    Spins(bool),
+    /// A probe's work begins, or ends.
+    Probe(bool),
+    /// It wakes another thread: number of the wake-up.
+    Wakes(u32),
+    /// Nothing that matters.
+    Nothing,
+    /// Its life in the window is over.
+    Ends,
+}
+
+/// See the module.
+pub(super) struct Cursor<'a> {
+    thread: &'a Thread,
+    interval: usize,
+    base: usize,
+    step: usize,
+    seen: usize,
+    turns: &'a [Turn],
+    turn: usize,
+    /// Turns that it has begun and not ended, by when they go on: whether it has got the object already.
+    open: BTreeMap<(u64, usize), (Turn, bool)>,
+    spins: &'a [(u64, u64)],
+    spin: (usize, bool),
+    hits: &'a [Hit],
+    hit: (usize, bool),
+    /// No probe's work begins before the last one's is over.
+    probed_until: u64,
+    ended: bool,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(thread: &'a Thread, turns: &'a [Turn], spins: &'a [(u64, u64)]) -> Cursor<'a> {
+        Cursor {
+            thread,
+            interval: 0,
+            base: 0,
+            step: 0,
+            seen: 0,
+            turns,
+            turn: 0,
+            open: BTreeMap::new(),
+            spins,
+            spin: (0, false),
+            hits: &thread.hits,
+            hit: (0, false),
+            probed_until: 0,
+            ended: false,
+        }
+    }
+
+    fn hit_time(&self) -> Option<u64> {
+        let hit = self.hits.get(self.hit.0)?;
+        let from = hit.time.0.saturating_sub(u64::from(hit.before_ns)).max(self.probed_until);
+        let to = hit.time.0.saturating_add(u64::from(hit.after_ns)).max(from);
+        Some(if self.hit.1 { to } else { from })
+    }
+
+    fn base_time(&self) -> Option<u64> {
+        let base = self.thread.base_stacks.get(self.base)?;
+        let step = self.thread.steps.get(base.first_step as usize).map_or(u64::MAX, |step| step.time.0);
+        Some(base.time.0.min(step))
+    }
+
+    /// When something changes next, ns; of what changes at one instant what stands first here comes first.
+    fn times(&self) -> [Option<u64>; 8] {
+        let opened = self.open.first_key_value().map(|((time, _), _)| *time);
+        let spin = self.spins.get(self.spin.0);
+        [
+            self.thread.samples.get(self.seen).map(|seen| seen.time.0),
+            opened,
+            self.base_time(),
+            self.thread.steps.get(self.step).map(|step| step.time.0),
+            self.turns.get(self.turn).map(|turn| turn.came),
+            self.thread.intervals.get(self.interval).map(|interval| interval.start.0),
+            spin.map(|(from, to)| if self.spin.1 { *to } else { *from }),
+            self.hit_time(),
+        ]
+    }
+
+    /// When it changes next, ns.
+    pub(super) fn next_time(&self) -> Option<u64> {
+        if self.ended {
+            return None;
+        }
+        let next = self.times().into_iter().flatten().min();
+        Some(next.filter(|time| *time < self.thread.end.0).unwrap_or(self.thread.end.0))
+    }
+
+    /// The next change.
+    pub(super) fn advance(&mut self) -> Option<Change> {
+        let now = self.next_time()?;
+        let times = self.times();
+        let Some(which) = times.iter().position(|time| *time == Some(now)) else {
+            self.ended = true;
+            return Some(Change::Ends);
+        };
+        Some(match which {
+            0 => {
+                let seen = self.thread.samples.get(self.seen).copied()?;
+                self.seen += 1;
+                Change::Seen(seen)
+            }
+            1 => self.goes_on(now)?,
+            2 => {
+                self.base += 1;
+                Change::Base(self.base - 1)
+            }
+            3 => {
+                let step = self.thread.steps.get(self.step).copied()?;
+                self.step += 1;
+                change(&step)
+            }
+            4 => {
+                let turn = *self.turns.get(self.turn)?;
+                self.turn += 1;
+                self.open.insert((turn.got.max(now), self.turn), (turn, false));
+                Change::Comes(turn.object, turn.times)
+            }
+            5 => {
+                let interval = self.thread.intervals.get(self.interval)?;
+                self.interval += 1;
+                Change::State(interval.state)
+            }
+            6 => {
+                self.spin = if self.spin.1 { (self.spin.0 + 1, false) } else { (self.spin.0, true) };
+                Change::Spins(self.spin.1)
+            }
+            _ => {
+                if self.hit.1 {
+                    self.probed_until = now;
+                }
+                self.hit = if self.hit.1 { (self.hit.0 + 1, false) } else { (self.hit.0, true) };
+                Change::Probe(self.hit.1)
+            }
+        })
+    }
+
+    /// What is next of a turn that has begun.
+    fn goes_on(&mut self, now: u64) -> Option<Change> {
+        let ((_, number), (turn, has_got)) = self.open.pop_first()?;
+        if has_got {
+            return Some(Change::Gives(turn.object));
+        }
+        self.open.insert((turn.gave.max(turn.got).max(now), number), (turn, true));
+        Some(Change::Gets(turn.object))
+    }
+}
+
+fn change(step: &Step) -> Change {
+    match step.kind {
+        StepKind::Enter(function) => Change::Enter(function),
+        StepKind::Leave => Change::Leave,
+        StepKind::Create(child) => Change::Create(child),
+        StepKind::Wake(wakeup) => Change::Wakes(wakeup),
+        StepKind::Operated(_) => Change::Nothing,
+    }
+}

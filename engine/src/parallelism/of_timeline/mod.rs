@@ -1,0 +1,379 @@
+//! The run that was measured, from its timeline. Processors are those that run threads of the program: a thread that
+//! waits for a lock while it runs, or only asks again and again, spins. Work of probes and the like is a row of its own.
+
+mod behalf;
+mod cursor;
+mod seen;
+
+use super::account::{Account, NONE, Places};
+use super::clock::Phase;
+use super::spread::RowErrors;
+use crate::attribution::{Attribution, Grouping};
+use crate::event::CallKind;
+use crate::program::{Measured, Program};
+use crate::time::Ticks;
+use crate::timeline::{Birth, NO_STACK, Seen, State, Timeline, Wakeup};
+use behalf::{Stacks, is_ancestor, own_rows};
+use cursor::{Change, Cursor};
+use probe_abi::SampleReason;
+use rustc_hash::FxHashSet;
+use seen::{Key, Parts};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a thread does beside what the accounts know.
+#[derive(Clone, Debug, Default)]
+struct Now {
+    state: Option<State>,
+    /// Objects that it has come to and must wait for, the last one innermost.
+    waits: Vec<u32>,
+    /// The object that it sleeps for, outside of recorded operations.
+    sleeps_for: Option<u32>,
+    spins: bool,
+    in_probe: bool,
+    /// What it was seen going to sleep in.
+    asleep: Option<u32>,
+    /// What it does is also done for these, until it waits for something to do; and the innermost one that it has from
+    /// its creator or from who woke it.
+    works_for: Vec<u32>,
+    behalf: Option<u32>,
+    /// Something is known of who created it.
+    has_creator: bool,
+}
+
+/// The accounts of a measured run, divided.
+pub(super) struct Accounted {
+    pub(super) account: Account,
+    /// What rows may be wrong by.
+    pub(super) errors: Vec<RowErrors>,
+    /// How many samples made them.
+    pub(super) samples: u64,
+    /// Threads of which it is not known on whose behalf they work.
+    pub(super) orphans: u32,
+}
+
+struct Feed<'a> {
+    timeline: &'a Timeline,
+    program: &'a Program,
+    measured: &'a Measured,
+    attribution: &'a Attribution,
+    account: Account,
+    parts: Parts,
+    now: Vec<Now>,
+    /// Functions on sampled stacks of all threads but the first, and those that are the author's.
+    own: FxHashSet<u32>,
+    /// The row of what recording took.
+    recording: u32,
+    /// The time of the recording.
+    time_ns: u64,
+}
+
+/// The accounts of the measured run.
+pub(super) fn account(timeline: &Timeline, program: &Program, measured: &Measured) -> Accounted {
+    let attribution = Attribution::keys_only(program, Grouping::Function);
+    let functions = program.functions.len() as u32;
+    let places = Places {
+        functions: functions + 1,
+        objects: (program.objects.len() + crate::program::words(program).count()) as u32,
+        threads: program.threads.len() as u32,
+    };
+    let mut feed = Feed {
+        timeline,
+        program,
+        measured,
+        attribution: &attribution,
+        account: Account::new(places, None),
+        parts: Parts::default(),
+        now: vec![Now::default(); timeline.threads.len()],
+        own: own_rows(timeline, program, &attribution.keys),
+        recording: functions,
+        time_ns: 0,
+    };
+    let start = feed.start_ns();
+    feed.run(start);
+    let end = Ticks::from_ns(timeline.end.0.saturating_sub(start)).0;
+    feed.account.finish(end);
+    let orphans = feed.orphans();
+    let Feed { mut account, parts, .. } = feed;
+    let errors = parts.spread(&attribution.keys, &mut account);
+    Accounted { account, errors, samples: parts.samples, orphans }
+}
+
+impl Feed<'_> {
+    /// A command that longpole started was held until everything was ready: its run begins when it goes on.
+    fn start_ns(&self) -> u64 {
+        let start = self.timeline.start.0;
+        if self.timeline.launched.is_none() {
+            return start;
+        }
+        let running = self.timeline.threads.iter().filter_map(|thread| {
+            let is_running = |(.., state): &(_, _, State)| matches!(state, State::Running { .. });
+            thread.spans().find(is_running).map(|(from, ..)| from.0)
+        });
+        running.min().unwrap_or(start).max(start)
+    }
+
+    fn run(&mut self, start: u64) {
+        let measured = self.measured;
+        let cursor = |(index, thread)| {
+            measured.threads.get(index).copied().flatten()?;
+            let turns = measured.turns.get(index).map_or(&[][..], Vec::as_slice);
+            let spins = measured.spins.get(index).map_or(&[][..], Vec::as_slice);
+            Some(Cursor::new(thread, turns, spins))
+        };
+        let mut cursors: Vec<Option<Cursor<'_>>> =
+            self.timeline.threads.iter().enumerate().map(cursor).collect();
+        let mut queue: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::with_capacity(cursors.len());
+        let next = |cursor: &Option<Cursor<'_>>| cursor.as_ref().and_then(Cursor::next_time);
+        queue.extend(
+            cursors.iter().enumerate().filter_map(|(index, cursor)| Some(Reverse((next(cursor)?, index)))),
+        );
+        while let Some(Reverse((time, index))) = queue.pop() {
+            let Some(cursor) = cursors.get_mut(index) else { continue };
+            self.time_ns = time;
+            self.account.now(Ticks::from_ns(time.saturating_sub(start)).0);
+            if let Some(change) = cursor.as_mut().and_then(Cursor::advance) {
+                self.change(index, change);
+            }
+            queue.extend(next(cursor).map(|time| Reverse((time, index))));
+        }
+    }
+
+    fn thread(&self, index: usize) -> u32 {
+        self.measured.threads.get(index).copied().flatten().unwrap_or(NONE)
+    }
+
+    fn change(&mut self, index: usize, change: Change) {
+        let thread = self.thread(index);
+        let Some(now) = self.now.get_mut(index) else { return };
+        match change {
+            Change::Seen(seen) => return self.seen(index, thread, seen),
+            Change::State(state) => return self.state(index, thread, state),
+            Change::Base(number) => {
+                let base = self.timeline.threads.get(index).and_then(|thread| thread.base_stacks.get(number));
+                for id in base.into_iter().flat_map(|base| base.functions.iter().rev()) {
+                    self.call(thread, *id);
+                }
+            }
+            Change::Enter(function) => self.call(thread, function),
+            Change::Leave => self.account.returns(thread),
+            Change::Create(child) => return self.create(index, thread, child),
+            Change::Comes(object, times) => {
+                now.waits.push(object);
+                let row = self.account.places.object(object);
+                self.account.enter(thread, row);
+                self.account.also(row, u64::from(times.saturating_sub(1)));
+            }
+            Change::Gets(object) => {
+                if let Some(place) = now.waits.iter().rposition(|waited| *waited == object) {
+                    now.waits.remove(place);
+                }
+            }
+            Change::Gives(object) => self.account.leave(thread, self.account.places.object(object)),
+            Change::Spins(spins) => now.spins = spins,
+            Change::Probe(begins) => now.in_probe = begins,
+            Change::Wakes(wakeup) => return self.wakes(index, wakeup),
+            Change::Nothing => return,
+            Change::Ends => now.state = None,
+        }
+        self.update(index, thread);
+    }
+
+    fn call(&mut self, thread: u32, function: crate::event::FunctionId) {
+        // One that the program does not know has a frame all the same, so that ends fit.
+        let row = self.measured.function(function).unwrap_or(self.account.places.outside());
+        self.account.call(thread, row);
+    }
+
+    fn state(&mut self, index: usize, thread: u32, state: State) {
+        let timeline = self.timeline;
+        let of = timeline.threads.get(index);
+        let Some((now, of)) = self.now.get_mut(index).zip(of) else { return };
+        let slept_for = now.sleeps_for.take();
+        let wait = match state {
+            State::Blocked(wait) => of.waits.get(wait as usize),
+            _ => None,
+        };
+        if wait.is_some() && !is_for_lock(timeline, &now.waits) {
+            self.stop_working_for(index, thread);
+        }
+        let Some(now) = self.now.get_mut(index) else { return };
+        if let (Some(wait), true) = (wait, now.waits.is_empty()) {
+            now.sleeps_for = self.measured.awaited(of.pid, wait);
+        }
+        if matches!(state, State::Running { .. }) {
+            now.asleep = None;
+        }
+        now.state = Some(state);
+        let sleeps_for = now.sleeps_for;
+        if slept_for != sleeps_for {
+            let row = |object| self.account.places.object(object);
+            let (before, after) = (slept_for.map(row), sleeps_for.map(row));
+            before.into_iter().for_each(|row| self.account.leave(thread, row));
+            after.into_iter().for_each(|row| self.account.enter(thread, row));
+        }
+        self.update(index, thread);
+    }
+
+    fn create(&mut self, index: usize, thread: u32, child: u32) {
+        let birth = self.timeline.threads.get(child as usize).map(|child| child.birth);
+        if birth != Some(Birth::By(index as u32)) {
+            return;
+        }
+        let number = self.thread(child as usize);
+        self.account.inherit(thread, number, &self.own);
+        let behalf = self.now.get(index).and_then(|now| now.behalf);
+        let rows = self.open_now(index);
+        let adopted = self.adopt(child as usize, rows);
+        if let Some(now) = self.now.get_mut(child as usize) {
+            let top = Some(self.account.top(thread)).filter(|top| *top != self.account.places.outside());
+            now.behalf = adopted.last().copied().or(top).or(behalf);
+            now.has_creator = now.behalf.is_some();
+        }
+    }
+
+    /// What samples say was open on a thread's stack now.
+    fn open_now(&self, index: usize) -> Vec<u32> {
+        let stacks = Stacks { program: self.program, keys: &self.attribution.keys };
+        let time = crate::time::Timestamp(self.time_ns);
+        self.timeline.threads.get(index).map_or(Vec::new(), |thread| stacks.open_at(thread, time))
+    }
+
+    /// What a thread does is also done for these rows. Gives those that are not its own anyway.
+    fn adopt(&mut self, index: usize, rows: Vec<u32>) -> Vec<u32> {
+        let thread = self.thread(index);
+        let is_new = |row: &u32| !self.own.contains(row) && !self.account.is_open(thread, *row);
+        let others: Vec<u32> = rows.into_iter().filter(is_new).collect();
+        for row in &others {
+            self.account.adopt(thread, *row);
+        }
+        others
+    }
+
+    /// A thread wakes another one: what that does next is done for it, if it waited for something to do.
+    fn wakes(&mut self, index: usize, wakeup: u32) {
+        let timeline = self.timeline;
+        let Some(wakeup) = timeline.wakeups.get(wakeup as usize).filter(|wakeup| wakeup.ended.is_some())
+        else {
+            return;
+        };
+        let woken = wakeup.wakee as usize;
+        if self.thread(woken) == NONE
+            || is_ancestor(timeline, woken, index)
+            || !self.waits_for_work(woken, wakeup)
+        {
+            return;
+        }
+        let mut rows = self.account.functions(self.thread(index));
+        rows.extend(self.open_now(index));
+        self.stop_working_for(woken, self.thread(woken));
+        let adopted = self.adopt(woken, rows);
+        if let Some(now) = self.now.get_mut(woken).filter(|_| !adopted.is_empty()) {
+            now.behalf = adopted.last().copied();
+            now.has_creator = true;
+            now.works_for = adopted;
+        }
+    }
+
+    /// Whether a thread waits for something to do: for a condition or a semaphore, or for what comes through a descriptor;
+    /// for a futex of which no operation was recorded if the function that wakes it is known for that.
+    fn waits_for_work(&self, woken: usize, wakeup: &Wakeup) -> bool {
+        let Some(now) = self.now.get(woken) else { return false };
+        if !now.waits.is_empty() {
+            let object = now.waits.last().and_then(|object| self.timeline.locks.get(*object as usize));
+            return object.is_some_and(|object| matches!(object.kind, "condition" | "semaphore"));
+        }
+        let thread = self.timeline.threads.get(woken);
+        let wait = thread.zip(wakeup.ended).and_then(|(thread, wait)| thread.waits.get(wait as usize));
+        let Some(wait) = wait else { return false };
+        match wait.kind() {
+            CallKind::Futex => {
+                let stacks = Stacks { program: self.program, keys: &self.attribution.keys };
+                let waker = self.timeline.threads.get(wakeup.waker as usize);
+                waker.is_some_and(|waker| stacks.submits(waker, wakeup.time))
+            }
+            CallKind::Read => true,
+            _ => wait.is_for_anything(),
+        }
+    }
+
+    fn stop_working_for(&mut self, index: usize, thread: u32) {
+        let Some(now) = self.now.get_mut(index).filter(|now| !now.works_for.is_empty()) else { return };
+        now.behalf = None;
+        for row in std::mem::take(&mut now.works_for).into_iter().rev() {
+            self.account.leave(thread, row);
+        }
+    }
+
+    /// Threads that live, but for the first, of which nobody knows for whom they work.
+    fn orphans(&self) -> u32 {
+        let lived = self.now.iter().zip(&self.measured.threads).filter(|(_, number)| number.is_some());
+        let orphans = lived.skip(1).filter(|(now, _)| !now.has_creator).count();
+        u32::try_from(orphans).unwrap_or(u32::MAX)
+    }
+
+    fn seen(&mut self, index: usize, thread: u32, seen: Seen) {
+        if seen.stack == NO_STACK || seen.reason == SampleReason::Wake {
+            return;
+        }
+        let account = &self.account;
+        let is_open = |row| account.is_open(thread, row);
+        let Some(view) = self.parts.view(self.program, &self.attribution.keys, seen.stack, is_open) else {
+            return;
+        };
+        let Some(now) = self.now.get_mut(index) else { return };
+        if seen.reason == SampleReason::Block {
+            now.asleep = Some(view);
+            return;
+        }
+        let is_running = matches!(now.state, Some(State::Running { .. }));
+        if !is_running || now.in_probe || now.spins || !now.waits.is_empty() {
+            return;
+        }
+        let part = self.parts.number(self.key(thread, index));
+        self.parts.add(part, self.account.clock.level(), view);
+    }
+
+    fn key(&self, thread: u32, index: usize) -> Key {
+        let now = self.now.get(index);
+        let is_running = now.is_some_and(|now| matches!(now.state, Some(State::Running { .. })));
+        let asleep = now.and_then(|now| now.asleep).filter(|_| !is_running);
+        Key {
+            thread,
+            top: self.account.top(thread),
+            object: self.account.object(thread),
+            asleep: asleep.unwrap_or(NONE),
+            behalf: now.and_then(|now| now.behalf).unwrap_or(NONE),
+        }
+    }
+
+    /// Tells the accounts what the thread does now.
+    fn update(&mut self, index: usize, thread: u32) {
+        let key = self.key(thread, index);
+        let Some(now) = self.now.get(index) else { return };
+        let waits_for = now.waits.last().copied().or(now.sleeps_for).unwrap_or(NONE);
+        let phase = match now.state {
+            Some(State::Running { .. }) if now.spins || !now.waits.is_empty() => Phase::Spinning,
+            Some(State::Running { .. }) => Phase::Busy,
+            Some(State::Runnable) => Phase::Ready,
+            Some(State::Blocked(_)) => Phase::Blocked,
+            Some(State::Unknown(_)) | None => Phase::Off,
+        };
+        let waits = matches!(phase, Phase::Blocked | Phase::Spinning);
+        let own = if now.in_probe && phase == Phase::Busy {
+            self.recording
+        } else if self.program.samples.is_empty() {
+            key.top
+        } else {
+            self.account.places.part(self.parts.number(key))
+        };
+        self.account.is_in(thread, own);
+        self.account.does(thread, phase, if waits { waits_for } else { NONE });
+    }
+}
+
+/// Whether the innermost of these objects is a lock.
+fn is_for_lock(timeline: &Timeline, waits: &[u32]) -> bool {
+    let lock = waits.last().and_then(|object| timeline.locks.get(*object as usize));
+    lock.is_some_and(|lock| matches!(lock.kind, "mutex" | "rwlock" | "spin lock"))
+}

@@ -1,0 +1,160 @@
+//! What samples say of the measured run. Time is divided by thread, innermost function with probes, innermost object and
+//! number of busy processors: what a sample stands for was like it in all of these. So a function that runs alone gets the
+//! time in which its thread was alone, and none of another that runs beside others. Where that are too few samples to
+//! tell, those of other threads count, then those of other numbers of busy processors; what is left stays where it is.
+
+use super::super::account::{Account, NONE};
+use super::super::spread::{Part, RowErrors, Shares, spread};
+use crate::attribution::{Keys, NO_KEY, View};
+use crate::program::Program;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Fewer samples than this divide nothing.
+const FEWEST: u32 = 2;
+
+/// What makes a part of functions' time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) thread: u32,
+    /// The innermost function with probes, or the row of what is outside.
+    pub(super) top: u32,
+    /// The innermost object, or none.
+    pub(super) object: u32,
+    /// It waits without a processor, and was seen going to sleep so; or none.
+    pub(super) asleep: u32,
+    /// The innermost row that it works for, from another thread's stack; or none.
+    pub(super) behalf: u32,
+}
+
+/// Parts and samples of a run.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    numbers: FxHashMap<Key, u32>,
+    keys: Vec<Key>,
+    views: Vec<View>,
+    view_numbers: FxHashMap<View, u32>,
+    /// Samples by part and number of busy processors, and what they saw.
+    seen: BTreeMap<(u32, u32), BTreeMap<u32, u32>>,
+    pub(super) samples: u64,
+}
+
+/// Samples taken together.
+type Counts = BTreeMap<u32, u32>;
+
+impl Parts {
+    /// The number of a part.
+    pub(super) fn number(&mut self, key: Key) -> u32 {
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = u32::try_from(self.keys.len()).unwrap_or(NONE);
+        self.keys.push(key);
+        self.numbers.insert(key, number);
+        number
+    }
+
+    /// What a sampled stack says beyond what is open; `None`: nothing.
+    pub(super) fn view(
+        &mut self,
+        program: &Program,
+        keys: &Keys,
+        stack: u32,
+        is_open: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let rows = || program.samples.stack(stack).map(|(place, _)| keys.of_place(place));
+        let own = rows().next().filter(|row| *row != NO_KEY)?;
+        let mut within: Vec<u32> = Vec::new();
+        for row in rows().filter(|row| *row != NO_KEY && !is_open(*row)) {
+            if !within.contains(&row) {
+                within.push(row);
+            }
+        }
+        let view = View { own, within };
+        if let Some(number) = self.view_numbers.get(&view) {
+            return Some(*number);
+        }
+        let number = u32::try_from(self.views.len()).ok()?;
+        self.views.push(view.clone());
+        self.view_numbers.insert(view, number);
+        Some(number)
+    }
+
+    /// A sample saw this while so many processors were busy.
+    pub(super) fn add(&mut self, part: u32, level: usize, view: u32) {
+        let level = u32::try_from(level).unwrap_or(u32::MAX);
+        *self.seen.entry((part, level)).or_default().entry(view).or_insert(0) += 1;
+        self.samples += 1;
+    }
+
+    /// Divides all parts among the rows.
+    pub(super) fn spread(&self, keys: &Keys, account: &mut Account) -> Vec<RowErrors> {
+        let rows = if self.samples == 0 { 0 } else { account.places.part(0) as usize };
+        let mut errors = vec![RowErrors::default(); rows];
+        let outside = account.places.outside();
+        let top_of = |key: &Key| if key.top == outside { NO_KEY } else { key.top };
+        let mut by_part: BTreeMap<u32, Counts> = BTreeMap::new();
+        let mut by_level: BTreeMap<(u32, u32), Counts> = BTreeMap::new();
+        let mut by_top: BTreeMap<u32, Counts> = BTreeMap::new();
+        for (&(part, level), counts) in &self.seen {
+            let Some(key) = self.keys.get(part as usize) else { continue };
+            merge(by_part.entry(part).or_default(), counts);
+            merge(by_level.entry((key.top, level)).or_default(), counts);
+            merge(by_top.entry(key.top).or_default(), counts);
+        }
+        let enough = |counts: Option<&Counts>, top: u32, behalf: u32| {
+            let counts = counts.filter(|counts| counts.values().sum::<u32>() >= FEWEST)?;
+            Some(self.shares(keys, top, behalf, counts))
+        };
+        // Shared by all parts that have too few samples of their own.
+        let pooled_levels: BTreeMap<(u32, u32), Option<Shares>> = by_level
+            .iter()
+            .map(|(&(top, level), counts)| {
+                let key = if top == outside { NO_KEY } else { top };
+                ((top, level), enough(Some(counts), key, NONE))
+            })
+            .collect();
+        let pooled: BTreeMap<u32, Option<Shares>> = by_top
+            .iter()
+            .map(|(&top, counts)| {
+                (top, enough(Some(counts), if top == outside { NO_KEY } else { top }, NONE))
+            })
+            .collect();
+        for (number, key) in (0u32..).zip(&self.keys) {
+            let top = top_of(key);
+            let row = account.places.part(number);
+            if key.asleep != NONE {
+                let counts = Counts::from_iter([(key.asleep, 1)]);
+                let shares = self.shares(keys, top, key.behalf, &counts);
+                let part = Part { row, top, levels: Vec::new(), all: Some(&shares), blocked: Some(&shares) };
+                spread(account, &part, &mut errors);
+                continue;
+            }
+            let levels = account.meters.get(row as usize).map_or(0, |meter| meter.normalized.len());
+            let own: Vec<Option<Shares>> = (0u32..)
+                .take(levels)
+                .map(|level| enough(self.seen.get(&(number, level)), top, key.behalf))
+                .collect();
+            let of_all = enough(by_part.get(&number), top, key.behalf);
+            let all = of_all.as_ref().or_else(|| pooled.get(&key.top).and_then(Option::as_ref));
+            let chosen = (0u32..).zip(&own).map(|(level, own)| {
+                let level = pooled_levels.get(&(key.top, level)).and_then(Option::as_ref);
+                own.as_ref().or(level)
+            });
+            let part = Part { row, top, levels: chosen.collect(), all, blocked: None };
+            spread(account, &part, &mut errors);
+        }
+        errors
+    }
+
+    fn shares(&self, keys: &Keys, top: u32, behalf: u32, counts: &Counts) -> Shares {
+        let seen = counts.iter().filter_map(|(view, count)| Some((self.views.get(*view as usize)?, *count)));
+        Shares::of(keys, top, if top == NO_KEY { behalf } else { top }, seen)
+    }
+}
+
+fn merge(into: &mut Counts, counts: &Counts) {
+    for (view, count) in counts {
+        *into.entry(*view).or_insert(0) += count;
+    }
+}

@@ -1,0 +1,166 @@
+//! Parts of functions' time that samples divide. What a part has had is exact; the functions get it in proportion to the
+//! samples in it, as integers, so that the sum stays the same, and each number has the half-width of its 95 % interval
+//! ([`crate::attribution`]).
+
+use super::account::Account;
+use super::clock::{PHASES, Phase, at};
+use super::meter::Meter;
+use crate::attribution::{Errors, Keys, NO_KEY, Share, View, divide_seen, part};
+use rustc_hash::FxHashMap;
+
+/// What samples say of some time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shares {
+    shares: Vec<Share>,
+    /// How many samples.
+    samples: u32,
+    /// Which row was seen calling which.
+    arcs: Vec<((u32, u32), u32)>,
+}
+
+impl Shares {
+    /// Of these samples, of time that is `top`'s without them; what they saw outermost was called by `below`, if that is a
+    /// row.
+    pub(super) fn of<'v>(
+        keys: &Keys,
+        top: u32,
+        below: u32,
+        seen: impl Iterator<Item = (&'v View, u32)> + Clone,
+    ) -> Shares {
+        let mut arcs: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        for (view, count) in seen.clone() {
+            let outermost = view.within.last().copied().map(|row| (below, row));
+            let pairs = view.within.windows(2).map(|pair| (pair[1], pair[0]));
+            for (caller, callee) in pairs.chain(outermost.filter(|(below, _)| *below != NO_KEY)) {
+                *arcs.entry((caller, callee)).or_insert(0) += count;
+            }
+        }
+        let samples = seen.clone().map(|(_, count)| count).sum();
+        Shares { shares: divide_seen(keys, top, seen), samples, arcs: arcs.into_iter().collect() }
+    }
+}
+
+/// A part of the time, and what samples say of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part<'s> {
+    /// Its row in the accounts.
+    pub(super) row: u32,
+    /// Whose it is without samples.
+    pub(super) top: u32,
+    /// By the number of busy processors; `None`: too few samples to tell.
+    pub(super) levels: Vec<Option<&'s Shares>>,
+    /// Where nothing is said about one.
+    pub(super) all: Option<&'s Shares>,
+    /// Who waits in it without a processor.
+    pub(super) blocked: Option<&'s Shares>,
+}
+
+/// What a row may be wrong by, in parts of a tick: itself, and with all on its behalf.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RowErrors {
+    pub(super) own: Errors,
+    pub(super) total: Errors,
+}
+
+/// Divides a part among the rows; `errors` is by row.
+pub(super) fn spread(account: &mut Account, of: &Part<'_>, errors: &mut [RowErrors]) {
+    let Some(meter) = account.meters.get_mut(of.row as usize).map(std::mem::take) else { return };
+    let top = row(account, of.top);
+    let mut divided: u128 = 0;
+    for (level, whole) in meter.normalized.iter().enumerate().filter(|(_, whole)| **whole > 0) {
+        let shares = of.levels.get(level).copied().flatten().or(of.all);
+        let Some(shares) = shares else {
+            *at(&mut account.meters[top].normalized, level) += whole;
+            if let Some(errors) = errors.get_mut(top) {
+                errors.own.add_undivided(*whole as f64);
+            }
+            continue;
+        };
+        divided += whole;
+        for share in &shares.shares {
+            let to = row(account, share.key);
+            *at(&mut account.meters[to].normalized, level) += own(*whole, share, shares.samples);
+            if share.within > 0 {
+                let within = upto(*whole, share.within, shares.samples);
+                let total = &mut account.totals[to];
+                let sum = at(&mut total.normalized, level);
+                *sum = sum.wrapping_add(within);
+                total.normalized_all = total.normalized_all.wrapping_add(within);
+            }
+            if let Some(errors) = errors.get_mut(to) {
+                errors.own.add(*whole as f64, share.own, shares.samples);
+                errors.total.add(*whole as f64, share.within, shares.samples);
+            }
+        }
+        for &((caller, callee), count) in &shares.arcs {
+            let key = (row(account, caller) as u32, callee);
+            let arc = account.arcs.entry(key).or_default();
+            arc.normalized = arc.normalized.wrapping_add(upto(*whole, count, shares.samples));
+        }
+    }
+    states(account, of, &meter);
+    within(account, of, divided);
+}
+
+/// The elapsed time in each state: who was seen computing was ready there, too; who waits was seen going to sleep.
+fn states(account: &mut Account, of: &Part<'_>, meter: &Meter) {
+    let top = row(account, of.top);
+    for phase in [Phase::Busy, Phase::Spinning, Phase::Ready, Phase::Blocked] {
+        let Some(place) = phase.place() else { continue };
+        let shares = if phase == Phase::Blocked { of.blocked } else { of.all };
+        let Some(shares) = shares else {
+            for (runnable, whole) in meter.by_runnable[place].iter().enumerate() {
+                *at(&mut account.meters[top].by_runnable[place], runnable) += whole;
+            }
+            account.meters[top].runnable[place] += meter.runnable[place];
+            continue;
+        };
+        let time: u128 = meter.by_runnable[place].iter().sum();
+        for share in &shares.shares {
+            let to = row(account, share.key);
+            for (runnable, whole) in meter.by_runnable[place].iter().enumerate() {
+                let part = own(*whole, share, shares.samples);
+                *at(&mut account.meters[to].by_runnable[place], runnable) += part;
+            }
+            account.meters[to].runnable[place] += own(meter.runnable[place], share, shares.samples);
+            let total = &mut account.totals[to];
+            total.time[place] = total.time[place].wrapping_add(upto(time, share.within, shares.samples));
+            let runnable = upto(meter.runnable[place], share.within, shares.samples);
+            total.runnable[place] = total.runnable[place].wrapping_add(runnable);
+        }
+    }
+    debug_assert!(meter.runnable.len() == PHASES);
+}
+
+/// What was executed under a lock belongs to functions, too.
+fn within(account: &mut Account, of: &Part<'_>, divided: u128) {
+    let keys: Vec<u32> =
+        account.within.keys().filter(|(_, own)| *own == of.row).map(|(object, _)| *object).collect();
+    for object in keys {
+        let Some(whole) = account.within.remove(&(object, of.row)) else { continue };
+        let shares = of.all.filter(|_| divided > 0);
+        let parts: Vec<(u32, u128)> = match shares {
+            Some(shares) => {
+                let part =
+                    |share: &Share| (row(account, share.key) as u32, own(whole, share, shares.samples));
+                shares.shares.iter().map(part).collect()
+            }
+            None => vec![(row(account, of.top) as u32, whole)],
+        };
+        for (function, part) in parts.into_iter().filter(|(_, part)| *part > 0) {
+            *account.within.entry((object, function)).or_default() += part;
+        }
+    }
+}
+
+fn row(account: &Account, key: u32) -> usize {
+    if key == NO_KEY { account.places.outside() as usize } else { key as usize }
+}
+
+fn upto(whole: u128, count: u32, of: u32) -> u128 {
+    part(i128::try_from(whole).unwrap_or(i128::MAX), count, of).unsigned_abs()
+}
+
+fn own(whole: u128, share: &Share, of: u32) -> u128 {
+    upto(whole, share.own_before + share.own, of) - upto(whole, share.own_before, of)
+}

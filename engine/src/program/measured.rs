@@ -1,0 +1,138 @@
+//! What an account of the measured run needs to know beside its timeline, in the numbers of the program that was made from
+//! it: who had which lock, who waited where, which stretches of running only waited.
+
+use super::relive::{Inside, sections};
+use super::sampled::SampledCode;
+use super::spins::{MarkKind, Spins};
+use super::{FUTEX, Program, names};
+use crate::event::FunctionId;
+use crate::timeline::{NO_OBJECT, Timeline, Wait, WaitReason, Wake};
+use probe_abi::SyncOperation as S;
+use rustc_hash::FxHashMap;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    /// Functions with probes, ascending; the program's first functions in this order.
+    functions: Vec<FunctionId>,
+    /// The program's thread of each thread of the timeline.
+    pub(crate) threads: Vec<Option<u32>>,
+    /// By thread of the timeline: when it came to an object, got it, gave it back; in order of coming.
+    pub(crate) turns: Vec<Vec<Turn>>,
+    /// By thread of the timeline: from and to when it only waited while it ran, ns.
+    pub(crate) spins: Vec<Vec<(u64, u64)>>,
+    /// Futex words that are no object of the program: process and address.
+    words: FxHashMap<(u32, u64), u32>,
+    /// Devices by name.
+    devices: FxHashMap<String, u32>,
+}
+
+/// A thread at an object. All in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Number in the program; futex words come after its objects.
+    pub(crate) object: u32,
+    pub(crate) came: u64,
+    /// When it need not wait any more.
+    pub(crate) got: u64,
+    /// When it gave it back; the same if it is nothing to have.
+    pub(crate) gave: u64,
+    /// How many accesses it stands for.
+    pub(crate) times: u32,
+}
+
+impl Measured {
+    /// `program` was made from this timeline.
+    pub(crate) fn of(timeline: &Timeline, program: &Program) -> Measured {
+        let inside = Inside::of(timeline);
+        let mut numbers = 0u32..;
+        let threads = timeline
+            .threads
+            .iter()
+            .map(|thread| thread.has_lived().then(|| numbers.next()).flatten());
+        let recorded = program.recorded.objects.iter().filter(|object| object.kind == FUTEX);
+        let words = recorded.zip(0u32..).filter_map(|(object, number)| {
+            let address = u64::from_str_radix(object.address.strip_prefix("0x")?, 16).ok()?;
+            Some(((object.pid, address), program.objects.len() as u32 + number))
+        });
+        let devices = program.objects.iter().zip(0u32..).skip(timeline.locks.len());
+        Measured {
+            functions: names::functions_used(timeline),
+            threads: threads.collect(),
+            turns: turns(timeline, &inside),
+            spins: spins(timeline),
+            words: words.collect(),
+            devices: devices.map(|(name, number)| (name.clone(), number)).collect(),
+        }
+    }
+
+    /// The program's number of a function with probes.
+    pub(crate) fn function(&self, id: FunctionId) -> Option<u32> {
+        self.functions.binary_search(&id).ok().map(|place| place as u32)
+    }
+
+    /// What a thread of this process waits for that is in no recorded operation.
+    pub(crate) fn awaited(&self, pid: u32, wait: &Wait) -> Option<u32> {
+        if let WaitReason::Futex(futex) = wait.reason {
+            return self.words.get(&(pid, futex.word)).copied();
+        }
+        match wait.wake {
+            Wake::External(_) => self.devices.get(names::device(wait)).copied(),
+            _ => None,
+        }
+    }
+}
+
+/// Names of the futex words that are objects here and not of the program, in their order.
+pub(crate) fn words(program: &Program) -> impl Iterator<Item = &str> {
+    let words = program.recorded.objects.iter().filter(|object| object.kind == FUTEX);
+    words.map(|object| object.name.as_str())
+}
+
+fn turns(timeline: &Timeline, inside: &Inside) -> Vec<Vec<Turn>> {
+    let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); timeline.threads.len()];
+    for section in sections(timeline, inside).all {
+        let came = section.from.saturating_sub(section.waited);
+        let used = timeline.uses.get(section.taken_by() as usize);
+        let times = used.map_or(1, |used| used.times.max(1));
+        let turn = Turn { object: section.object, came, got: section.from, gave: section.to, times };
+        turns.get_mut(section.thread as usize).into_iter().for_each(|turns| turns.push(turn));
+    }
+    for used in timeline.uses.iter().filter(|used| used.object != NO_OBJECT) {
+        let waits = matches!(
+            used.operation,
+            S::ConditionWait
+                | S::ConditionTimedWait
+                | S::BarrierWait
+                | S::SemaphoreWait
+                | S::SemaphoreTimedWait
+                | S::Once
+        );
+        if waits && let Some(turns) = turns.get_mut(used.thread as usize) {
+            let (came, gave) = (used.began.0, used.ended.0);
+            turns.push(Turn { object: used.object, came, got: gave, gave, times: used.times.max(1) });
+        }
+    }
+    turns.iter_mut().for_each(|turns| turns.sort_by_key(|turn| (turn.came, turn.got)));
+    turns
+}
+
+fn spins(timeline: &Timeline) -> Vec<Vec<(u64, u64)>> {
+    let marks = Spins::of(timeline, &SampledCode::of(timeline)).marks;
+    let of_thread = |marks: Vec<super::spins::Mark>| {
+        let mut spins = Vec::new();
+        let mut begun = None;
+        for mark in marks {
+            match (mark.kind, begun) {
+                (MarkKind::Begin, _) => begun = Some(mark.time),
+                (MarkKind::End(_), Some(from)) => {
+                    spins.push((from, mark.time));
+                    begun = None;
+                }
+                _ => {}
+            }
+        }
+        spins
+    };
+    marks.into_iter().map(of_thread).collect()
+}

@@ -1,0 +1,174 @@
+//! What the paper says that normalized time shows (sections 3.1, 3.2 and 4).
+
+use super::{adds_up, function, on, row};
+use engine::parallelism::{Advice, Kind};
+
+/// "The sequential one requires a factor of P greater elapsed time and will have a much greater impact" (section 3.1).
+#[test]
+fn a_serial_function_weighs_p_times_as_much_as_a_parallel_one_of_equal_processor_time() {
+    let threads = r#"{"name":"A","ops":[["exec","serial",400],["create","B"],["create","C"],["create","D"],["exec","parallel",100]]},
+        {"name":"B","ops":[["exec","parallel",100]]},{"name":"C","ops":[["exec","parallel",100]]},{"name":"D","ops":[["exec","parallel",100]]}"#;
+    let run = on(threads, 4);
+    let (serial, parallel) = (function(&run, "serial"), function(&run, "parallel"));
+    assert_eq!((serial.own.busy.ns, parallel.own.busy.ns), (400, 400));
+    assert_eq!((serial.normalized_self_ns, parallel.normalized_self_ns), (400, 100));
+    assert_eq!(serial.by_busy, [(1, 400)]);
+    assert_eq!(parallel.by_busy, [(4, 100)]);
+    assert_eq!(run.advice(serial), Some(Advice::Parallelize { alone: 1.0 }));
+    assert_eq!(run.advice(parallel), Some(Advice::Optimize { all_busy: 1.0 }));
+    assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("serial"));
+}
+
+/// "A serial routine that is always overlapped with other computation will have little effect" (section 3.1).
+#[test]
+fn what_is_overlapped_weighs_less_than_what_runs_alone() {
+    let threads = r#"{"name":"A","ops":[["exec","overlapped",100],["join","B"],["join","C"],["exec","alone",100]]},
+        {"name":"B","ops":[["exec","other",100]]},{"name":"C","ops":[["exec","other",100]]}"#;
+    let run = on(threads, 0);
+    let (overlapped, alone) = (function(&run, "overlapped"), function(&run, "alone"));
+    assert_eq!(overlapped.own.busy.ns, alone.own.busy.ns, "the elapsed time of the two is the same");
+    assert_eq!((overlapped.normalized_self_ns, alone.normalized_self_ns), (33, 100));
+}
+
+/// The pipelined compiler of section 3.2: the optimizer limits, the code generator is the secondary bottleneck.
+#[test]
+fn the_slow_stage_of_a_pipeline_has_most_and_the_next_one_comes_second() {
+    let stage = |name: &str, get: &str, put: &str, ns: u32| {
+        let one = format!(r#"["wait","{get}"],["exec","{name}",{ns}],["signal","{put}"]"#);
+        format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![one; 20].join(","))
+    };
+    let feed = r#"{"name":"feed","ops":["#.to_owned() + &vec![r#"["signal","a"]"#; 20].join(",") + "]}";
+    let threads = [
+        feed,
+        stage("scanner", "a", "b", 10),
+        stage("optimizer", "b", "c", 50),
+        stage("generator", "c", "d", 45),
+    ];
+    let run = on(&threads.join(","), 0);
+    let of = |name: &str| row(&run, Kind::Thread, name).normalized_self_ns;
+    assert!(of("optimizer") > of("generator"), "{} {}", of("optimizer"), of("generator"));
+    assert!(of("generator") > of("scanner"));
+    assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("optimizer"));
+}
+
+/// "One of the threads will execute while other processors are idle, and there will be long average queue lengths at the
+/// barrier" (section 3.2).
+#[test]
+fn imbalance_shows_in_the_thread_and_at_the_barrier() {
+    let worker = |name: &str, ns: u32| {
+        format!(
+            r#"{{"name":"{name}","ops":[["exec","trace",{ns}],["barrier","frame",4],["exec","join_up",10]]}}"#
+        )
+    };
+    let threads = [worker("A", 1000), worker("B", 100), worker("C", 100), worker("D", 100)].join(",");
+    let run = on(&threads, 4);
+    let busy = row(&run, Kind::Thread, "A");
+    assert!(
+        matches!(run.advice(busy), Some(Advice::Less { alone }) if alone > 0.9),
+        "{:?}",
+        run.advice(busy)
+    );
+    let barrier = row(&run, Kind::Barrier, "frame");
+    assert_eq!(barrier.queue, [(0, 110), (3, 900)]);
+    assert_eq!((barrier.queue_length(), barrier.calls), (3.0, Some(4)));
+    assert_eq!(barrier.average_wait_ns(), Some(2700.0 / 4.0), "time waited divided by accesses");
+    assert_eq!(run.advice(barrier), Some(Advice::Balance { queue: 3.0 }));
+}
+
+/// "The lock object will have a high normalized processor time since its critical section is always executing while few
+/// other processors are" (section 3.1).
+#[test]
+fn a_busy_critical_section_is_the_locks() {
+    let worker = |name: &str| {
+        let turn = r#"["exec","outside",10],["lock","m"],["exec","inside",90],["unlock","m"]"#;
+        format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![turn; 10].join(","))
+    };
+    let threads = ["A", "B", "C", "D"].map(worker).join(",");
+    let run = on(&threads, 4);
+    let lock = row(&run, Kind::Lock, "m");
+    assert!(lock.normalized_self_ns > run.elapsed_ns * 9 / 10, "{lock:?}");
+    assert_eq!(lock.calls, Some(40));
+    assert!(lock.queue_length() > 2.0, "{lock:?}");
+    let (first, advice) = run.first().expect("a row");
+    assert_eq!(first.name.as_deref(), Some("m"));
+    assert!(matches!(advice, Advice::Split { queue } if queue > 2.0), "{advice:?}");
+    // Calls from the lock: what runs under it.
+    let inside = lock.callees.iter().find(|link| link.name.as_deref() == Some("inside")).expect("a link");
+    assert_eq!(inside.calls, 40);
+    assert_eq!(inside.normalized_ns, lock.normalized_self_ns);
+}
+
+/// "Spin time is factored out", "if spinning, then there is no benefit to creating more threads" (section 3.1).
+#[test]
+fn spinning_is_no_work_and_more_threads_would_spin() {
+    let worker = |name: &str| {
+        format!(r#"{{"name":"{name}","ops":[["spin_lock","s"],["exec","inside",100],["spin_unlock","s"]]}}"#)
+    };
+    let run = on(&["A", "B", "C"].map(worker).join(","), 3);
+    let inside = function(&run, "inside");
+    assert_eq!((run.elapsed_ns, inside.normalized_self_ns), (300, 300));
+    assert_eq!(inside.by_busy, [(1, 300)], "others only spin");
+    let lock = row(&run, Kind::Lock, "s");
+    assert_eq!((lock.own.spinning.ns, lock.own.busy.ns), (300, 300));
+    assert_eq!(inside.own.busy.runnable, 2.0, "3, 2 and 1 runnable threads");
+    assert!(matches!(run.advice(inside), Some(Advice::OthersSpin { spinning }) if spinning == 1.0));
+}
+
+/// "When a thread is created, we copy the profile stack from the creating thread" (section 3.3); recursive procedures
+/// count once.
+#[test]
+fn what_a_function_starts_is_done_on_its_behalf_and_recursion_counts_once() {
+    let threads = r#"{"name":"A","ops":[["call","main"],["call","start"],["create","B"],["ret"],["exec","main",100],["join","B"],
+            ["call","deep"],["exec",10],["call","deep"],["exec",10],["ret"],["ret"],["ret"]]},
+        {"name":"B","ops":[["call","work"],["exec",100],["ret"]]}"#;
+    let run = on(threads, 2);
+    assert_eq!(run.elapsed_ns, 120);
+    assert_eq!(function(&run, "main").normalized_total_ns, 120, "the root's value is the elapsed time");
+    assert_eq!(function(&run, "start").normalized_total_ns, 50);
+    assert_eq!(function(&run, "work").callers[0].name.as_deref(), Some("start"));
+    let deep = function(&run, "deep");
+    assert_eq!((deep.normalized_self_ns, deep.normalized_total_ns, deep.calls), (20, 20, Some(2)));
+    assert_eq!(row(&run, Kind::Thread, "A").normalized_total_ns, 120, "with the thread that it created");
+    assert_eq!(row(&run, Kind::Thread, "B").normalized_total_ns, 50);
+}
+
+/// Different calls to one function have different parallelism, so that callers get what was done for them (section 3.1).
+#[test]
+fn callers_get_what_was_done_for_them() {
+    let threads = r#"{"name":"A","ops":[["call","report"],["exec","format",100],["ret"],["create","B"],["call","render"],["exec","format",100],["ret"]]},
+        {"name":"B","ops":[["exec","other",100]]}"#;
+    let run = on(threads, 2);
+    let format = function(&run, "format");
+    let for_caller = |name: &str| {
+        format.callers.iter().find(|link| link.name.as_deref() == Some(name)).expect("a caller").normalized_ns
+    };
+    assert_eq!((for_caller("report"), for_caller("render")), (100, 50));
+}
+
+/// Section 4: logging makes up 2 % of the serial time, but a quarter of the parallel run, since it is done alone. It is split
+/// among several print functions.
+#[test]
+fn two_percent_of_serial_time_are_a_quarter_of_the_parallel_run() {
+    let workers: Vec<String> =
+        (0..18).map(|number| format!(r#"{{"name":"W{number}","ops":[["exec","work",5430]]}}"#)).collect();
+    let creates = (0..18)
+        .map(|n| format!(r#"["create","W{n}"]"#))
+        .chain((0..18).map(|n| format!(r#"["join","W{n}"]"#)));
+    let creates: Vec<String> = creates.collect();
+    let main = format!(
+        r#"{{"name":"main","ops":[["call","main"],["exec","input",580],["call","log"],["exec","print_gate",1000],["exec","print_net",1000],["ret"],{},["ret"]]}}"#,
+        creates.join(",")
+    );
+    let threads = format!("{main},{}", workers.join(","));
+    let serial = on(&threads, 1);
+    let log = function(&serial, "log").normalized_total_ns as f64 / serial.elapsed_ns as f64;
+    assert!((log - 0.02).abs() < 0.001, "{log}");
+    assert_eq!(serial.first().expect("a row").0.name.as_deref(), Some("work"), "as a plain profile says");
+    let run = on(&threads, 18);
+    let log = function(&run, "log");
+    assert!((log.normalized_total_ns as f64 / run.elapsed_ns as f64 - 0.25).abs() < 0.005, "{log:?}");
+    let (first, advice) = run.first().expect("a row");
+    assert_eq!(first.name.as_deref(), Some("log"));
+    assert_eq!(advice, Advice::Parallelize { alone: 1.0 });
+    adds_up(&run);
+}
