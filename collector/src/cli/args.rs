@@ -25,6 +25,8 @@ pub enum Command {
     Predict(PredictArguments),
     /// Show what making each function faster gains: at least, really, and at most
     Slack(study::SlackArguments),
+    /// Show which functions, locks and threads keep CPUs idle: time divided by the CPUs that are busy meanwhile
+    Parallelism(study::ParallelismArguments),
     /// List the longest paths through the run, and what can be gained at most
     Paths(study::PathsArguments),
     /// Predict what a change would bring: functions scaled, locks split, I/O free

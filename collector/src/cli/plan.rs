@@ -1,7 +1,8 @@
 //! What is to be done, checked and without a trace of the command line library.
 
 pub use super::study::{
-    CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan,
+    CheckPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question, SlackPlan, Threshold,
+    WhatIfPlan,
 };
 use crate::export::{Format, Table};
 use crate::interpose::Wish;
@@ -26,6 +27,8 @@ pub enum Plan {
     Predict(PredictPlan),
     /// `longpole slack`
     Slack(SlackPlan),
+    /// `longpole parallelism`
+    Parallelism(ParallelismPlan),
     /// `longpole paths`
     Paths(PathsPlan),
     /// `longpole what-if`

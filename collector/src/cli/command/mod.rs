@@ -9,6 +9,7 @@ mod limit_line;
 pub mod manual;
 pub mod notes;
 mod output;
+pub mod parallelism;
 pub mod paths;
 pub mod predict;
 mod progress;

@@ -27,6 +27,36 @@ pub struct SlackArguments {
 }
 
 #[derive(Debug, Args)]
+pub struct ParallelismArguments {
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Of the run that is predicted on so many CPUs, for example 1,2,4-8,inf [default: the run as it was recorded; of a
+    /// program JSON: inf]
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// What to list: function, lock (barriers and conditions, too) or thread [default: the first of each]
+    #[arg(long, value_name = "KIND")]
+    pub by: Option<String>,
+    /// Show this function, lock or thread alone: its histogram, who calls it, what it calls
+    #[arg(long, value_name = "NAME")]
+    pub of: Option<String>,
+    /// Show at most this many rows of each kind
+    #[arg(long, value_name = "N")]
+    pub top: Option<String>,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
+    /// JSON instead of a screen
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct PathsArguments {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]

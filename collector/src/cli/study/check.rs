@@ -1,7 +1,10 @@
 //! Arguments → plans.
 
 use super::args;
-use super::plan::{CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan};
+use super::plan::{
+    CheckPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question, SlackPlan, Threshold,
+    WhatIfPlan,
+};
 use crate::cli::plan::{InputPlan, OutputPlan};
 use crate::cli::{UserError, value};
 use std::path::PathBuf;
@@ -22,6 +25,32 @@ pub fn slack(args: args::SlackArguments) -> Result<SlackPlan, UserError> {
         input: InputPlan::of(args.file),
         segments: args.segments,
         top: top(args.top)?,
+        probed_only: args.probed_only,
+        json: args.json,
+    })
+}
+
+/// `longpole parallelism`.
+pub fn parallelism(args: args::ParallelismArguments) -> Result<ParallelismPlan, UserError> {
+    let by = match args.by.as_deref() {
+        None => None,
+        Some("function") => Some(Listed::Functions),
+        Some("lock") => Some(Listed::Objects),
+        Some("thread") => Some(Listed::Threads),
+        Some(other) => {
+            return Err(UserError::usage(
+                format!("--by '{other}' is no kind of row"),
+                "give function, lock or thread",
+            ));
+        }
+    };
+    Ok(ParallelismPlan {
+        scheduler: value::scheduler(&args.model)?,
+        input: InputPlan::of(args.file),
+        cpus: args.cpus.map(|list| value::cpu_list(&list)).transpose()?,
+        by,
+        of: args.of,
+        top: args.top.map(|text| value::count("--top", &text)).transpose()?,
         probed_only: args.probed_only,
         json: args.json,
     })

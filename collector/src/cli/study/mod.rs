@@ -1,12 +1,17 @@
-//! The commands that study a program further: `slack`, `paths`, `what-if`, `diff` and `check`. Arguments, plans, and what
-//! they have in common.
+//! The commands that study a program further: `slack`, `parallelism`, `paths`, `what-if`, `diff` and
+//! `check`. Arguments, plans, and what they have in common.
 
 mod args;
 mod check;
 mod names;
 mod plan;
 
-pub use args::{CheckArguments, DiffArguments, PathsArguments, SlackArguments, WhatIfArguments};
-pub use check::{check, diff, paths, slack, what_if};
+pub use args::{
+    CheckArguments, DiffArguments, ParallelismArguments, PathsArguments, SlackArguments, WhatIfArguments,
+};
+pub use check::{check, diff, parallelism, paths, slack, what_if};
 pub use names::{functions, functions_of_both, lock};
-pub use plan::{CheckPlan, DiffPlan, EditPlan, PathsPlan, Question, SlackPlan, Threshold, WhatIfPlan};
+pub use plan::{
+    CheckPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question, SlackPlan, Threshold,
+    WhatIfPlan,
+};

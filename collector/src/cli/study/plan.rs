@@ -22,6 +22,38 @@ pub struct SlackPlan {
     pub json: bool,
 }
 
+/// `longpole parallelism`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParallelismPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// CPU counts of predicted runs, in the order asked; `None`: the measured run.
+    pub cpus: Option<Vec<Cpus>>,
+    /// What is listed; `None`: some of each.
+    pub by: Option<Listed>,
+    /// One row alone, by its name.
+    pub of: Option<String>,
+    /// Rows of each kind; `None`: as many as fit.
+    pub top: Option<usize>,
+    /// Without what samples say.
+    pub probed_only: bool,
+    /// How threads share CPUs; `None`: as usual for such a program.
+    pub scheduler: Option<Scheduler>,
+    /// JSON instead of a screen.
+    pub json: bool,
+}
+
+/// A kind of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// Functions.
+    Functions,
+    /// Locks, barriers, conditions.
+    Objects,
+    /// Threads.
+    Threads,
+}
+
 /// `longpole paths`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathsPlan {

@@ -1,0 +1,214 @@
+//! For programs: `longpole-parallelism/1`. Times are whole nanoseconds: functions' `normalized_self_ns` (code outside of any
+//! function is the row without a name) and `nobody_busy_ns` add up to `elapsed_ns`, and so do threads'.
+
+use crate::present::study::json::{CpuCount, write as write_line};
+use engine::parallelism::{Kind, Link, Parallelism, Row, State, States};
+use engine::report::{Finding, Trust};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// The first run, and all others beside it.
+pub fn write(runs: &[Parallelism], out: &mut dyn Write) -> io::Result<()> {
+    let Some((first, others)) = runs.split_first() else { return Ok(()) };
+    let document = Document {
+        schema: "longpole-parallelism/1",
+        run: RunJson::new(first),
+        others: others.iter().map(RunJson::new).collect(),
+        trust: first.trust,
+        findings: &first.findings,
+    };
+    write_line(&document, out)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    run: RunJson<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<RunJson<'a>>,
+    trust: Trust,
+    findings: &'a [Finding],
+}
+
+#[derive(Serialize)]
+struct RunJson<'a> {
+    cpus: Option<CpuCount>,
+    run: &'static str,
+    elapsed_ns: u64,
+    nobody_busy_ns: u64,
+    busy: &'a [(u32, u64)],
+    threads: u32,
+    samples: u64,
+    recording_ns: u64,
+    creators_unknown: u32,
+    rows: Vec<RowJson<'a>>,
+}
+
+impl<'a> RunJson<'a> {
+    fn new(of: &'a Parallelism) -> RunJson<'a> {
+        RunJson {
+            cpus: of.cpus.map(CpuCount),
+            run: if of.measured { "measured" } else { "predicted" },
+            elapsed_ns: of.elapsed_ns,
+            nobody_busy_ns: of.nobody_busy_ns,
+            busy: &of.levels,
+            threads: of.threads,
+            samples: of.samples,
+            recording_ns: of.recording_ns,
+            creators_unknown: of.orphans,
+            rows: of.rows.iter().map(RowJson::new).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    kind: &'static str,
+    name: Option<&'a str>,
+    normalized_self_ns: u64,
+    normalized_total_ns: u64,
+    busy_ns: u64,
+    spinning_ns: u64,
+    blocked_ns: u64,
+    ready_ns: u64,
+    calls: Option<u64>,
+    by_busy: &'a [(u32, u64)],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    of: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_self_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_total_ns: Option<f64>,
+    total_by_busy: &'a [(u32, u64)],
+    total: TotalJson,
+    runnable: RunnableJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<QueueJson<'a>>,
+    callers: Vec<LinkJson<'a>>,
+    callees: Vec<LinkJson<'a>>,
+}
+
+impl<'a> RowJson<'a> {
+    fn new(row: &'a Row) -> RowJson<'a> {
+        let is_object = matches!(row.kind, Kind::Lock | Kind::Barrier | Kind::Condition);
+        RowJson {
+            kind: kind(row.kind),
+            name: row.name.as_deref(),
+            normalized_self_ns: row.normalized_self_ns,
+            normalized_total_ns: row.normalized_total_ns,
+            busy_ns: row.own.busy.ns,
+            spinning_ns: row.own.spinning.ns,
+            blocked_ns: row.own.blocked.ns,
+            ready_ns: row.own.ready.ns,
+            calls: row.calls,
+            by_busy: &row.by_busy,
+            of: row.of,
+            location: row.location.as_deref(),
+            error_self_ns: row.error_self_ns,
+            error_total_ns: row.error_total_ns,
+            total_by_busy: &row.total_by_busy,
+            total: TotalJson::new(&row.total),
+            runnable: RunnableJson::new(&row.own),
+            queue: is_object.then(|| QueueJson {
+                by_length: &row.queue,
+                average_length: row.queue_length(),
+                average_wait_ns: row.average_wait_ns(),
+            }),
+            callers: row.callers.iter().map(LinkJson::new).collect(),
+            callees: row.callees.iter().map(LinkJson::new).collect(),
+        }
+    }
+}
+
+/// With everything done on the row's behalf; `runnable`: average number of runnable threads in each state.
+#[derive(Serialize)]
+struct TotalJson {
+    busy_ns: u64,
+    spinning_ns: u64,
+    blocked_ns: u64,
+    ready_ns: u64,
+    busy_runnable: f64,
+    spinning_runnable: f64,
+    blocked_runnable: f64,
+    ready_runnable: f64,
+}
+
+impl TotalJson {
+    fn new(of: &States) -> TotalJson {
+        TotalJson {
+            busy_ns: of.busy.ns,
+            spinning_ns: of.spinning.ns,
+            blocked_ns: of.blocked.ns,
+            ready_ns: of.ready.ns,
+            busy_runnable: of.busy.runnable,
+            spinning_runnable: of.spinning.runnable,
+            blocked_runnable: of.blocked.runnable,
+            ready_runnable: of.ready.runnable,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RunnableJson<'a> {
+    busy: StateJson<'a>,
+    spinning: StateJson<'a>,
+    blocked: StateJson<'a>,
+    ready: StateJson<'a>,
+}
+
+impl<'a> RunnableJson<'a> {
+    fn new(of: &'a States) -> RunnableJson<'a> {
+        let state = |state: &'a State| StateJson { average: state.runnable, by_runnable: &state.by_runnable };
+        RunnableJson {
+            busy: state(&of.busy),
+            spinning: state(&of.spinning),
+            blocked: state(&of.blocked),
+            ready: state(&of.ready),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct StateJson<'a> {
+    average: f64,
+    by_runnable: &'a [(u32, u64)],
+}
+
+#[derive(Serialize)]
+struct QueueJson<'a> {
+    by_length: &'a [(u32, u64)],
+    average_length: f64,
+    average_wait_ns: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct LinkJson<'a> {
+    name: Option<&'a str>,
+    kind: &'static str,
+    calls: u64,
+    normalized_ns: u64,
+}
+
+impl<'a> LinkJson<'a> {
+    fn new(link: &'a Link) -> LinkJson<'a> {
+        LinkJson {
+            name: link.name.as_deref(),
+            kind: kind(link.kind),
+            calls: link.calls,
+            normalized_ns: link.normalized_ns,
+        }
+    }
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Function => "function",
+        Kind::Lock => "lock",
+        Kind::Barrier => "barrier",
+        Kind::Condition => "condition",
+        Kind::Thread => "thread",
+    }
+}

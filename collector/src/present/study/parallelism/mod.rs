@@ -1,0 +1,7 @@
+//! `longpole parallelism`: a screen, one row alone, and JSON.
+
+pub mod json;
+mod notice;
+pub mod row;
+pub mod screen;
+mod words;

@@ -1,0 +1,370 @@
+//! The screen: what to do, the run by busy CPUs, and the first functions, objects and threads.
+
+use super::words::{brief, name, sentence, share};
+use crate::present::cell::{duration, grouped, width};
+use crate::present::style::{Paint, Style};
+use crate::present::table;
+use engine::parallelism::{Kind, Parallelism, Row};
+use engine::report::Cpus;
+use std::io::{self, Write};
+
+/// What is to be shown.
+#[derive(Clone, Debug, Default)]
+pub struct Asked<'a> {
+    /// Only rows of this class.
+    pub only: Option<Class>,
+    /// Rows of each class.
+    pub top: Option<usize>,
+    /// The file, for what to ask next.
+    pub file: &'a str,
+    /// The measured run's prediction on as many CPUs, to stand beside it.
+    pub beside: Option<&'a Parallelism>,
+}
+
+/// Rows that stand in one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Functions.
+    Functions,
+    /// Locks, barriers, conditions.
+    Objects,
+    /// Threads.
+    Threads,
+}
+
+impl Class {
+    fn of(kind: Kind) -> Class {
+        match kind {
+            Kind::Function => Class::Functions,
+            Kind::Lock | Kind::Barrier | Kind::Condition => Class::Objects,
+            Kind::Thread => Class::Threads,
+        }
+    }
+
+    fn rows(self) -> usize {
+        match self {
+            Class::Functions => 10,
+            Class::Objects | Class::Threads => 4,
+        }
+    }
+}
+
+/// Rows of the histogram; more numbers of busy CPUs are taken together.
+const BARS: usize = 7;
+/// Columns of a name.
+const NAME: usize = 22;
+/// A row of less than this share of the run is shown only if all are asked for.
+const WORTH: f64 = 0.005;
+/// A foreign function with less of its own than this share of the run only stands between others.
+const BETWEEN: f64 = 0.01;
+
+/// Writes it: columns for each run, the first one being what all else is about.
+pub fn write(
+    runs: &[Parallelism],
+    asked: &Asked<'_>,
+    style: &Style,
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(run) = runs.first() else { return Ok(()) };
+    let out = &mut out;
+    let title = super::notice::problem(run).unwrap_or_else(|| match run.first() {
+        Some((row, advice)) => sentence(run, row, advice),
+        None => "Nothing stands out: no function of the program has a part worth changing.".to_owned(),
+    });
+    table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
+    facts(run, style, out)?;
+    if super::notice::is_empty(run) {
+        return Ok(());
+    }
+    writeln!(out)?;
+    histogram(runs, asked.beside, style, out)?;
+    for class in [Class::Functions, Class::Objects, Class::Threads] {
+        if asked.only.is_none_or(|only| only == class) {
+            rows(runs, class, asked, style, out)?;
+        }
+    }
+    writeln!(out)?;
+    let what = "of run: its time and all done on its behalf, divided by the CPUs that are busy meanwhile: code that \
+                runs alone weighs as much as it takes. itself: its own part; all of these make up the run. CPUs: busy \
+                on the average.";
+    table::wrap(out, style, Paint::Dim, "", what, "")?;
+    let next = run.first().map(|(row, _)| name(row)).unwrap_or_default();
+    let next = if next.contains(' ') { format!("'{next}'") } else { next };
+    let command = format!("longpole parallelism {} --of {next}", asked.file);
+    if next.is_empty() { Ok(()) } else { writeln!(out, "Next: {}", style.text(&command)) }
+}
+
+fn facts(run: &Parallelism, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let how = if run.measured { "measured" } else { "predicted" };
+    let threads = if run.threads == 1 {
+        "1 thread".to_owned()
+    } else {
+        format!("{} threads", grouped(run.threads.into()))
+    };
+    let mut facts = format!("{} {how}{}, {threads}", duration(run.elapsed_ns as f64), on(run.cpus));
+    if run.orphans > 0 {
+        let whom = if run.orphans == 1 {
+            "one of them works".to_owned()
+        } else {
+            format!("{} of them work", grouped(run.orphans.into()))
+        };
+        facts.push_str(&format!(" (not known for whom {whom})"));
+    }
+    if run.samples > 0 {
+        facts.push_str(&format!(", {} samples", grouped(run.samples)));
+    }
+    if run.recording_ns > 0 {
+        facts.push_str(&format!(
+            "; probes took {} of CPU time, in no function",
+            duration(run.recording_ns as f64)
+        ));
+    }
+    table::wrap(out, style, Paint::Plain, "", &style.text(&format!("{facts}.")), "")
+}
+
+fn on(cpus: Option<Cpus>) -> String {
+    match cpus {
+        Some(Cpus::Count(count)) if count.get() == 1 => " on 1 CPU".to_owned(),
+        Some(Cpus::Count(count)) => format!(" on {count} CPUs"),
+        Some(Cpus::Infinite) => " on unlimited CPUs".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// A title over a column of a run.
+fn column(run: &Parallelism, style: &Style) -> String {
+    match run.cpus {
+        _ if run.measured => "measured".to_owned(),
+        Some(Cpus::Count(count)) if count.get() == 1 => "1 CPU".to_owned(),
+        Some(Cpus::Count(count)) => format!("{count} CPUs"),
+        Some(Cpus::Infinite) => if style.unicode { "∞ CPUs" } else { "inf CPUs" }.to_owned(),
+        None => "predicted".to_owned(),
+    }
+}
+
+/// The program's own graph: time by the number of busy CPUs.
+fn histogram(
+    runs: &[Parallelism],
+    beside: Option<&Parallelism>,
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let all: Vec<&Parallelism> = runs.iter().chain(beside).collect();
+    let columns = all.len().min(5);
+    let mut title = format!("{:<11}", "BUSY CPUs");
+    for run in &all[..columns] {
+        let text = if run.measured || beside.is_none() { column(run, style) } else { "predicted".to_owned() };
+        title.push_str(&" ".repeat(11usize.saturating_sub(width(&text)).max(1)));
+        title.push_str(&text);
+    }
+    writeln!(out, "{}", style.paint(Paint::Bold, &title))?;
+    let most = all.iter().flat_map(|run| &run.levels).map(|(level, _)| *level).max().unwrap_or(0);
+    for (from, to) in bars(most) {
+        let label = if from == to { from.to_string() } else { format!("{from} to {to}") };
+        let mut line = format!("{label:>9}  ");
+        let part = |run: &Parallelism| -> f64 {
+            let inside = run.levels.iter().filter(|(level, _)| (from..=to).contains(level));
+            inside.map(|(_, ns)| *ns as f64).sum::<f64>() / (run.elapsed_ns as f64).max(1.0)
+        };
+        for run in &all[..columns] {
+            line.push_str(&format!("{:>11}", super::words::percent(part(run))));
+        }
+        let room = style.width.saturating_sub(width(&line) + 2).min(40);
+        if let Some(run) = all.first() {
+            line.push_str("  ");
+            line.push_str(&"#".repeat((part(run) * room as f64).round() as usize));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Ranges of numbers of busy CPUs, from 0 on.
+pub(super) fn bars(most: u32) -> Vec<(u32, u32)> {
+    let most_bars = BARS as u32;
+    if most < most_bars {
+        return (0..=most).map(|level| (level, level)).collect();
+    }
+    // 0, 1, and the rest in equal parts.
+    let parts = most_bars - 2;
+    let mut bars = vec![(0, 0), (1, 1)];
+    let mut from = 2;
+    for part in 1..=parts {
+        let to = 1 + (u64::from(most - 1) * u64::from(part) / u64::from(parts)) as u32;
+        if to >= from {
+            bars.push((from, to));
+            from = to + 1;
+        }
+    }
+    bars
+}
+
+fn rows(
+    runs: &[Parallelism],
+    class: Class,
+    asked: &Asked<'_>,
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let Some(run) = runs.first() else { return Ok(()) };
+    let shows_all = asked.top.is_some();
+    let all = run.rows.iter().filter(|row| Class::of(row.kind) == class);
+    let worth: Vec<&Row> = all.filter(|row| shows_all || is_worth(run, row)).collect();
+    if worth.is_empty() {
+        return Ok(());
+    }
+    let most = asked.top.unwrap_or(if asked.only.is_some() { 25 } else { class.rows() });
+    let shown = worth.len().min(most);
+    writeln!(out)?;
+    if runs.len() > 1 {
+        by_run(runs, class, &worth[..shown], style, out)?;
+    } else {
+        match class {
+            Class::Objects => objects(run, &worth[..shown], style, out)?,
+            _ => code(run, class, &worth[..shown], style, out)?,
+        }
+    }
+    match worth.len() - shown {
+        0 => Ok(()),
+        rest => {
+            let by = match class {
+                Class::Functions => "function",
+                Class::Objects => "lock",
+                Class::Threads => "thread",
+            };
+            writeln!(
+                out,
+                "{}",
+                style.paint(Paint::Dim, &format!("({rest} more: --by {by} --top {})", worth.len()))
+            )
+        }
+    }
+}
+
+fn is_worth(run: &Parallelism, row: &Row) -> bool {
+    let elapsed = run.elapsed_ns as f64;
+    let waited = (row.own.blocked.ns + row.own.spinning.ns) as f64;
+    match Class::of(row.kind) {
+        Class::Objects => (row.normalized_total_ns as f64).max(waited) >= WORTH * elapsed,
+        Class::Threads => row.normalized_total_ns as f64 >= WORTH * elapsed,
+        Class::Functions => {
+            let counts = if row.is_foreign { BETWEEN } else { 0.0 };
+            row.normalized_total_ns as f64 >= WORTH * elapsed
+                && row.normalized_self_ns as f64 >= counts * elapsed
+        }
+    }
+}
+
+fn padded(text: &str, columns: usize, style: &Style) -> String {
+    let text = style.fit(text, columns);
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(&text))))
+}
+
+fn title(class: Class) -> &'static str {
+    match class {
+        Class::Functions => "FUNCTIONS",
+        Class::Objects => "LOCKS AND WAITS",
+        Class::Threads => "THREADS",
+    }
+}
+
+/// `25 %`, `25 ±1 %`
+fn sure_share(ns: u64, error: Option<f64>, run: &Parallelism) -> String {
+    let text = share(ns, run);
+    let error = error.map(|error| error / (run.elapsed_ns as f64).max(1.0) * 100.0);
+    match (text.strip_suffix(" %"), error) {
+        (Some(number), Some(error)) if error >= 0.05 => {
+            let digits = usize::from(error < 0.95);
+            format!("{number} ±{error:.digits$} %")
+        }
+        _ => text,
+    }
+}
+
+fn cell(text: &str, columns: usize, style: &Style) -> String {
+    let text = style.text(text);
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
+}
+
+fn code(
+    run: &Parallelism,
+    class: Class,
+    rows: &[&Row],
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let head = format!("{:NAME$}{:>12}{:>12}{:>6}  what to do", title(class), "of run", "itself", "CPUs");
+    writeln!(out, "{}", style.paint(Paint::Bold, &head))?;
+    for row in rows {
+        let cpus = if row.normalized_total_ns == 0 {
+            "-".to_owned()
+        } else {
+            format!("{:.1}", row.total.busy.ns as f64 / row.normalized_total_ns as f64)
+        };
+        let advice = run.advice(row).map(brief).unwrap_or_default();
+        let line = format!(
+            "{}{}{}{cpus:>6}  {advice}",
+            padded(&name(row), NAME - 1, style) + " ",
+            cell(&sure_share(row.normalized_total_ns, row.error_total_ns, run), 12, style),
+            cell(&sure_share(row.normalized_self_ns, row.error_self_ns, run), 12, style),
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn objects(run: &Parallelism, rows: &[&Row], style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let head = format!(
+        "{:NAME$}{:>8}{:>10}{:>11}{:>7}  what to do",
+        title(Class::Objects),
+        "of run",
+        "accesses",
+        "wait each",
+        "queue"
+    );
+    writeln!(out, "{}", style.paint(Paint::Bold, &head))?;
+    for row in rows {
+        let wait = row.average_wait_ns().map_or("-".to_owned(), duration);
+        let queue = match row.queue_length() {
+            length if length > 0.0 => format!("{length:.1}"),
+            _ => "-".to_owned(),
+        };
+        let advice = run.advice(row).map(brief).unwrap_or_default();
+        let line = format!(
+            "{}{}{:>10}{}{queue:>7}  {advice}",
+            padded(&name(row), NAME - 1, style) + " ",
+            cell(&share(row.normalized_total_ns, run), 8, style),
+            row.calls.map_or("-".to_owned(), grouped),
+            cell(&wait, 11, style),
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A column for each run: what the row is of it.
+fn by_run(
+    runs: &[Parallelism],
+    class: Class,
+    rows: &[&Row],
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    const CELL: usize = 10;
+    let columns = (style.width.saturating_sub(NAME) / CELL).clamp(1, runs.len());
+    let mut head = format!("{:NAME$}", title(class));
+    for run in &runs[..columns] {
+        head.push_str(&cell(&column(run, style), CELL, style));
+    }
+    writeln!(out, "{}", style.paint(Paint::Bold, &head))?;
+    for row in rows {
+        let mut line = padded(&name(row), NAME - 1, style) + " ";
+        for run in &runs[..columns] {
+            let same = run.rows.iter().find(|other| other.kind == row.kind && other.name == row.name);
+            let text = same.map_or("-".to_owned(), |same| share(same.normalized_total_ns, run));
+            line.push_str(&cell(&text, CELL, style));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
