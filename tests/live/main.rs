@@ -10,6 +10,7 @@ mod limit;
 mod locks;
 mod loss;
 mod names;
+mod parallelism;
 mod predict;
 mod samples;
 mod screen;

@@ -1,0 +1,80 @@
+//! Quartz's case (1989, section 4), recorded: a serial start of which logging is 2 % of the CPU time.
+
+use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use serde_json::Value;
+
+fn parallelism(recorded: &Recorded, more: &[&str]) -> Value {
+    let call = Longpole::with(["parallelism", "--json"]).and(&recorded.file);
+    let call = more.iter().fold(call, |call, more| call.and(more));
+    serde_json::from_str(&call.ok().stdout).expect("JSON")
+}
+
+fn row<'v>(run: &'v Value, kind: &str, name: &str) -> &'v Value {
+    let rows = run["rows"].as_array().expect("rows");
+    let found =
+        rows.iter().find(|row| row["kind"] == kind && row["name"].as_str().is_some_and(|own| own == name));
+    found.unwrap_or_else(|| panic!("no {name} in {run}"))
+}
+
+fn ns(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
+}
+
+/// Functions, code outside of them and idle time make up the run.
+fn adds_up(run: &Value) {
+    let rows = run["rows"].as_array().expect("rows").iter();
+    let sum: u64 =
+        rows.filter(|row| row["kind"] == "function").map(|row| ns(row, "normalized_self_ns")).sum();
+    assert_eq!(sum + ns(run, "nobody_busy_ns"), ns(run, "elapsed_ns"));
+}
+
+#[test]
+fn logging_that_is_two_percent_of_the_cpu_time_is_named_first_on_eighteen_cpus() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("startup.c"));
+    let recorded = Recorded::good(&[], &program, &[]);
+    let measured = parallelism(&recorded, &[]);
+    adds_up(&measured);
+    assert_eq!(measured["run"], "measured");
+    // A plain profile: 2 % of all that was computed.
+    let rows = measured["rows"].as_array().expect("rows").iter();
+    let busy: u64 = rows.filter(|row| row["kind"] == "thread").map(|row| ns(row, "busy_ns")).sum();
+    let log = row(&measured, "function", "LogStructures");
+    let plain = ns(&log["total"], "busy_ns") as f64 / busy as f64;
+    assert!((0.01..0.035).contains(&plain), "{plain}");
+    let run = parallelism(&recorded, &["--cpus", "18"]);
+    adds_up(&run);
+    let log = row(&run, "function", "LogStructures");
+    let share = ns(log, "normalized_total_ns") as f64 / ns(&run, "elapsed_ns") as f64;
+    assert!((0.17..0.32).contains(&share), "{share}: {log}");
+    let text = Longpole::with(["parallelism", "--cpus", "18"]).and(&recorded.file).ok().stdout;
+    assert!(text.starts_with("Parallelize LogStructures: "), "{text}");
+    assert!(text.lines().count() <= 40 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    // What the workers do is done for main, which created them.
+    let main = row(&run, "thread", &first_thread(&run));
+    assert_eq!(ns(main, "normalized_total_ns") + ns(&run, "nobody_busy_ns"), ns(&run, "elapsed_ns"));
+}
+
+/// The thread with the most.
+fn first_thread(run: &Value) -> String {
+    let rows = run["rows"].as_array().expect("rows").iter();
+    let thread = rows.filter(|row| row["kind"] == "thread").max_by_key(|row| ns(row, "normalized_total_ns"));
+    thread.and_then(|row| row["name"].as_str()).expect("a thread").to_owned()
+}
+
+#[test]
+fn a_hot_lock_is_what_to_change() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("convoy.c"));
+    let options = ["--interpose", "always", "--overhead", "none"];
+    let recorded = Recorded::good(&options, &program, &["101", "4", "100000"]);
+    let run = parallelism(&recorded, &[]);
+    adds_up(&run);
+    let lock = row(&run, "lock", "mutex hot");
+    assert!(lock["queue"]["average_length"].as_f64() > Some(1.0), "{lock}");
+    assert!(ns(lock, "normalized_self_ns") * 2 > ns(&run, "elapsed_ns"), "{lock}");
+    let text = Longpole::with(["parallelism"]).and(&recorded.file).ok().stdout;
+    assert!(text.starts_with("Split hot, or hold it for a shorter time: "), "{text}");
+    let text = Longpole::with(["parallelism", "--of", "hot"]).and(&recorded.file).ok().stdout;
+    assert!(text.contains("WAITING THREADS") && text.contains("RUNS MEANWHILE"), "{text}");
+}
