@@ -12,6 +12,7 @@ mod handover;
 mod in_turns;
 mod interpose;
 mod large_binary;
+mod parallelism;
 mod perf_data;
 mod sampling;
 mod simulate;
@@ -51,6 +52,8 @@ enum Which {
     Simulate,
     /// Slack, the longest paths and zeroing on generated activity graphs
     Graph,
+    /// Where the parallelism of a generated run of four million intervals goes
+    Parallelism,
     /// Attaching to and detaching from 5,000 functions
     Attach,
     /// Answers of servers while somebody attaches and goes
@@ -91,6 +94,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Graph) {
         page.put("graph", &graph::measure(&workspace)?)?;
+    }
+    if wanted(Which::Parallelism) {
+        page.put("parallelism", &parallelism::measure(&workspace)?)?;
     }
     if wanted(Which::Symbols) {
         page.put("symbols", &symbols::measure(&workspace)?)?;
