@@ -7,8 +7,8 @@ use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, ha
 use crate::program::{Operation, Program, ProgramError};
 use crate::report::{Cpus, Finding};
 use crate::schedule::{
-    Costs, Observer, Outcome, PathStretch, Runs, Setup, Sharing, Watcher, run_observed, run_watched, run_with_path,
-    run_with_route,
+    Costs, Observer, Outcome, PathStretch, Runs, Setup, Sharing, Watcher, run_observed, run_watched,
+    run_with_path, run_with_route,
 };
 use crate::time::Ticks;
 

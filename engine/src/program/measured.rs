@@ -46,10 +46,8 @@ impl Measured {
     pub(crate) fn of(timeline: &Timeline, program: &Program) -> Measured {
         let inside = Inside::of(timeline);
         let mut numbers = 0u32..;
-        let threads = timeline
-            .threads
-            .iter()
-            .map(|thread| thread.has_lived().then(|| numbers.next()).flatten());
+        let threads =
+            timeline.threads.iter().map(|thread| thread.has_lived().then(|| numbers.next()).flatten());
         let recorded = program.recorded.objects.iter().filter(|object| object.kind == FUTEX);
         let words = recorded.zip(0u32..).filter_map(|(object, number)| {
             let address = u64::from_str_radix(object.address.strip_prefix("0x")?, 16).ok()?;
