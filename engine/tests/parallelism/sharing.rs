@@ -65,7 +65,7 @@ fn a_condition_wait_gives_its_mutex_back_and_takes_it_again() {
 fn a_deadlock_is_a_finding_and_the_time_up_to_it_adds_up() {
     let run = on(r#"{"name":"A","ops":[["exec","f",10],["wait","never"],["exec","f",10]]}"#, 1);
     assert_eq!((run.elapsed_ns, function(&run, "f").normalized_self_ns), (10, 10));
-    assert!(run.findings.iter().any(|finding| finding.kind == "deadlock"), "{:?}", run.findings);
+    assert!(run.findings.iter().any(|finding| finding.kind() == "deadlock"), "{:?}", run.findings);
 }
 
 #[test]

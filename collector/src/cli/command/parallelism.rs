@@ -10,7 +10,7 @@ use crate::present::study::parallelism::{json, row, screen};
 use crate::present::style;
 use crate::symbols::{Meant, listed, meant};
 use engine::parallelism::{Parallelism, Row, measured, predicted};
-use engine::program::{Program, Samples, bare_name};
+use engine::program::{Samples, bare_name};
 use engine::report::Cpus;
 
 /// Reads, accounts, shows. A deadlock is a finding, not an error.
