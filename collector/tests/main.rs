@@ -7,6 +7,7 @@ mod documents;
 mod exports;
 mod goldens;
 mod launch_gate;
+mod lossy_recordings;
 mod screens;
 mod symbols;
 mod unwind_tables;

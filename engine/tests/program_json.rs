@@ -61,7 +61,7 @@ fn every_operation_is_read_and_written_as_the_format_says() {
     assert_eq!(kinds.len(), 29, "all operations that there are but held and freed");
     assert_eq!(program.threads[0].operations[1], Operation::Exec(Ticks(250_500)));
     assert_eq!(program.threads[0].operations[3], Operation::Exec(Ticks(1)));
-    assert_eq!(program.trust.lost, 5);
+    assert_eq!(program.trust.lost, Some(5));
     assert_eq!(program.findings[0].kind(), "loss");
     assert_eq!(program.functions[0].location.as_deref(), Some("x.c:3"));
     assert!(program.functions[1].folded);
@@ -258,7 +258,7 @@ proptest! {
             program.functions[3].folded = true;
         }
         program.trust = Trust {
-            events: u64::from(trust[0]), wakes: u64::from(trust[1]), lost: u64::from(trust[2]),
+            events: u64::from(trust[0]), wakes: u64::from(trust[1]), lost: (trust[2] > 0).then(|| u64::from(trust[2])),
             unmatched: u64::from(trust[3]), unknown_ns: u64::from(trust[4]), censored: u64::from(trust[5]), spurious: u64::from(trust[0]),
         };
         if located & 2 != 0 {

@@ -4,7 +4,7 @@
 
 use crate::real::{self, Real};
 use crate::watch::watch;
-use crate::{memory, process};
+use crate::{memory, process, system};
 
 fn come_up(real: &Real) -> usize {
     let errno = real::errno();
@@ -37,12 +37,50 @@ last_moment! {
     three_users = "setresuid" as c"setresuid",
     apart = "unshare" as c"unshare",
     elsewhere = "setns" as c"setns",
-    limit = "setrlimit" as c"setrlimit",
-    limit_64 = "setrlimit64" as c"setrlimit64",
-    limit_of = "prlimit" as c"prlimit",
-    limit_of_64 = "prlimit64" as c"prlimit64",
     range = "close_range" as c"close_range",
     from = "closefrom" as c"closefrom",
+}
+
+/// `limits!(MODULE, "name", …)`: what sets a limit for this process, or (`prlimit`) for one that is named first.
+macro_rules! limits {
+    ($($module:ident = $name:literal as $c:literal, $names_process:literal,)+) => {
+        $(
+            mod $module {
+                static REAL: crate::real::Real = crate::real::Real::new($c);
+
+                pub extern "C" fn before(first: usize, second: usize, third: usize) -> usize {
+                    let [process, resource, limit] =
+                        if $names_process { [first, second, third] } else { [0, first, second] };
+                    let address = super::come_up(&REAL);
+                    super::limit_comes(process as u32, resource as u32, limit);
+                    address
+                }
+            }
+            watch!($name, $module::before);
+        )+
+    };
+}
+
+limits! {
+    limit = "setrlimit" as c"setrlimit", false,
+    limit_64 = "setrlimit64" as c"setrlimit64", false,
+    limit_of = "prlimit" as c"prlimit", true,
+    limit_of_64 = "prlimit64" as c"prlimit64", true,
+}
+
+/// A limit of this process's addresses counts those of the shared memory, which the program knows nothing of.
+fn limit_comes(process: u32, resource: u32, limit: usize) {
+    const RLIMIT_AS: u32 = 9;
+    if resource != RLIMIT_AS || limit == 0 || process != 0 && process != system::pid() {
+        return;
+    }
+    let errno = real::errno();
+    let mut soft = [0; 8];
+    // Where the program's numbers cannot be read the call will fail.
+    if system::read_own(limit, &mut soft) == soft.len() {
+        memory::limit_comes(u64::from_ne_bytes(soft));
+    }
+    real::set_errno(errno);
 }
 
 static LOCK: Real = Real::new(c"mlockall");

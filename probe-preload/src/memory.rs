@@ -2,6 +2,9 @@
 //! as real memory: tens of gigabytes; or be refused, since it counts against its limit. So before that all rings are given
 //! up but those of the process's own threads, and a few more where that cannot matter. Operations of threads that find
 //! none of these free are counted, as ever when there is no ring.
+//!
+//! The same before a program limits its addresses (`RLIMIT_AS`), of which the shared memory takes gigabytes: what stays is a
+//! small part of the limit, so that threads and memory can be had as without longpole.
 
 use crate::process::{self, Shared};
 use crate::system::{self, PAGE};
@@ -35,8 +38,25 @@ pub fn few() -> Option<Few> {
     FEW.load(Ordering::Relaxed).then_some(Few(()))
 }
 
+/// A limit of addresses leaves this part of it to the shared memory.
+pub const PART_OF_ADDRESSES: u64 = 64;
+
 /// The program is about to lock its memory.
 pub fn lock_comes() {
+    leave_few(|_| if system::may_lock(MUCH) { MORE } else { 0 });
+}
+
+/// The program is about to limit its addresses to so many bytes.
+pub fn limit_comes(bytes: u64) {
+    let part = bytes / PART_OF_ADDRESSES;
+    let all = process::shared().map_or(0, |shared| shared.layout.words() as u64 * 8);
+    if part < all {
+        leave_few(|ring_bytes| (part / ring_bytes.max(1)).min(MORE));
+    }
+}
+
+/// Gives up all rings but those of this process's threads, and a few more: how many, is told from a ring's bytes.
+fn leave_few(more: impl FnOnce(u64) -> u64) {
     // Its own thread's ring first: then it is among those that stay.
     crate::ring::prepare();
     let Some(shared) = process::shared() else { return };
@@ -48,7 +68,7 @@ pub fn lock_comes() {
         give_up(&shared, |_| false);
         return;
     }
-    let more = if system::may_lock(MUCH) { MORE } else { 0 };
+    let more = more(shared.rings_at().1 as u64);
     let first = shared.word(SharedWord::NEXT_RING).fetch_add(more, Ordering::Relaxed);
     let more = first..first.saturating_add(more);
     let process = u64::from(process::process_of(epoch));

@@ -10,7 +10,7 @@
 //! it from coming up later ([`crate::last_moment`]).
 
 use crate::descriptor::Descriptor;
-use crate::{clock, filter, mutex, quiet, real, system};
+use crate::{clock, filter, memory, mutex, quiet, real, system};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
@@ -352,7 +352,9 @@ fn map(fd: i32, bytes: usize) -> Option<SharedLayout> {
     if bytes < system::PAGE {
         return None;
     }
-    let Some(words) = system::map_shared(fd, bytes) else {
+    // What the program was given is its own.
+    let has_room = system::most_addresses() / memory::PART_OF_ADDRESSES >= bytes as u64;
+    let Some(words) = has_room.then(|| system::map_shared(fd, bytes)).flatten() else {
         says_not_up(fd);
         return None;
     };

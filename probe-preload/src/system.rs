@@ -132,10 +132,20 @@ pub fn may_lock(bytes: u64) -> bool {
     const RLIMIT_MEMLOCK: usize = 8;
     // SAFETY: geteuid takes nothing and touches nothing.
     let user = unsafe { call(number::GETEUID, [0; 6]) };
+    user == 0 || soft_limit(RLIMIT_MEMLOCK).is_some_and(|limit| limit >= bytes)
+}
+
+/// How many bytes of addresses this process may have; `u64::MAX`: no limit is known.
+pub fn most_addresses() -> u64 {
+    const RLIMIT_AS: usize = 9;
+    soft_limit(RLIMIT_AS).unwrap_or(u64::MAX)
+}
+
+fn soft_limit(resource: usize) -> Option<u64> {
     let mut limit = [0u64; 2];
     // SAFETY: prlimit fills two numbers, which are there.
-    unsafe { call(number::PRLIMIT, [0, RLIMIT_MEMLOCK, 0, (&raw mut limit) as usize, 0, 0]) };
-    user == 0 || limit[0] >= bytes
+    let failed = unsafe { call(number::PRLIMIT, [0, resource, 0, (&raw mut limit) as usize, 0, 0]) };
+    (failed == 0).then_some(limit[0])
 }
 
 /// Copies memory of this process's own, which may not be there; gives how many bytes that were. The kernel looks, and no

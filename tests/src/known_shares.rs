@@ -97,11 +97,12 @@ impl Compared {
     }
 }
 
-/// All CPU time of the program: of `forever`, which every thread runs from beginning to end. Where that is exact it leaves out
-/// what comes before and behind it; attached there is nothing of that.
+/// All CPU time of the program: of `forever`, which every thread runs from beginning to end. Where it had probes all the time it
+/// leaves out what comes before and behind it; attached there is nothing of that.
 fn whole(report: &Report, forever: Option<&Value>) -> f64 {
     let samples = &report.0["samples"];
-    match forever.filter(|row| row["tetid_error_ns"].is_null()) {
+    let is_probed = |row: &&Value| row["uncounted"].is_null() && row["calls_partial"].is_null();
+    match forever.filter(is_probed) {
         Some(forever) => number(&forever["tetid_ns"]),
         None => number(&samples["divided_ns"]) + number(&samples["undivided_ns"]),
     }

@@ -2,31 +2,31 @@
 //! fall between.
 //!
 //! 1. The command, if one is to be started, is held at the gate: it exists, but does not run.
-//! 2. Symbols are read; that may take its time.
+//! 2. Symbols are read; that may take its time. Of what runs already, and gets no probe at once, they are read after 3.
 //! 3. The capture starts. From the instant it gives on, records are complete.
 //! 4. Only then are threads read from /proc: who is born meanwhile is in the records.
 //! 5. The command is let go, when the thread that empties the rings is running.
 
 use super::alive::is_alive;
+use super::first_functions::{self, Chosen, Subject, choose, named_cost};
 use super::functions::{First, Functions};
 use super::kernel::Kernel;
 use super::libc::{Libc, LibcChoice};
 use super::libraries::{Libraries, tries_locks};
 use super::locks::{How, Locks};
-use super::message::NewFunctions;
 use super::target_remarks;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
 use crate::probe::{
-    Capture, CaptureOptions, ProbeError, ProbeErrorKind, ProbeFunction, Since, check_capabilities,
-    check_programs, now_ns, usual_ring_bytes,
+    Capture, CaptureOptions, ProbeError, ProbeErrorKind, Since, check_capabilities, check_programs, now_ns,
+    usual_ring_bytes,
 };
-use crate::symbols::{Parsers, SymbolError};
+use crate::symbols::Parsers;
 use crate::target::{
     ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits, monotonic_ns,
 };
 use crate::unwind::Sampler;
-use engine::event::{Facts, HitCosts, SamplingFact};
+use engine::event::{Facts, SamplingFact};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
@@ -55,29 +55,6 @@ pub struct Attached {
     pub remarks: Vec<String>,
     /// How synchronization operations are recorded, or why they are not.
     pub locks: How,
-}
-
-/// A process of which to choose functions.
-struct Subject {
-    pid: u32,
-    name: String,
-    binary: Option<PathBuf>,
-    /// It is a command at the gate: `binary` is what it will run.
-    held: bool,
-    /// Its number in its own PID namespace, if that is not the first.
-    inner: Option<u32>,
-}
-
-impl Subject {
-    fn running(process: &Process) -> Subject {
-        Subject {
-            pid: process.pid,
-            name: process.program_name().to_owned(),
-            binary: Some(process.open_path()),
-            held: false,
-            inner: process.namespace_pids.get(1..).and_then(|inner| inner.last().copied()),
-        }
-    }
 }
 
 /// Attaches. `output` is where a launched command's output goes: `None` leaves it its own.
@@ -282,48 +259,16 @@ fn start(
                 .few_at_once(plan.sampling.is_some())
                 .trying_locks(tries_locks(plan))
         });
-    let (mut facts, mut probes, mut remarks) = (Facts::default(), Vec::<ProbeFunction>::new(), Vec::new());
-    let mut unread = Vec::new();
-    if let Some(functions) = &mut functions {
-        for (number, Subject { pid, name, binary, held, .. }) in subjects.iter().enumerate() {
-            let Some(binary) = binary else {
-                remarks.push(format!(
-                    "{name}: it cannot be told which program this runs, so no function is probed"
-                ));
-                continue;
-            };
-            match functions.of_process(*pid, name, binary) {
-                Ok(first) => {
-                    probes.extend(first.probes);
-                    facts.functions.extend(first.facts);
-                    let missing = first.module.as_ref().and_then(|module| module.missing.as_ref());
-                    remarks.extend(missing.map(|missing| format!("{name}: {missing}")));
-                    facts.modules.extend(first.module);
-                    remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
-                    remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
-                    if let (false, Ok(process)) = (*held, Process::open(*pid)) {
-                        let NewFunctions { probes: more, facts: known, modules, .. } =
-                            functions.of_libraries(&process);
-                        if !more.is_empty() {
-                            remarks.push(format!("{name}: {} functions of libraries probed", more.len()));
-                        }
-                        probes.extend(more);
-                        facts.functions.extend(known);
-                        facts.modules.extend(modules);
-                    }
-                }
-                Err(error) if number < strict && is_alive(*pid) => return Err(error.into()),
-                // Whoever named it can say which of them before anything has begun.
-                Err(error @ SymbolError::Unclear { .. }) if number == 0 => return Err(error.into()),
-                Err(error) => {
-                    remarks.push(format!("{name}: no function is probed: {error}"));
-                    unread.push(*pid);
-                }
-            }
-        }
+    let (mut facts, mut remarks) = (Facts::default(), Vec::new());
+    let tries_locks = tries_locks(plan);
+    // What runs already gets no probe at once, so that events and samples need not wait until symbols are read.
+    let none_at_once = tries_locks && plan.selection.functions.is_empty() || !plan.uprobes;
+    let is_early = none_at_once && subjects.iter().all(|subject| !subject.held);
+    let mut chosen = Chosen::default();
+    if let Some(functions) = functions.as_mut().filter(|_| !is_early) {
+        chosen = choose(functions, subjects, strict, &mut facts, &mut remarks)?;
     }
     let (mut libc, mut libraries) = (Vec::new(), Libraries::default());
-    let tries_locks = tries_locks(plan);
     if tries_locks {
         libraries = Libraries::of_running(subjects.iter().map(|subject| subject.pid));
     } else if let Some(functions) = &mut functions {
@@ -343,7 +288,8 @@ fn start(
         // A command is held: it cannot be gone.
         optional_pids: if strict == 0 { 0 } else { subjects.len() },
         children: plan.children,
-        functions: probes,
+        running: is_early,
+        functions: chosen.probes,
         most_functions: functions.as_ref().map_or(0, Functions::number_limit),
         uprobes: plan.uprobes,
         ring_bytes: plan.ring_bytes.map_or_else(usual_ring_bytes, |bytes| bytes as usize),
@@ -370,11 +316,16 @@ fn start(
             capture.decide_libc_later(subject.pid);
         }
     }
+    if let Some(functions) = functions.as_mut().filter(|_| is_early) {
+        let looked_ns = now_ns();
+        chosen = choose(functions, subjects, strict.len(), &mut facts, &mut remarks)?;
+        first_functions::probe_later(&mut capture, subjects, &chosen, looked_ns, &mut remarks);
+    }
     facts.tick_ns = crate::target::kernel_tick_ns();
     facts.idle_tick_ns = facts.tick_ns.filter(|_| capture.idle_asks_by_chance());
     facts.sampling = plan.sampling;
     remarks.extend(named_cost(plan, facts.hit_costs, facts.functions.len()));
-    for pid in unread {
+    for pid in chosen.unread {
         capture.leave_unprobed(pid, capture.start_ns());
     }
     let unprobed = capture.unprobed().iter().map(|(_, error)| error.message.clone()).collect();
@@ -390,17 +341,6 @@ fn start(
         }
     }
     Ok(Started { capture, functions, facts, remarks, unprobed, libraries })
-}
-
-/// What it costs that functions were named.
-fn named_cost(plan: &CapturePlan, costs: Option<HitCosts>, count: usize) -> Option<String> {
-    let asked = !plan.selection.functions.is_empty() && count > 0;
-    asked.then_some(())?;
-    let call_us = costs.map(|costs| (costs.entry.total_ns() + costs.exit.total_ns()) as f64 / 1e3);
-    let call = call_us.map_or("an unknown time".to_owned(), |us| format!("{us:.1} µs"));
-    Some(format!(
-        "named with --functions, so probed at once: {count} functions, each call of one costs {call} more"
-    ))
 }
 
 /// One sentence for all: there may be hundreds.

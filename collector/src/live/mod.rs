@@ -25,6 +25,7 @@ mod beside;
 mod chooser;
 mod control;
 mod ended;
+mod first_functions;
 mod functions;
 mod hands;
 mod inputs;

@@ -12,7 +12,7 @@ use crate::cli::{Outcome, UserError, limit_line, say};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use crate::session::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
-use crate::target::{GatedChild, threads_of};
+use crate::target::{GatedChild, signals, threads_of};
 use engine::event::FunctionFact;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,6 +50,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     if let Some(path) = &plan.output {
         check_file(path, overwrite)?;
     }
+    signals::say_if_ended_early();
     let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
         attach(&plan.capture, output)?;
     let clock = ClockAnchor::now(crate::target::monotonic_ns());

@@ -13,7 +13,7 @@ use crate::present::cell::duration;
 use crate::present::screen::{self, About, Live};
 use crate::present::{json, style};
 use crate::session::{Overwrite, Writer, create_file, online_cpus};
-use crate::target::monotonic_ns;
+use crate::target::{monotonic_ns, signals};
 use crate::tui::{CpuWish, Guard, Snapshot, State};
 use engine::report::Cpus;
 use std::fs::File;
@@ -38,6 +38,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         TargetPlan::Attach { .. } => None,
     };
     let file = output.as_ref().map(OutputFile::writer).transpose()?;
+    signals::say_if_ended_early();
     let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } =
         attach(&plan.capture, file)?;
     let locks = format!("locks: {locks}");

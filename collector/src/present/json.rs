@@ -188,6 +188,9 @@ struct FunctionJson<'a> {
     #[serde(skip_serializing_if = "is_zero")]
     samples: u64,
     folded: bool,
+    /// There were more calls: the function had its probes for a part of the time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    calls_partial: bool,
     /// `calls` is not known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     uncounted: bool,
@@ -213,6 +216,7 @@ impl<'a> FunctionJson<'a> {
             tetid_error_ns: row.tetid_error_ns,
             samples: row.samples,
             folded: row.folded,
+            calls_partial: row.calls_partial,
             uncounted: row.uncounted,
             partly_inlined: row.partly_inlined,
         }

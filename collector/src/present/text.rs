@@ -116,6 +116,8 @@ struct Marks {
     inlined: bool,
     /// Its calls were counted.
     counted: bool,
+    /// For a part of the time.
+    partly: bool,
 }
 
 impl Marks {
@@ -150,6 +152,7 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
             line.marks.inlined |= row.partly_inlined;
             line.marks.sampled |= !row.exact;
             line.marks.counted |= !row.uncounted;
+            line.marks.partly |= row.calls_partial;
             line.rows[column] = Some(row);
         }
     }
@@ -184,11 +187,7 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
             let what = format!(
                 "Share of the predicted time on the critical path: self = in the {} itself, total = with all it calls.{}",
                 options.by.noun(),
-                if lines.iter().any(|line| line.marks.sampled) {
-                    style.text(" \u{b1}: comes from samples, half of the 95 % interval; all other numbers are exact.")
-                } else {
-                    String::new()
-                }
+                style.text(&how_exact(&lines[..shown]))
             );
             writeln!(out)?;
             table::wrap(out, style, Paint::Dim, "", &what, "")?;
@@ -207,6 +206,26 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
         writeln!(out, "{more}\n")?;
     }
     Ok(())
+}
+
+/// Which of the numbers are not exact, if any are.
+fn how_exact(lines: &[Line<'_>]) -> String {
+    let mut rows = lines.iter().flat_map(|line| line.rows.iter().flatten());
+    let with_error = rows.any(|row| row.tet_error_ns.is_some() || row.tetid_error_ns.is_some());
+    let partly = lines.iter().any(|line| line.marks.partly);
+    let mut text = String::new();
+    if with_error {
+        text.push_str(" ±: half of the 95 % interval, of samples, chance and what probe hits may have cost.");
+    }
+    if partly {
+        text.push_str(
+            " ≥: at least so many calls, since the function had its probes for a part of the time.",
+        );
+    }
+    if with_error || partly {
+        text.push_str(" Numbers without are right within half a point.");
+    }
+    text
 }
 
 const LABEL: usize = 26;
@@ -314,7 +333,7 @@ fn function(
             style,
             &indented("calls"),
             Paint::Plain,
-            &cells(&|row, _| calls(row.calls)),
+            &cells(&|row, _| calls(row, style)),
         )?;
     }
     Ok(())
@@ -325,13 +344,15 @@ pub(crate) fn file_name(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
 
-/// Never wider than a narrow cell: `1,023`, `1.23 M`.
-fn calls(count: u64) -> String {
-    match count {
-        ..1_000_000 => grouped(count),
-        1_000_000..1_000_000_000 => format!("{:.2} M", count as f64 / 1e6),
-        _ => format!("{:.2} G", count as f64 / 1e9),
-    }
+/// Never wider than a narrow cell: `1,023`, `1.23 M`. Of a function that had its probes for a part of the time: `≥ 1,023`.
+fn calls(row: &FunctionRow, style: &Style) -> String {
+    let count = match row.calls {
+        count @ ..100_000 => grouped(count),
+        count @ ..1_000_000 if !row.calls_partial => grouped(count),
+        count @ ..1_000_000_000 => format!("{:.2} M", count as f64 / 1e6),
+        count => format!("{:.2} G", count as f64 / 1e9),
+    };
+    if row.calls_partial { style.text(&format!("≥ {count}")) } else { count }
 }
 
 /// `93.1 %`, `-4.0 %`, `250 %`.
@@ -360,7 +381,7 @@ pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::R
         "Trust: {}, {}; lost {}, {} without a known waker, {} of unknown time{edges}.",
         count(trust.events, "event", "events"),
         count(trust.wakes, "wake-up", "wake-ups"),
-        grouped(trust.lost),
+        trust.lost.map_or("not known".to_owned(), grouped),
         count(trust.unmatched, "wait", "waits"),
         style.text(&duration(trust.unknown_ns as f64)),
     );

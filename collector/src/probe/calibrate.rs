@@ -1,9 +1,11 @@
-//! What a hit of a function probe costs on this machine, measured on three small functions of longpole's own before
-//! anything else is recorded.
+//! What a hit of a function probe costs on this machine, measured on three small functions of longpole's own, with programs
+//! and maps of its own: a recording can begin meanwhile.
 
 use std::arch::naked_asm;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use aya::Ebpf;
 use engine::event::{HitCost, HitCosts};
@@ -15,7 +17,7 @@ use super::{
     capture::now_ns,
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
-    load::Shared,
+    load::{LoadOptions, load},
     options::ProbeFunction,
     ring::Rings,
 };
@@ -24,6 +26,8 @@ use super::{
 /// into the smallest ring.
 const BATCHES: usize = 4;
 const BATCH: usize = 50;
+/// Bytes of each ring: the records of several batches.
+const RING_BYTES: usize = 64 << 10;
 /// Their function numbers are beyond all that have counters: no rate limit holds for them.
 pub(crate) const FIRST_NUMBER: u32 = u32::MAX - 3;
 
@@ -45,14 +49,26 @@ extern "C" fn returning() {
     naked_asm!("nop", "ret")
 }
 
-/// Measures. The programs are loaded and attached nowhere; what they write and count meanwhile is taken away again, so
-/// that a recording can begin with them.
-pub(crate) fn measure(
-    ebpf: &mut Ebpf,
-    shared: &Shared,
-    functions: &mut Functions,
-    rings: &mut Rings,
-) -> Result<HitCosts, ProbeError> {
+/// The thread that measures.
+pub(crate) fn begin() -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
+    std::thread::Builder::new().name("longpole-cost".into()).spawn(|| {
+        // All of it lives until the end: what reads the programs' warnings has one of their maps.
+        let mut loaded = load(&LoadOptions {
+            children: false,
+            ring_bytes: RING_BYTES,
+            max_rate_hz: 0,
+            max_depth: 0,
+            functions: 0,
+            sampling: None,
+        })?;
+        let mut functions = Functions::new(Arc::clone(&loaded.shared), loaded.first_libc_counters);
+        loaded.shared.track(std::process::id());
+        measure(&mut loaded.ebpf, &mut functions, &mut Rings::new(loaded.rings))
+    })
+}
+
+/// Measures. The programs are attached to nothing else.
+fn measure(ebpf: &mut Ebpf, functions: &mut Functions, rings: &mut Rings) -> Result<HitCosts, ProbeError> {
     let kinds: [extern "C" fn(); 3] = [emulated, stepped, returning];
     let failed = |what: &str| ProbeError::new(ProbeErrorKind::Failed, what, "run `longpole doctor`");
     let own = Binary::open(Path::new("/proc/self/exe"), "longpole")
@@ -79,7 +95,6 @@ pub(crate) fn measure(
     });
     let own = std::process::id();
     functions.add(ebpf, own, now_ns(), probes)?;
-    shared.track(own);
     let measured = kinds.map(|kind| {
         let (mut calls, mut records) = (Vec::new(), Vec::new());
         for batch in 0..=BATCHES {
@@ -94,11 +109,8 @@ pub(crate) fn measure(
         }
         (calls, records)
     });
-    shared.untrack_all();
+    // Closing them takes some ten milliseconds, and nobody has to wait.
     functions.remove_processes(&|_| true);
-    functions.take_refused();
-    functions.take_probed();
-    shared.forget_counts();
     let mut costs = [HitCost::default(); 3];
     for ((cost, (calls, mut records)), plain) in costs.iter_mut().zip(measured).zip(plain) {
         *cost = cost_of(&calls, &mut records, plain)
@@ -168,17 +180,6 @@ fn own_offset(address: usize) -> Option<u64> {
         let ours = Path::new(path) == own && (start..end).contains(&address);
         ours.then(|| offset + (address - start) as u64)
     })
-}
-
-impl Shared {
-    /// As if nothing had been written or called.
-    fn forget_counts(&self) {
-        let mut index = 0;
-        while let Some(word) = self.cpus.word(index) {
-            word.store(0, std::sync::atomic::Ordering::SeqCst);
-            index += 1;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::{
         mpsc,
     },
     thread::JoinHandle,
+    time::Instant,
 };
 
 use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
@@ -85,12 +86,19 @@ impl Capture {
     /// had been attached by then is detached again.
     pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
         check_namespace()?;
+        let begun = Instant::now();
+        let stage = |what: &str| {
+            log::debug!("{what}: {:.1} ms after the capture began", begun.elapsed().as_secs_f64() * 1e3);
+        };
         let highest = options.functions.iter().map(|function| function.id.saturating_add(1)).max();
         let mut functions = highest.unwrap_or(0).min(MOST_NUMBERS);
         // More may come: of children, and of whatever program a process becomes.
         if options.uprobes {
             functions = functions.max(number_limit(options.most_functions));
         }
+        // Beside everything else, most of which is the kernel's check of programs.
+        let costs = options.uprobes.then(calibrate::begin).transpose();
+        let costs = costs.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         let loaded = load(&LoadOptions {
             children: options.children,
             ring_bytes: options.ring_bytes,
@@ -99,20 +107,30 @@ impl Capture {
             functions,
             sampling: options.sampling,
         })?;
+        stage("maps");
         let shared = loaded.shared;
         let mut ebpf = loaded.ebpf;
-        let mut probed = Functions::new(shared.clone(), loaded.first_libc_counters);
-        let mut rings = Rings::new(loaded.rings);
+        let probed = Functions::new(shared.clone(), loaded.first_libc_counters);
+        let rings = Rings::new(loaded.rings);
         let sample_rings = Rings::new(loaded.sample_rings);
-        let hit_costs = if options.uprobes {
-            calibrate::measure(&mut ebpf, &shared, &mut probed, &mut rings)
+        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
+        stage("kernel's events");
+        let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
+        let early_ns = is_early.then(|| {
+            options.pids.iter().for_each(|pid| shared.track_another(*pid));
+            now_ns()
+        });
+        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
+        stage("clock");
+        let hit_costs = costs.and_then(|costs| {
+            let failed = || ProbeError::new(ProbeErrorKind::Failed, "the thread that measures it failed", "");
+            costs
+                .join()
+                .unwrap_or_else(|_| Err(failed()))
                 .inspect_err(|error| log::warn!("the cost of a probe hit is not known: {error}"))
                 .ok()
-        } else {
-            None
-        };
-        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
-        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
+        });
+        stage("cost of a hit");
         let ledger = Ledger::new(
             options.budget_ppm,
             Costs { hits: hit_costs, tick_ns },
@@ -166,10 +184,10 @@ impl Capture {
                 }
             }
         }
-        for pid in &options.pids {
-            capture.track(*pid);
-        }
-        capture.start_ns = now_ns();
+        capture.start_ns = early_ns.unwrap_or_else(|| {
+            options.pids.iter().for_each(|pid| capture.track(*pid));
+            now_ns()
+        });
         for number in 0..capture.unprobed.len() {
             let (pid, _) = capture.unprobed[number];
             capture.leave_unprobed(pid, capture.start_ns);
@@ -405,9 +423,7 @@ impl Capture {
     }
 
     fn track(&self, pid: u32) {
-        if pid != std::process::id() {
-            self.common.shared.track(pid);
-        }
+        self.common.shared.track_another(pid);
     }
 }
 

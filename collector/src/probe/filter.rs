@@ -12,6 +12,13 @@ impl Shared {
         }
     }
 
+    /// The same, unless it is longpole itself.
+    pub(crate) fn track_another(&self, pid: u32) {
+        if pid != std::process::id() {
+            self.track(pid);
+        }
+    }
+
     /// Whether a process is recorded.
     pub(crate) fn is_tracked(&self, pid: u32) -> bool {
         let word = self.tracked.word(pid as usize / 64);

@@ -25,6 +25,8 @@ pub struct CaptureOptions {
     pub optional_pids: usize,
     /// Record processes that they make, from their first instant.
     pub children: bool,
+    /// They run already, and every moment counts: events come first, what is measured for them later.
+    pub running: bool,
     /// Functions to probe in those processes.
     pub functions: Vec<ProbeFunction>,
     /// Functions that may get numbers in all, those that come later among them: counters are there for so many. At most

@@ -13,10 +13,11 @@ use probe_abi::{COPY_PIECES, SampledCode, Sampling, Settings};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::Instant;
 use zerocopy::transmute;
 
 use super::{
-    attach::{Link, close_together, program},
+    attach::{Link, close_together, log_loading, program},
     capture::{Capture, now_ns},
     clocks,
     coverage::Coverage,
@@ -133,7 +134,9 @@ impl Clock {
     /// A clock that stands.
     pub(crate) fn new(ebpf: &mut Ebpf, rate_hz: u32) -> Result<Clock, ProbeError> {
         let program: &mut PerfEvent = program(ebpf, "sample_tick")?;
+        let begun = Instant::now();
         program.load().map_err(failed)?;
+        log_loading("sample_tick", begun, program.info());
         Ok(Clock { rate_hz, thinning: 0, links: BTreeMap::new(), coverage: Coverage::default() })
     }
 
@@ -144,7 +147,8 @@ impl Clock {
         let own = PerfEventScope::CallingProcess { cpu: None };
         let link = tick(ebpf, own, SamplePolicy::Period(PERIOD_NS)).ok()?;
         let median = clocks::interruption_ns();
-        drop(link);
+        // The kernel waits for all CPUs: nobody here has to.
+        drop(close_together(vec![link]));
         median
     }
 

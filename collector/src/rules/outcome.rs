@@ -46,6 +46,11 @@ impl Rules {
 
 fn outcomes(rule: &Rule, report: &Report) -> Result<Vec<Outcome>, (String, String)> {
     if !rule.measure.depends_on_cpus() {
+        if rule.measure == Measure::Lost && report.trust.lost.is_none() {
+            let text = "records lost are not known: the recording has no end, where they are counted";
+            let (name, measure) = (rule.name.clone(), rule.measure.text());
+            return Ok(vec![Outcome { name, measure, verdict: Verdict::Broken, text: text.to_owned() }]);
+        }
         let number = everywhere(&rule.measure, report);
         return Ok(vec![judged(rule, &rule.measure, rule.name.clone(), String::new(), number)]);
     }
@@ -132,7 +137,7 @@ fn everywhere(measure: &Measure, report: &Report) -> Option<f64> {
         findings.filter(|finding| kind.as_ref().is_none_or(|kind| finding.kind() == kind.as_str())).count()
     };
     match measure {
-        Measure::Lost => Some(report.trust.lost as f64),
+        Measure::Lost => report.trust.lost.map(|lost| lost as f64),
         Measure::Unmatched => Some(report.trust.unmatched as f64),
         Measure::Unknown => Some(report.trust.unknown_ns as f64),
         Measure::Findings(kind) => Some(count(kind) as f64),
@@ -203,6 +208,21 @@ mod tests {
         assert_eq!(one("measure=\"self\"\nfunction=\"gone\"\nmin=\"1%\"").0, Verdict::Broken);
         assert_eq!(one("measure=\"findings\"\nmax=0").0, Verdict::Kept);
         assert_eq!(one("measure=\"lost\"\nmax=0").0, Verdict::Kept);
+    }
+
+    /// A recording whose recorder was killed: nobody knows what was lost.
+    #[test]
+    fn what_is_not_known_to_be_lost_breaks_its_rule() {
+        let report = |lost| Report {
+            trust: engine::report::Trust { lost, ..engine::report::Trust::default() },
+            ..Report::default()
+        };
+        let rules = Rules::parse("[[rule]]\nmeasure=\"lost\"\nmax=9").expect("rules");
+        let outcome = |lost| rules.outcomes(&report(lost)).expect("outcomes").remove(0);
+        assert_eq!(outcome(Some(9)).verdict, Verdict::Kept);
+        let Outcome { verdict, text, .. } = outcome(None);
+        assert_eq!(verdict, Verdict::Broken);
+        assert!(text.contains("not known: the recording has no end"), "{text}");
     }
 
     #[test]

@@ -53,6 +53,27 @@ pub fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
+/// A signal that ends this process from here on, before somebody listens for it, leaves a line that says so.
+pub fn say_if_ended_early() {
+    extern "C" fn ended(signal: libc::c_int) {
+        const TEXT: &[u8] = b"longpole: ended by a signal before the recording began: nothing is recorded\n";
+        // SAFETY: writes as many bytes as there are; allowed at any instant. Nobody is left to be told that it failed.
+        unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
+        // SAFETY: no pointer is involved; allowed at any instant.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: as above. The signal comes once this handler is left, and ends the process.
+        unsafe { libc::raise(signal) };
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: the handler does what is allowed at any instant.
+        let before = unsafe { libc::signal(signal, ended as *const () as libc::sighandler_t) };
+        if before == libc::SIG_IGN {
+            // SAFETY: no pointer is involved.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+        }
+    }
+}
+
 /// From now on a file that grows past `ulimit -f` is a write that fails, and not the end of this process. A program that is
 /// executed later finds the signal as this one did.
 pub fn survive_file_size_limit() {

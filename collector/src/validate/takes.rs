@@ -192,7 +192,8 @@ fn add_findings(findings: &mut Vec<Finding>, programs: &[Program]) {
 const MOST_LOST: f64 = 0.01;
 
 fn lost_share(program: &Program) -> f64 {
-    let lost = program.trust.lost as f64;
+    // A recording that was just made has its end.
+    let lost = program.trust.lost.unwrap_or(0) as f64;
     lost / (lost + program.trust.events as f64).max(1.0)
 }
 
@@ -205,6 +206,7 @@ mod tests {
     #[test]
     fn a_recording_with_holes_is_not_predicted_from() {
         let of = |events: u64, lost: u64| {
+            let lost = Some(lost);
             let trust = engine::report::Trust { events, lost, ..engine::report::Trust::default() };
             lost_share(&Program { trust, ..Program::default() })
         };

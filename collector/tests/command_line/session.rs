@@ -125,6 +125,27 @@ fn a_session_cut_anywhere_is_read_up_to_its_last_whole_chunk() {
     assert!(most > 10);
 }
 
+/// What was lost is written at the end: `lost: 0` was told of a recording whose recorder had been killed.
+#[test]
+fn what_a_session_without_its_end_has_lost_is_not_known() {
+    let folder = Folder::new();
+    let whole = std::fs::read(figure_4(&folder)).expect("read");
+    let cut = folder.file("cut.lp", &whole[..whole.len() - 9]);
+    let report: Value = serde_json::from_str(longpole(&["report", &cut, "--json"]).works()).expect("JSON");
+    assert!(report["trust"]["events"].as_u64().is_some_and(|events| events > 10), "{report}");
+    assert_eq!(report["trust"]["lost"], Value::Null);
+    assert!(longpole(&["report", &cut, "--wide"]).works().contains("lost not known"));
+    let exported = folder.path("exported.json");
+    longpole(&["export", &cut, "--format", "program", "-o", &exported]).works();
+    let rules = folder.file("rules.toml", b"[[rule]]\nmeasure = \"lost\"\nmax = 1000000\n");
+    for file in [&cut, &exported] {
+        let checked = longpole(&["check", file, "--rules", &rules, "--json"]);
+        assert_eq!(checked.code, 3, "{}", checked.stderr);
+        let said = &checked.stdout;
+        assert!(said.contains("lost are not known: the recording has no end"), "{said}");
+    }
+}
+
 #[test]
 fn a_damaged_session_says_how_much_is_missing() {
     let folder = Folder::new();

@@ -26,6 +26,8 @@ pub(crate) struct KeyName {
     pub(crate) name: String,
     pub(crate) location: Option<String>,
     pub(crate) folded: bool,
+    /// Entries were seen for a part of the time.
+    pub(crate) partly_counted: bool,
     /// Entries are not seen: of what has no probes.
     pub(crate) uncounted: bool,
     /// A function with probes that was inlined into others, too.
@@ -77,6 +79,7 @@ impl Keys {
             name: function.name.clone(),
             location: function.location.clone(),
             folded: function.folded,
+            partly_counted: function.partly_counted,
             uncounted: function.sampled,
             partly_inlined: false,
         };

@@ -6,9 +6,10 @@ use super::slack_report::{findings, timed};
 use super::subjects::Subjects;
 use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, words};
 use crate::predict::Model;
-use crate::program::{Program, ProgramError};
+use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Finding, Trust};
 use crate::time::Ticks;
+use crate::what_if::without;
 
 /// Which paths to list, and what to say of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +24,8 @@ pub struct PathsWanted {
     pub shown: Option<usize>,
     /// Say of every operation how many of the paths go through it.
     pub segments: bool,
+    /// Leave this many functions out in a simulation, too.
+    pub simulated: usize,
 }
 
 /// The longest paths of a program on unlimited processors.
@@ -74,6 +77,9 @@ pub struct BenefitRow {
     pub critical_path_ns: f64,
     /// The Maximum Benefit Metric over the listed paths, nanoseconds.
     pub maximum_benefit_ns: f64,
+    /// What leaving a function out gains in a simulation that decides locks anew, nanoseconds; `None`: no function, or not
+    /// asked for. The two metrics are of one run's graph, in which locks are taken in the order that they have there.
+    pub simulated_ns: Option<f64>,
     /// More paths would not change it.
     pub settled: bool,
     /// Critical paths among those listed that have any of it.
@@ -156,7 +162,18 @@ pub fn paths_report(
         paths.push(path_row(program, &graph, length, path, edges.as_deref()));
     }
     let subjects = Subjects::of(program, &graph);
-    let benefit = benefits(&graph, &timing, &found, &subjects).into_iter().map(|benefit| BenefitRow {
+    let benefit = benefits(&graph, &timing, &found, &subjects);
+    let functions = benefit.iter().filter_map(|benefit| match benefit.subject {
+        super::Subject::Function(function) => Some(function),
+        _ => None,
+    });
+    let functions: Vec<FunctionRef> = functions.take(wanted.simulated).collect();
+    let simulated = without(program, &functions, model)?;
+    let simulated = |subject| {
+        let place = functions.iter().position(|function| subject == super::Subject::Function(*function))?;
+        simulated.get(place).copied().flatten()
+    };
+    let benefit = benefit.into_iter().map(|benefit| BenefitRow {
         kind: words::kind(benefit.subject),
         name: words::name(program, benefit.subject),
         location: match benefit.subject {
@@ -167,6 +184,7 @@ pub fn paths_report(
         },
         critical_path_ns: benefit.critical.as_ns_f64(),
         maximum_benefit_ns: benefit.maximum.as_ns_f64(),
+        simulated_ns: simulated(benefit.subject),
         settled: benefit.settled(),
         critical_paths: benefit.critical_paths,
         near_paths: benefit.near_paths,

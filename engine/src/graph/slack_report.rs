@@ -4,8 +4,9 @@ use super::slack::function_slacks;
 use super::subjects::{Subject, Subjects};
 use super::{ActivityGraph, ActivityId, ActivityKind, Timing, words, zeroing};
 use crate::predict::Model;
-use crate::program::{Program, ProgramError};
+use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Finding, Trust};
+use crate::what_if::without;
 
 /// Slack of a program's functions on unlimited processors.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,19 +23,22 @@ pub struct SlackReport {
     pub findings: Vec<Finding>,
 }
 
-/// The three columns of Hollingsworth and Miller's Fig. 5: `slack ≤ zeroing ≤ critical_path`.
+/// The three columns of Hollingsworth and Miller's Fig. 5: `slack ≤ zeroing ≤ critical_path`. All three are of the graph of
+/// one run, in which locks are taken in the order that they have there; `simulated_ns` is not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlackRow {
     /// Unique name.
     pub function: String,
     /// `file:line`, if known.
     pub location: Option<String>,
-    /// Own time on the critical path, nanoseconds: what improving the function gains at most.
+    /// Own time on the critical path, nanoseconds: what improving the function gains at most while the order of locks stays.
     pub critical_path_ns: f64,
     /// The slack metric, nanoseconds: what leaving the function out gains at least.
     pub slack_ns: f64,
     /// Logical zeroing, nanoseconds: what leaving the function out gains.
     pub zeroing_ns: f64,
+    /// What leaving it out gains in a simulation that decides locks anew, nanoseconds; `None`: not asked for.
+    pub simulated_ns: Option<f64>,
 }
 
 /// Times of one operation (1994, near-critical paths, II.C), nanoseconds.
@@ -62,11 +66,17 @@ pub struct SegmentTimes {
     pub free_slack_ns: f64,
 }
 
-/// Slack of all functions, and with `segments` the times of every operation.
+/// Slack of all functions, and with `segments` the times of every operation. The first `simulated` functions are also left
+/// out in a simulation, which takes a run each.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
-pub fn slack_report(program: &Program, segments: bool, model: &Model) -> Result<SlackReport, ProgramError> {
+pub fn slack_report(
+    program: &Program,
+    segments: bool,
+    simulated: usize,
+    model: &Model,
+) -> Result<SlackReport, ProgramError> {
     let graph = ActivityGraph::on(program, model)?;
     let timing = Timing::of(&graph);
     let slacks = function_slacks(&graph, &timing);
@@ -78,6 +88,8 @@ pub fn slack_report(program: &Program, segments: bool, model: &Model) -> Result<
         let key = |row: &(super::FunctionSlack, crate::time::Ticks)| (row.1, row.0.critical);
         key(b).cmp(&key(a)).then_with(|| name(a).cmp(&name(b)))
     });
+    let first: Vec<FunctionRef> = rows.iter().take(simulated).map(|(slack, _)| slack.function).collect();
+    let mut simulated = without(program, &first, model)?.into_iter();
     let functions = rows.into_iter().map(|(slack, zeroing)| SlackRow {
         function: words::function_name(program, slack.function),
         location: program
@@ -87,6 +99,7 @@ pub fn slack_report(program: &Program, segments: bool, model: &Model) -> Result<
         critical_path_ns: slack.critical.as_ns_f64(),
         slack_ns: slack.slack.as_ns_f64(),
         zeroing_ns: zeroing.as_ns_f64(),
+        simulated_ns: simulated.next().flatten(),
     });
     Ok(SlackReport {
         length_ns: timing.length().as_ns_f64(),

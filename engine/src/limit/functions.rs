@@ -9,8 +9,10 @@ use crate::what_if::{Edit, edited};
 const FUNCTIONS: usize = 8;
 /// Those with less than this share of what is computed are left out.
 const LEAST: f64 = 0.005;
-/// A tenth off.
-const FACTOR: f64 = 0.9;
+/// A tenth off, and a tenth more.
+const FACTORS: [f64; 2] = [0.9, 1.1];
+/// What the two sides may differ by and still be one number: half a point, or a fifth of the larger.
+const AGREE: [f64; 2] = [0.005, 0.2];
 
 /// A function on the first CPU count.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +21,29 @@ pub struct FunctionUse {
     pub function: String,
     /// Its share of all that is computed, with what standard functions compute for it.
     pub computes: f64,
-    /// The share of the predicted time that goes if it takes 10 % less, simulated; `None` if the program is too large to try.
-    pub tenth: Option<f64>,
+    /// The share of the predicted time that 10 % of its time are worth, simulated; `None` if the program is too large to try.
+    pub tenth: Option<Tenth>,
+}
+
+/// What 10 % of a function's time are worth, as a share of the predicted time: what goes if it takes 10 % less, and what comes if
+/// it takes 10 % more. Where these agree the derivative is known; where not, the function is at a corner: another way through
+/// the run is about as long, or a small change decides about the order of things.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tenth {
+    /// What taking 10 % off gains.
+    pub faster: f64,
+    /// What adding 10 % costs.
+    pub slower: f64,
+}
+
+impl Tenth {
+    /// The one number that both sides say, if they do.
+    pub fn agreed(&self) -> Option<f64> {
+        let [least, share] = AGREE;
+        let size = self.faster.abs().max(self.slower.abs());
+        let apart = (self.faster - self.slower).abs();
+        (apart <= least.max(share * size)).then_some((self.faster + self.slower) / 2.0)
+    }
 }
 
 impl Search {
@@ -35,16 +58,34 @@ impl Search {
         functions.take_while(|(_, share)| *share >= LEAST).take(FUNCTIONS).collect()
     }
 
-    /// What 10 % less of a function brings on the first CPU count.
+    /// What 10 % of a function are worth on the first CPU count.
     pub fn tenth(&self, function: FunctionRef, computes: f64, found: &[Found]) -> Option<FunctionUse> {
         let name = self.program.functions.get(function.0 as usize)?.name.clone();
         let first = found.first()?;
-        let tenth = (self.is_small() && first.time_ns > 0.0).then(|| {
-            let faster =
-                edited(&self.program, &[Edit::Scale(self.owners.owned_by(function), FACTOR)]).ok()?;
-            let ns = self.time_ns(&faster, first.limit.cpus, &self.model, 0)?;
+        let share = |factor: f64| {
+            let edit = Edit::Scale(self.owners.owned_by(function), factor);
+            let ns = self.time_ns(&edited(&self.program, &[edit]).ok()?, first.limit.cpus, &self.model, 0)?;
             Some(1.0 - ns / first.time_ns)
+        };
+        let tenth = (self.is_small() && first.time_ns > 0.0).then(|| {
+            let [less, more] = FACTORS;
+            Some(Tenth { faster: share(less)?, slower: -share(more)? })
         });
         Some(FunctionUse { function: name, computes, tenth: tenth.flatten() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_sides_are_one_number_where_they_agree() {
+        let agreed = |faster, slower| Tenth { faster, slower }.agreed();
+        assert_eq!(agreed(0.06, 0.0625), Some(0.06125));
+        assert_eq!(agreed(0.001, 0.005), Some(0.003));
+        // Another way through the run is nearly as long: making it slower costs all, making it faster gains little.
+        assert_eq!(agreed(0.01, 0.1), None);
+        assert_eq!(agreed(-0.02, 0.02), None);
     }
 }

@@ -25,7 +25,7 @@ mod uses;
 mod words;
 
 pub use change::{Change, Fix};
-pub use functions::FunctionUse;
+pub use functions::{FunctionUse, Tenth};
 pub use search::{Found, Search, limits};
 pub use uses::{LockUse, ThreadUse};
 

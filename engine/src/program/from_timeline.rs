@@ -109,7 +109,7 @@ fn translate(
         functions: FxHashMap::default(),
         program: Program {
             locks: plan.facts.clone(),
-            functions: names::functions(&numbers, &known, &timeline.folded),
+            functions: names::functions(&numbers, &known, [&timeline.folded, &timeline.partly_probed]),
             trust: notices::trust(timeline),
             findings: timeline.findings.clone(),
             objects: plan.names.clone(),

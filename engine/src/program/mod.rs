@@ -134,6 +134,8 @@ pub struct Function {
     pub location: Option<String>,
     /// Whether its probes were taken off during the recording, so that later calls count for its callers.
     pub folded: bool,
+    /// It had its probes for a part of the recording, so that there were more calls than are known.
+    pub partly_counted: bool,
     /// File name of the binary that it is in, if known.
     pub module: Option<String>,
     /// Only samples know it: it never had probes, so nothing is known of its calls.

@@ -49,7 +49,7 @@ pub(super) fn trust(timeline: &Timeline) -> Trust {
     Trust {
         events: counts.events,
         wakes: counts.wakes,
-        lost: counts.lost,
+        lost: (!counts.maybe_more_lost).then_some(counts.lost),
         unmatched: counts.unmatched,
         unknown_ns: counts.unknown.0,
         censored: counts.censored,

@@ -85,6 +85,13 @@ impl<'a> Builder<'a> {
         Ok(Builder { timing, attribution, asked: cpus.to_vec(), detail, objects, report })
     }
 
+    /// What of the program's CPU time was taken out as the cost of probe hits. A hit was measured on longpole itself, with
+    /// everything in the caches, and may have taken twice as long: so much more, or less, of the time may be probes'.
+    fn probe_share(&self) -> f64 {
+        let overhead = self.report.overhead.unwrap_or_default();
+        if overhead.target_ns > 0 { overhead.hit_ns as f64 / overhead.target_ns as f64 } else { 0.0 }
+    }
+
     /// CPU counts that are best looked at together: those asked for, and one CPU.
     pub fn groups(&self) -> Vec<Vec<Cpus>> {
         let mut cpus = self.asked.clone();
@@ -147,7 +154,7 @@ impl Visitor for Parts<'_, '_> {
                 speedup: 1.0,
                 locks_held_ns: held.collect(),
                 waits: super::waits::rows(program, path),
-                functions: rows(&builder.attribution, weights, &totals, path),
+                functions: rows(&builder.attribution, weights, &totals, path, builder.probe_share()),
                 segments,
             };
             self.parts.push(Part { result, findings: path.findings.clone() });
@@ -177,6 +184,7 @@ fn rows<const N: usize>(
     weights: &Weights<'_, N>,
     totals: &FunctionTotals<N>,
     path: &PathFacts,
+    probe_share: f64,
 ) -> Vec<FunctionRow> {
     let names = &attribution.keys.names;
     let first = path.places.start;
@@ -191,10 +199,19 @@ fn rows<const N: usize>(
         let by_name = || names[a.0].name.cmp(&names[b.0].name);
         b.3.ns.total_cmp(&a.3.ns).then_with(by_name)
     });
-    // What samples and what chance in the scheduler may be wrong by are independent of each other.
-    let with = |samples: Option<f64>, mean: &Mean| {
-        let both = samples.unwrap_or(0.0).hypot(mean.error_ns);
-        (samples.is_some() || both >= WORTH_TELLING * path.time_ns && both > 0.0).then_some(both)
+    // Where hits are dearer than they were taken to be, the rest is in who calls and who is called. A function is wrong by what is
+    // in it, and by its share of what makes the whole too long.
+    let all_calls: u64 = numbers.iter().fold(0, |sum, (_, calls, ..)| sum.saturating_add(*calls));
+    let probes_ns = |calls: u64, ns: f64| {
+        let own = calls as f64 / all_calls.max(1) as f64 * (path.time_ns - ns).max(0.0);
+        Some(probe_share * own.max(ns.abs())).filter(|error| *error >= PROBES_WORTH_TELLING * path.time_ns)
+    };
+    // What samples, chance in the scheduler and probes may be wrong by are independent of each other.
+    let with = |samples: Option<f64>, mean: &Mean, calls: u64| {
+        let probes = probes_ns(calls, mean.ns);
+        let all = samples.unwrap_or(0.0).hypot(mean.error_ns).hypot(probes.unwrap_or(0.0));
+        let is_worth_it = all >= WORTH_TELLING * path.time_ns && all > 0.0;
+        (samples.is_some() || is_worth_it).then_some(all)
     };
     let rows = numbers.into_iter().map(|(index, calls, tet, tetid)| {
         let row = &names[index];
@@ -204,11 +221,12 @@ fn rows<const N: usize>(
             location: row.location.clone(),
             calls,
             uncounted: row.uncounted,
+            calls_partial: row.partly_counted && !row.uncounted,
             tet_ns: tet.ns,
             tetid_ns: tetid.ns,
             exact: tet_error_ns.is_none() && tetid_error_ns.is_none(),
-            tet_error_ns: with(tet_error_ns, &tet),
-            tetid_error_ns: with(tetid_error_ns, &tetid),
+            tet_error_ns: with(tet_error_ns, &tet, calls),
+            tetid_error_ns: with(tetid_error_ns, &tetid, calls),
             samples,
             folded: row.folded,
             partly_inlined: row.partly_inlined,
@@ -219,6 +237,9 @@ fn rows<const N: usize>(
 
 /// What differs from run to run by less than this share of the time is as good as the same.
 const WORTH_TELLING: f64 = 0.0005;
+/// What probe hits may have cost besides is told from this share of the time on: a number without ± is right within half a
+/// point.
+const PROBES_WORTH_TELLING: f64 = 0.0025;
 
 fn segments<const N: usize>(
     program: &Program,

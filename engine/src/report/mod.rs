@@ -117,6 +117,8 @@ pub struct FunctionRow {
     pub location: Option<String>,
     /// Entries on segments whose weight is not 0.
     pub calls: u64,
+    /// There were more calls: the function had its probes for a part of the time.
+    pub calls_partial: bool,
     /// Entries were not seen, so `calls` says nothing: of functions that only samples know, of lines, files and binaries.
     pub uncounted: bool,
     /// Σ weight · length of the segments with the function on top of the stack, nanoseconds. May be negative.
@@ -125,7 +127,8 @@ pub struct FunctionRow {
     pub tetid_ns: f64,
     /// All numbers come from exact probes; otherwise some come from samples.
     pub exact: bool,
-    /// Half-width of the 95 % interval around `tet_ns`; `None`: exact.
+    /// Half-width of the 95 % interval around `tet_ns`, of samples, chance in the scheduler and what probe hits may have cost;
+    /// `None`: it is right within half a point of the predicted time.
     pub tet_error_ns: Option<f64>,
     /// The same for `tetid_ns`.
     pub tetid_error_ns: Option<f64>,

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 /// Counts that tell how complete the recording behind a result is. All 0 for a hand-written program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Trust {
     /// Kernel records read.
     pub events: u64,
     /// Waits that ended with a recorded wake-up.
     pub wakes: u64,
-    /// Records lost, by any reason.
-    pub lost: u64,
+    /// Records lost, by any reason; `None`: not known, since the recording has no end, where that is written.
+    pub lost: Option<u64>,
     /// Waits that ended without a recorded wake-up.
     pub unmatched: u64,
     /// Thread time of which it is not known what happened, nanoseconds.
@@ -21,6 +21,12 @@ pub struct Trust {
     /// Wakings that ended no wait: of threads that were awake, or woken a second time. The first one of a sleep counts.
     #[serde(skip_serializing_if = "is_zero")]
     pub spurious: u64,
+}
+
+impl Default for Trust {
+    fn default() -> Trust {
+        Trust { events: 0, wakes: 0, lost: Some(0), unmatched: 0, unknown_ns: 0, censored: 0, spurious: 0 }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]

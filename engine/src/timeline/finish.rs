@@ -74,6 +74,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         inferred: tally.inferred,
         stray_exits: tally.stray_exits,
         lost: gap_loss.max(counted_loss),
+        maybe_more_lost: end.is_none(),
         unknown: Nanos(unknown),
         unfollowed,
     };
@@ -96,6 +97,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         code: facts.code.clone(),
         functions: facts.functions.clone(),
         folded: folded(recording, false),
+        partly_probed: partly_probed(recording),
         asked_off: folded(recording, true),
         overhead: facts.end.as_ref().and_then(|end| end.overhead),
         idle_wake: facts.idle_wake,
@@ -193,6 +195,18 @@ fn folded(recording: &Recording, asked: bool) -> Vec<FunctionId> {
     folded.sort_unstable();
     folded.dedup();
     folded
+}
+
+/// Functions whose probes were not there all the time.
+fn partly_probed(recording: &Recording) -> Vec<FunctionId> {
+    let changed = recording.notes.iter().flat_map(|note| match &note.kind {
+        NoteKind::ProbesOff { functions, .. } | NoteKind::ProbesOn { functions, .. } => functions.as_slice(),
+        _ => &[],
+    });
+    let mut changed: Vec<FunctionId> = changed.copied().collect();
+    changed.sort_unstable();
+    changed.dedup();
+    changed
 }
 
 fn findings(

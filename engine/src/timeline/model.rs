@@ -40,6 +40,8 @@ pub struct Timeline {
     pub functions: Vec<FunctionFact>,
     /// Functions that lost their probes during the recording for what they cost, ascending.
     pub folded: Vec<FunctionId>,
+    /// Functions whose probes came after the start or went before the end, ascending: more calls than are known.
+    pub partly_probed: Vec<FunctionId>,
     /// Stacks that samples found.
     pub stacks: Vec<Stack>,
     /// How stacks were sampled, if they were.
@@ -433,6 +435,8 @@ pub struct Counts {
     pub stray_exits: u64,
     /// Records known to be lost: from the loss counters or the gaps, whichever says more.
     pub lost: u64,
+    /// There may be more: the recording has no end, where the loss counters stand.
+    pub maybe_more_lost: bool,
     /// Thread time in `State::Unknown`.
     pub unknown: Nanos,
     /// Processes that threads of the recording made and of which nothing more was recorded.

@@ -7,8 +7,10 @@ mod headroom;
 mod rank;
 mod result;
 mod trial;
+mod without;
 
 pub use edit::{Edit, EditError, edited};
 pub use headroom::{Curve, CurvePoint, Takeover, headroom};
 pub use rank::{FACTORS, RankRow, Ranking, rank};
 pub use result::{WhatIf, WhatIfRow, what_if};
+pub use without::without;

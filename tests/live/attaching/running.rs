@@ -58,6 +58,29 @@ fn threads_that_are_there_at_attach_are_known() {
     assert!(time("StageTransform") > time("StageParse"), "{}", report.0);
 }
 
+/// While longpole attached SIGTERM ended it without a word.
+#[test]
+fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("turns.c"));
+    let mut target = Background::must_start(Command::new(program).arg("1000000000"));
+    // Of what the kernel does before longpole's first instruction nothing can be said.
+    for delay in [100, 150, 200, 300, 400, 600, 1_000] {
+        let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
+        std::thread::sleep(Duration::from_millis(delay));
+        record.signal("TERM").unwrap();
+        let ended = record.wait(LIMIT).unwrap();
+        match ended.code {
+            Some(0) => assert!(Longpole::report(&file, "1").trust("events") >= 0.0),
+            code => {
+                assert_eq!((code, ended.signal), (None, Some(15)), "after {delay} ms: {}", ended.stderr);
+                assert!(ended.stderr.contains("nothing is recorded"), "after {delay} ms: {}", ended.stderr);
+            }
+        }
+        assert!(target.is_running().unwrap());
+    }
+}
+
 #[test]
 fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
     skip_unless_live!();

@@ -141,6 +141,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         pids: vec![pid],
         optional_pids: 0,
         children: false,
+        running: false,
         functions: Vec::new(),
         libc: Vec::new(),
         uprobes: true,

@@ -2,6 +2,7 @@
 
 mod coz;
 mod effects;
+mod gains;
 mod shapes;
 mod shares;
 mod splash;
@@ -39,6 +40,8 @@ enum Which {
     Splash,
     /// Shares of functions, beside those that programs know of themselves
     Shares,
+    /// Shares of functions, beside what making them faster brings in simulation
+    Gains,
     /// What coz finds out with many runs, beside one recording
     Coz,
 }
@@ -60,6 +63,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Shares) {
         page.put("shares", &shares::compare(&longpole)?)?;
+    }
+    if wanted(Which::Gains) {
+        page.put("gains", &gains::compare(&workspace, &longpole)?)?;
     }
     if wanted(Which::Coz) {
         match coz::compare(&workspace, &longpole, options.runs)? {

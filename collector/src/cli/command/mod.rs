@@ -33,6 +33,9 @@ use engine::program::{Program, ProgramError, Samples};
 use engine::report::{Builder, Cpus, Detail, Report};
 use progress::Progress;
 
+/// Functions that `slack` and `paths` also leave out in a simulation: one run each.
+const SIMULATED: usize = 10;
+
 /// A program that cannot be scheduled.
 fn invalid(error: ProgramError) -> UserError {
     UserError::runtime(error.to_string(), error.hint())

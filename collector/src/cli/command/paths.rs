@@ -22,6 +22,7 @@ pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
         routes: if plan.show.is_some() { 0 } else { paths::ROUTES },
         shown: plan.show,
         segments: plan.segments,
+        simulated: if plan.show.is_some() { 0 } else { plan.top.min(super::SIMULATED) },
     };
     let report = engine::graph::paths_report(program, &wanted, &model).map_err(super::invalid)?;
     if let (Some(rank), None) = (plan.show, &report.shown) {

@@ -9,8 +9,9 @@ use crate::present::{study::slack, style};
 pub fn run(plan: &SlackPlan) -> Result<Outcome, UserError> {
     let studied = super::studied(&plan.input, plan.probed_only)?;
     let model = super::model(plan.scheduler);
-    let report =
-        engine::graph::slack_report(&studied.program, plan.segments, &model).map_err(super::invalid)?;
+    let simulated = plan.top.min(super::SIMULATED);
+    let report = engine::graph::slack_report(&studied.program, plan.segments, simulated, &model)
+        .map_err(super::invalid)?;
     if plan.json {
         to_stdout(|out| slack::json(&report, plan.segments, out))?;
     } else {

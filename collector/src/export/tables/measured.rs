@@ -24,7 +24,7 @@ impl Rows<'_, '_, '_> {
             window.map_or(Cell::Null, |(_, end)| Cell::count(end.0)),
             program.recorded_cpus.map_or(Cell::Null, |cpus| Cell::count(u64::from(cpus))),
             Cell::count(trust.events),
-            Cell::count(trust.lost),
+            trust.lost.map_or(Cell::Null, Cell::count),
             Cell::count(trust.unknown_ns),
             Cell::known(about.longpole.as_deref()),
         ];

@@ -73,7 +73,13 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
             _ => format!("{percent:.0} %"),
         };
         let tenth = used.and_then(|used| used.tenth).filter(|_| tried);
-        let tenth = tenth.map_or("-".to_owned(), |tenth| format!("{:+.1} %", 0.0 - tenth * 100.0));
+        let tenth = tenth.map_or("-".to_owned(), |tenth| match tenth.agreed() {
+            Some(both) => format!("{:+.1} %", 0.0 - both * 100.0),
+            None => {
+                let (least, most) = (tenth.faster.min(tenth.slower), tenth.faster.max(tenth.slower));
+                format!("{:+.0} to {:+.0} %", 0.0 - least * 100.0, 0.0 - most * 100.0)
+            }
+        });
         let on = match largest {
             Some(_) => format!("{:.0} %", there.get(function).map_or(0.0, |share| share.of) * 100.0),
             None => String::new(),

@@ -82,7 +82,7 @@ fn hot() -> (Report, Limits, About) {
         functions: vec![FunctionUse {
             function: "digest_row(unsigned int)".into(),
             computes: 0.62,
-            tenth: Some(0.062),
+            tenth: Some(engine::limit::Tenth { faster: 0.06, slower: 0.064 }),
         }],
         threads: vec![ThreadUse {
             names: (1..=4).map(|number| format!("w/{number}")).collect(),

@@ -106,6 +106,8 @@ struct BenefitJson<'a> {
     name: &'a str,
     critical_path_ns: Number,
     maximum_benefit_ns: Number,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated_ns: Option<Number>,
     settled: bool,
     critical_paths: usize,
     near_paths: usize,
@@ -120,6 +122,7 @@ impl<'a> BenefitJson<'a> {
             name: &row.name,
             critical_path_ns: Number(row.critical_path_ns),
             maximum_benefit_ns: Number(row.maximum_benefit_ns),
+            simulated_ns: row.simulated_ns.map(Number),
             settled: row.settled,
             critical_paths: row.critical_paths,
             near_paths: row.near_paths,

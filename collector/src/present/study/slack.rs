@@ -27,16 +27,23 @@ pub fn text(
     let least = LEAST * report.length_ns;
     let worth: Vec<&SlackRow> = report.functions.iter().filter(|row| row.critical_path_ns >= least).collect();
     if !worth.is_empty() {
-        let titles = ["on the path", "without it", "for sure"].map(str::to_owned);
+        let is_simulated = worth.iter().take(top).any(|row| row.simulated_ns.is_some());
+        let titles = ["on the path", "without it", "for sure"].into_iter();
+        let titles: Vec<String> =
+            titles.chain(is_simulated.then_some("simulated")).map(str::to_owned).collect();
         line(out, style, Paint::Bold, "FUNCTIONS", &titles)?;
         for row in worth.iter().take(top) {
-            let cells = [row.critical_path_ns, row.zeroing_ns, row.slack_ns].map(duration);
+            let mut cells = [row.critical_path_ns, row.zeroing_ns, row.slack_ns].map(duration).to_vec();
+            if is_simulated {
+                cells.push(row.simulated_ns.map_or("-".to_owned(), duration));
+            }
             line(out, style, Paint::Plain, &placed(&row.function, row.location.as_deref()), &cells)?;
         }
         let rest = report.functions.len() - worth.len().min(top);
         more(out, rest, "function", "--json has all", style)?;
-        let what = "What the run gains on unlimited CPUs if a function takes no time: at most (on the path), really (without \
-                    it), and whatever else stays as it is (for sure).";
+        let what = "What the run gains on unlimited CPUs if a function takes no time, with locks taken in the order of this \
+                    run: all of it (on the path), less what then takes its place (without it), what is sure whatever \
+                    else stays as it is. Simulated: with locks decided anew, less or more.";
         note(out, style, what)?;
         writeln!(out)?;
     }
@@ -65,15 +72,17 @@ fn sentence(report: &SlackReport) -> String {
         };
     };
     let sure = if first.slack_ns < first.zeroing_ns {
-        format!("; {} of it is sure whatever else stays as it is", duration(first.slack_ns))
+        format!("; {} of it is sure while that order stays", duration(first.slack_ns))
     } else {
         String::new()
     };
     format!(
-        "Without {} the run of {length} on unlimited CPUs would be {} ({}) shorter{sure}.",
+        "Without {} the run of {length} on unlimited CPUs would be {} ({}) shorter while locks are taken in this \
+         order{sure}{}.",
         short(&first.function),
         duration(first.zeroing_ns),
         share(first.zeroing_ns, report.length_ns),
+        super::paths::anew(first.simulated_ns, report.length_ns),
     )
 }
 
@@ -150,6 +159,8 @@ struct FunctionJson<'a> {
     slack_ns: Number,
     zeroing_ns: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
+    simulated_ns: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<&'a str>,
 }
 
@@ -160,6 +171,7 @@ impl<'a> FunctionJson<'a> {
             critical_path_ns: Number(row.critical_path_ns),
             slack_ns: Number(row.slack_ns),
             zeroing_ns: Number(row.zeroing_ns),
+            simulated_ns: row.simulated_ns.map(Number),
             location: row.location.as_deref(),
         }
     }

@@ -49,6 +49,8 @@ pub(super) struct FunctionEntry {
     #[serde(default)]
     pub(super) folded: bool,
     #[serde(default)]
+    pub(super) partly_counted: bool,
+    #[serde(default)]
     pub(super) module: Option<String>,
     #[serde(default)]
     pub(super) sampled: bool,

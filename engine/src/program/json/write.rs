@@ -6,7 +6,9 @@ use std::io::{self, BufWriter, Write};
 use super::samples::SamplesEntry;
 use super::text::escaped;
 use super::{FORMAT, VERSION};
-use crate::program::{EdgeId, FunctionRef, LockSide, ObjectId, Operation, Program, Recorded, ThreadId};
+use crate::program::{
+    EdgeId, Function, FunctionRef, LockSide, ObjectId, Operation, Program, Recorded, ThreadId,
+};
 use crate::report::Trust;
 use crate::time::Ticks;
 
@@ -85,7 +87,8 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
 fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut first = true;
     for (function, name) in program.functions.iter().zip(&names.functions) {
-        if function.location.is_none() && !function.folded && function.module.is_none() && !function.sampled {
+        let Function { name: _, location, folded, partly_counted, module, sampled } = function;
+        if location.is_none() && !folded && !partly_counted && module.is_none() && !sampled {
             continue;
         }
         out.write_all(if first { b",\n\"functions\":[" } else { b",\n" })?;
@@ -96,6 +99,9 @@ fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Resu
         }
         if function.folded {
             out.write_all(b",\"folded\":true")?;
+        }
+        if function.partly_counted {
+            out.write_all(b",\"partly_counted\":true")?;
         }
         if let Some(module) = &function.module {
             write!(out, ",\"module\":{}", json(module))?;

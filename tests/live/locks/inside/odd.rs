@@ -75,6 +75,15 @@ int main(int count, char **words) {
         run(0);
         return 11;
     }
+    if (!strncmp(how, "addresses", 9)) {
+        /* A thread and 100 MB, as without what longpole has mapped. */
+        struct rlimit most = {1UL << 30, 1UL << 30}, now;
+        locks(11);
+        if (how[9] ? prlimit(0, RLIMIT_AS, &most, 0) : setrlimit(RLIMIT_AS, &most)) return 9;
+        if (getrlimit(RLIMIT_AS, &now) || now.rlim_cur != most.rlim_cur) return 8;
+        run(0);
+        return malloc(100 << 20) ? 18 : 7;
+    }
     if (!strcmp(how, "locked")) {
         /* Without the right to lock as much as it likes: with all of ours it was refused. */
         locks(3);
@@ -154,6 +163,9 @@ fn odd_programs_end_as_alone() {
         ("files", 10, 4001),
         ("data", 11, 101),
         ("raw", 15, 35),
+        // All that `pthread_create` left no addresses for, and no memory either.
+        ("addresses", 18, 112),
+        ("addresses of", 18, 112),
         ("shell", 17, 0),
     ] {
         let recorded = both(&program, way);

@@ -1,0 +1,124 @@
+//! Which functions of the processes at the start are probed from the start on, and what is said of them.
+
+use super::alive::is_alive;
+use super::functions::Functions;
+use super::message::NewFunctions;
+use crate::cli::UserError;
+use crate::cli::plan::CapturePlan;
+use crate::probe::{Capture, ProbeFunction, Since};
+use crate::symbols::SymbolError;
+use crate::target::Process;
+use engine::event::{Facts, HitCosts};
+use std::path::PathBuf;
+
+/// A process of which to choose functions.
+pub(super) struct Subject {
+    pub(super) pid: u32,
+    pub(super) name: String,
+    pub(super) binary: Option<PathBuf>,
+    /// It is a command at the gate: `binary` is what it will run.
+    pub(super) held: bool,
+    /// Its number in its own PID namespace, if that is not the first.
+    pub(super) inner: Option<u32>,
+}
+
+impl Subject {
+    pub(super) fn running(process: &Process) -> Subject {
+        Subject {
+            pid: process.pid,
+            name: process.program_name().to_owned(),
+            binary: Some(process.open_path()),
+            held: false,
+            inner: process.namespace_pids.get(1..).and_then(|inner| inner.last().copied()),
+        }
+    }
+}
+
+/// What was chosen before anything else.
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub(super) probes: Vec<ProbeFunction>,
+    /// Processes whose program could not be read.
+    pub(super) unread: Vec<u32>,
+}
+
+/// Reads symbols and chooses functions; a program that cannot be read is an error for
+/// the first `strict` subjects, unless they have ended meanwhile, and a remark for the others.
+pub(super) fn choose(
+    functions: &mut Functions,
+    subjects: &[Subject],
+    strict: usize,
+    facts: &mut Facts,
+    remarks: &mut Vec<String>,
+) -> Result<Chosen, UserError> {
+    let mut chosen = Chosen::default();
+    for (number, Subject { pid, name, binary, held, .. }) in subjects.iter().enumerate() {
+        let Some(binary) = binary else {
+            remarks
+                .push(format!("{name}: it cannot be told which program this runs, so no function is probed"));
+            continue;
+        };
+        match functions.of_process(*pid, name, binary) {
+            Ok(first) => {
+                chosen.probes.extend(first.probes);
+                facts.functions.extend(first.facts);
+                let missing = first.module.as_ref().and_then(|module| module.missing.as_ref());
+                remarks.extend(missing.map(|missing| format!("{name}: {missing}")));
+                facts.modules.extend(first.module);
+                remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
+                remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
+                if let (false, Ok(process)) = (*held, Process::open(*pid)) {
+                    let NewFunctions { probes: more, facts: known, modules, .. } =
+                        functions.of_libraries(&process);
+                    if !more.is_empty() {
+                        remarks.push(format!("{name}: {} functions of libraries probed", more.len()));
+                    }
+                    chosen.probes.extend(more);
+                    facts.functions.extend(known);
+                    facts.modules.extend(modules);
+                }
+            }
+            Err(error) if number < strict && is_alive(*pid) => return Err(error.into()),
+            // Whoever named it can say which of them before anything has begun.
+            Err(error @ SymbolError::Unclear { .. }) if number == 0 => return Err(error.into()),
+            Err(error) => {
+                remarks.push(format!("{name}: no function is probed: {error}"));
+                chosen.unread.push(*pid);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Probes functions of processes that are recorded already: their calls are missing until now. `looked_ns`: when they were
+/// looked at.
+pub(super) fn probe_later(
+    capture: &mut Capture,
+    subjects: &[Subject],
+    chosen: &Chosen,
+    looked_ns: u64,
+    remarks: &mut Vec<String>,
+) {
+    let since = Since { missing_ns: capture.start_ns(), looked_ns };
+    for subject in subjects {
+        let of_it = |probe: &&ProbeFunction| probe.pid.is_none_or(|pid| pid == subject.pid);
+        let probes: Vec<ProbeFunction> = chosen.probes.iter().filter(of_it).cloned().collect();
+        if !probes.is_empty()
+            && let Err(error) = capture.attacher().add_process(subject.pid, since, &probes)
+        {
+            remarks.push(format!("{}: {}", subject.name, error.message));
+            capture.leave_unprobed(subject.pid, since.missing_ns);
+        }
+    }
+}
+
+/// What it costs that functions were named.
+pub(super) fn named_cost(plan: &CapturePlan, costs: Option<HitCosts>, count: usize) -> Option<String> {
+    let asked = !plan.selection.functions.is_empty() && count > 0;
+    asked.then_some(())?;
+    let call_us = costs.map(|costs| (costs.entry.total_ns() + costs.exit.total_ns()) as f64 / 1e3);
+    let call = call_us.map_or("an unknown time".to_owned(), |us| format!("{us:.1} µs"));
+    Some(format!(
+        "named with --functions, so probed at once: {count} functions, each call of one costs {call} more"
+    ))
+}
