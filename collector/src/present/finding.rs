@@ -172,10 +172,14 @@ fn of_locks(finding: &Finding) -> Option<String> {
         Finding::Uncontended { objects, all_locks, rust, go } => {
             uncontended(*objects, *all_locks, *rust, *go)
         }
-        Finding::Spinning { spun_ns, ran_ns, waits, guessed } => format!(
-            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread of the process that computed last; for {guessed} of them that is a guess. With fewer CPUs than such threads the time that spinning takes from others is not in predictions",
+        Finding::Spinning { spun_ns, ran_ns, waits, guessed, hand_overs } => format!(
+            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread of the process that computed last; for {guessed} of them that is a guess. {}",
             time(*spun_ns),
-            percent(*spun_ns, *ran_ns)
+            percent(*spun_ns, *ran_ns),
+            match hand_overs {
+                0 => "With fewer CPUs than such threads the time that spinning takes from others is not in predictions".to_owned(),
+                count => format!("{count} more are for spin locks that samples tell of: who had one, and for how long, is estimated"),
+            }
         ),
         Finding::BusyWait { yielded, seen, most_ns, ran_ns } => {
             busy_wait(yielded.as_ref(), seen.as_ref(), *most_ns, *ran_ns)

@@ -43,6 +43,7 @@ pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
         ran_ns,
         waits: spins.edges,
         guessed: spins.guessed,
+        hand_overs: spins.hand_overs,
     })
 }
 
@@ -119,6 +120,11 @@ fn seen(program: &Program) -> Option<Waiting<'_>> {
 pub(super) fn is_waiter(name: &str, module: &str) -> bool {
     WAITERS.iter().any(|part| name.contains(part))
         || LIBRARIES.iter().any(|library| module.starts_with(library))
+}
+
+/// Whether a function takes a spin lock, and keeps the CPU while it is not free.
+pub(super) fn is_spin_lock(name: &str) -> bool {
+    name.contains("pthread_spin_lock")
 }
 
 /// Most patterns that count, and the longest one: files are not trusted.

@@ -221,8 +221,9 @@ pub enum Finding {
     /// So many objects leave a trace only where somebody waits for them; `all_locks`: every lock of the program, `rust`:
     /// those of Rust's library; `go`: it has goroutines, of which nothing is seen.
     Uncontended { objects: usize, all_locks: bool, rust: bool, go: bool },
-    /// Stretches of asking again and again that count as waiting; of so many waits, `guessed` end by a guess.
-    Spinning { spun_ns: u64, ran_ns: u64, waits: u32, guessed: u32 },
+    /// Stretches of asking again and again that count as waiting; of so many waits, `guessed` end by a guess. `hand_overs`
+    /// more are for spin locks that only samples tell of.
+    Spinning { spun_ns: u64, ran_ns: u64, waits: u32, guessed: u32, hand_overs: usize },
     /// Time of asking again and again that counts as computing.
     BusyWait { yielded: Option<Yielded>, seen: Option<SeenWaiting>, most_ns: u64, ran_ns: u64 },
     /// Compute time of which too few samples tell whose it is.
