@@ -144,6 +144,7 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
         address,
         kind,
         first: FirstUse { time: Timestamp(3), ..FirstUse::default() },
+        put_back: false,
     };
     let waiter = |tid, word| {
         let waits = vec![wait(futex(word, 128), Wake::External(External::Task))];

@@ -17,7 +17,8 @@ const NAMED: usize = 3;
 
 /// Writes the graph.
 pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let wanted = PathsWanted { most: PATHS, within: None, routes: PATHS, shown: None, segments: false, simulated: 0 };
+    let wanted =
+        PathsWanted { most: PATHS, within: None, routes: PATHS, shown: None, segments: false, simulated: 0 };
     // It has been checked.
     let report = paths_report(model.spelled(), &wanted, model.machine()).map_err(io::Error::other)?;
     writeln!(out, "digraph paths {{")?;

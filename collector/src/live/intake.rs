@@ -2,7 +2,7 @@
 //! and released as batches.
 
 use super::message::{ChangeKind, ProcessChange};
-use super::naming::{Ask, Seen};
+use super::naming::{Ask, LockStack, Seen};
 use super::tally::{Tally, Tallying};
 use super::{Drained, EventSource};
 use crate::session::{Contradiction, EventChunk, EventChunks};
@@ -116,6 +116,11 @@ impl Intake {
     /// Where threads ran, if it is time to say so.
     pub fn tally(&mut self, now: Instant) -> Option<Tally> {
         self.tallying.as_mut()?.take(now)
+    }
+
+    /// Stacks at waits for locks and at wake-ups that are new since the last call.
+    pub fn take_lock_stacks(&mut self) -> Vec<LockStack> {
+        self.seen.as_mut().map(Seen::take_lock_stacks).unwrap_or_default()
     }
 
     /// Addresses that are new since the last call.

@@ -226,6 +226,7 @@ impl Pump {
         self.intake.see_stacks(&batch.notes);
         if let Some(namer) = &self.code {
             namer.stacks(&batch.notes);
+            namer.locks(self.intake.take_lock_stacks());
         }
     }
 

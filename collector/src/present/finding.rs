@@ -172,6 +172,14 @@ fn of_locks(finding: &Finding) -> Option<String> {
         Finding::Uncontended { objects, all_locks, rust, go } => {
             uncontended(*objects, *all_locks, *rust, *go)
         }
+        Finding::PutBack { locks, seen, added, each_stands_for } => put_back(*locks, *seen, *added, *each_stands_for),
+        Finding::HeldNotMeasured { locks } => format!(
+            "how long {} without probes {} held is not known (too few stacks at waits and wake-ups, or taken and given back \
+             where no function has both): who waits for whom there stays as recorded, and predictions above the recorded \
+             parallelism are optimistic",
+            plural(*locks as u64, "1 lock", "locks"),
+            if *locks == 1 { "is" } else { "are" }
+        ),
         Finding::Spinning { spun_ns, ran_ns, waits, guessed, hand_overs } => format!(
             "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {waits} such waits end as recorded, by the thread of the process that computed last; for {guessed} of them that is a guess. {}",
             time(*spun_ns),
@@ -186,6 +194,18 @@ fn of_locks(finding: &Finding) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+fn put_back(locks: usize, seen: u64, added: u64, each_stands_for: u64) -> String {
+    let joined = match each_stands_for {
+        0 | 1 => String::new(),
+        many => format!("; one stands for {many}, since there are too many to be told apart"),
+    };
+    format!(
+        "{} had no probes: threads waited or woke others at {seen} acquisitions; {added} more, for which nobody waited, are put \
+         back from samples of the code under the lock, as long as those that were seen{joined}",
+        plural(locks as u64, "1 lock", "locks")
+    )
 }
 
 /// What a program or its simulation does.

@@ -136,6 +136,11 @@ impl<'a> Walker<'a> {
         Ok((step, writes))
     }
 
+    /// The instruction that was stepped over last.
+    pub fn last(&self) -> &Instruction {
+        &self.window[WINDOW - 1]
+    }
+
     /// The next instruction as it is, and steps over it.
     pub fn instruction(&mut self) -> Result<Instruction, UnsureReason> {
         const LONGEST: u64 = 15;

@@ -22,6 +22,7 @@ mod exits;
 mod files;
 mod functions;
 mod go_table;
+mod held;
 mod imports;
 mod landing_pads;
 mod left_out;
@@ -76,6 +77,7 @@ pub use files::{Candidate, Fetch, Files, NoFiles, Wish};
 pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };
+pub use held::{Held, LockCall, held};
 pub use left_out::LeftOut;
 pub use libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_functions};
 pub use located::Located;

@@ -5,6 +5,7 @@ use super::elf_file::ElfFile;
 use super::error::SymbolError;
 use super::files::{Fetch, Files};
 use super::functions::ModuleFunctions;
+use super::held::{Held, LockCall, held};
 use super::libc_functions::LibcFunctions;
 use super::located::Located;
 use super::locator::Locator;
@@ -256,6 +257,20 @@ impl Parser {
                 }
                 _ => Err(worker.nonsense()),
             },
+        }
+    }
+
+    /// Which of these places (file offsets) lie behind which calls that take locks.
+    pub fn held(&mut self, calls: &[LockCall], places: &[u64]) -> Result<Held, SymbolError> {
+        match &mut self.work {
+            Work::Here(module) => Ok(held(module, calls, places)),
+            Work::There(worker) => {
+                let question = Question::Held { calls: calls.to_vec(), places: places.to_vec() };
+                match worker.question(question)? {
+                    Said::Held(held) if held.len() == calls.len() => Ok(held),
+                    _ => Err(worker.nonsense()),
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use super::choose::{Choice, Selection};
 use super::error::SymbolError;
 use super::files::Wish;
 use super::functions::{ModuleFunctions, SymbolSource};
+use super::held::{Held, LockCall};
 use super::libc_told::LibcTold;
 use super::located::Located;
 use super::packed;
@@ -71,6 +72,13 @@ pub enum Question {
     Locate(#[serde(with = "packed")] Vec<Place>),
     /// The variable at each of these linked addresses.
     Variables(Vec<u64>),
+    /// Which of these places (file offsets) lie behind which calls that take locks.
+    Held {
+        /// The calls.
+        calls: Vec<LockCall>,
+        /// The places.
+        places: Vec<u64>,
+    },
 }
 
 /// From the parser.
@@ -94,6 +102,8 @@ pub enum Said {
     Located(Box<Located>),
     /// The answer.
     Variables(Vec<Option<String>>),
+    /// The answer.
+    Held(Held),
     /// The answer.
     LibcFunctions(Box<LibcTold>),
     /// The answer, with a file of all rows; `None`: it has no tables, and nothing comes with it.

@@ -108,7 +108,7 @@ pub fn ways_out(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<WaysOu
 
 /// Where a jump through a table may lead: to every place in its function that is not reached from the instruction before.
 /// Compilers put nothing but instructions there.
-fn beginnings(elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<Vec<u64>, UnsureReason> {
+pub(super) fn beginnings(elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<Vec<u64>, UnsureReason> {
     let (start, end) = bounds.around(jump).ok_or(UnsureReason::IndirectJump)?;
     let offset = elf.code_offset_of(start).ok_or(UnsureReason::Unreadable)?;
     let bytes = elf.read(offset, end - start, "a function", LARGEST).map_err(|_| UnsureReason::TooLarge)?;

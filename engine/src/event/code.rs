@@ -37,6 +37,10 @@ pub struct CodeFact {
     /// That loop tries to take a lock, and keeps the CPU while it is not free.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tries: bool,
+    /// Calls that take a lock and behind which this place lies, before any call that gives it back: their offsets in the
+    /// file, as [`CodeFact::offset`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub under: Vec<u64>,
 }
 
 /// A function that was inlined into another.

@@ -62,7 +62,7 @@ enum Base {
 
 impl Base {
     fn of(lock: &Lock, addresses: &Addresses<'_>) -> Base {
-        let Lock { pid, address, kind, first } = lock;
+        let Lock { pid, address, kind, first, .. } = lock;
         if let Some(variable) = addresses.variable(*pid, *address, first) {
             Base::Variable(format!("{kind} {variable}"))
         } else if let Some(line) = addresses.first_line(*pid, first) {

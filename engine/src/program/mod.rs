@@ -38,7 +38,7 @@ pub(crate) use names::functions_used;
 pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
-pub use recorded::{FUTEX, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use recorded::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub use samples::{Place, PlaceId, Sample, Samples};
 
 use crate::event::Overhead;

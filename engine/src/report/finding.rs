@@ -221,6 +221,11 @@ pub enum Finding {
     /// So many objects leave a trace only where somebody waits for them; `all_locks`: every lock of the program, `rust`:
     /// those of Rust's library; `go`: it has goroutines, of which nothing is seen.
     Uncontended { objects: usize, all_locks: bool, rust: bool, go: bool },
+    /// Acquisitions of locks without probes: threads waited or woke others at `seen`, `added` are estimated from samples of the
+    /// code under the lock; each of those stands for so many.
+    PutBack { locks: usize, seen: u64, added: u64, each_stands_for: u64 },
+    /// Locks without probes of which it is not known how long they are held.
+    HeldNotMeasured { locks: usize },
     /// Stretches of asking again and again that count as waiting; of so many waits, `guessed` end by a guess. `hand_overs`
     /// more are for spin locks that only samples tell of.
     Spinning { spun_ns: u64, ran_ns: u64, waits: u32, guessed: u32, hand_overs: usize },
@@ -324,6 +329,8 @@ impl Finding {
             Finding::ConditionsReplayed { .. } => "conditions_replayed",
             Finding::NeverAwaited { .. } => "never_awaited",
             Finding::Uncontended { .. } => "uncontended",
+            Finding::PutBack { .. } => "put_back",
+            Finding::HeldNotMeasured { .. } => "held_not_measured",
             Finding::Spinning { .. } => "spinning",
             Finding::BusyWait { .. } => "busy_wait",
             Finding::FewSamples { .. } => "few_samples",

@@ -90,6 +90,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         shed: super::operations_off::shed(&recording.notes),
         locks: locks.all,
         uses: locks.uses,
+        put_back: Vec::new(),
         addresses: facts.addresses.clone(),
         stacks: stacks.all,
         sampling: facts.sampling,
@@ -110,6 +111,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         findings: Vec::new(),
     };
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
+    super::put_back::put_back(&mut timeline);
     timeline
 }
 

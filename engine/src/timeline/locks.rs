@@ -248,7 +248,13 @@ impl Locks {
             None => (0, NO_OBJECT, None),
         };
         let object = u32::try_from(self.all.len()).unwrap_or(NO_OBJECT);
-        self.all.push(Lock { pid: key.0, address: key.2, kind, first: born.unwrap_or(first) });
+        self.all.push(Lock {
+            pid: key.0,
+            address: key.2,
+            kind,
+            first: born.unwrap_or(first),
+            put_back: false,
+        });
         self.live.insert(key, Life { object, since_ns, before, born: None });
         object
     }

@@ -29,6 +29,7 @@ mod model;
 mod operations_off;
 mod probe_time;
 mod probing;
+mod put_back;
 mod resume;
 mod samples;
 mod stack;
@@ -37,8 +38,8 @@ mod wait_reason;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, NO_STACK, Seen, Stack,
-    State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, NO_STACK, PutBack, Seen,
+    Stack, State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
 pub use wait_reason::WaitReason;

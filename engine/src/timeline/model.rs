@@ -32,6 +32,8 @@ pub struct Timeline {
     pub go: Vec<u32>,
     /// There is code of Rust's standard library, whose locks are no calls of the C library.
     pub rust: bool,
+    /// Locks of [`Timeline::locks`] whose operations were put back.
+    pub put_back: Vec<PutBack>,
     /// Finished synchronization operations, in order of their ends.
     pub uses: Vec<Use>,
     /// What lies at addresses that the records name.
@@ -358,6 +360,25 @@ pub struct Lock {
     pub kind: &'static str,
     /// Its first use: initialization, if that was recorded.
     pub first: FirstUse,
+    /// Its operations were not recorded: they are put back from waits, wake-ups and samples.
+    pub put_back: bool,
+}
+
+/// What is known of a lock whose operations were put back.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PutBack {
+    /// Index in [`Timeline::locks`].
+    pub lock: u32,
+    /// The part of their running time that the threads that use it have it, from samples.
+    pub share: f64,
+    /// Two standard errors of that.
+    pub error: f64,
+    /// Acquisitions that events show.
+    pub seen: u64,
+    /// Further ones, from the share.
+    pub added: u64,
+    /// How long it is held at a time, on average, nanoseconds.
+    pub hold_ns: u64,
 }
 
 /// Who first used an object, and where.

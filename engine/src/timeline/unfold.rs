@@ -119,9 +119,9 @@ fn reads(operation: SyncOperation) -> bool {
 
 /// A step that a thread gets, and the interval that it is in.
 #[derive(Clone, Copy)]
-struct Made {
-    interval: usize,
-    step: Step,
+pub(super) struct Made {
+    pub(super) interval: usize,
+    pub(super) step: Step,
 }
 
 /// A stretch in which the thread ran.
@@ -215,7 +215,7 @@ fn spread(folded: &Folded, pieces: &[Piece], pairs: u64, uses: &mut Vec<Use>, ma
 }
 
 /// Puts steps between those that the thread has, each into its interval.
-fn insert(thread: &mut Thread, made: &[Made]) {
+pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
     let old = std::mem::take(&mut thread.steps);
     let mut steps: Vec<Step> = Vec::with_capacity(old.len() + made.len());
     // Where each of the old steps is now, and what is behind the last.
@@ -264,7 +264,7 @@ fn insert(thread: &mut Thread, made: &[Made]) {
 }
 
 /// Numbers all operations by their ends, those from `first_new` on being behind the others of the same instant.
-fn number_by_end(threads: &mut [Thread], uses: &mut Vec<Use>, first_new: usize) {
+pub(super) fn number_by_end(threads: &mut [Thread], uses: &mut Vec<Use>, first_new: usize) {
     let is_old = |number: u32| (number as usize) < first_new;
     let mut order: Vec<u32> = (0u32..).take(uses.len()).collect();
     order.sort_by_key(|&number| {

@@ -1,6 +1,8 @@
 //! The thread that names the code of sampled stacks while it is there: the stacks that came last first, and with a small
 //! part of the time.
 
+use super::held::HeldCode;
+use super::lock_stacks::LockStack;
 use super::made::Made;
 use super::pace::Pace;
 use crate::live::message::Message;
@@ -39,6 +41,7 @@ const MANY_STACKS: usize = 4096;
 enum News {
     Mappings(Vec<MappingFact>),
     Stacks(Vec<Note>),
+    Locks(Vec<LockStack>),
 }
 
 /// The other end of the thread.
@@ -75,6 +78,13 @@ impl CodeNamer {
             notes.iter().filter(|note| matches!(note.kind, NoteKind::Stack { .. })).cloned().collect();
         if !stacks.is_empty() {
             self.tell(News::Stacks(stacks));
+        }
+    }
+
+    /// These stacks were seen at waits for locks and at wake-ups.
+    pub fn locks(&self, stacks: Vec<LockStack>) {
+        if !stacks.is_empty() {
+            self.tell(News::Locks(stacks));
         }
     }
 
@@ -134,6 +144,8 @@ struct Work {
     wanted: Wanted,
     /// Code that no file holds.
     made: Made,
+    /// What lies under locks.
+    locks: HeldCode,
     /// `None`: it cannot be opened.
     held: HashMap<Binary, Option<Held>>,
     /// `None`: it cannot be read.
@@ -149,12 +161,13 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
         forgets: pace == Pace::WATCHED,
         wanted: Wanted::new(),
         made: Made::default(),
+        locks: HeldCode::default(),
         held: HashMap::new(),
         open: HashMap::new(),
     };
     let mut not_before = pace.first(Instant::now() + GATHER);
     loop {
-        let received = if work.stacks.is_empty() && work.wanted.is_empty() {
+        let received = if work.stacks.is_empty() && work.wanted.is_empty() && !work.locks.is_due() {
             inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
             inbox.recv_timeout(not_before.saturating_duration_since(Instant::now()))
@@ -174,10 +187,13 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
                     work.look();
                 }
             }
+            Ok(News::Locks(stacks)) => work.locks.locks(stacks),
             Err(over) => {
                 let began = Instant::now();
                 work.look();
-                let facts = work.name();
+                let mut facts = work.name();
+                work.locks.named(&facts);
+                facts.extend(work.find_held());
                 not_before = pace.again(began);
                 let sent = facts.is_empty() || outbox.send(facts).is_ok();
                 if over == RecvTimeoutError::Disconnected || !sent {
@@ -203,6 +219,7 @@ impl Work {
     /// Notices the places in stacks, the last ones first.
     fn look(&mut self) {
         let stacks = std::mem::take(&mut self.stacks);
+        self.locks.stacks(&stacks);
         let map = CodeMap::of_mappings(&self.mappings);
         for note in stacks.iter().rev() {
             let NoteKind::Stack { pid, frames, .. } = &note.kind else { continue };
@@ -235,6 +252,19 @@ impl Work {
                 }
             }
         }
+    }
+
+    /// Places that lie under a lock, as far as that is new.
+    fn find_held(&mut self) -> Vec<CodeFact> {
+        if !self.locks.is_due() {
+            return Vec::new();
+        }
+        let map = CodeMap::of_mappings(&self.mappings);
+        let open = &mut self.open;
+        self.locks.find(&map, |binary, calls, places| {
+            let parser = open.get_mut(binary)?.as_mut()?;
+            parser.held(calls, places).inspect_err(|why| log::debug!("code under locks: {why}")).ok()
+        })
     }
 
     /// Names of what has been noticed.

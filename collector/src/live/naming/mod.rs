@@ -2,9 +2,12 @@
 //! processes are there, because nobody can ask later, and stored as facts.
 //!
 //! `seen` notices addresses that are new, `spaces` knows what each process has mapped, `namer` is the thread that puts
-//! names to them. `code` is another one, for the code that sampled stacks are made of. `pace` says when they do that.
+//! names to them. `code` is another one, for the code that sampled stacks are made of: with `lock_stacks`
+//! and `held` also of what lies under a lock. `pace` says when they do that.
 
 mod code;
+mod held;
+mod lock_stacks;
 mod made;
 mod namer;
 mod pace;
@@ -12,6 +15,7 @@ mod seen;
 mod spaces;
 
 pub use code::{CodeNamer, PLACES_AT_ONCE, forget_mappings};
+pub use lock_stacks::LockStack;
 pub use namer::Namer;
 pub use pace::Pace;
 pub use seen::{Ask, Seen};

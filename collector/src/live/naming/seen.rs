@@ -1,5 +1,6 @@
 //! Which addresses of which program have been seen: each is asked about once.
 
+use super::lock_stacks::{LockStack, LockStacks};
 use engine::event::awaited_futex;
 use probe_abi::{Call, Record, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -59,6 +60,7 @@ pub struct Seen {
     /// Since when each process runs what it runs, where records told.
     since: FxHashMap<u32, u64>,
     asks: Vec<Ask>,
+    lock_stacks: LockStacks,
 }
 
 impl Default for Seen {
@@ -68,6 +70,7 @@ impl Default for Seen {
             known: FxHashSet::default(),
             since: FxHashMap::default(),
             asks: Vec::new(),
+            lock_stacks: LockStacks::default(),
         }
     }
 }
@@ -75,6 +78,7 @@ impl Default for Seen {
 impl Seen {
     /// Looks at a record.
     pub fn record(&mut self, record: &Record) {
+        self.lock_stacks.record(record);
         match record {
             Record::Operation(operation) => {
                 let (pid, time_ns) = (operation.header.pid, operation.header.time_ns);
@@ -137,6 +141,11 @@ impl Seen {
             return;
         }
         self.asks.push(Ask::Address { pid, since_ns, address, place });
+    }
+
+    /// Stacks at waits for locks and at wake-ups that are new since the last call.
+    pub fn take_lock_stacks(&mut self) -> Vec<LockStack> {
+        self.lock_stacks.take()
     }
 
     /// What is new since the last call, in order.

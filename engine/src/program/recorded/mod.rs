@@ -60,6 +60,9 @@ pub struct RecordedObject {
     pub group: Option<String>,
     /// All uses for which nobody had to wait were recorded, too.
     pub uncontended_visible: bool,
+    /// Uses for which nobody had to wait were put back from samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub put_back: Option<PutBackUses>,
     /// How often a thread slept for it.
     pub waits: u64,
     /// How long threads slept for it, summed, nanoseconds.
@@ -76,6 +79,22 @@ pub struct RecordedObject {
     /// The longest queue of threads that waited at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+}
+
+/// A lock whose uses were put back: how much is known, and how much is estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PutBackUses {
+    /// The part of their running time that the threads that use it hold it, by samples.
+    pub held_share: f64,
+    /// Two standard errors of that.
+    pub held_error: f64,
+    /// Acquisitions that waits and wake-ups show.
+    pub seen: u64,
+    /// Acquisitions that were added.
+    pub added: u64,
+    /// How long it is held at a time, on average, nanoseconds.
+    pub hold_ns: u64,
 }
 
 /// The longest queue for a lock: from when the first thread waited until none did.
@@ -179,7 +198,8 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
         return None;
     }
     let is_go = |object: &&RecordedObject| timeline.go.binary_search(&object.pid).is_ok();
-    let unseen = recorded.objects.iter().filter(|object| !object.uncontended_visible && is_acquired(object));
+    let is_unseen = |object: &&RecordedObject| !object.uncontended_visible && object.put_back.is_none();
+    let unseen = recorded.objects.iter().filter(|object| is_unseen(object) && is_acquired(object));
     let (objects, go) = (unseen.filter(|object| !is_go(object)).count(), !timeline.go.is_empty());
     // Without any operation every lock is like that.
     let all_locks = objects == 0 && !go && timeline.uses.is_empty();

@@ -2,7 +2,7 @@
 //! words of what the recording shows only when somebody has to wait.
 
 use super::threads::Context;
-use super::{FUTEX, RecordedObject, shares};
+use super::{FUTEX, PutBackUses, RecordedObject, shares};
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
 use crate::program::identity::{Addresses, group};
@@ -174,7 +174,9 @@ pub(super) fn all(
         .map(|(number, (lock, counts))| {
             let mut object = of_lock(lock, context, addresses);
             let is_shed = |&(pid, family)| pid == lock.pid && family_of(lock.kind) == Some(family);
-            object.uncontended_visible = !timeline.shed.iter().chain(&timeline.lossy).any(is_shed);
+            object.put_back = put_back(timeline, number);
+            object.uncontended_visible =
+                object.put_back.is_none() && !timeline.shed.iter().chain(&timeline.lossy).any(is_shed);
             object.name = program.objects.get(number).cloned().unwrap_or_default();
             counts.fill(&mut object);
             object
@@ -207,6 +209,17 @@ fn of_lock(lock: &Lock, context: &Context<'_>, addresses: &Addresses<'_>) -> Rec
         group: group(lock, addresses),
         ..RecordedObject::default()
     }
+}
+
+fn put_back(timeline: &Timeline, number: usize) -> Option<PutBackUses> {
+    let known = timeline.put_back.iter().find(|known| known.lock as usize == number)?;
+    Some(PutBackUses {
+        held_share: known.share,
+        held_error: known.error,
+        seen: known.seen,
+        added: known.added,
+        hold_ns: known.hold_ns,
+    })
 }
 
 /// A group of one is none.

@@ -60,6 +60,10 @@ impl Verdicts {
             }
         }
         for (list, object) in by_object.iter_mut().zip(0u32..) {
+            // What is put back into each thread by itself may overlap: samples tell how long, not when.
+            if timeline.locks.get(object as usize).is_some_and(|lock| lock.put_back) {
+                continue;
+            }
             list.sort_by_key(|section| (section.from, section.to));
             // The end of the last section so far, and of the last that was not for reading.
             let (mut all, mut alone) = (0, 0);

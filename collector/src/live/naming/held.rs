@@ -1,0 +1,161 @@
+//! Which places on sampled stacks lie under a lock: behind a call in which threads waited for a word, and before those
+//! that woke one who waited for it, in the innermost function that has both. The parser walks the code; here is who asks.
+
+use super::lock_stacks::LockStack;
+use crate::symbols::{Held, LockCall};
+use engine::event::{CodeFact, CodeMap, Note, NoteKind, frame_address};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Stacks kept; with more, all are forgotten.
+const MOST_STACKS: usize = 1 << 14;
+/// Frames of a stack that are looked at: locks are taken near its inner end.
+const MOST_FRAMES: usize = 32;
+/// Stacks at waits and wake-ups that are kept.
+const MOST_LOCK_STACKS: usize = 1 << 13;
+/// Places kept.
+const MOST_FACTS: usize = 1 << 16;
+
+/// A binary, by path and build-id.
+type Binary = (String, Option<String>);
+
+/// A function, by its first instruction's offset in the file.
+type Function = (Binary, u64);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct HeldCode {
+    stacks: FxHashMap<u32, (u64, Vec<u64>)>,
+    lock_stacks: Vec<LockStack>,
+    /// Named places by function and offset.
+    facts: FxHashMap<Function, BTreeMap<u64, CodeFact>>,
+    /// The function of each place.
+    functions: FxHashMap<(Binary, u64), u64>,
+    /// What was asked about each function.
+    asked: FxHashMap<Function, (Vec<LockCall>, usize)>,
+    changed: bool,
+}
+
+impl HeldCode {
+    /// Stacks among these notes.
+    pub(super) fn stacks(&mut self, notes: &[Note]) {
+        for note in notes {
+            let NoteKind::Stack { id, frames, .. } = &note.kind else { continue };
+            if self.stacks.len() >= MOST_STACKS {
+                self.stacks.clear();
+            }
+            let frames = frames.iter().take(MOST_FRAMES).copied().collect();
+            self.stacks.insert(*id, (note.time_ns, frames));
+        }
+    }
+
+    /// Stacks at waits and wake-ups.
+    pub(super) fn locks(&mut self, stacks: Vec<LockStack>) {
+        if self.lock_stacks.len() >= MOST_LOCK_STACKS {
+            self.lock_stacks.drain(..MOST_LOCK_STACKS / 2);
+        }
+        self.changed |= !stacks.is_empty();
+        self.lock_stacks.extend(stacks);
+    }
+
+    /// Places have names.
+    pub(super) fn named(&mut self, facts: &[CodeFact]) {
+        if self.functions.len() >= MOST_FACTS {
+            (self.functions, self.facts) = (FxHashMap::default(), FxHashMap::default());
+            self.asked.clear();
+        }
+        for fact in facts {
+            let Some(entry) = fact.entry else { continue };
+            let binary = (fact.path.clone(), fact.build_id.clone());
+            self.functions.insert((binary.clone(), fact.offset), entry);
+            self.facts.entry((binary, entry)).or_default().insert(fact.offset, fact.clone());
+            self.changed = true;
+        }
+    }
+
+    /// Whether there is anything new to ask about.
+    pub(super) fn is_due(&self) -> bool {
+        self.changed && !self.lock_stacks.is_empty()
+    }
+
+    /// Facts that are new: places of which it has turned out that they lie under a lock, or under another one. `ask` asks
+    /// about the calls and places of a binary.
+    pub(super) fn find(
+        &mut self,
+        map: &CodeMap<'_>,
+        mut ask: impl FnMut(&Binary, &[LockCall], &[u64]) -> Option<Held>,
+    ) -> Vec<CodeFact> {
+        self.changed = false;
+        let mut news = Vec::new();
+        for (function, calls) in self.calls(map) {
+            let Some(facts) = self.facts.get_mut(&function) else { continue };
+            let asked = (calls, facts.len());
+            if self.asked.get(&function) == Some(&asked) {
+                continue;
+            }
+            let (calls, _) = &asked;
+            let places: Vec<u64> = facts.keys().copied().collect();
+            let held = ask(&function.0, calls, &places).unwrap_or_default();
+            let mut under: Vec<Vec<u64>> = vec![Vec::new(); places.len()];
+            for (call, held) in calls.iter().zip(&held) {
+                for place in held.iter().flatten() {
+                    if let Some(under) = under.get_mut(*place as usize) {
+                        under.push(call.taken);
+                    }
+                }
+            }
+            for (fact, under) in facts.values_mut().zip(under) {
+                if fact.under != under {
+                    fact.under = under;
+                    news.push(fact.clone());
+                }
+            }
+            self.asked.insert(function, asked);
+        }
+        news
+    }
+
+    /// The calls that take locks, by the function that they are in, each with those that give back what it takes.
+    fn calls(&self, map: &CodeMap<'_>) -> BTreeMap<Function, Vec<LockCall>> {
+        let mut words: BTreeMap<(u32, u64), [BTreeSet<Vec<(Function, u64)>>; 2]> = BTreeMap::new();
+        for stack in &self.lock_stacks {
+            let sides = words.entry((stack.pid, stack.word)).or_default();
+            if let Some(frames) = self.frames(map, stack) {
+                sides[usize::from(stack.gives)].insert(frames);
+            }
+        }
+        let mut found: BTreeMap<Function, BTreeMap<u64, BTreeSet<u64>>> = BTreeMap::new();
+        for [takes, gives] in words.values() {
+            let mut by_function: FxHashMap<&Function, FxHashSet<u64>> = FxHashMap::default();
+            for (function, place) in gives.iter().flatten() {
+                by_function.entry(function).or_default().insert(*place);
+            }
+            for stack in takes {
+                let is_both = |(function, place): &&(Function, u64)| {
+                    by_function.get(function).is_some_and(|places| places.iter().any(|other| other != place))
+                };
+                let Some((function, place)) = stack.iter().find(is_both) else { continue };
+                let given = found.entry(function.clone()).or_default().entry(*place).or_default();
+                given.extend(by_function.get(function).into_iter().flatten());
+            }
+        }
+        let calls = |calls: BTreeMap<u64, BTreeSet<u64>>| {
+            let call =
+                |(taken, given): (u64, BTreeSet<u64>)| LockCall { taken, given: given.into_iter().collect() };
+            calls.into_iter().map(call).collect()
+        };
+        found.into_iter().map(|(function, of_function)| (function, calls(of_function))).collect()
+    }
+
+    /// The frames of a stack that lie in functions with a place, the innermost first.
+    fn frames(&self, map: &CodeMap<'_>, stack: &LockStack) -> Option<Vec<(Function, u64)>> {
+        let (time_ns, frames) = self.stacks.get(&stack.stack)?;
+        let frame = |(index, address): (usize, &u64)| {
+            let (mapping, offset) = map.at(stack.pid, frame_address(index, *address), *time_ns)?;
+            let binary = (mapping.path.clone(), mapping.build_id.clone());
+            let entry = *self.functions.get(&(binary.clone(), offset))?;
+            Some(((binary, entry), offset))
+        };
+        Some(frames.iter().enumerate().filter_map(frame).collect())
+    }
+}

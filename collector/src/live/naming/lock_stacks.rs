@@ -1,0 +1,99 @@
+//! Which stacks were seen where a thread waits for a futex word, and where one wakes such a waiter: the calls on them are
+//! those that take a lock and that give it back. A sample has the time of the record that it was taken for.
+
+use engine::event::{futex_of_sleeper, futex_of_wakee};
+use probe_abi::{Record, SampleReason};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A stack at a wait for a word, or at a wake-up of one who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LockStack {
+    /// Number of the stack.
+    pub stack: u32,
+    /// Of this process.
+    pub pid: u32,
+    /// The futex word.
+    pub word: u64,
+    /// It wakes a waiter.
+    pub gives: bool,
+}
+
+/// Most stacks told in one recording.
+const MOST: usize = 1 << 14;
+/// Records that wait for their sample, or samples for their record: they come together.
+const PENDING: usize = 1 << 12;
+
+/// Thread, time, and whether it wakes another.
+type Instant = (u32, u64, bool);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct LockStacks {
+    words: FxHashMap<Instant, (u32, u64)>,
+    samples: FxHashMap<Instant, u32>,
+    told: FxHashSet<LockStack>,
+    news: Vec<LockStack>,
+}
+
+impl LockStacks {
+    /// Looks at a record.
+    pub fn record(&mut self, record: &Record) {
+        match record {
+            Record::Sample(sample) => {
+                let gives = match SampleReason::from_byte(sample.reason) {
+                    Some(SampleReason::Block) => false,
+                    Some(SampleReason::Wake) => true,
+                    _ => return,
+                };
+                if sample.stack == 0 {
+                    return;
+                }
+                let at = (sample.header.tid, sample.header.time_ns, gives);
+                match self.words.remove(&at) {
+                    Some((pid, word)) => self.tell(sample.stack, pid, word, gives),
+                    None => put(&mut self.samples, at, sample.stack),
+                }
+            }
+            Record::Switch(switch) => {
+                if let Some(futex) = futex_of_sleeper(switch) {
+                    let header = &switch.header;
+                    self.word((header.tid, header.time_ns, false), (header.pid, futex.word));
+                }
+            }
+            Record::Waking(waking) => {
+                if let Some(futex) = futex_of_wakee(waking) {
+                    let header = &waking.header;
+                    self.word((header.tid, header.time_ns, true), (waking.wakee_pid, futex.word));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn word(&mut self, at: Instant, (pid, word): (u32, u64)) {
+        match self.samples.remove(&at) {
+            Some(stack) => self.tell(stack, pid, word, at.2),
+            None => put(&mut self.words, at, (pid, word)),
+        }
+    }
+
+    fn tell(&mut self, stack: u32, pid: u32, word: u64, gives: bool) {
+        let found = LockStack { stack, pid, word, gives };
+        if self.told.len() < MOST && self.told.insert(found) {
+            self.news.push(found);
+        }
+    }
+
+    /// What is new since the last call.
+    pub fn take(&mut self) -> Vec<LockStack> {
+        std::mem::take(&mut self.news)
+    }
+}
+
+/// Most records have no sample: the oldest are forgotten, as all of them at once.
+fn put<T>(pending: &mut FxHashMap<Instant, T>, at: Instant, value: T) {
+    if pending.len() >= PENDING {
+        pending.clear();
+    }
+    pending.insert(at, value);
+}

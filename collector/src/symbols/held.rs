@@ -1,0 +1,198 @@
+//! Which places of a function lie behind a call that takes a lock and before any that gives it back: a thread that is
+//! there has the lock (ours: calls are known from the stacks of threads that waited and of those that woke them).
+//!
+//! The walk begins where the taking call returns and takes every way on, as [`super::ways_out`] does, up to the calls that
+//! give back and to the function's end. Where taking and giving back are inlined, only the slow ways are calls, and what
+//! frees the lock is an atomic instruction shortly before the call that wakes a waiter: the walk ends there, too.
+
+use super::code::{Flow, Step, Walker};
+use super::functions::{FunctionKind, ModuleFunctions};
+use super::unsure::UnsureReason;
+use super::unwind::UnwindTables;
+use super::ways_out::{Bounds, beginnings};
+use iced_x86::{Mnemonic, OpKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Instructions behind one call: more is no critical section that samples could tell from the rest.
+const MOST_STEPS: usize = 20_000;
+/// So many instructions after freeing a lock whoever waits has been woken.
+const WAKES_WITHIN: usize = 12;
+/// Most calls and places of one question.
+pub const MOST_CALLS: usize = 1 << 12;
+/// See [`MOST_CALLS`].
+pub const MOST_PLACES: usize = 1 << 16;
+
+/// A call that takes a lock, and those in the same function that give it back. Places are file offsets of the byte before
+/// that to which the call returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockCall {
+    /// Behind it the thread has the lock.
+    pub taken: u64,
+    /// Behind these it has not.
+    pub given: Vec<u64>,
+}
+
+/// By call: the indices of those places (file offsets) that lie under the lock; `None` if its code cannot be followed.
+pub type Held = Vec<Option<Vec<u32>>>;
+
+/// Which of these places lie behind which of these calls. x86-64 only.
+pub fn held(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]) -> Held {
+    let elf = module.elf();
+    if !elf.is_x86_64 {
+        return vec![None; calls.len()];
+    }
+    let symbols: BTreeMap<u64, u64> = module
+        .functions()
+        .iter()
+        .map(|function| (function.address, function.address.saturating_add(function.size)))
+        .collect();
+    let unwind = UnwindTables::read(elf);
+    let bounds = Bounds { unwind: unwind.as_ref(), symbols: &symbols };
+    let places: Vec<(u64, u32)> = places
+        .iter()
+        .zip(0u32..)
+        .take(MOST_PLACES)
+        .filter_map(|(&place, number)| Some((elf.code_address_of(place)?, number)))
+        .collect();
+    let of_call = |call: &LockCall| {
+        let section = Section::behind(module, &bounds, call).ok()?;
+        Some(places.iter().filter(|place| section.holds(place.0)).map(|place| place.1).collect())
+    };
+    calls.iter().enumerate().map(|(n, call)| (n < MOST_CALLS).then(|| of_call(call)).flatten()).collect()
+}
+
+/// The instructions behind a call, with the lock held.
+#[derive(Debug, Default)]
+struct Section {
+    steps: BTreeMap<u64, Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    step: Step,
+    is_atomic: bool,
+    gives: bool,
+}
+
+impl Section {
+    fn behind(
+        module: &ModuleFunctions,
+        bounds: &Bounds<'_>,
+        call: &LockCall,
+    ) -> Result<Section, UnsureReason> {
+        let address = |offset: u64| module.elf().code_address_of(offset).ok_or(UnsureReason::Unreadable);
+        let start = address(call.taken)?.saturating_add(1);
+        let given: Vec<u64> = call.given.iter().map(|&offset| address(offset)).collect::<Result<_, _>>()?;
+        let mut all = Section::default();
+        all.walk(module, bounds, start, &given, &FxHashSet::default())?;
+        let freeing = all.freeing();
+        if freeing.is_empty() {
+            return Ok(all);
+        }
+        let mut section = Section::default();
+        section.walk(module, bounds, start, &given, &freeing)?;
+        Ok(section)
+    }
+
+    fn holds(&self, address: u64) -> bool {
+        let found = self.steps.range(..=address).next_back();
+        found.is_some_and(|(_, seen)| address < seen.step.end() && !seen.gives)
+    }
+
+    fn walk(
+        &mut self,
+        module: &ModuleFunctions,
+        bounds: &Bounds<'_>,
+        start: u64,
+        given: &[u64],
+        freeing: &FxHashSet<u64>,
+    ) -> Result<(), UnsureReason> {
+        let mut open = vec![start];
+        while let Some(address) = open.pop() {
+            let mut walker = Walker::new(module.elf(), address);
+            while !self.steps.contains_key(&walker.address()) {
+                if self.steps.len() > MOST_STEPS {
+                    return Err(UnsureReason::TooLarge);
+                }
+                let (step, _) = walker.step()?;
+                let instruction = walker.last();
+                let is_memory = (0..instruction.op_count()).any(|n| instruction.op_kind(n) == OpKind::Memory);
+                let is_atomic =
+                    instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg && is_memory;
+                let gives = given.iter().any(|place| (step.address..step.end()).contains(place));
+                self.steps.insert(step.address, Seen { step, is_atomic, gives });
+                if gives || freeing.contains(&step.address) {
+                    break;
+                }
+                match step.flow {
+                    Flow::Next | Flow::Padding | Flow::Call(_) => {}
+                    Flow::Branch(to) if is_elsewhere(module, bounds, to) => {}
+                    Flow::Branch(to) => open.push(to),
+                    Flow::Jump(to) => {
+                        open.extend(Some(to).filter(|&to| !is_elsewhere(module, bounds, to)));
+                        break;
+                    }
+                    Flow::TableJump => {
+                        open.extend(beginnings(module.elf(), bounds, step.address)?);
+                        break;
+                    }
+                    Flow::Return | Flow::Stop | Flow::SlotJump | Flow::UnknownJump => break,
+                }
+                // What follows a call that does not come back is another function.
+                if is_elsewhere(module, bounds, step.end()) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Atomic instructions shortly before a call that gives back.
+    fn freeing(&self) -> FxHashSet<u64> {
+        let atomic = self.steps.values().filter(|seen| seen.is_atomic);
+        atomic.map(|seen| seen.step.address).filter(|&from| self.gives_soon(from)).collect()
+    }
+
+    fn gives_soon(&self, from: u64) -> bool {
+        let mut distances: FxHashMap<u64, usize> = FxHashMap::from_iter([(from, 0)]);
+        let mut open = vec![from];
+        while let Some(address) = open.pop() {
+            let Some(seen) = self.steps.get(&address) else { continue };
+            if seen.gives {
+                return true;
+            }
+            let distance = distances.get(&address).copied().unwrap_or(0);
+            let is_other = address != from && seen.is_atomic;
+            if distance >= WAKES_WITHIN || is_other || matches!(seen.step.flow, Flow::Call(_)) {
+                continue;
+            }
+            let (next, other) = match seen.step.flow {
+                Flow::Next | Flow::Padding => (Some(seen.step.end()), None),
+                Flow::Branch(to) => (Some(seen.step.end()), Some(to)),
+                Flow::Jump(to) => (None, Some(to)),
+                _ => (None, None),
+            };
+            for to in next.into_iter().chain(other) {
+                let known = distances.entry(to).or_insert(usize::MAX);
+                if distance + 1 < *known {
+                    *known = distance + 1;
+                    open.push(to);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Whether another function starts there, which returns to our caller.
+fn is_elsewhere(module: &ModuleFunctions, bounds: &Bounds<'_>, address: u64) -> bool {
+    match module.starting_at(address) {
+        Some(index) => module.functions().get(index).is_some_and(|found| found.kind != FunctionKind::Cold),
+        None if module.functions().is_empty() => {
+            bounds.unwind.is_some_and(|tables| tables.starts_at(address))
+        }
+        None => module.is_plt(address),
+    }
+}

@@ -1,0 +1,61 @@
+//! A thread's own clock: how long it has run by when.
+
+use super::super::model::{State, Thread};
+
+/// A stretch in which the thread ran.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    interval: usize,
+    from_ns: u64,
+    until_ns: u64,
+    /// How long it had run before, nanoseconds.
+    ran_ns: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clock(Vec<Piece>);
+
+impl Clock {
+    pub(super) fn of(thread: &Thread) -> Clock {
+        let mut pieces = Vec::new();
+        let mut ran_ns = 0u64;
+        for (interval, (start, end, state)) in thread.spans().enumerate() {
+            if matches!(state, State::Running { .. }) && start < end {
+                pieces.push(Piece { interval, from_ns: start.0, until_ns: end.0, ran_ns });
+                ran_ns = ran_ns.saturating_add(end.0 - start.0);
+            }
+        }
+        Clock(pieces)
+    }
+
+    /// All of it, nanoseconds.
+    pub(super) fn total_ns(&self) -> u64 {
+        self.0.last().map_or(0, |last| last.ran_ns + (last.until_ns - last.from_ns))
+    }
+
+    /// How long it has run by this time, nanoseconds.
+    pub(super) fn at(&self, time_ns: u64) -> u64 {
+        let after = self.0.partition_point(|piece| piece.from_ns <= time_ns);
+        let before = after.checked_sub(1).and_then(|last| self.0.get(last));
+        before.map_or(0, |piece| piece.ran_ns + (time_ns.min(piece.until_ns) - piece.from_ns))
+    }
+
+    /// When it has run for so long, and in which interval that is: `late` where it goes on running, if it paused just
+    /// there, else where it stopped.
+    pub(super) fn when(&self, ran_ns: u64, late: bool) -> Option<(usize, u64)> {
+        let begun = |piece: &Piece| if late { piece.ran_ns <= ran_ns } else { piece.ran_ns < ran_ns };
+        let at = self.0.partition_point(begun).saturating_sub(1);
+        let piece = self.0.get(at)?;
+        Some((
+            piece.interval,
+            piece.from_ns.saturating_add(ran_ns.saturating_sub(piece.ran_ns)).min(piece.until_ns),
+        ))
+    }
+
+    /// Where it next runs from an instant on: the interval and the time.
+    pub(super) fn next_run(&self, time_ns: u64) -> Option<(usize, u64)> {
+        let at = self.0.partition_point(|piece| piece.until_ns <= time_ns);
+        self.0.get(at).map(|piece| (piece.interval, piece.from_ns.max(time_ns)))
+    }
+}

@@ -1,0 +1,128 @@
+//! Acquisitions that nobody saw are put back (ours). A lock without probes shows in a recording only where a thread waits
+//! for it: without all the times when it was free, who waits for whom would stay as it was recorded, and more CPUs would
+//! seem to help where the lock is held all the time.
+//!
+//! Three things are known. Events: when a thread got the lock after waiting, and when it woke who waited next; between the
+//! two it had it, which gives how long it is held, and how that spreads. Samples: how much of its running time a thread
+//! is in code that lies under the lock ([`crate::event::CodeFact::under`]), waits or not. So what is left of that time,
+//! beside the sections that events show, is divided into sections of the lengths that events show, and these are spread
+//! over the time between ([`sections`]). They become operations as of a recording that saw them, and the simulation
+//! decides them anew.
+//!
+//! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
+
+mod clock;
+mod sections;
+mod seen;
+mod words;
+mod write;
+
+use super::model::{PutBack, Timeline};
+use crate::report::Finding;
+use sections::{Kept, Lengths};
+use seen::{Calls, Share};
+use words::Word;
+
+/// Most sections that are put back: of more, one stands for several.
+const MOST_SECTIONS: u64 = 400_000;
+/// Locks that are put back, those with the longest waits: samples cannot tell more apart.
+const MOST_LOCKS: usize = 64;
+/// Fewer lengths of sections than this say nothing of how long the lock is held.
+const FEWEST_LENGTHS: usize = 5;
+
+/// A lock of which acquisitions are put back.
+struct Lock<'a> {
+    word: &'a Word,
+    /// By thread: the part of its running time that it has the lock.
+    shares: Vec<f64>,
+    /// Of all threads that use it.
+    share: Share,
+    lengths: Lengths,
+}
+
+/// Puts back what is missing, as far as it can be told; says of which locks it cannot.
+pub(super) fn put_back(timeline: &mut Timeline) {
+    if timeline.stacks.is_empty() {
+        return;
+    }
+    let calls = Calls::of(timeline);
+    let words = words::find(timeline, &calls);
+    if words.is_empty() {
+        return;
+    }
+    let clocks: Vec<clock::Clock> = timeline.threads.iter().map(clock::Clock::of).collect();
+    let (locks, unmeasured) = measured(timeline, &words, &calls, &clocks);
+    let kept = sections::all(timeline, &locks, &calls, &clocks, MOST_SECTIONS);
+    let facts: Vec<PutBack> = locks.iter().zip(&kept.by_lock).map(|(lock, made)| fact(lock, made)).collect();
+    let numbers = write::write(timeline, &locks, &kept, &clocks);
+    timeline.findings.extend(findings(&facts, &unmeasured, &kept));
+    timeline.put_back = facts.into_iter().zip(numbers).map(|(fact, lock)| PutBack { lock, ..fact }).collect();
+}
+
+/// The locks of which enough is known, and addresses of the others.
+fn measured<'a>(
+    timeline: &Timeline,
+    words: &'a [Word],
+    calls: &Calls,
+    clocks: &[clock::Clock],
+) -> (Vec<Lock<'a>>, Vec<u64>) {
+    let (mut locks, mut unmeasured) = (Vec::new(), Vec::new());
+    for word in words {
+        let lengths = Lengths::of(word, clocks);
+        if word.calls.is_empty() || lengths.count() < FEWEST_LENGTHS || locks.len() >= MOST_LOCKS {
+            unmeasured.push(word.address);
+            continue;
+        }
+        let (shares, share) = seen::shares(timeline, calls, word, words);
+        locks.push(Lock { word, shares, share, lengths });
+    }
+    (locks, unmeasured)
+}
+
+fn fact(lock: &Lock<'_>, made: &sections::Made) -> PutBack {
+    PutBack {
+        lock: 0,
+        share: lock.share.part,
+        error: lock.share.error,
+        seen: made.seen,
+        added: made.added,
+        hold_ns: lock.lengths.mean_ns(),
+    }
+}
+
+fn findings(facts: &[PutBack], unmeasured: &[u64], kept: &Kept) -> Vec<Finding> {
+    let seen = facts.iter().map(|fact| fact.seen).sum();
+    let added = facts.iter().map(|fact| fact.added).sum();
+    let put_back =
+        Finding::PutBack { locks: facts.len(), seen, added, each_stands_for: kept.each_stands_for };
+    let mut findings = Vec::new();
+    if seen > 0 || added > 0 {
+        findings.push(put_back);
+    }
+    if !unmeasured.is_empty() {
+        findings.push(Finding::HeldNotMeasured { locks: unmeasured.len() });
+    }
+    findings
+}
+
+/// Numbers that look like chance and are the same every time (splitmix64; Steele, Lea, Flood 2014).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// One of so many, from 0.
+    fn below(&mut self, count: usize) -> usize {
+        let wide = u128::from(self.next()) * count as u128;
+        usize::try_from(wide >> 64).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

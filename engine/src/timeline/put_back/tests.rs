@@ -1,0 +1,297 @@
+//! Threads with one lock on one CPU, as the kernel shows them: what they had is known, and what is put back is set against
+//! it.
+
+use super::super::model::{Interval, Seen, Stack, State, Thread, Timeline, Wait, Wake, Wakeup};
+use super::super::wait_reason::WaitReason;
+use crate::event::{CodeFact, FutexFact, MappingFact, SamplingFact};
+use crate::predict::{Model, Timing};
+use crate::program::{self, Operation, Program};
+use crate::report::Cpus;
+use crate::time::Timestamp;
+use probe_abi::{SampleReason, SyncOperation};
+use std::num::NonZeroU32;
+
+const WORD: u64 = 0x40_0000;
+const PID: u32 = 7;
+/// Where the binary and the C library lie.
+const BINARY: u64 = 0x1000;
+const LIBRARY: u64 = 0x8000;
+/// Places in the binary: the call that takes the lock, code under it, the call that gives it back, and other code.
+const TAKES: u64 = 0x100;
+const UNDER: u64 = 0x110;
+const GIVES: u64 = 0x120;
+const OTHER: u64 = 0x200;
+
+/// What the threads of [`Run`] do.
+#[derive(Clone, Copy)]
+struct Shape {
+    threads: u32,
+    apart_ns: u64,
+    held_ns: u64,
+    /// The code under the lock is known.
+    walked: bool,
+    /// What threads wait in.
+    waits_in: &'static str,
+}
+
+const HOT: Shape =
+    Shape { threads: 4, apart_ns: 15_000, held_ns: 25_000, walked: true, waits_in: "pthread_mutex_lock" };
+
+/// A CPU that threads share in slices, and one lock; what really happened beside what the kernel shows of it.
+struct Run {
+    timeline: Timeline,
+    acquisitions: u64,
+    held_ns: u64,
+    ran_ns: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Doing {
+    Apart(u64),
+    Held(u64),
+}
+
+impl Run {
+    fn of(shape: Shape, end_ns: u64) -> Run {
+        let mut run = Run { timeline: empty(shape, end_ns), acquisitions: 0, held_ns: 0, ran_ns: 0 };
+        let mut doing: Vec<Doing> =
+            (0..shape.threads).map(|n| Doing::Apart(shape.apart_ns + u64::from(n))).collect();
+        let (mut ready, mut waiting): (Vec<usize>, Vec<usize>) = ((0..doing.len()).collect(), Vec::new());
+        let (mut now, mut owner, mut tick) = (1_000u64, None, 1_000_000u64);
+        // As glibc does it: who had to wait does not know whether others still do, and wakes one when it gives back.
+        let (mut waited, mut wakes) = (vec![false; doing.len()], false);
+        while now < end_ns && !ready.is_empty() {
+            let thread = ready.remove(0);
+            run.state(thread, now, State::Running { cpu: Some(0) });
+            // Not a multiple of what threads do.
+            let slice_ends = now + 2_500_000 + now / 7 % 1_000_003;
+            loop {
+                let (Doing::Apart(left) | Doing::Held(left)) = doing[thread];
+                let length = left.min(slice_ends - now).min(end_ns.saturating_sub(now));
+                while tick <= now + length {
+                    let stack = u32::from(matches!(doing[thread], Doing::Apart(_)));
+                    run.sample(thread, tick.max(now), stack, SampleReason::Tick);
+                    tick += 997_331;
+                }
+                now += length;
+                run.ran_ns += length;
+                run.held_ns += if matches!(doing[thread], Doing::Held(_)) { length } else { 0 };
+                match doing[thread] {
+                    Doing::Apart(left) if left > length => doing[thread] = Doing::Apart(left - length),
+                    Doing::Held(left) if left > length => doing[thread] = Doing::Held(left - length),
+                    Doing::Apart(_) if owner.is_none() => {
+                        owner = Some(thread);
+                        wakes = std::mem::take(&mut waited[thread]);
+                        run.acquisitions += 1;
+                        doing[thread] = Doing::Held(shape.held_ns);
+                    }
+                    Doing::Apart(_) => {
+                        doing[thread] = Doing::Apart(0);
+                        (waited[thread], wakes) = (true, true);
+                        run.waits(thread, now);
+                        waiting.push(thread);
+                        break;
+                    }
+                    Doing::Held(_) => {
+                        owner = None;
+                        doing[thread] = Doing::Apart(shape.apart_ns);
+                        if std::mem::take(&mut wakes) && !waiting.is_empty() {
+                            let woken = waiting.remove(0);
+                            run.wakes(thread, woken, now);
+                            ready.push(woken);
+                        }
+                    }
+                }
+                if now >= slice_ends || now >= end_ns {
+                    run.state(thread, now, State::Runnable);
+                    ready.push(thread);
+                    break;
+                }
+            }
+        }
+        for thread in &mut run.timeline.threads {
+            thread.samples.sort_by_key(|seen| seen.time);
+        }
+        run
+    }
+
+    fn thread(&mut self, thread: usize) -> &mut Thread {
+        &mut self.timeline.threads[thread]
+    }
+
+    fn state(&mut self, thread: usize, now: u64, state: State) {
+        let thread = self.thread(thread);
+        let first_step = u32::try_from(thread.steps.len()).expect("few");
+        thread.intervals.push(Interval { start: Timestamp(now), state, first_step });
+    }
+
+    fn sample(&mut self, thread: usize, now: u64, stack: u32, reason: SampleReason) {
+        self.thread(thread).samples.push(Seen { time: Timestamp(now), stack, reason, truncated: false });
+    }
+
+    fn waits(&mut self, thread: usize, now: u64) {
+        self.sample(thread, now, 2, SampleReason::Block);
+        let number = u32::try_from(self.thread(thread).waits.len()).expect("few");
+        self.thread(thread).waits.push(Wait {
+            reason: WaitReason::Futex(FutexFact { word: WORD, operation: 128, words: 0 }),
+            wake: Wake::CutAtEnd,
+            cut_at_start: false,
+            moved_to: None,
+        });
+        self.state(thread, now, State::Blocked(number));
+    }
+
+    fn wakes(&mut self, waker: usize, woken: usize, now: u64) {
+        use super::super::model::{Step, StepKind};
+        self.sample(waker, now, 3, SampleReason::Wake);
+        let number = u32::try_from(self.timeline.wakeups.len()).expect("few");
+        let ended = u32::try_from(self.thread(woken).waits.len() - 1).expect("few");
+        self.timeline.wakeups.push(Wakeup {
+            time: Timestamp(now),
+            waker: waker as u32,
+            wakee: woken as u32,
+            ended: Some(ended),
+        });
+        self.thread(woken).waits[ended as usize].wake = Wake::By(number);
+        self.thread(waker).steps.push(Step { time: Timestamp(now), kind: StepKind::Wake(number) });
+        self.state(woken, now, State::Runnable);
+    }
+
+    /// Sections that were put back, as a number and as a part of the running time.
+    fn put_back(&self, timeline: &Timeline) -> (u64, f64) {
+        let mut held = 0;
+        let mut open = vec![0; timeline.threads.len()];
+        let clocks: Vec<super::clock::Clock> = timeline.threads.iter().map(super::clock::Clock::of).collect();
+        let mut count = 0;
+        for used in &timeline.uses {
+            let at = clocks[used.thread as usize].at(used.ended.0);
+            match used.operation {
+                SyncOperation::MutexLock => {
+                    count += u64::from(used.times);
+                    open[used.thread as usize] = at;
+                }
+                _ => held += at - open[used.thread as usize],
+            }
+        }
+        (count, held as f64 / self.ran_ns as f64)
+    }
+}
+
+fn empty(shape: Shape, end_ns: u64) -> Timeline {
+    let mapping = |start: u64, path: &str| MappingFact {
+        pid: PID,
+        start,
+        end: start + 0x1000,
+        path: path.to_owned(),
+        ..MappingFact::default()
+    };
+    let place = |path: &str, offset, function: &str, under: &[u64]| CodeFact {
+        path: path.to_owned(),
+        offset,
+        function: Some(function.to_owned()),
+        entry: Some(offset & !0xff),
+        under: under.to_vec(),
+        ..CodeFact::default()
+    };
+    let under: &[u64] = if shape.walked { &[TAKES] } else { &[] };
+    // Frames but the innermost one are where calls return to.
+    let stacks: [&[u64]; 4] = [
+        &[BINARY + UNDER],
+        &[BINARY + OTHER],
+        &[LIBRARY + 0x10, BINARY + TAKES + 1],
+        &[LIBRARY + 0x20, BINARY + GIVES + 1],
+    ];
+    Timeline {
+        start: Timestamp(0),
+        end: Timestamp(end_ns),
+        threads: (0..shape.threads)
+            .map(|number| Thread {
+                pid: PID,
+                tid: PID + number,
+                comm: "worker".to_owned(),
+                end: Timestamp(end_ns),
+                intervals: vec![Interval { start: Timestamp(0), state: State::Runnable, first_step: 0 }],
+                ..Thread::default()
+            })
+            .collect(),
+        stacks: stacks
+            .iter()
+            .map(|frames| Stack { pid: PID, time: Timestamp(1), frames: frames.to_vec() })
+            .collect(),
+        sampling: Some(SamplingFact { rate_hz: 1000, ..SamplingFact::default() }),
+        mappings: vec![mapping(BINARY, "/program"), mapping(LIBRARY, "/libc.so.6")],
+        code: vec![
+            place("/program", UNDER, "under", under),
+            place("/program", OTHER, "other", &[]),
+            place("/program", TAKES, "under", &[]),
+            place("/program", GIVES, "under", &[]),
+            place("/libc.so.6", 0x10, shape.waits_in, &[]),
+            place("/libc.so.6", 0x20, "pthread_mutex_unlock", &[]),
+        ],
+        ..Timeline::default()
+    }
+}
+
+fn locks(program: &Program) -> usize {
+    let all = program.threads.iter().flat_map(|thread| &thread.operations);
+    all.filter(|operation| matches!(operation, Operation::Lock(_))).count()
+}
+
+fn speed_up(program: &Program, cpus: u32) -> f64 {
+    let timing = Timing::new(program, &Model::default()).expect("a program");
+    let length =
+        |cpus: u32| timing.run(Cpus::Count(NonZeroU32::new(cpus).expect("not 0")), 0).length.0 as f64;
+    length(1) / length(cpus)
+}
+
+#[test]
+fn what_nobody_saw_is_put_back_as_often_and_as_long_as_it_was() {
+    let run = Run::of(HOT, 1_500_000_000);
+    let seen = run.timeline.threads.iter().map(|thread| thread.waits.len() as u64).sum::<u64>();
+    assert!(seen * 20 < run.acquisitions, "{seen} of {} show", run.acquisitions);
+    let mut timeline = run.timeline.clone();
+    super::put_back(&mut timeline);
+    let (count, held) = run.put_back(&timeline);
+    let truth = run.held_ns as f64 / run.ran_ns as f64;
+    assert!((held - truth).abs() < 0.05, "{held} of {truth}");
+    let many = count as f64 / run.acquisitions as f64;
+    assert!((many - 1.0).abs() < 0.15, "{count} of {}", run.acquisitions);
+    let [fact] = timeline.put_back[..] else { panic!("one lock: {:?}", timeline.put_back) };
+    assert!((fact.share - truth).abs() <= fact.error && fact.error < 0.1, "{fact:?} of {truth}");
+    assert_eq!(fact.hold_ns, 25_000);
+}
+
+/// Attached to a program that a lock holds to 1.6 CPUs, four were promised: its recorded wakes were replayed.
+#[test]
+fn the_simulation_decides_anew_who_waits_for_a_lock_without_probes() {
+    let run = Run::of(HOT, 300_000_000);
+    let before = program::from_timeline(&run.timeline);
+    assert_eq!(locks(&before), 0);
+    let promised = speed_up(&before, 4);
+    let mut timeline = run.timeline.clone();
+    super::put_back(&mut timeline);
+    let program = program::from_timeline(&timeline);
+    assert!(locks(&program) > 1000, "{:?}", program.findings);
+    let speed_up = speed_up(&program, 4);
+    assert!((0.9..=1.7).contains(&speed_up), "{speed_up}: 40 of 25 µs are 1.6 at most");
+    assert!(promised > speed_up + 0.3, "{promised} with wake-ups as recorded");
+    let of_it = |kind: &str| program.findings.iter().any(|finding| finding.kind() == kind);
+    assert!(of_it("put_back") && !of_it("replayed"), "{:?}", program.findings);
+}
+
+#[test]
+fn a_lock_whose_code_cannot_be_followed_is_said_to_be_not_measured() {
+    let run = Run::of(Shape { walked: false, ..HOT }, 300_000_000);
+    let mut timeline = run.timeline.clone();
+    super::put_back(&mut timeline);
+    assert_eq!((timeline.put_back.len(), timeline.uses.len()), (0, 0));
+    assert!(timeline.findings.iter().any(|finding| finding.kind() == "held_not_measured"));
+}
+
+#[test]
+fn what_threads_wait_for_in_something_else_is_no_lock() {
+    let run = Run::of(Shape { waits_in: "pthread_cond_wait", ..HOT }, 300_000_000);
+    let mut timeline = run.timeline.clone();
+    super::put_back(&mut timeline);
+    assert_eq!(timeline, run.timeline);
+}

@@ -1,0 +1,80 @@
+//! Sections become operations of their threads, as if they had been recorded.
+
+use super::super::model::{FirstUse, Lock as Object, NO_OBJECT, Step, StepKind, Timeline, Use};
+use super::super::unfold::{Made as MadeStep, insert, number_by_end};
+use super::Lock;
+use super::clock::Clock;
+use super::sections::{Kept, Section};
+use crate::time::Timestamp;
+use probe_abi::SyncOperation;
+
+/// Puts the operations into the timeline; gives the numbers of the locks there.
+pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, clocks: &[Clock]) -> Vec<u32> {
+    let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
+    let numbers: Vec<u32> = (first_lock..).take(locks.len()).collect();
+    for lock in locks {
+        let (time, thread) = lock.word.first;
+        timeline.locks.push(Object {
+            pid: lock.word.pid,
+            address: lock.word.address,
+            kind: "mutex",
+            first: FirstUse { time: Timestamp(time), thread, caller: 0 },
+            put_back: true,
+        });
+    }
+    let first_new = timeline.uses.len();
+    for ((index, sections), clock) in (0u32..).zip(&kept.by_thread).zip(clocks) {
+        let mut made: Vec<MadeStep> = Vec::with_capacity(sections.len() * 2);
+        for section in sections {
+            let Some(&object) = numbers.get(section.lock) else { continue };
+            let Some((taken, given)) = ends(section, clock) else { continue };
+            let began = section.waited.map_or(taken.1, |(since, _)| since);
+            let of = |operation, began, ended| Use {
+                began: Timestamp(began),
+                ended: Timestamp(ended),
+                value: 0,
+                caller: 0,
+                thread: index,
+                object,
+                second: NO_OBJECT,
+                outcome: 0,
+                operation,
+                flags: 0,
+                after_hole: false,
+                times: section.times,
+            };
+            let both = [
+                (taken, of(SyncOperation::MutexLock, began, taken.1)),
+                (given, of(SyncOperation::MutexUnlock, given.1, given.1)),
+            ];
+            for ((interval, time), used) in both {
+                let number = u32::try_from(timeline.uses.len()).unwrap_or(u32::MAX);
+                timeline.uses.push(used);
+                let step = Step { time: Timestamp(time), kind: StepKind::Operated(number) };
+                made.push(MadeStep { interval, step });
+            }
+        }
+        if let Some(thread) = timeline.threads.get_mut(index as usize)
+            && !made.is_empty()
+        {
+            insert(thread, &made);
+        }
+    }
+    number_by_end(&mut timeline.threads, &mut timeline.uses, first_new);
+    numbers
+}
+
+/// Where a section begins and ends: interval and time.
+fn ends(section: &Section, clock: &Clock) -> Option<((usize, u64), (usize, u64))> {
+    let taken = match section.waited {
+        Some((_, ran)) => clock.next_run(ran)?,
+        None => clock.when(section.from_ns, true)?,
+    };
+    let given = match section.woke {
+        Some(time) => {
+            clock.next_run(time).filter(|next| next.1 == time).or(clock.when(section.until_ns, false))?
+        }
+        None => clock.when(section.until_ns, false)?,
+    };
+    Some((taken, if given.1 < taken.1 { taken } else { given }))
+}
