@@ -177,7 +177,7 @@ fn of_locks(finding: &Finding) -> Option<String> {
             "how long {} without probes {} held is not known (too few stacks at waits and wake-ups, or taken and given back \
              where no function has both): who waits for whom there stays as recorded, and predictions above the recorded \
              parallelism are optimistic",
-            plural(*locks as u64, "1 lock", "locks"),
+            plural(*locks as u64, "lock", "locks"),
             if *locks == 1 { "is" } else { "are" }
         ),
         Finding::Spinning { spun_ns, ran_ns, waits, guessed, hand_overs } => format!(
@@ -204,7 +204,7 @@ fn put_back(locks: usize, seen: u64, added: u64, each_stands_for: u64) -> String
     format!(
         "{} had no probes: threads waited or woke others at {seen} acquisitions; {added} more, for which nobody waited, are put \
          back from samples of the code under the lock, as long as those that were seen{joined}",
-        plural(locks as u64, "1 lock", "locks")
+        plural(locks as u64, "lock", "locks")
     )
 }
 

@@ -85,6 +85,7 @@ fn facts() -> Facts {
             inlined: vec![engine::event::InlinedFact { function: "swap".into(), line: None }],
             waits: true,
             tries: true,
+            under: vec![0x1230],
         }],
         spin: vec!["await_*".into()],
         mappings: vec![MappingFact {
