@@ -144,7 +144,13 @@ impl Lines<'_> {
         let Some(of) = of else { return };
         self.title(name, "");
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        let states = [(of.running, "running"), (of.ready, "ready"), (of.lock, "lock"), (of.other, "other")];
+        let states = [
+            (of.running, "running"),
+            (of.ready, "ready"),
+            (of.spinning, "spinning"),
+            (of.lock, "lock"),
+            (of.other, "other"),
+        ];
         self.list("does", states.iter().map(|(share, what)| (percent(*share), *what)));
         if of.names.len() > 1 {
             self.text(&format!(
