@@ -142,7 +142,7 @@ fn below(state: &State, style: &Style) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(snapshot) = state.shown() {
         let about = about(state, snapshot);
-        let mut notes = written(|out| screen::notes(out, &snapshot.report, &about, style));
+        let mut notes = written(|out| screen::notes(out, &snapshot.report, &snapshot.limits, &about, style));
         let sure = notes.iter().position(|line| line.starts_with("Sure")).unwrap_or(notes.len());
         let sure = notes.split_off(sure);
         // Where all of them stand no first lines of some are needed.

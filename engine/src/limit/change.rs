@@ -105,7 +105,12 @@ impl Search {
                 functions.extend((share >= WORTH_MOVING.start).then_some(*function));
             }
         }
-        changes.extend(self.known(first).into_iter().map(|(change, _)| change));
+        for (change, _) in self.known(first) {
+            // Two stages of a pipeline may both want a second thread.
+            if !changes.contains(&change) {
+                changes.push(change);
+            }
+        }
         if let Cpus::Count(count) = first.limit.cpus
             && let Some(more) = Cpus::count(count.get().saturating_mul(2))
         {

@@ -16,7 +16,7 @@ use super::frame;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
-use engine::limit::Limits;
+use engine::limit::{Kind, Limits};
 use engine::report::{CpuResult, Cpus, Report};
 use std::io::{self, Write};
 
@@ -72,7 +72,7 @@ pub fn write(
         threads(limits, all, style).write(out, shown(ROWS), "kind of thread", style)?;
     }
     writeln!(out)?;
-    notes(out, report, about, style)
+    notes(out, report, limits, about, style)
 }
 
 /// The machine that was recorded.
@@ -170,8 +170,15 @@ pub(crate) fn curve(
 }
 
 /// What can change the answer, how sure it is, and which command is the next.
-pub(crate) fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
-    let (findings, computes) = (&report.findings, computes(report));
+pub(crate) fn notes(
+    out: &mut impl Write,
+    report: &Report,
+    limits: &Limits,
+    about: &About,
+    style: &Style,
+) -> io::Result<()> {
+    let is_known = !matches!(limits.at.first().map(|limit| &limit.kind), Some(Kind::NotKnown { .. }));
+    let (findings, computes) = (&report.findings, computes(report) && is_known);
     match &about.live {
         Some(live) => frame::closing(findings, computes, live.notes, "", style, out),
         None => frame::foot(findings, computes, &about.file, Some("what-if --rank"), style, out),

@@ -3,7 +3,7 @@
 use super::listing::{headline, line, note, placed, share};
 use super::slack::{doing, operation};
 use crate::present::cell::{duration, grouped};
-use crate::present::frame::{Frame, more};
+use crate::present::frame::{Frame, clip, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::text::plural;
@@ -230,9 +230,9 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{}", style.paint(Paint::Dim, &style.text(&text)))?;
         }
         if !left_out.contains(&number) {
-            let mut plain: &mut dyn Write = out;
-            let text = format!("{}{}: {}", stay.thread, by(&stay.by), parts(stay));
-            crate::present::table::wrap(&mut plain, style, Paint::Plain, "  ", &style.text(&text), "      ")?;
+            // One line each: a way is to be read at a glance.
+            let text = style.text(&format!("  {}{}: {}", stay.thread, by(&stay.by), parts(stay)));
+            writeln!(out, "{}", clip(&text, style.width, style))?;
         }
     }
     Ok(())
