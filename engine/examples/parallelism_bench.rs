@@ -13,7 +13,7 @@ use engine::timeline::{External, Interval, State, Step, StepKind, Thread, Timeli
 
 fn main() -> ExitCode {
     let arguments: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
-    let [intervals, threads @ 1..] = arguments[..] else {
+    let [intervals, threads @ (1..)] = arguments[..] else {
         eprintln!("usage: parallelism_bench INTERVALS THREADS");
         return ExitCode::from(2);
     };
