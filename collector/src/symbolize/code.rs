@@ -66,6 +66,7 @@ fn fact(place: &CodePlace, location: &Location) -> CodeFact {
         entry: symbol.and_then(|hit| place.offset.checked_sub(hit.distance)),
         line: itself.and_then(|frame| line(&frame.file, frame.line)),
         inlined: inlined.collect(),
+        waits: location.waits,
         ..unnamed(place)
     }
 }

@@ -23,6 +23,8 @@ pub struct Located {
     /// All frames, one place's after the other's.
     #[serde(with = "packed")]
     pub(super) frames: Vec<PackedFrame>,
+    /// Which of the places lie in loops that only wait.
+    pub(super) waits: Vec<u32>,
 }
 
 /// Name, symbol (number of a text or of a reason), distance from the symbol, frames (number of them, or of a reason).
@@ -95,7 +97,12 @@ impl Located {
     /// Every place in words.
     pub fn locations(&self) -> Vec<Location> {
         let mut next = 0;
-        self.rows.iter().map(|row| self.location(row, &mut next)).collect()
+        let mut locations: Vec<Location> =
+            self.rows.iter().map(|row| self.location(row, &mut next)).collect();
+        for waits in &self.waits {
+            locations.get_mut(*waits as usize).into_iter().for_each(|location| location.waits = true);
+        }
+        locations
     }
 
     fn location(&self, Row(name, symbol, distance, frames): &Row, next: &mut usize) -> Location {
@@ -126,6 +133,6 @@ impl Located {
             }
             Known::No(number) => Err(reason(number)),
         };
-        Location { name: text(*name).unwrap_or_default(), symbol, frames }
+        Location { name: text(*name).unwrap_or_default(), symbol, frames, waits: false }
     }
 }

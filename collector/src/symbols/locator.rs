@@ -5,6 +5,7 @@ use super::functions::{ModuleFunctions, SymbolSource, unnamed};
 use super::located::{Known, Located, PackedFrame, Row, plus_one};
 use super::resolve::{Place, Reason};
 use super::texts::Texts;
+use super::wait_places::WaitPlaces;
 use rustc_hash::FxHashMap;
 
 /// See the module.
@@ -14,6 +15,7 @@ pub struct Locator<'a> {
     texts: Texts,
     /// Texts of symbols by where their names lie: many functions have the same one.
     symbols: FxHashMap<u32, u32>,
+    waits: WaitPlaces,
 }
 
 impl Locator<'_> {
@@ -32,7 +34,8 @@ impl Locator<'_> {
             Ok(debug) => debug.lines(),
             Err(reason) => Err(reason.clone()),
         };
-        work(&mut Locator { module, lines, texts: Texts::default(), symbols: FxHashMap::default() })
+        let (texts, symbols, waits) = (Texts::default(), FxHashMap::default(), WaitPlaces::default());
+        work(&mut Locator { module, lines, texts, symbols, waits })
     }
 
     /// What people call the module.
@@ -76,7 +79,11 @@ impl Locator<'_> {
         order.sort_unstable();
         let mut frames: Vec<FrameNumbers> = Vec::with_capacity(places.len().saturating_mul(2));
         let mut rows = vec![(Row::default(), 0); places.len()];
+        let mut waits = Vec::new();
         for (address, index) in order {
+            if address.is_some_and(|address| self.waits.contains(self.module, address)) {
+                waits.push(index as u32);
+            }
             let first = frames.len();
             rows[index] = (self.row(places[index], address, &mut packed, &mut frames), first);
         }
@@ -87,6 +94,7 @@ impl Locator<'_> {
             reasons: packed.reasons,
             rows: Vec::with_capacity(rows.len()),
             frames: Vec::new(),
+            waits,
         };
         // Only the texts of this answer, numbered anew.
         let mut numbers = vec![u32::MAX; self.texts.all().len()];

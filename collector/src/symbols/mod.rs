@@ -62,6 +62,9 @@ mod unwind;
 mod unwind_rows;
 mod unwind_rules;
 mod variables;
+mod wait_loops;
+mod wait_places;
+mod wait_values;
 mod wanted;
 mod ways_out;
 
@@ -94,4 +97,5 @@ pub use unsure::UnsureReason;
 pub use unwind::{LandingPads, UnwindFacts, UnwindTables};
 pub use unwind_rows::{FrameAt, RowsTold, Rule, Saved, UnwindRows};
 pub use variables::Variables;
+pub use wait_loops::{Callee, wait_loops};
 pub use wanted::Unclear;

@@ -144,6 +144,7 @@ mod tests {
                 name: "f".into(),
                 symbol: Err(super::super::Reason::NoSymbols),
                 frames: Ok(frames),
+                waits: false,
             })
         };
         let header = || frame("/usr/include/c++/12/bits/gthr-default.h", "__gthread_mutex_lock");

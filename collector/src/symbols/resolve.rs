@@ -55,6 +55,9 @@ pub struct Location {
     pub symbol: Result<SymbolHit, Reason>,
     /// Functions inlined there, innermost first; the last one is the function itself.
     pub frames: Result<Vec<Frame>, Reason>,
+    /// It lies in a loop that only waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 /// A symbol that holds a place.
@@ -211,5 +214,5 @@ fn nothing(request: &Request, module: Option<String>, error: &SymbolError) -> An
 
 fn unknown(module: &str, place: Place, reason: Reason) -> Location {
     let (Place::FileOffset(at) | Place::Address(at)) = place;
-    Location { name: unnamed(module, at), symbol: Err(reason.clone()), frames: Err(reason) }
+    Location { name: unnamed(module, at), symbol: Err(reason.clone()), frames: Err(reason), waits: false }
 }

@@ -11,3 +11,4 @@ mod of_processes;
 mod sandboxed;
 mod sources;
 mod symbolized;
+mod wait_loops;

@@ -31,6 +31,9 @@ pub struct CodeFact {
     /// Functions inlined into it there, the innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<InlinedFact>,
+    /// It lies in a loop that only asks again and again whether it may go on: a thread that is there waits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 /// A function that was inlined into another.

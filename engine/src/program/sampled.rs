@@ -5,7 +5,7 @@ use super::{FunctionRef, Place, PlaceId};
 use crate::event::{
     CodeFact, CodeMap, FunctionFact, FunctionId, frame_address, is_made_code, is_recording_library,
 };
-use crate::timeline::Timeline;
+use crate::timeline::{Stack, Timeline};
 use rustc_hash::FxHashMap;
 
 /// What stacks are made of, before functions have their numbers in the program.
@@ -20,6 +20,8 @@ pub(super) struct SampledCode {
     stacks: Vec<Vec<PlaceId>>,
     /// By stack: whether it begins in a probe.
     in_probes: Vec<bool>,
+    /// By stack: whether its innermost frame is in a loop that only waits.
+    in_waits: Vec<bool>,
 }
 
 /// What the kernel calls the library in which the clock is read.
@@ -66,15 +68,16 @@ impl SampledCode {
                 places
             })
             .collect();
-        let in_probe = |stack: &crate::timeline::Stack| {
+        let in_probe = |stack: &Stack| {
             let address = stack.frames.first().copied().unwrap_or(0);
             finder.is_in_probe(stack.pid, address, stack.time.0)
         };
         let in_probes = timeline.stacks.iter().map(in_probe).collect();
+        let in_waits = timeline.stacks.iter().map(|stack| finder.is_in_wait(stack)).collect();
         let mut functions: Vec<FunctionId> = finder.places.iter().map(|(function, ..)| *function).collect();
         functions.sort_unstable();
         functions.dedup();
-        SampledCode { facts: finder.facts, functions, places: finder.places, stacks, in_probes }
+        SampledCode { facts: finder.facts, functions, places: finder.places, stacks, in_probes, in_waits }
     }
 
     /// The places, with functions as the program numbers them.
@@ -87,7 +90,7 @@ impl SampledCode {
         self.places.iter().map(place).collect()
     }
 
-    /// By stack: whether its innermost function, or what was inlined there, only waits.
+    /// By stack: whether its innermost function, or what was inlined there, only waits, or the loop there does.
     pub(super) fn waiting(&self, timeline: &Timeline) -> Vec<bool> {
         let facts: FxHashMap<FunctionId, &FunctionFact> =
             timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
@@ -100,7 +103,7 @@ impl SampledCode {
             let inlined = stack.iter().take_while(|id| is_inlined(id)).count();
             stack.iter().take(inlined + 1).any(|id| places.get(id.0 as usize) == Some(&true))
         };
-        self.stacks.iter().map(stack).collect()
+        self.stacks.iter().zip(&self.in_waits).map(|(places, waits)| *waits || stack(places)).collect()
     }
 
     pub(super) fn in_probes(&self) -> &[bool] {
@@ -169,6 +172,23 @@ impl<'a> Finder<'a> {
         // Where the breakpoint is, or behind its byte.
         entry.is_some_and(|entry| {
             offset.wrapping_sub(entry) <= 1 && self.probed.contains_key(&(module, entry))
+        })
+    }
+
+    /// Whether a thread with this stack is in a loop that only waits; what the library for recording does in one counts as
+    /// the loop.
+    fn is_in_wait(&self, stack: &Stack) -> bool {
+        let mut frames = stack
+            .frames
+            .iter()
+            .enumerate()
+            .map(|(index, address)| self.map.at(stack.pid, frame_address(index, *address), stack.time.0));
+        let own = frames.find(|place| {
+            !place.is_some_and(|(mapping, _)| mapping.path == CLOCK || is_recording_library(&mapping.path))
+        });
+        own.flatten().is_some_and(|(mapping, offset)| {
+            let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
+            self.named.get(&key).is_some_and(|code| code.waits)
         })
     }
 

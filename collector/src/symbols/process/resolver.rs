@@ -195,11 +195,15 @@ impl Resolver {
                 name: format!("{address:#x}"),
                 symbol: Err(reason),
                 frames: Err(Reason::NoDebugInformation),
+                waits: false,
             };
             return Resolved { module: "vmlinux".to_owned(), location };
         };
         let symbol = Ok(SymbolHit { name: name.clone(), distance });
-        Resolved { module, location: Location { name, symbol, frames: Err(Reason::NoDebugInformation) } }
+        Resolved {
+            module,
+            location: Location { name, symbol, frames: Err(Reason::NoDebugInformation), waits: false },
+        }
     }
 }
 
@@ -228,7 +232,10 @@ fn made(map: &CodeMap, address: u64) -> Resolved {
     let Some(code) = map.at(address) else { return nowhere(address) };
     let symbol = Ok(SymbolHit { name: code.name.clone(), distance: address.saturating_sub(code.start) });
     let frames = code.frame(address).map(|frame| vec![frame]).ok_or(Reason::NoDebugInformation);
-    Resolved { module: "[jit]".to_owned(), location: Location { name: code.name.clone(), symbol, frames } }
+    Resolved {
+        module: "[jit]".to_owned(),
+        location: Location { name: code.name.clone(), symbol, frames, waits: false },
+    }
 }
 
 fn nowhere(address: u64) -> Resolved {
@@ -236,6 +243,7 @@ fn nowhere(address: u64) -> Resolved {
         name: format!("{address:#x}"),
         symbol: Err(Reason::NotMapped),
         frames: Err(Reason::NotMapped),
+        waits: false,
     };
     Resolved { module: String::new(), location }
 }
@@ -255,5 +263,10 @@ fn located(parser: &mut Result<Parser, String>, module: &str, places: &[Place]) 
 fn unreadable(module: &str, place: Place, why: &str) -> Location {
     let (Place::FileOffset(at) | Place::Address(at)) = place;
     let reason = Reason::Unreadable(why.to_owned());
-    Location { name: crate::symbols::unnamed(module, at), symbol: Err(reason.clone()), frames: Err(reason) }
+    Location {
+        name: crate::symbols::unnamed(module, at),
+        symbol: Err(reason.clone()),
+        frames: Err(reason),
+        waits: false,
+    }
 }

@@ -83,6 +83,7 @@ fn facts() -> Facts {
             declared: Some("sort.c:1".into()),
             line: Some("sort.c:9".into()),
             inlined: vec![engine::event::InlinedFact { function: "swap".into(), line: None }],
+            waits: true,
         }],
         mappings: vec![MappingFact {
             pid: 7,

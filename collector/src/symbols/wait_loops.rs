@@ -1,0 +1,211 @@
+//! Loops in which a thread only waits: they read the same memory again and again, compare, pause or give up the CPU, and store
+//! nothing. **Ours.**
+//!
+//! What is looked at are natural loops: a jump back to an instruction that all ways to the jump pass. One is a wait if
+//!
+//! 1. it stores nothing. A try to take a lock (`xchg`, `lock cmpxchg`, `lock bts`) with values that are the same in each turn
+//!    stores nothing new as long as the lock is taken; one whose value depends on what was read (a counter, a list) is
+//!    itself the work;
+//! 2. every address that it reads is the same in each turn: a search or a comparison of texts goes on to the next one;
+//! 3. it is left on what it has read there, not only on what it has counted (or it does nothing but pause); and
+//! 4. it takes nothing from turn to turn, and uses no vector registers: it computes nothing. Beside a pause, a yield or a try it
+//!    may count turns, by constants or by doubling. Without these, a loop that counts and looks at memory is most often one
+//!    whose compiler could not know that the memory stays as it is.
+//!
+//! A call of anything but a yield makes it no wait, nor does a loop count that waits in a way not told here: to miss one is
+//! better than to call work waiting.
+
+use super::wait_values::{Kept, Turn, is_locked};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Most instructions of a loop that waits.
+const MOST_INSTRUCTIONS: usize = 96;
+/// Most instructions that are passed in search of loops in one function.
+const MOST_VISITS: usize = 1 << 20;
+
+/// What a call leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// A function or a linker's stub at this address.
+    At(u64),
+    /// A function whose address lies in this slot.
+    In(u64),
+}
+
+/// Stretches of a function's code that are loops which only wait, ascending. `code` is the function's code from its first
+/// instruction at the address `start` on; `yields` says whether a call only gives up the CPU. Code that does not decode
+/// has none.
+pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> Vec<Range<u64>> {
+    let Some(body) = Body::of(code, start) else { return Vec::new() };
+    let mut visits = MOST_VISITS;
+    let mut found = vec![false; body.instructions.len()];
+    for (from, to) in body.ways_back() {
+        if let Some(nodes) = body.natural_loop(from, to, &mut visits)
+            && body.waits(&nodes, to, yields)
+        {
+            nodes.iter().for_each(|node| found[*node] = true);
+        }
+    }
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for (instruction, _) in body.instructions.iter().zip(&found).filter(|(_, found)| **found) {
+        match ranges.last_mut() {
+            Some(last) if last.end == instruction.ip() => last.end = instruction.next_ip(),
+            _ => ranges.push(instruction.ip()..instruction.next_ip()),
+        }
+    }
+    ranges
+}
+
+/// What a linker's stub jumps through: the slot with the address of the function it stands for.
+pub fn slot_of_stub(code: &[u8], start: u64) -> Option<u64> {
+    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let jump = decoder.into_iter().take(2).find(|instruction| instruction.mnemonic() != Mnemonic::Endbr64)?;
+    let is_slot = jump.flow_control() == FlowControl::IndirectBranch && jump.is_ip_rel_memory_operand();
+    is_slot.then(|| jump.ip_rel_memory_address())
+}
+
+/// A function's instructions, and which can come before and after each.
+struct Body {
+    instructions: Vec<Instruction>,
+    next: Vec<[Option<usize>; 2]>,
+    before: Vec<Vec<usize>>,
+}
+
+impl Body {
+    fn of(code: &[u8], start: u64) -> Option<Body> {
+        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+        let mut instructions = Vec::with_capacity(code.len() / 4);
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                return None;
+            }
+            instructions.push(instruction);
+        }
+        let at: FxHashMap<u64, usize> =
+            instructions.iter().enumerate().map(|(index, instruction)| (instruction.ip(), index)).collect();
+        let mut next: Vec<[Option<usize>; 2]> = instructions
+            .iter()
+            .enumerate()
+            .map(|(index, instruction)| {
+                let target = at.get(&instruction.near_branch_target()).copied();
+                let following = Some(index + 1).filter(|next| *next < instructions.len());
+                match instruction.flow_control() {
+                    FlowControl::UnconditionalBranch => [target, None],
+                    FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => [following, target],
+                    FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => {
+                        [None, None]
+                    }
+                    _ => [following, None],
+                }
+            })
+            .collect();
+        let mut before = vec![Vec::new(); instructions.len()];
+        for (index, after) in next.iter().enumerate() {
+            after.iter().flatten().for_each(|after| before[*after].push(index));
+        }
+        // Padding that nothing reaches leads nowhere.
+        for (index, instruction) in instructions.iter().enumerate().skip(1) {
+            if before[index].is_empty() && instruction.mnemonic() == Mnemonic::Nop {
+                for after in std::mem::take(&mut next[index]).into_iter().flatten() {
+                    before[after].retain(|from| *from != index);
+                }
+            }
+        }
+        Some(Body { instructions, next, before })
+    }
+
+    /// Jumps, and falls into an instruction, to one that comes no later or that something else leads to as well.
+    fn ways_back(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.before.iter().enumerate().flat_map(|(to, before)| {
+            let is_joined = before.len() > 1;
+            before.iter().filter(move |from| is_joined || **from >= to).map(move |from| (*from, to))
+        })
+    }
+
+    /// The instructions from which `from` is reached without passing `to`. `None`: `to` can be gone around, so that this
+    /// is no loop, or it is too long.
+    fn natural_loop(&self, from: usize, to: usize, visits: &mut usize) -> Option<Vec<usize>> {
+        let mut nodes = vec![to];
+        let mut open = vec![from];
+        while let Some(node) = open.pop() {
+            if nodes.contains(&node) {
+                continue;
+            }
+            *visits = visits.checked_sub(1)?;
+            // The function's start, or what only a jump through a table leads to.
+            if node == 0 || self.before[node].is_empty() || nodes.len() >= MOST_INSTRUCTIONS {
+                return None;
+            }
+            nodes.push(node);
+            open.extend(&self.before[node]);
+        }
+        nodes.sort_unstable();
+        Some(nodes)
+    }
+
+    fn waits(&self, nodes: &[usize], head: usize, yields: &dyn Fn(Callee) -> bool) -> bool {
+        let is_call = |instruction: &&Instruction| {
+            matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+        };
+        let instructions = || nodes.iter().map(|node| &self.instructions[*node]);
+        if !instructions().filter(is_call).all(|call| callee(call).is_some_and(yields)) {
+            return false;
+        }
+        let pauses = instructions().any(|instruction| is_pause(instruction) || is_call(&instruction));
+        let may_count = pauses || instructions().any(is_locked);
+        let Some(mut kept) = Kept::at_head(instructions(), may_count) else { return false };
+        if !self.settle(nodes, head, &mut kept) {
+            return false;
+        }
+        // Left on what was read, or nothing is read at all and it pauses.
+        let leaves = |node: &&usize| {
+            self.instructions[**node].is_jcc_short_or_near()
+                && self.next[**node].iter().any(|next| next.is_none_or(|next| !nodes.contains(&next)))
+        };
+        let is_left_on_memory = nodes.iter().filter(leaves).any(|node| kept.branches_on_memory(*node));
+        is_left_on_memory || pauses && !instructions().any(reads_memory)
+    }
+
+    /// Follows what registers hold through the loop until nothing changes. `false`: an instruction does more than wait.
+    fn settle(&self, nodes: &[usize], head: usize, kept: &mut Kept) -> bool {
+        let mut open = vec![head];
+        while let Some(node) = open.pop() {
+            let Some(after) = kept.step(node, head, &self.instructions[node]) else { return false };
+            for next in self.next[node].iter().flatten().filter(|next| nodes.contains(next)) {
+                if *next != head && kept.join(*next, &after) == Turn::Changed {
+                    open.push(*next);
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Where a call leads to, if it tells that.
+fn callee(call: &Instruction) -> Option<Callee> {
+    match call.flow_control() {
+        FlowControl::Call if call.op0_kind() == OpKind::NearBranch64 => {
+            Some(Callee::At(call.near_branch_target()))
+        }
+        FlowControl::IndirectCall if call.is_ip_rel_memory_operand() => {
+            Some(Callee::In(call.ip_rel_memory_address()))
+        }
+        _ => None,
+    }
+}
+
+fn is_pause(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Pause | Mnemonic::Tpause | Mnemonic::Umwait)
+}
+
+fn reads_memory(instruction: &Instruction) -> bool {
+    let is_memory = |operand: u32| instruction.op_kind(operand) == OpKind::Memory;
+    let is_only_address = matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
+    instruction.code() != Code::INVALID
+        && !is_only_address
+        && instruction.flow_control() == FlowControl::Next
+        && (0..instruction.op_count()).any(is_memory)
+}

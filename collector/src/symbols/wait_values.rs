@@ -1,0 +1,275 @@
+//! What registers hold within a loop, as far as it matters for [`super::wait_loops`]: the same in each turn, what memory at a
+//! fixed place says, or something that the turns before have made.
+
+use iced_x86::{
+    ConditionCode, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register,
+};
+use rustc_hash::FxHashMap;
+
+/// General registers, and the flags behind them.
+const REGISTERS: usize = 17;
+const FLAGS: usize = 16;
+/// What a call may change (System V ABI).
+const CALLEES: [Register; 9] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+];
+
+/// Of two that come together the greater one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    /// The same in each turn.
+    Same,
+    /// Made of what memory holds at places that are the same in each turn.
+    Read,
+    /// Made in turns before.
+    Carried,
+}
+
+/// Whether anything was new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Something.
+    Changed,
+    /// Nothing.
+    Settled,
+}
+
+/// What registers hold at one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Values([Value; REGISTERS]);
+
+/// What registers hold at each instruction of a loop.
+pub(super) struct Kept {
+    head: Values,
+    /// Before each instruction that was reached.
+    before: FxHashMap<usize, Values>,
+    may_count: bool,
+    factory: InstructionInfoFactory,
+}
+
+impl Kept {
+    /// At the first instruction of a loop of these ones: what one of them writes is carried. `may_count`: turns may be
+    /// counted. `None`: one does what no wait does.
+    pub(super) fn at_head<'a>(
+        instructions: impl Iterator<Item = &'a Instruction>,
+        may_count: bool,
+    ) -> Option<Kept> {
+        let mut factory = InstructionInfoFactory::new();
+        let mut head = [Value::Same; REGISTERS];
+        head[FLAGS] = Value::Carried;
+        for instruction in instructions {
+            if is_call(instruction) {
+                CALLEES
+                    .iter()
+                    .filter_map(|register| place(*register))
+                    .for_each(|at| head[at] = Value::Carried);
+                continue;
+            }
+            let info = factory.info(instruction);
+            if is_foreign(instruction, info) {
+                return None;
+            }
+            for used in info.used_registers().iter().filter(|used| writes(used.access())) {
+                place(used.register()).into_iter().for_each(|at| head[at] = Value::Carried);
+            }
+        }
+        Some(Kept { head: Values(head), before: FxHashMap::default(), may_count, factory })
+    }
+
+    /// What holds after an instruction. `None`: it does more than a wait does.
+    pub(super) fn step(&mut self, node: usize, head: usize, instruction: &Instruction) -> Option<Values> {
+        if node == head {
+            self.before.insert(node, self.head);
+        }
+        let mut values = *self.before.get(&node)?;
+        if is_call(instruction) {
+            CALLEES
+                .iter()
+                .filter_map(|register| place(*register))
+                .for_each(|at| values.0[at] = Value::Carried);
+            values.0[FLAGS] = Value::Carried;
+            return Some(values);
+        }
+        if is_zero(instruction) {
+            values.set(instruction.op0_register(), Value::Same);
+            values.0[FLAGS] = Value::Same;
+            return Some(values);
+        }
+        let info = self.factory.info(instruction);
+        let is_fixed =
+            |register: Register| register == Register::None || values.get(register) < Value::Carried;
+        if !info.used_memory().iter().all(|memory| is_fixed(memory.base()) && is_fixed(memory.index())) {
+            return None;
+        }
+        if info.used_memory().iter().any(|memory| writes(memory.access())) && !values.tries(instruction) {
+            return None;
+        }
+        let result = values.result(instruction, info);
+        if result == Value::Carried && !(self.may_count && values.counts(instruction)) {
+            return None;
+        }
+        for used in info.used_registers().iter().filter(|used| writes(used.access())) {
+            // What the rest of a register holds of which a part is written is never asked for by compilers.
+            let keeps = used.access() == OpAccess::CondWrite;
+            let old = if keeps { values.get(used.register()) } else { Value::Same };
+            values.set(used.register(), result.max(old));
+        }
+        if instruction.rflags_modified() != 0 {
+            values.0[FLAGS] = if is_locked(instruction) { Value::Read } else { result };
+        }
+        Some(values)
+    }
+
+    /// Adds what holds before an instruction on one way to it.
+    pub(super) fn join(&mut self, node: usize, values: &Values) -> Turn {
+        let Some(known) = self.before.get_mut(&node) else {
+            self.before.insert(node, *values);
+            return Turn::Changed;
+        };
+        let was = *known;
+        for (known, value) in known.0.iter_mut().zip(values.0) {
+            *known = (*known).max(value);
+        }
+        if *known == was { Turn::Settled } else { Turn::Changed }
+    }
+
+    /// Whether a branch goes by what memory held in this turn.
+    pub(super) fn branches_on_memory(&self, node: usize) -> bool {
+        self.before.get(&node).is_some_and(|values| values.0[FLAGS] == Value::Read)
+    }
+}
+
+impl Values {
+    fn get(&self, register: Register) -> Value {
+        place(register).map_or(Value::Same, |at| self.0[at])
+    }
+
+    fn set(&mut self, register: Register, value: Value) {
+        place(register).into_iter().for_each(|at| self.0[at] = value);
+    }
+
+    /// What the operands of an instruction make.
+    fn result(&self, instruction: &Instruction, info: &InstructionInfo) -> Value {
+        let mut result = Value::Same;
+        if info.used_memory().iter().any(|memory| reads(memory.access())) {
+            result = Value::Read;
+        }
+        let addresses: Vec<Register> =
+            info.used_memory().iter().flat_map(|memory| [memory.base(), memory.index()]).collect();
+        let is_address = |register: Register| {
+            instruction.mnemonic() != Mnemonic::Lea
+                && addresses.contains(&register)
+                && !(0..instruction.op_count()).any(|at| {
+                    instruction.op_kind(at) == OpKind::Register && instruction.op_register(at) == register
+                })
+        };
+        for used in info.used_registers().iter().filter(|used| reads(used.access())) {
+            // What a locked try expects and writes is asked of elsewhere; it then has what memory holds.
+            if !is_address(used.register()) && !is_locked(instruction) {
+                result = result.max(self.get(used.register()));
+            }
+        }
+        if instruction.rflags_read() != 0 {
+            result = result.max(self.0[FLAGS]);
+        }
+        result
+    }
+
+    /// Whether an instruction that writes memory only tries to take something that others have.
+    fn tries(&self, instruction: &Instruction) -> bool {
+        let is_same = |operand: u32| {
+            instruction.op_kind(operand) != OpKind::Register
+                || self.get(instruction.op_register(operand)) == Value::Same
+        };
+        // Where a place is told by memory, a list or a queue is being worked on.
+        let place = [instruction.memory_base(), instruction.memory_index()];
+        if place.into_iter().any(|register| register != Register::None && self.get(register) != Value::Same) {
+            return false;
+        }
+        match instruction.mnemonic() {
+            Mnemonic::Xchg => is_same(0) && is_same(1),
+            Mnemonic::Bts => instruction.has_lock_prefix() && is_same(1),
+            Mnemonic::Cmpxchg => {
+                instruction.has_lock_prefix() && self.get(Register::RAX) == Value::Same && is_same(1)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an instruction with something carried only counts, moves or compares.
+    fn counts(&self, instruction: &Instruction) -> bool {
+        let is_fixed = |operand: u32| match instruction.op_kind(operand) {
+            OpKind::Register => self.get(instruction.op_register(operand)) == Value::Same,
+            kind => kind != OpKind::Memory,
+        };
+        match instruction.mnemonic() {
+            Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => true,
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Lea => true,
+            Mnemonic::Cwde | Mnemonic::Cdqe | Mnemonic::Neg | Mnemonic::Not => true,
+            Mnemonic::Rdtsc | Mnemonic::Rdtscp => true,
+            // Also doubled.
+            Mnemonic::Add => is_fixed(1) || instruction.op0_register() == instruction.op1_register(),
+            Mnemonic::Sub | Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar => is_fixed(1),
+            Mnemonic::And | Mnemonic::Or => is_fixed(1),
+            // Branches, and `cmovCC` and `setCC`, to bound a count.
+            _ => instruction.condition_code() != ConditionCode::None,
+        }
+    }
+}
+
+/// `xor r, r` and `sub r, r`.
+fn is_zero(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Xor | Mnemonic::Sub)
+        && instruction.op0_kind() == OpKind::Register
+        && instruction.op1_kind() == OpKind::Register
+        && instruction.op0_register() == instruction.op1_register()
+}
+
+fn is_call(instruction: &Instruction) -> bool {
+    matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+}
+
+/// An exchange with memory that no other thread can come into.
+pub(super) fn is_locked(instruction: &Instruction) -> bool {
+    let is_memory = |operand: u32| instruction.op_kind(operand) == OpKind::Memory;
+    instruction.has_lock_prefix()
+        || instruction.mnemonic() == Mnemonic::Xchg && (is_memory(0) || is_memory(1))
+}
+
+/// What no loop that only waits has: vectors, text instructions, the stack, system calls, jumps through registers.
+fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
+    let is_known =
+        |register: Register| register.is_gpr() || register.is_segment_register() || register == Register::RIP;
+    instruction.is_string_instruction()
+        || instruction.is_stack_instruction()
+        || instruction.is_privileged()
+        || matches!(
+            instruction.flow_control(),
+            FlowControl::IndirectBranch | FlowControl::Interrupt | FlowControl::XbeginXabortXend
+        )
+        || matches!(instruction.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter)
+        || !info.used_registers().iter().all(|used| is_known(used.register()))
+}
+
+/// Where [`Values`] has a register.
+fn place(register: Register) -> Option<usize> {
+    let full = register.full_register();
+    full.is_gpr64().then(|| full.number())
+}
+
+fn reads(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+fn writes(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
