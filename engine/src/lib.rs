@@ -14,6 +14,7 @@ pub mod attribution;
 pub mod compare;
 pub mod critical_path;
 pub mod event;
+pub mod glob;
 pub mod graph;
 pub mod limit;
 mod numbers;

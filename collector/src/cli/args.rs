@@ -88,6 +88,9 @@ pub struct CaptureArguments {
     /// Never probe the function of this name, or functions with a matching name (may be repeated)
     #[arg(long, value_name = "NAME|GLOB")]
     pub exclude: Vec<String>,
+    /// Functions of this name, or with a matching name, only wait: time in them counts as waiting (may be repeated)
+    #[arg(long, value_name = "NAME|GLOB")]
+    pub spin: Vec<String>,
     /// Probe at most this many functions, the largest first; a command with more than 1,024 begins without probes unless
     /// this or --functions is given [default: 4096; validate: none, unless functions are chosen or --calibrate asks which ones
     /// need more CPU time]
@@ -224,6 +227,9 @@ pub struct SymbolSources {
     /// Ask the servers in DEBUGINFOD_URLS for what is nowhere here
     #[arg(long)]
     pub debuginfod: bool,
+    /// Functions of this name, or with a matching name, only wait: time in them counts as waiting (may be repeated)
+    #[arg(long, value_name = "NAME|GLOB")]
+    pub spin: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -71,7 +71,7 @@ fn symbols(args: args::SymbolSources) -> Result<SymbolPlan, UserError> {
             "give a folder with debug files or binaries",
         ));
     }
-    Ok(SymbolPlan { folders: args.symbol_dir, debuginfod: args.debuginfod })
+    Ok(SymbolPlan { folders: args.symbol_dir, debuginfod: args.debuginfod, spin: args.spin })
 }
 
 fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
@@ -216,7 +216,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             "a library can be put before libc only when a program starts: leave out --interpose",
         ));
     }
-    for glob in args.functions.iter().chain(&args.exclude) {
+    for glob in args.functions.iter().chain(&args.exclude).chain(&args.spin) {
         if glob.is_empty() {
             return Err(UserError::usage(
                 "an empty GLOB matches no function",
@@ -241,6 +241,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
                 None => MOST_FUNCTIONS,
             },
         },
+        spin: args.spin,
         from_samples: false,
         // A prediction needs no stacks, and the recording that it is made from is to be as little disturbed as can be.
         sampling: sampling(

@@ -108,6 +108,8 @@ pub struct CapturePlan {
     pub uprobes: bool,
     /// Which functions.
     pub selection: Selection,
+    /// Functions that only wait: patterns of names.
+    pub spin: Vec<String>,
     /// Functions get probes only when samples show that they are worth it.
     pub from_samples: bool,
     /// A function hit more often than this per second loses its probes; at least 1. `None`: the default of the
@@ -251,6 +253,8 @@ pub struct SymbolPlan {
     pub folders: Vec<PathBuf>,
     /// Ask debuginfod servers.
     pub debuginfod: bool,
+    /// Functions that only wait, beside those of which the recording says so: patterns of names.
+    pub spin: Vec<String>,
 }
 
 impl SymbolPlan {

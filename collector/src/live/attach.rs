@@ -82,6 +82,12 @@ impl Subject {
 
 /// Attaches. `output` is where a launched command's output goes: `None` leaves it its own.
 pub fn attach(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserError> {
+    let mut attached = attach_to(plan, output)?;
+    attached.facts.spin.clone_from(&plan.spin);
+    Ok(attached)
+}
+
+fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserError> {
     let deepest = probe_abi::MAX_OPEN_FRAMES;
     if plan.depth.is_some_and(|depth| depth as usize > deepest) {
         return Err(UserError::usage(

@@ -24,7 +24,11 @@ pub struct Outcome {
 impl Outcome {
     /// Whether the recording has nothing to gain.
     pub fn is_empty(&self) -> bool {
-        self.functions == 0 && self.calls == 0 && self.facts.modules.is_empty() && self.facts.code.is_empty()
+        self.functions == 0
+            && self.calls == 0
+            && self.facts.modules.is_empty()
+            && self.facts.code.is_empty()
+            && self.facts.spin.is_empty()
     }
 }
 

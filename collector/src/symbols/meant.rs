@@ -10,7 +10,7 @@
 //!
 //! From 2 on, different names that fit equally well are [`Meant::Several`]: nobody guesses.
 
-use super::glob;
+use engine::glob;
 
 /// What was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]

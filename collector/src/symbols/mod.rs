@@ -21,7 +21,6 @@ mod error;
 mod exits;
 mod files;
 mod functions;
-mod glob;
 mod go_table;
 mod imports;
 mod landing_pads;
@@ -77,7 +76,6 @@ pub use files::{Candidate, Fetch, Files, NoFiles, Wish};
 pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };
-pub use glob::matches as glob_matches;
 pub use left_out::LeftOut;
 pub use libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_functions};
 pub use located::Located;
@@ -99,3 +97,5 @@ pub use unwind_rows::{FrameAt, RowsTold, Rule, Saved, UnwindRows};
 pub use variables::Variables;
 pub use wait_loops::{Callee, wait_loops};
 pub use wanted::Unclear;
+
+pub use engine::glob::matches as glob_matches;

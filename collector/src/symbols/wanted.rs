@@ -2,7 +2,8 @@
 
 use super::functions::{Function, FunctionKind, ModuleFunctions};
 use super::meant::{Meant, is_pattern, meant, meant_whole};
-use super::{glob, name};
+use super::name;
+use engine::glob;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

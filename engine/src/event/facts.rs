@@ -57,6 +57,9 @@ pub struct Facts {
     /// Names of the code that stacks are made of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodeFact>,
+    /// Functions that only wait, as the user says: patterns of names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spin: Vec<String>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
 }

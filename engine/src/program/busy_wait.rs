@@ -156,6 +156,20 @@ pub(super) fn is_waiter(name: &str, module: &str) -> bool {
         || LIBRARIES.iter().any(|library| module.starts_with(library))
 }
 
+/// Most patterns that count, and the longest one: files are not trusted.
+const MOST_PATTERNS: usize = 64;
+const LONGEST_PATTERN: usize = 256;
+
+/// Whether the user says so, by patterns of names, with parameters or without.
+pub(super) fn is_declared(patterns: &[String], name: &str) -> bool {
+    let plain = name.split_once('(').map_or(name, |(plain, _)| plain);
+    patterns
+        .iter()
+        .take(MOST_PATTERNS)
+        .filter(|pattern| pattern.len() <= LONGEST_PATTERN)
+        .any(|pattern| crate::glob::matches(pattern, name) || crate::glob::matches(pattern, plain))
+}
+
 /// The function on top of a stack that only waits: the innermost one, or what was inlined into it.
 fn waiter(program: &Program, stack: u32) -> Option<&str> {
     for (_, place) in program.samples.stack(stack) {

@@ -95,7 +95,10 @@ impl SampledCode {
         let facts: FxHashMap<FunctionId, &FunctionFact> =
             timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
         let waits = |function: &FunctionId| {
-            facts.get(function).is_some_and(|fact| super::busy_wait::is_waiter(&fact.name, &fact.module))
+            facts.get(function).is_some_and(|fact| {
+                super::busy_wait::is_waiter(&fact.name, &fact.module)
+                    || super::busy_wait::is_declared(&timeline.spin, &fact.name)
+            })
         };
         let places: Vec<bool> = self.places.iter().map(|(function, ..)| waits(function)).collect();
         let is_inlined = |id: &PlaceId| self.places.get(id.0 as usize).is_some_and(|place| place.2);

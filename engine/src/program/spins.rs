@@ -1,6 +1,7 @@
 //! Stretches of running in which a thread only asks again and again whether it may go on, and who let it go on.
 //!
-//! Samples tell where: those whose innermost function only waits ([`super::busy_wait::is_waiter`]). Between two samples
+//! Samples tell where: those whose innermost function only waits ([`super::busy_wait::is_waiter`]), those in loops that only
+//! wait ([`crate::event::CodeFact::waits`]), and those in functions of which the user says so. Between two samples
 //! the function probes are exact: a function (or what lies between two of them) that is nearly always seen waiting waits
 //! from its begin to its end; elsewhere a sample stands for the time up to halfway to its neighbours.
 //!
@@ -79,6 +80,12 @@ struct Stretch {
     into_sleep: bool,
 }
 
+/// What only waits: stacks, by number, and functions with probes of which the user says so.
+struct Known {
+    waiting: Vec<bool>,
+    declared: FxHashSet<FunctionId>,
+}
+
 /// What a thread ran, cut into computing and waiting.
 #[derive(Clone, Debug, Default)]
 struct Ran {
@@ -90,15 +97,22 @@ struct Ran {
 impl Spins {
     pub(super) fn of(timeline: &Timeline, sampled: &SampledCode) -> Spins {
         let waiting = sampled.waiting(timeline);
-        if !waiting.contains(&true) {
+        let declared: FxHashSet<FunctionId> = timeline
+            .functions
+            .iter()
+            .filter(|fact| super::busy_wait::is_declared(&timeline.spin, &fact.name))
+            .map(|fact| fact.id)
+            .collect();
+        if !waiting.contains(&true) && declared.is_empty() {
             return Spins::default();
         }
+        let known = Known { waiting, declared };
         let operations = operations(timeline);
         let rans: Vec<Ran> = timeline
             .threads
             .iter()
             .zip(&operations)
-            .map(|(thread, operations)| ran(timeline, thread, operations, &waiting))
+            .map(|(thread, operations)| ran(timeline, thread, operations, &known))
             .collect();
         let mut peers: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
@@ -188,8 +202,8 @@ fn operations(timeline: &Timeline) -> Vec<Vec<(u64, u64)>> {
     all
 }
 
-fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)], waiting: &[bool]) -> Ran {
-    let is_waiting = |stack: u32| waiting.get(stack as usize) == Some(&true);
+fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)], known: &Known) -> Ran {
+    let is_waiting = |stack: u32| known.waiting.get(stack as usize) == Some(&true);
     let ticks: Vec<(u64, bool)> = thread
         .samples
         .iter()
@@ -197,6 +211,9 @@ fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)]
         .map(|seen| (seen.time.0, is_waiting(seen.stack)))
         .collect();
     let mut pieces = pieces(thread, operations);
+    for piece in pieces.iter_mut().filter(|piece| !piece.operation) {
+        piece.spins = piece.context.is_some_and(|function| known.declared.contains(&function));
+    }
     if ticks.iter().any(|(_, waits)| *waits) {
         let period_ns =
             timeline.sampling.map_or(0, |sampling| 1_000_000_000 / u64::from(sampling.rate_hz.max(1)));
@@ -332,7 +349,7 @@ fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
         let computes = |range: &[(u64, bool)]| range.iter().any(|(_, waits)| !*waits);
         let inside = ticks.get(ticks_in.clone()).unwrap_or_default();
         let nearly_all = counts.1 >= FEWEST && f64::from(counts.0) >= NEARLY_ALL * f64::from(counts.1);
-        if piece.operation || (!nearly_all && !waits(inside)) {
+        if piece.spins || piece.operation || (!nearly_all && !waits(inside)) {
             out.push(piece);
         } else if nearly_all && !(computes(inside) && piece.to - piece.from > 4 * period_ns) {
             out.push(Piece { spins: true, ..piece });
@@ -491,6 +508,33 @@ mod tests {
         assert!(alone.abs_diff(serial_ns) < serial_ns / 50, "{alone} of {serial_ns}");
         let finding = program.findings.iter().find(|finding| finding.kind == "spinning").expect("a finding");
         assert!(finding.text.contains("(50 % of all CPU time)"), "{}", finding.text);
+    }
+
+    /// Loops of a program's own: found in its code, or told by the user.
+    #[test]
+    fn a_loop_that_waits_and_a_function_that_does_so_as_the_user_says_are_waiting() {
+        let serial_ns = 2_000 * 600 * US;
+        let by_name = timeline(&ping_pong(2_000, 400, 200), 2_000, true, "until_my_turn");
+        let mut by_code = by_name.clone();
+        by_code.code[1].waits = true;
+        let mut declared = by_name.clone();
+        declared.spin = vec!["until_*".to_owned()];
+        assert_eq!(computes_ns(&from_timeline(&by_name)), 2 * serial_ns);
+        for timeline in [by_code, declared] {
+            let program = from_timeline(&timeline);
+            for ns in [computes_ns(&program), unlimited_ns(&program)] {
+                assert!(ns.abs_diff(serial_ns) < serial_ns / 50, "{ns} of {serial_ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_probed_function_that_waits_as_the_user_says_needs_no_samples() {
+        let mut timeline =
+            timeline(&[vec![(1_000, false), (1_000, true)], vec![(3_000, true)]], 10_000, true, "x");
+        timeline.spin = vec!["wor?".to_owned()];
+        // The other one computes while this one is in `work`.
+        assert_eq!(computes_ns(&from_timeline(&timeline)), (1_000 + 3_000) * US);
     }
 
     /// OpenMP's threads spin at the end of a loop until the slowest one is there.

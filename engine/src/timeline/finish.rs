@@ -94,6 +94,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         sampling: facts.sampling,
         mappings: facts.mappings.clone(),
         code: facts.code.clone(),
+        spin: facts.spin.clone(),
         functions: facts.functions.clone(),
         folded: folded(recording, false),
         asked_off: folded(recording, true),

@@ -48,6 +48,8 @@ pub struct Timeline {
     pub mappings: Vec<MappingFact>,
     /// Names of code.
     pub code: Vec<CodeFact>,
+    /// Functions that only wait, as the user says: patterns of names ([`crate::glob`]).
+    pub spin: Vec<String>,
     /// Functions that lost their probes because somebody asked for it, ascending.
     pub asked_off: Vec<FunctionId>,
     /// What the recording cost, if that is known.

@@ -82,6 +82,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         // It has been let go long ago.
         launched: None,
         code: facts.code.clone(),
+        spin: facts.spin.clone(),
         end: None,
     }
 }

@@ -30,6 +30,9 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
     }
     let mut found = names(&recording.facts, &plan.symbols)?;
     found.facts.code = code_of(&recording, &Parsers::of_longpole(), &plan.symbols.folders, true);
+    let mut spin = plan.symbols.spin.clone();
+    spin.retain(|pattern| !recording.facts.spin.contains(pattern));
+    found.facts.spin = spin;
     let left_out = match found.is_empty() {
         true => 0,
         false => session::add_facts(&plan.file, &found.facts).map_err(|error| {
@@ -52,6 +55,9 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
                 grouped(found.facts.code.len() as u64)
             )?;
         }
+        for pattern in &found.facts.spin {
+            writeln!(out, "functions that match {} only wait", safe(pattern))?;
+        }
         if found.is_empty() {
             writeln!(out, "nothing new: the session stays as it is")
         } else {
@@ -72,6 +78,7 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
 
 /// Gives a recording better names for as long as it is in memory, if the plan says where from.
 pub fn in_memory(recording: &mut Recording, plan: &SymbolPlan) -> Result<(), UserError> {
+    recording.facts.spin.extend_from_slice(&plan.spin);
     let code = code_of(recording, &Parsers::of_longpole(), &plan.folders, plan.is_given());
     if !code.is_empty() {
         // Later ones count.

@@ -34,6 +34,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
         sampling,
         mappings,
         code,
+        spin,
         end: _,
     } = facts;
     let single = Facts {
@@ -64,6 +65,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     cutter.list("modules", modules, shorten_module)?;
     cutter.list("mappings", mappings, shorten_mapping)?;
     cutter.list("code", code, shorten_code)?;
+    cutter.list("spin", spin, shorten)?;
     cutter.finish()
 }
 

@@ -14,6 +14,7 @@ pub fn entries(facts: &Facts) -> usize {
         + facts.modules.len()
         + facts.mappings.len()
         + facts.code.len()
+        + facts.spin.len()
 }
 
 /// Puts facts together, entry by entry.
@@ -45,6 +46,7 @@ impl Merger {
         self.facts.tick_ns = more.tick_ns.or(self.facts.tick_ns);
         self.facts.idle_tick_ns = more.idle_tick_ns.or(self.facts.idle_tick_ns);
         self.facts.launched = more.launched.or(self.facts.launched);
+        self.facts.spin.extend(more.spin);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);

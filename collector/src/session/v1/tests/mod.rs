@@ -85,6 +85,7 @@ fn facts() -> Facts {
             inlined: vec![engine::event::InlinedFact { function: "swap".into(), line: None }],
             waits: true,
         }],
+        spin: vec!["await_*".into()],
         mappings: vec![MappingFact {
             pid: 7,
             start: 0x1000,
