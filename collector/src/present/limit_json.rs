@@ -203,6 +203,7 @@ struct ThreadUseJson<'a> {
     threads: &'a [String],
     running: f64,
     ready: f64,
+    spinning: f64,
     lock: f64,
     other: f64,
 }
@@ -213,6 +214,7 @@ impl<'a> ThreadUseJson<'a> {
             threads: &threads.names,
             running: threads.running,
             ready: threads.ready,
+            spinning: threads.spinning,
             lock: threads.lock,
             other: threads.other,
         }

@@ -185,6 +185,16 @@ fn spinning() {
     assert_eq!(kind(&program, 2), Kind::Spinning);
 }
 
+/// Spinning is a state of its own, whether the lock is known or only who let the thread go on.
+#[test]
+fn who_asks_again_and_again_is_shown_spinning() {
+    let ends = r#"{"name":"a","ops":[["exec","f",1000],["release","spinning #0"]]}"#;
+    let spins = r#"{"name":"b","ops":[["await","spinning #0"],["exec","g",10]]}"#;
+    let found = on(&program(&format!("{ends},{spins}")), 2);
+    let of = found.threads.iter().find(|of| of.names == ["b"]).expect("b");
+    assert!(of.spinning > 0.9 && of.lock == 0.0 && of.other < 0.05, "{of:?}");
+}
+
 #[test]
 fn handing_over() {
     let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);

@@ -32,16 +32,18 @@ pub struct ThreadUse {
     pub running: f64,
     /// They want a CPU.
     pub ready: f64,
-    /// They wait for a lock, asleep or spinning.
+    /// They ask again and again for a lock or for what another thread does, and compute nothing.
+    pub spinning: f64,
+    /// They wait for a lock, asleep.
     pub lock: f64,
     /// They wait for something else.
     pub other: f64,
 }
 
-/// What the threads did: running, ready, waiting for a lock, for something else, in ticks.
+/// What the threads did: running, ready, spinning, waiting for a lock, for something else, in ticks.
 #[derive(Clone, Debug)]
 pub(super) struct States {
-    of: Vec<[u64; 4]>,
+    of: Vec<[u64; 5]>,
     is_lock: Vec<bool>,
 }
 
@@ -58,7 +60,7 @@ impl States {
                 *is_lock = true;
             }
         }
-        States { of: vec![[0; 4]; program.threads.len()], is_lock }
+        States { of: vec![[0; 5]; program.threads.len()], is_lock }
     }
 
     pub(super) fn tell(&mut self, interval: Interval) {
@@ -67,9 +69,9 @@ impl States {
             Doing::Nothing => return,
             Doing::Busy => 0,
             Doing::Ready => 1,
-            Doing::Spinning(_) => 2,
-            Doing::Blocked(Why::Object(object)) if is_lock(object) => 2,
-            Doing::Blocked(_) => 3,
+            Doing::Spinning(_) | Doing::Blocked(Why::Turn) => 2,
+            Doing::Blocked(Why::Object(object)) if is_lock(object) => 3,
+            Doing::Blocked(_) => 4,
         };
         if let Some(sum) = self.of.get_mut(interval.thread.0 as usize).and_then(|of| of.get_mut(place)) {
             *sum = sum.saturating_add(interval.end.0.saturating_sub(interval.start.0));
@@ -79,14 +81,15 @@ impl States {
     /// The mean of these threads, as shares of a length.
     pub(super) fn mean(&self, program: &Program, threads: &[usize], length: Ticks) -> ThreadUse {
         let whole = length.0.max(1) as f64 * threads.len().max(1) as f64;
-        let mut shares = [0.0; 4];
+        let mut shares = [0.0; 5];
         for of in threads.iter().filter_map(|thread| self.of.get(*thread)) {
             for (share, ticks) in shares.iter_mut().zip(of) {
                 *share += *ticks as f64 / whole;
             }
         }
-        let [running, ready, lock, other] = shares;
+        let [running, ready, spinning, lock, other] = shares;
         let names = threads.iter().filter_map(|thread| program.threads.get(*thread));
-        ThreadUse { names: names.map(|thread| thread.name.clone()).collect(), running, ready, lock, other }
+        let names = names.map(|thread| thread.name.clone()).collect();
+        ThreadUse { names, running, ready, spinning, lock, other }
     }
 }

@@ -31,7 +31,7 @@ use super::relive::{self, Begin, Culprits, Plan};
 use super::sampled::SampledCode;
 use super::spins::{Mark, MarkKind, Spins};
 use super::ticks::{Probes, Ticking};
-use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, Samples, Thread, ThreadId};
+use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, SPINNING, Samples, Thread, ThreadId};
 use super::{machine_of, names};
 use crate::event::{CallKind, FunctionFact, FunctionId};
 use crate::time::{Ticks, Timestamp};
@@ -238,7 +238,7 @@ impl<'a> Translator<'a> {
         }
         self.program.edges.append(&mut self.plan.gates);
         self.first_spin = u32::try_from(self.program.edges.len()).unwrap_or(u32::MAX);
-        self.program.edges.extend((0..self.spins.edges).map(|number| format!("spinning #{number}")));
+        self.program.edges.extend((0..self.spins.edges).map(|number| format!("{SPINNING}{number}")));
         self.program.edges.extend((0..self.polls.edges).map(|number| format!("polling #{number}")));
     }
 

@@ -169,7 +169,15 @@ pub struct Background {
     pub repeats_until: u32,
 }
 
+/// What the names of edges that end spinning start with.
+pub(crate) const SPINNING: &str = "spinning #";
+
 impl Program {
+    /// Whether who waits for an edge keeps a CPU busy, asking again and again, as recorded.
+    pub fn is_spinning(&self, edge: EdgeId) -> bool {
+        self.edges.get(edge.0 as usize).is_some_and(|name| name.starts_with(SPINNING))
+    }
+
     /// The name of an edge; edges without a name are called `e` + number, with underscores after the `e` if need be to
     /// be unlike all others. Looks at all names: for messages.
     pub fn edge_name(&self, edge: EdgeId) -> std::borrow::Cow<'_, str> {

@@ -16,6 +16,8 @@ pub enum Why {
     Join,
     /// A recorded wake-up.
     Edge,
+    /// What a thread asked for again and again when it was recorded.
+    Turn,
 }
 
 /// What happens next at this instant.

@@ -107,16 +107,20 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
                 return self.go_on(thread);
             }
             self.edges.waiting.entry(edge.0).or_default().push(&mut self.links, thread);
-            return Flow::Wait(Why::Edge);
+            return Flow::Wait(self.why(edge));
         }
         let state = &mut self.edges.all[edge.0 as usize];
         match state.released {
             Some(released) => self.pass(thread, Some(released)),
             None => {
                 state.waiters.push(&mut self.links, thread);
-                Flow::Wait(Why::Edge)
+                Flow::Wait(self.why(edge))
             }
         }
+    }
+
+    fn why(&self, edge: EdgeId) -> Why {
+        if self.program.is_spinning(edge) { Why::Turn } else { Why::Edge }
     }
 }
 

@@ -45,15 +45,26 @@ pub(super) fn locks(out: &mut impl Write, limits: &Limits, all: bool, style: &St
 }
 
 pub(super) fn threads(out: &mut impl Write, limits: &Limits, all: bool, style: &Style) -> io::Result<()> {
-    let worth = |of: &&ThreadUse| all || of.running + of.ready + of.lock >= 0.005;
+    let worth = |of: &&ThreadUse| all || of.running + of.ready + of.spinning + of.lock >= 0.005;
     let threads: Vec<&ThreadUse> = limits.threads.iter().filter(worth).collect();
     if threads.is_empty() {
         return Ok(());
     }
     let shown = if all { usize::MAX } else { ROWS };
     let columns = name_columns(NAME, style);
-    let title =
-        format!("{:columns$} {:>7} {:>7} {:>7} {:>7}", "THREADS", "running", "ready", "lock", "other");
+    // Hardly any program does: the column is there where one does.
+    let spins = threads.iter().any(|of| of.spinning >= 0.005);
+    let bar_columns = if spins { BAR - 9 } else { BAR };
+    let spinning = |text: &str| if spins { format!(" {text:>8}") } else { String::new() };
+    let title = format!(
+        "{:columns$} {:>7} {:>7}{} {:>7} {:>7}",
+        "THREADS",
+        "running",
+        "ready",
+        spinning("spinning"),
+        "lock",
+        "other"
+    );
     writeln!(out, "\n{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
     for of in threads.iter().take(shown) {
         let first = of.names.first().map_or("", String::as_str);
@@ -63,29 +74,31 @@ pub(super) fn threads(out: &mut impl Write, limits: &Limits, all: bool, style: &
         };
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let mut line = format!(
-            "{} {:>7} {:>7} {:>7} {:>7}",
+            "{} {:>7} {:>7}{} {:>7} {:>7}",
             named(&name, true, style, columns),
             percent(of.running),
             percent(of.ready),
+            spinning(&percent(of.spinning)),
             percent(of.lock),
             percent(of.other)
         );
-        if width(&line) + 2 + BAR <= style.width {
+        if width(&line) + 2 + bar_columns <= style.width {
             line.push_str("  ");
-            line.push_str(&bar(of));
+            line.push_str(&bar(of, bar_columns));
         }
         writeln!(out, "{}", clip(&line, style.width, style))?;
     }
     more(out, threads.len().saturating_sub(shown), "kind of thread", style)
 }
 
-/// `######==LLLLLLLL........`: running, ready, waiting for a lock, for something else.
-fn bar(of: &ThreadUse) -> String {
-    let mut bar = String::with_capacity(BAR);
+/// `######==SSLLLLLL........`: running, ready, spinning, waiting for a lock, for something else.
+fn bar(of: &ThreadUse, columns: usize) -> String {
+    let mut bar = String::with_capacity(columns);
     let mut sum = 0.0;
-    for (share, sign) in [(of.running, '#'), (of.ready, '='), (of.lock, 'L'), (of.other, '.')] {
+    let states = [(of.running, '#'), (of.ready, '='), (of.spinning, 'S'), (of.lock, 'L'), (of.other, '.')];
+    for (share, sign) in states {
         sum += share;
-        let until = ((sum * BAR as f64).round() as usize).min(BAR);
+        let until = ((sum * columns as f64).round() as usize).min(columns);
         bar.extend(std::iter::repeat_n(sign, until.saturating_sub(bar.len())));
     }
     bar

@@ -88,6 +88,7 @@ fn hot() -> (Report, Limits, About) {
             names: (1..=4).map(|number| format!("w/{number}")).collect(),
             running: 0.25,
             ready: 0.01,
+            spinning: 0.0,
             lock: 0.73,
             other: 0.01,
         }],
