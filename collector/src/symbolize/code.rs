@@ -67,6 +67,7 @@ fn fact(place: &CodePlace, location: &Location) -> CodeFact {
         line: itself.and_then(|frame| line(&frame.file, frame.line)),
         inlined: inlined.collect(),
         waits: location.waits,
+        tries: location.tries,
         ..unnamed(place)
     }
 }

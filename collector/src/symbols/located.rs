@@ -23,8 +23,8 @@ pub struct Located {
     /// All frames, one place's after the other's.
     #[serde(with = "packed")]
     pub(super) frames: Vec<PackedFrame>,
-    /// Which of the places lie in loops that only wait.
-    pub(super) waits: Vec<u32>,
+    /// Which of the places lie in loops that only wait, and whether these try to take a lock.
+    pub(super) waits: Vec<(u32, bool)>,
 }
 
 /// Name, symbol (number of a text or of a reason), distance from the symbol, frames (number of them, or of a reason).
@@ -99,8 +99,10 @@ impl Located {
         let mut next = 0;
         let mut locations: Vec<Location> =
             self.rows.iter().map(|row| self.location(row, &mut next)).collect();
-        for waits in &self.waits {
-            locations.get_mut(*waits as usize).into_iter().for_each(|location| location.waits = true);
+        for (place, tries) in &self.waits {
+            if let Some(location) = locations.get_mut(*place as usize) {
+                (location.waits, location.tries) = (true, *tries);
+            }
         }
         locations
     }
@@ -133,6 +135,6 @@ impl Located {
             }
             Known::No(number) => Err(reason(number)),
         };
-        Location { name: text(*name).unwrap_or_default(), symbol, frames, waits: false }
+        Location { name: text(*name).unwrap_or_default(), symbol, frames, waits: false, tries: false }
     }
 }

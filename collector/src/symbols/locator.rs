@@ -81,8 +81,8 @@ impl Locator<'_> {
         let mut rows = vec![(Row::default(), 0); places.len()];
         let mut waits = Vec::new();
         for (address, index) in order {
-            if address.is_some_and(|address| self.waits.contains(self.module, address)) {
-                waits.push(index as u32);
+            if let Some(tries) = address.and_then(|address| self.waits.find(self.module, address)) {
+                waits.push((index as u32, tries));
             }
             let first = frames.len();
             rows[index] = (self.row(places[index], address, &mut packed, &mut frames), first);

@@ -95,7 +95,7 @@ pub use unsure::UnsureReason;
 pub use unwind::{LandingPads, UnwindFacts, UnwindTables};
 pub use unwind_rows::{FrameAt, RowsTold, Rule, Saved, UnwindRows};
 pub use variables::Variables;
-pub use wait_loops::{Callee, wait_loops};
+pub use wait_loops::{Callee, WaitLoop, wait_loops};
 pub use wanted::Unclear;
 
 pub use engine::glob::matches as glob_matches;

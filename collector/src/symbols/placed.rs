@@ -145,6 +145,7 @@ mod tests {
                 symbol: Err(super::super::Reason::NoSymbols),
                 frames: Ok(frames),
                 waits: false,
+                tries: false,
             })
         };
         let header = || frame("/usr/include/c++/12/bits/gthr-default.h", "__gthread_mutex_lock");

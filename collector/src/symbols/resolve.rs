@@ -58,6 +58,9 @@ pub struct Location {
     /// It lies in a loop that only waits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
+    /// That loop tries to take a lock, and keeps the CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tries: bool,
 }
 
 /// A symbol that holds a place.
@@ -214,5 +217,11 @@ fn nothing(request: &Request, module: Option<String>, error: &SymbolError) -> An
 
 fn unknown(module: &str, place: Place, reason: Reason) -> Location {
     let (Place::FileOffset(at) | Place::Address(at)) = place;
-    Location { name: unnamed(module, at), symbol: Err(reason.clone()), frames: Err(reason), waits: false }
+    Location {
+        name: unnamed(module, at),
+        symbol: Err(reason.clone()),
+        frames: Err(reason),
+        waits: false,
+        tries: false,
+    }
 }

@@ -34,28 +34,41 @@ pub enum Callee {
     In(u64),
 }
 
+/// A stretch of code that is part of a loop which only waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitLoop {
+    /// Addresses of its instructions.
+    pub code: Range<u64>,
+    /// It tries to take a lock, and keeps the CPU.
+    pub tries: bool,
+}
+
 /// Stretches of a function's code that are loops which only wait, ascending. `code` is the function's code from its first
 /// instruction at the address `start` on; `yields` says whether a call only gives up the CPU. Code that does not decode
 /// has none.
-pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> Vec<Range<u64>> {
+pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> Vec<WaitLoop> {
     let Some(body) = Body::of(code, start) else { return Vec::new() };
     let mut visits = MOST_VISITS;
-    let mut found = vec![false; body.instructions.len()];
+    // Whether it is in such a loop, and whether one of them tries.
+    let mut found: Vec<Option<bool>> = vec![None; body.instructions.len()];
     for (from, to) in body.ways_back() {
         if let Some(nodes) = body.natural_loop(from, to, &mut visits)
             && body.waits(&nodes, to, yields)
         {
-            nodes.iter().for_each(|node| found[*node] = true);
+            let tries = body.tries(&nodes);
+            nodes.iter().for_each(|node| found[*node] = Some(found[*node].unwrap_or(false) || tries));
         }
     }
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for (instruction, _) in body.instructions.iter().zip(&found).filter(|(_, found)| **found) {
-        match ranges.last_mut() {
-            Some(last) if last.end == instruction.ip() => last.end = instruction.next_ip(),
-            _ => ranges.push(instruction.ip()..instruction.next_ip()),
+    let mut loops: Vec<WaitLoop> = Vec::new();
+    for (instruction, found) in body.instructions.iter().zip(&found) {
+        let Some(tries) = *found else { continue };
+        let (from, to) = (instruction.ip(), instruction.next_ip());
+        match loops.last_mut() {
+            Some(last) if last.code.end == from && last.tries == tries => last.code.end = to,
+            _ => loops.push(WaitLoop { code: from..to, tries }),
         }
     }
-    ranges
+    loops
 }
 
 /// What a linker's stub jumps through: the slot with the address of the function it stands for.
@@ -146,15 +159,21 @@ impl Body {
         Some(nodes)
     }
 
+    /// Whether a loop that waits tries to take a lock, and keeps the CPU.
+    fn tries(&self, nodes: &[usize]) -> bool {
+        let mut instructions = nodes.iter().map(|node| &self.instructions[*node]);
+        instructions.clone().any(is_locked) && !instructions.any(is_call)
+    }
+
     fn waits(&self, nodes: &[usize], head: usize, yields: &dyn Fn(Callee) -> bool) -> bool {
-        let is_call = |instruction: &&Instruction| {
-            matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
-        };
         let instructions = || nodes.iter().map(|node| &self.instructions[*node]);
-        if !instructions().filter(is_call).all(|call| callee(call).is_some_and(yields)) {
+        if !instructions()
+            .filter(|instruction| is_call(instruction))
+            .all(|call| callee(call).is_some_and(yields))
+        {
             return false;
         }
-        let pauses = instructions().any(|instruction| is_pause(instruction) || is_call(&instruction));
+        let pauses = instructions().any(|instruction| is_pause(instruction) || is_call(instruction));
         let may_count = pauses || instructions().any(is_locked);
         let Some(mut kept) = Kept::at_head(instructions(), may_count) else { return false };
         if !self.settle(nodes, head, &mut kept) {
@@ -182,6 +201,10 @@ impl Body {
         }
         true
     }
+}
+
+fn is_call(instruction: &Instruction) -> bool {
+    matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
 }
 
 /// Where a call leads to, if it tells that.

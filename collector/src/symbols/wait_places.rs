@@ -2,9 +2,8 @@
 
 use super::functions::ModuleFunctions;
 use super::imports::imports;
-use super::wait_loops::{Callee, slot_of_stub, wait_loops};
+use super::wait_loops::{Callee, WaitLoop, slot_of_stub, wait_loops};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::ops::Range;
 
 /// Largest function whose loops are looked at, and the most bytes of a module's functions.
 const LARGEST: u64 = 256 << 10;
@@ -29,33 +28,33 @@ const YIELD_NOW: &[u8] = b"yield_now";
 #[derive(Default)]
 pub(super) struct WaitPlaces {
     /// Loops of functions by their first addresses.
-    loops: FxHashMap<u64, Vec<Range<u64>>>,
+    loops: FxHashMap<u64, Vec<WaitLoop>>,
     /// Slots through which one of [`YIELDS`] is called.
     slots: Option<FxHashSet<u64>>,
     bytes: u64,
 }
 
 impl WaitPlaces {
-    /// Whether the instruction at this address, as linked, is part of a loop that only waits, or of a stub that leads to
-    /// a yield.
-    pub(super) fn contains(&mut self, module: &ModuleFunctions, address: u64) -> bool {
+    /// If the instruction at this address, as linked, is part of a loop that only waits, or of a stub that leads to a
+    /// yield: whether the loop tries to take a lock.
+    pub(super) fn find(&mut self, module: &ModuleFunctions, address: u64) -> Option<bool> {
         if !module.elf().is_x86_64 {
-            return false;
+            return None;
         }
         if module.is_plt(address) {
-            return self.is_yield(module, Callee::At(address & !(STUB - 1)));
+            return self.is_yield(module, Callee::At(address & !(STUB - 1))).then_some(false);
         }
-        let Some(function) = module.covering(address) else { return false };
+        let function = module.covering(address)?;
         let (start, size) = (function.address, function.size);
         if !self.loops.contains_key(&start) {
             let loops = self.loops_of(module, start, size);
             self.loops.insert(start, loops);
         }
         let loops = self.loops.get(&start).map_or(&[][..], Vec::as_slice);
-        loops.iter().any(|range| range.contains(&address))
+        loops.iter().find(|found| found.code.contains(&address)).map(|found| found.tries)
     }
 
-    fn loops_of(&mut self, module: &ModuleFunctions, start: u64, size: u64) -> Vec<Range<u64>> {
+    fn loops_of(&mut self, module: &ModuleFunctions, start: u64, size: u64) -> Vec<WaitLoop> {
         if size == 0 || size > LARGEST || self.bytes.saturating_add(size) > MOST_BYTES {
             return Vec::new();
         }

@@ -34,6 +34,9 @@ pub struct CodeFact {
     /// It lies in a loop that only asks again and again whether it may go on: a thread that is there waits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
+    /// That loop tries to take a lock, and keeps the CPU while it is not free.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tries: bool,
 }
 
 /// A function that was inlined into another.

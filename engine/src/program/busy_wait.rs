@@ -41,11 +41,15 @@ pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
     (share >= WORTH_SAYING).then(|| Finding {
         kind: "spinning".to_owned(),
         text: format!(
-            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {} such waits end as recorded, by the thread of the process that computed last; for {} of them that is a guess. With fewer CPUs than such threads the time that spinning takes from others is not in predictions",
+            "threads wait by asking again and again for {} ({:.0} % of all CPU time): that counts as waiting. {} such waits end as recorded, by the thread of the process that computed last; for {} of them that is a guess. {}",
             ms(spins.spun_ns),
             share * 100.0,
             spins.edges,
-            spins.guessed
+            spins.guessed,
+            match spins.hand_overs {
+                0 => "With fewer CPUs than such threads the time that spinning takes from others is not in predictions".to_owned(),
+                count => format!("{count} more are for spin locks that samples tell of: who had one, and for how long, is estimated"),
+            }
         ),
     })
 }
@@ -154,6 +158,11 @@ fn seen(program: &Program) -> Option<Waiting<'_>> {
 pub(super) fn is_waiter(name: &str, module: &str) -> bool {
     WAITERS.iter().any(|part| name.contains(part))
         || LIBRARIES.iter().any(|library| module.starts_with(library))
+}
+
+/// Whether a function takes a spin lock, and keeps the CPU while it is not free.
+pub(super) fn is_spin_lock(name: &str) -> bool {
+    name.contains("pthread_spin_lock")
 }
 
 /// Most patterns that count, and the longest one: files are not trusted.

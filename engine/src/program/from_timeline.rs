@@ -131,6 +131,7 @@ fn translate(
         spins,
         polls,
         first_spin: 0,
+        first_spin_lock: 0,
     };
     let only_sampled: FxHashSet<FunctionId> = sampled.facts.iter().map(|fact| fact.id).collect();
     for (function, number) in (0..).map(FunctionRef).zip(numbers) {
@@ -189,6 +190,8 @@ struct Translator<'a> {
     polls: Polls,
     /// Number of the first edge that ends a stretch of spinning. Behind those come the ones that end polling.
     first_spin: u32,
+    /// Number of the first spin lock that only samples know.
+    first_spin_lock: u32,
 }
 
 /// One thread's operations as they are written.
@@ -238,6 +241,12 @@ impl<'a> Translator<'a> {
         }
         self.program.edges.append(&mut self.plan.gates);
         self.first_spin = u32::try_from(self.program.edges.len()).unwrap_or(u32::MAX);
+        self.first_spin_lock = u32::try_from(self.program.objects.len()).unwrap_or(u32::MAX);
+        let several = self.spins.locks.len() > 1;
+        for number in 1..=self.spins.locks.len() {
+            let which = if several { format!(" #{number}") } else { String::new() };
+            self.program.objects.push(format!("spin lock{which} seen by samples"));
+        }
         self.program.edges.extend((0..self.spins.edges).map(|number| format!("{SPINNING}{number}")));
         self.program.edges.extend((0..self.polls.edges).map(|number| format!("polling #{number}")));
     }
@@ -379,6 +388,10 @@ impl<'a> Translator<'a> {
         marks
     }
 
+    fn spin_lock(&self, number: u32) -> ObjectId {
+        ObjectId(self.first_spin_lock.saturating_add(number))
+    }
+
     /// The thread spins from here on, or no longer, or lets another one go on that does.
     fn spin(&mut self, script: &mut Script<'_>, mark: MarkKind) {
         let edge = |number: u32| EdgeId(self.first_spin.saturating_add(number));
@@ -391,6 +404,19 @@ impl<'a> Translator<'a> {
                 }
             }
             MarkKind::Release(number) => self.write(script, Operation::Release(edge(number))),
+            MarkKind::Take(number) => {
+                let lock = self.spin_lock(number);
+                self.write(script, Operation::SpinLock(lock));
+            }
+            MarkKind::Give(number) => {
+                let lock = self.spin_lock(number);
+                self.write(script, Operation::SpinUnlock(lock));
+            }
+            MarkKind::Touch(number) => {
+                let lock = self.spin_lock(number);
+                self.write(script, Operation::SpinLock(lock));
+                self.write(script, Operation::SpinUnlock(lock));
+            }
         }
     }
 

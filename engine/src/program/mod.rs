@@ -22,6 +22,7 @@ mod recorded;
 mod relive;
 mod sampled;
 mod samples;
+mod spin_locks;
 mod spins;
 mod ticks;
 

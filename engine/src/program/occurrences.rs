@@ -70,7 +70,7 @@ impl<'a> Occurrences<'a> {
                         let stretch = begun.take().filter(|begun| *begun < mark.time);
                         stretches.extend(stretch.map(|begun| (Timestamp(begun), Timestamp(mark.time))));
                     }
-                    MarkKind::Release(_) => {}
+                    MarkKind::Release(_) | MarkKind::Give(_) | MarkKind::Take(_) | MarkKind::Touch(_) => {}
                 }
             }
             stretches

@@ -22,6 +22,8 @@ pub(super) struct SampledCode {
     in_probes: Vec<bool>,
     /// By stack: whether its innermost frame is in a loop that only waits.
     in_waits: Vec<bool>,
+    /// By stack: whether that loop tries to take a lock, or the function there is a spin lock's.
+    in_tries: Vec<bool>,
 }
 
 /// What the kernel calls the library in which the clock is read.
@@ -73,11 +75,25 @@ impl SampledCode {
             finder.is_in_probe(stack.pid, address, stack.time.0)
         };
         let in_probes = timeline.stacks.iter().map(in_probe).collect();
-        let in_waits = timeline.stacks.iter().map(|stack| finder.is_in_wait(stack)).collect();
+        let innermost: Vec<Option<&CodeFact>> =
+            timeline.stacks.iter().map(|stack| finder.innermost(stack)).collect();
+        let in_waits = innermost.iter().map(|code| code.is_some_and(|code| code.waits)).collect();
+        let tries = |code: &CodeFact| {
+            code.tries || code.function.as_deref().is_some_and(super::busy_wait::is_spin_lock)
+        };
+        let in_tries = innermost.iter().map(|code| code.is_some_and(tries)).collect();
         let mut functions: Vec<FunctionId> = finder.places.iter().map(|(function, ..)| *function).collect();
         functions.sort_unstable();
         functions.dedup();
-        SampledCode { facts: finder.facts, functions, places: finder.places, stacks, in_probes, in_waits }
+        SampledCode {
+            facts: finder.facts,
+            functions,
+            places: finder.places,
+            stacks,
+            in_probes,
+            in_waits,
+            in_tries,
+        }
     }
 
     /// The places, with functions as the program numbers them.
@@ -107,6 +123,11 @@ impl SampledCode {
             stack.iter().take(inlined + 1).any(|id| places.get(id.0 as usize) == Some(&true))
         };
         self.stacks.iter().zip(&self.in_waits).map(|(places, waits)| *waits || stack(places)).collect()
+    }
+
+    /// By stack: whether it waits for a spin lock.
+    pub(super) fn in_tries(&self) -> &[bool] {
+        &self.in_tries
     }
 
     pub(super) fn in_probes(&self) -> &[bool] {
@@ -178,9 +199,8 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// Whether a thread with this stack is in a loop that only waits; what the library for recording does in one counts as
-    /// the loop.
-    fn is_in_wait(&self, stack: &Stack) -> bool {
+    /// What a thread with this stack executes, outside of the library for recording.
+    fn innermost(&self, stack: &Stack) -> Option<&'a CodeFact> {
         let mut frames = stack
             .frames
             .iter()
@@ -189,10 +209,8 @@ impl<'a> Finder<'a> {
         let own = frames.find(|place| {
             !place.is_some_and(|(mapping, _)| mapping.path == CLOCK || is_recording_library(&mapping.path))
         });
-        own.flatten().is_some_and(|(mapping, offset)| {
-            let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
-            self.named.get(&key).is_some_and(|code| code.waits)
-        })
+        let (mapping, offset) = own.flatten()?;
+        self.named.get(&(mapping.path.as_str(), mapping.build_id.as_deref(), offset)).copied()
     }
 
     /// Appends what lies at an address: functions inlined there, and the one that they were inlined into.

@@ -11,6 +11,7 @@
 //! stretch stays computing. A stretch that ends in a sleep needs no edge: the sleep has one.
 
 use super::sampled::SampledCode;
+use super::spin_locks::{self, HandOver, Spans, SpinLocks};
 use crate::event::FunctionId;
 use crate::timeline::{self, State, StepKind, Timeline};
 use probe_abi::SampleReason;
@@ -38,10 +39,16 @@ pub(super) struct Mark {
 /// See [`Mark`]; edges are counted from 0. At one instant a thread lets others go on before it spins itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MarkKind {
+    /// It gives a spin lock back, by number.
+    Give(u32),
     /// It lets another thread go on.
     Release(u32),
-    /// It goes on, for that edge; `None`: into a sleep.
+    /// It goes on, for that edge; `None`: into a sleep, or with a spin lock.
     End(Option<u32>),
+    /// It takes a spin lock.
+    Take(u32),
+    /// The same, and gives it back at once.
+    Touch(u32),
     /// It only waits from here on.
     Begin,
 }
@@ -57,6 +64,9 @@ pub(super) struct Spins {
     pub(super) guessed: u32,
     /// CPU time in stretches, ns.
     pub(super) spun_ns: u64,
+    /// How many stretches were for spin locks, and the process of each such lock.
+    pub(super) hand_overs: usize,
+    pub(super) locks: Vec<u32>,
 }
 
 /// A stretch of running in one function.
@@ -70,6 +80,8 @@ struct Piece {
     /// The thread slept, or nobody knows what it did, before this one.
     after_break: bool,
     spins: bool,
+    /// For a spin lock.
+    tries: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,11 +90,14 @@ struct Stretch {
     to: u64,
     ran_ns: u64,
     into_sleep: bool,
+    tries: bool,
 }
 
 /// What only waits: stacks, by number, and functions with probes of which the user says so.
-struct Known {
+struct Known<'a> {
     waiting: Vec<bool>,
+    /// Stacks that wait for spin locks.
+    tries: &'a [bool],
     declared: FxHashSet<FunctionId>,
 }
 
@@ -92,6 +107,8 @@ struct Ran {
     stretches: Vec<Stretch>,
     /// From and to, ascending.
     computes: Vec<(u64, u64)>,
+    /// The same without recorded operations, cut where the thread slept.
+    plain: Spans,
 }
 
 impl Spins {
@@ -106,7 +123,7 @@ impl Spins {
         if !waiting.contains(&true) && declared.is_empty() {
             return Spins::default();
         }
-        let known = Known { waiting, declared };
+        let known = Known { waiting, tries: sampled.in_tries(), declared };
         let operations = operations(timeline);
         let rans: Vec<Ran> = timeline
             .threads
@@ -119,33 +136,55 @@ impl Spins {
             peers.entry(thread.pid).or_default().push(index);
         }
         let mut spins = Spins { marks: vec![Vec::new(); rans.len()], ..Spins::default() };
+        let mut hand_overs = Vec::new();
         for (index, (thread, ran)) in timeline.threads.iter().zip(&rans).enumerate() {
             let peers = peers.get(&thread.pid).map_or(&[][..], Vec::as_slice);
             for stretch in &ran.stretches {
-                spins.add(index, stretch, peers, &rans);
+                hand_overs.extend(spins.add((index, thread.pid), stretch, peers, &rans));
             }
+        }
+        spins.hand_overs = hand_overs.len();
+        let spans: Vec<&Spans> = rans.iter().map(|ran| &ran.plain).collect();
+        let found = SpinLocks::of(hand_overs, &spans);
+        spins.locks = found.pids;
+        for (thread, mark) in found.marks {
+            spins.marks.get_mut(thread).into_iter().for_each(|marks| marks.push(mark));
         }
         spins.marks.iter_mut().for_each(|marks| marks.sort_unstable());
         spins
     }
 
-    fn add(&mut self, index: usize, stretch: &Stretch, peers: &[usize], rans: &[Ran]) {
-        let edge = if stretch.into_sleep {
-            None
-        } else {
-            let Some(source) = source(index, stretch, peers, rans) else { return };
-            let number = self.edges;
-            self.edges = self.edges.saturating_add(1);
-            self.guessed = self.guessed.saturating_add(u32::from(source.is_guess));
-            let mark = Mark { time: source.time, kind: MarkKind::Release(number) };
-            self.marks.get_mut(source.thread).into_iter().for_each(|marks| marks.push(mark));
-            Some(number)
-        };
+    /// Adds a stretch; what it says of a spin lock is given back.
+    fn add(
+        &mut self,
+        (index, pid): (usize, u32),
+        stretch: &Stretch,
+        peers: &[usize],
+        rans: &[Ran],
+    ) -> Option<HandOver> {
+        let mut over = None;
+        let mut edge = None;
+        if !stretch.into_sleep {
+            let source = source(index, stretch, peers, rans)?;
+            let spans = rans.get(source.thread).map(|ran| &ran.plain);
+            if stretch.tries && spans.is_some_and(|spans| spin_locks::computes_up_to(spans, source.time)) {
+                let (given, taken) = (source.time, stretch.to);
+                over = Some(HandOver { given, taken, holder: source.thread, waiter: index, pid });
+            } else {
+                let number = self.edges;
+                self.edges = self.edges.saturating_add(1);
+                self.guessed = self.guessed.saturating_add(u32::from(source.is_guess));
+                let mark = Mark { time: source.time, kind: MarkKind::Release(number) };
+                self.marks.get_mut(source.thread).into_iter().for_each(|marks| marks.push(mark));
+                edge = Some(number);
+            }
+        }
         self.spun_ns = self.spun_ns.saturating_add(stretch.ran_ns);
         if let Some(marks) = self.marks.get_mut(index) {
             marks.push(Mark { time: stretch.from, kind: MarkKind::Begin });
             marks.push(Mark { time: stretch.to, kind: MarkKind::End(edge) });
         }
+        over
     }
 }
 
@@ -202,14 +241,10 @@ fn operations(timeline: &Timeline) -> Vec<Vec<(u64, u64)>> {
     all
 }
 
-fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)], known: &Known) -> Ran {
+fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)], known: &Known<'_>) -> Ran {
     let is_waiting = |stack: u32| known.waiting.get(stack as usize) == Some(&true);
-    let ticks: Vec<(u64, bool)> = thread
-        .samples
-        .iter()
-        .filter(|seen| seen.reason == SampleReason::Tick)
-        .map(|seen| (seen.time.0, is_waiting(seen.stack)))
-        .collect();
+    let seen = || thread.samples.iter().filter(|seen| seen.reason == SampleReason::Tick);
+    let ticks: Vec<(u64, bool)> = seen().map(|seen| (seen.time.0, is_waiting(seen.stack))).collect();
     let mut pieces = pieces(thread, operations);
     for piece in pieces.iter_mut().filter(|piece| !piece.operation) {
         piece.spins = piece.context.is_some_and(|function| known.declared.contains(&function));
@@ -219,6 +254,7 @@ fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)]
             timeline.sampling.map_or(0, |sampling| 1_000_000_000 / u64::from(sampling.rate_hz.max(1)));
         mark(&mut pieces, &ticks, period_ns);
     }
+    mark_tries(&mut pieces, seen().filter(|seen| is_waiting(seen.stack)), known.tries);
     let sleeps: FxHashSet<u64> = thread
         .intervals
         .iter()
@@ -234,12 +270,13 @@ fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)]
             Some(stretch) if piece.spins && !piece.after_break => {
                 stretch.to = piece.to;
                 stretch.ran_ns += length;
+                stretch.tries &= piece.tries;
             }
             _ => {
                 all.extend(open.take());
                 if piece.spins {
-                    open =
-                        Some(Stretch { from: piece.from, to: piece.to, ran_ns: length, into_sleep: false });
+                    let Piece { from, to, tries, .. } = *piece;
+                    open = Some(Stretch { from, to, ran_ns: length, into_sleep: false, tries });
                 }
             }
         }
@@ -250,6 +287,18 @@ fn ran(timeline: &Timeline, thread: &timeline::Thread, operations: &[(u64, u64)]
             stretch.into_sleep = sleeps.contains(&stretch.to);
             ran.stretches.push(stretch);
         }
+    }
+    let mut broke = true;
+    for piece in &pieces {
+        broke |= piece.spins || piece.operation || piece.after_break;
+        if piece.spins || piece.operation {
+            continue;
+        }
+        match ran.plain.last_mut() {
+            Some(last) if !broke => last.1 = piece.to,
+            _ => ran.plain.push((piece.from, piece.to)),
+        }
+        broke = false;
     }
     let computes = pieces.iter().filter(|piece| !piece.spins);
     for piece in computes {
@@ -319,9 +368,29 @@ fn cut(
         };
         if to > now {
             let after_break = std::mem::take(broke);
-            pieces.push(Piece { from: now, to, context, operation, after_break, spins: false });
+            let (spins, tries) = (false, false);
+            pieces.push(Piece { from: now, to, context, operation, after_break, spins, tries });
             now = to;
         }
+    }
+}
+
+/// Decides which pieces that spin do it for a spin lock: where nearly all that was seen waiting in their function did.
+fn mark_tries<'a>(pieces: &mut [Piece], waiting: impl Iterator<Item = &'a timeline::Seen>, tries: &[bool]) {
+    let mut seen: FxHashMap<(Option<FunctionId>, u64), (u32, u32)> = FxHashMap::default();
+    let mut at = 0;
+    for seen_at in waiting {
+        while pieces.get(at).is_some_and(|piece| piece.to <= seen_at.time.0) {
+            at += 1;
+        }
+        let Some(piece) = pieces.get(at).filter(|piece| piece.from <= seen_at.time.0) else { continue };
+        let counts = seen.entry((piece.context, seen_at.time.0 / BUCKET_NS)).or_default();
+        counts.0 += u32::from(tries.get(seen_at.stack as usize) == Some(&true));
+        counts.1 += 1;
+    }
+    for piece in pieces.iter_mut().filter(|piece| piece.spins) {
+        let (tries, all) = seen.get(&(piece.context, piece.from / BUCKET_NS)).copied().unwrap_or_default();
+        piece.tries = tries > 0 && f64::from(tries) >= NEARLY_ALL * f64::from(all);
     }
 }
 
@@ -528,6 +597,33 @@ mod tests {
         }
     }
 
+    /// A lock that is held three quarters of the time: it was predicted as if nobody span while its holder has no CPU.
+    #[test]
+    fn who_spins_for_a_lock_takes_time_from_its_holder_on_one_cpu() {
+        let parts = |first: bool| {
+            let start = if first { vec![] } else { vec![(300, true)] };
+            start
+                .into_iter()
+                .chain((0..3_000).flat_map(|_| [(300, false), (100, false), (200, true)]))
+                .collect()
+        };
+        let threads: Vec<Vec<Part>> = vec![parts(true), parts(false)];
+        let mut timeline = timeline(&threads, 2_000, true, "enter");
+        (timeline.code[1].waits, timeline.code[1].tries) = (true, true);
+        let program = from_timeline(&timeline);
+        assert_eq!(program.check(), Ok(()));
+        assert!(program.objects.iter().any(|name| name.starts_with("spin lock")), "{:?}", program.objects);
+        let serial_ns = 3_000 * 600 * US;
+        let alone = unlimited_ns(&program);
+        assert!(alone.abs_diff(serial_ns) < serial_ns / 20, "{alone} of {serial_ns}");
+        let model = crate::predict::Model::default();
+        let cpus = [1, 2].map(|count| crate::report::Cpus::count(count).expect("a count"));
+        let predicted = crate::predict::predict(&program, &cpus, &model);
+        let time = |at: usize| predicted.results[at].time_ns;
+        // 1.33 of them is work; each slice that ends while the lock is held is followed by one of spinning.
+        assert!((1.6..2.7).contains(&(time(0) / time(1))), "{} and {}", time(0), time(1));
+    }
+
     #[test]
     fn a_probed_function_that_waits_as_the_user_says_needs_no_samples() {
         let mut timeline =
@@ -590,12 +686,15 @@ mod tests {
 
     #[test]
     fn random_threads_come_to_their_end_and_take_no_longer_than_recorded() {
-        for seed in 0..300 {
+        for seed in 0..300_u64 {
             let mut numbers = Numbers::new(seed);
             let threads: Vec<Vec<Part>> = (0..2 + numbers.below(4))
                 .map(|_| (0..40).map(|_| (1 + numbers.below(5_000), numbers.chance(1, 2))).collect())
                 .collect();
-            let timeline = timeline(&threads, 500, numbers.chance(1, 2), "sched_yield");
+            let mut timeline = timeline(&threads, 500, numbers.chance(1, 2), "sched_yield");
+            // Half of them for a lock: who gets it first is open then.
+            let tries = seed % 2 == 1;
+            timeline.code[1].tries = tries;
             let program = from_timeline(&timeline);
             assert_eq!(program.check(), Ok(()), "seed {seed}");
             let recorded: u64 = threads.iter().flatten().map(|part| part.0 * US).sum();
@@ -604,7 +703,7 @@ mod tests {
             for (thread, done) in program.threads.iter().zip(&schedule.done) {
                 assert_eq!(thread.operations.len(), *done, "seed {seed}");
             }
-            assert!(schedule.length.0 <= timeline.end.0 * Ticks::PER_NS, "seed {seed}");
+            assert!(tries || schedule.length.0 <= timeline.end.0 * Ticks::PER_NS, "seed {seed}");
         }
     }
 }

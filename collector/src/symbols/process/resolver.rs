@@ -196,13 +196,20 @@ impl Resolver {
                 symbol: Err(reason),
                 frames: Err(Reason::NoDebugInformation),
                 waits: false,
+                tries: false,
             };
             return Resolved { module: "vmlinux".to_owned(), location };
         };
         let symbol = Ok(SymbolHit { name: name.clone(), distance });
         Resolved {
             module,
-            location: Location { name, symbol, frames: Err(Reason::NoDebugInformation), waits: false },
+            location: Location {
+                name,
+                symbol,
+                frames: Err(Reason::NoDebugInformation),
+                waits: false,
+                tries: false,
+            },
         }
     }
 }
@@ -234,7 +241,7 @@ fn made(map: &CodeMap, address: u64) -> Resolved {
     let frames = code.frame(address).map(|frame| vec![frame]).ok_or(Reason::NoDebugInformation);
     Resolved {
         module: "[jit]".to_owned(),
-        location: Location { name: code.name.clone(), symbol, frames, waits: false },
+        location: Location { name: code.name.clone(), symbol, frames, waits: false, tries: false },
     }
 }
 
@@ -244,6 +251,7 @@ fn nowhere(address: u64) -> Resolved {
         symbol: Err(Reason::NotMapped),
         frames: Err(Reason::NotMapped),
         waits: false,
+        tries: false,
     };
     Resolved { module: String::new(), location }
 }
@@ -268,5 +276,6 @@ fn unreadable(module: &str, place: Place, why: &str) -> Location {
         symbol: Err(reason.clone()),
         frames: Err(reason),
         waits: false,
+        tries: false,
     }
 }

@@ -84,6 +84,7 @@ fn facts() -> Facts {
             line: Some("sort.c:9".into()),
             inlined: vec![engine::event::InlinedFact { function: "swap".into(), line: None }],
             waits: true,
+            tries: true,
         }],
         spin: vec!["await_*".into()],
         mappings: vec![MappingFact {
