@@ -404,18 +404,11 @@ impl<'a> Translator<'a> {
                 }
             }
             MarkKind::Release(number) => self.write(script, Operation::Release(edge(number))),
-            MarkKind::Take(number) => {
-                let lock = self.spin_lock(number);
-                self.write(script, Operation::SpinLock(lock));
-            }
-            MarkKind::Give(number) => {
-                let lock = self.spin_lock(number);
-                self.write(script, Operation::SpinUnlock(lock));
-            }
+            MarkKind::Take(number) => self.write(script, Operation::SpinLock(self.spin_lock(number))),
+            MarkKind::Give(number) => self.write(script, Operation::SpinUnlock(self.spin_lock(number))),
             MarkKind::Touch(number) => {
-                let lock = self.spin_lock(number);
-                self.write(script, Operation::SpinLock(lock));
-                self.write(script, Operation::SpinUnlock(lock));
+                self.write(script, Operation::SpinLock(self.spin_lock(number)));
+                self.write(script, Operation::SpinUnlock(self.spin_lock(number)));
             }
         }
     }

@@ -168,8 +168,8 @@ impl Spins {
             let source = source(index, stretch, peers, rans)?;
             let spans = rans.get(source.thread).map(|ran| &ran.plain);
             if stretch.tries && spans.is_some_and(|spans| spin_locks::computes_up_to(spans, source.time)) {
-                let (given, taken) = (source.time, stretch.to);
-                over = Some(HandOver { given, taken, holder: source.thread, waiter: index, pid });
+                let (given, taken, begun) = (source.time, stretch.to, stretch.from);
+                over = Some(HandOver { given, taken, begun, holder: source.thread, waiter: index, pid });
             } else {
                 let number = self.edges;
                 self.edges = self.edges.saturating_add(1);
