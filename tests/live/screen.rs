@@ -1,7 +1,7 @@
 //! The live screen in a real terminal (a pseudo-terminal read by a terminal emulator), fed by a recording that is
 //! played through the live pipeline, and on real processes. The test starts itself again as the program.
 
-use collector::live::{Mode, Pace, Replay, Setup, WindowPlan, run};
+use collector::live::{Asked, Mode, Pace, Replay, Setup, WindowPlan, run};
 use collector::tui::{Guard, State};
 use engine::event::{Facts, Recording, ThreadFact};
 use engine::report::Cpus;
@@ -31,7 +31,8 @@ fn child() {
     facts.end = None;
     let cpus: Vec<Cpus> = [1, 2, 4].into_iter().filter_map(Cpus::count).collect();
     let window = Duration::from_secs(10);
-    let state = State::new("synthetic (pid 100)".into(), cpus.clone(), window);
+    let state = State::new("synthetic (pid 100)".into(), window);
+    let asked = Asked { cpus, recorded_cpus: None, wish: state.wish() };
     let screen = Some((Guard::take().expect("terminal"), state));
     if what == "panic" {
         panic!("a bug on purpose");
@@ -48,10 +49,10 @@ fn child() {
             span: window,
             refresh: Duration::from_millis(200),
             max_events: 1_000_000,
-            cpus,
-            recorded_cpus: None,
+            asked,
         }),
         screen,
+        print: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(|_| Vec::new()),
         choose: None,
@@ -252,10 +253,9 @@ impl Screen {
 fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
     let mut screen = Screen::start("run");
     screen.wait_for_text("synthetic (pid 100)");
-    screen.wait_for_text("predicted speed-up");
-    // A report has come: three CPU counts, sorted by the largest.
+    // A report has come: of three CPU counts the largest.
+    screen.wait_for_text("LIMIT");
     screen.wait_for_text("[4]");
-    screen.wait_for_text("No function stands out");
     assert!(screen.parser.screen().alternate_screen());
     screen.press("\x1b[D");
     screen.wait_for_text("[2]");
@@ -266,14 +266,25 @@ fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
     screen.press("p");
     screen.wait_for("no PAUSED", |screen| !screen.contents().contains("PAUSED"));
     screen.press("?");
-    screen.wait_for_text("How to read this");
+    screen.wait_for_text("The same screen as longpole report");
     screen.press("\x1b");
-    screen.wait_for("closed help", |screen| !screen.contents().contains("How to read this"));
+    screen.wait_for("closed help", |screen| !screen.contents().contains("The same screen"));
+    screen.press("\t");
+    screen.wait_for_text("[2 locks]");
+    screen.press("3");
+    screen.wait_for_text("THREADS");
+    screen.press("/no such");
+    screen.wait_for_text("no row has that in its name");
+    screen.press("\x1b");
+    screen.wait_for_text("THREADS");
+    screen.press("\r");
+    screen.wait_for_text("Esc back");
     screen.press("q");
     let (code, text, alternate) = screen.end();
     assert_eq!(code, 0, "{text}");
     assert!(!alternate, "still on the alternate screen");
     assert!(text.contains("left because Some(User) after 1 reports"), "{text}");
+    assert!(text.contains("LIMIT") && !text.contains("q quit"), "the last screen stays: {text}");
 }
 
 #[test]
@@ -290,7 +301,7 @@ fn control_c_quits() {
 #[test]
 fn another_size_is_another_picture() {
     let mut screen = Screen::start("run");
-    screen.wait_for_text("No function stands out");
+    screen.wait_for_text("LIMIT");
     let wide = PtySize { rows: 40, cols: 160, pixel_width: 0, pixel_height: 0 };
     screen.parser.screen_mut().set_size(NonZero::new(40).expect("40"), NonZero::new(160).expect("160"));
     screen.master.as_ref().expect("open").resize(wide).expect("resize");
@@ -325,8 +336,8 @@ fn target() {
     println!("more at {}", chosen_later as *const () as usize);
     std::thread::spawn(|| {
         loop {
-            std::hint::black_box(hang_up_target(1_000));
-            std::hint::black_box(chosen_later(1_000));
+            std::hint::black_box(hang_up_target(20_000));
+            std::hint::black_box(chosen_later(20_000));
             std::thread::sleep(Duration::from_millis(1));
         }
     });
@@ -548,10 +559,10 @@ fn a_real_process_on_the_screen() {
     command.args(["top", "--refresh=300ms", "-p", &pid]);
     let mut screen = Screen::run(command);
     screen.wait_for_text(&format!("(pid {pid})"));
-    // Samples tell of its functions, as far as they have names here.
-    screen.wait_for_text("±");
+    screen.wait_for_text("LIMIT");
+    screen.wait_for_text("FUNCTIONS");
     screen.press("?");
-    screen.wait_for_text("How to read this");
+    screen.wait_for_text("The same screen as longpole report");
     screen.press("?");
     busy.end();
     screen.wait_for_text("ENDED");
@@ -584,8 +595,7 @@ fn watching_a_busy_program_stays_as_cheap_as_it_was() {
     let mut command = CommandBuilder::new(binary());
     command.args(["top", "-p", &target.pid().to_string()]);
     let mut screen = Screen::run(command);
-    screen.wait_for_text("predicted speed-up");
-    screen.wait_for_text("of 10.0 s");
+    screen.wait_for_text("LIMIT");
     let pid = screen.child.process_id().expect("pid");
     let began = Instant::now();
     let mut seen = Vec::new();
@@ -606,4 +616,27 @@ fn watching_a_busy_program_stays_as_cheap_as_it_was() {
     assert!(analysis > 0 && u128::from(analysis) < began.elapsed().as_nanos() / 20, "{thirds:?}");
     screen.press("q");
     assert_eq!(screen.end().0, 0);
+}
+
+/// One object a line, each of a stretch of its own; a reader that goes ends it.
+#[test]
+fn a_batch_is_one_json_object_after_the_other() {
+    skip_unless_live!();
+    use std::io::BufRead;
+    let busy = Busy::start();
+    let mut command = std::process::Command::new(binary());
+    command.args(["top", "--batch", "--json", "--refresh=300ms", "-p", &busy.0.id().to_string()]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut top = command.spawn().expect("longpole");
+    let mut lines = std::io::BufReader::new(top.stdout.take().expect("piped")).lines();
+    let mut ends = Vec::new();
+    for line in lines.by_ref().take(3) {
+        let report: serde_json::Value = serde_json::from_str(&line.expect("a line")).expect("an object");
+        assert_eq!(report["schema"], "longpole-report/1");
+        assert!(report["limit"]["at"][0]["kind"].is_string(), "{report}");
+        ends.push(report["stretch"]["end_unix_ms"].as_u64().expect("when"));
+    }
+    assert!(ends.len() == 3 && ends.is_sorted(), "{ends:?}");
+    drop(lines);
+    assert!(top.wait().expect("its end").success());
 }

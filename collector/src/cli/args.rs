@@ -150,8 +150,8 @@ pub struct RecordArguments {
 
 /// What has to be known about `top`.
 const TOP_HELP: &str = "\
-^C on the screen, as q, is for longpole alone: COMMAND, or what -p names, runs on. With --once there is no screen, and ^C \
-goes to COMMAND, too: mostly it dies of it.";
+^C on the screen, as q, is for longpole alone: COMMAND, or what -p names, runs on. With --once and --batch there is no \
+screen, and ^C goes to COMMAND, too: mostly it dies of it. ? on the screen shows its keys.";
 
 #[derive(Debug, Args)]
 #[command(after_help = TOP_HELP)]
@@ -168,10 +168,13 @@ pub struct TopArguments {
     /// Detach and leave after this long, for example 10m [default: when you leave]
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<String>,
-    /// Print one window and end; needs no terminal
+    /// Print one screen of a whole window and end; needs no terminal
     #[arg(long)]
     pub once: bool,
-    /// With --once: JSON instead of a table
+    /// Print one screen after the other; needs no terminal
+    #[arg(long, conflicts_with = "once")]
+    pub batch: bool,
+    /// With --once and --batch: JSON, an object a line
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

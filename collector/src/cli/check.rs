@@ -83,8 +83,11 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
             "give a window at least as long as the time between two screens, such as --window 10s",
         ));
     }
-    if args.json && !args.once {
-        return Err(UserError::usage("--json needs --once", "add --once: one window as JSON, no screen"));
+    if args.json && !(args.once || args.batch) {
+        return Err(UserError::usage(
+            "--json needs --once or --batch",
+            "add --once: one window as JSON, or --batch: one after the other",
+        ));
     }
     Ok(TopPlan {
         cpus: value::cpu_list(&args.cpus)?,
@@ -92,6 +95,7 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
         window,
         duration: args.duration.map(|text| value::duration("--duration", &text)).transpose()?,
         once: args.once,
+        batch: args.batch,
         json: args.json,
         capture: from_samples(capture("top", args.capture)?),
     })

@@ -157,7 +157,9 @@ pub struct TopPlan {
     pub duration: Option<Duration>,
     /// One window, then the end; no terminal needed.
     pub once: bool,
-    /// With `once`: JSON instead of a table.
+    /// One screen after the other as text; no terminal needed.
+    pub batch: bool,
+    /// With `once` and `batch`: JSON instead of text.
     pub json: bool,
 }
 

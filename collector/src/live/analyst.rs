@@ -1,11 +1,10 @@
 //! The thread that turns windows into reports, one at a time; the screen never waits for it.
 
-use super::analysis;
+use super::analysis::{self, Asked};
 use super::message::Message;
 use super::pacing::Spent;
 use crate::probe::this_thread_ns;
 use engine::event::Recording;
-use engine::report::Cpus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,12 +32,8 @@ pub struct Analyst {
 }
 
 impl Analyst {
-    /// Starts the thread; reports go to `news`. For `recorded_cpus` see [`analysis::snapshot`].
-    pub fn start(
-        cpus: Vec<Cpus>,
-        recorded_cpus: Option<u32>,
-        news: UnboundedSender<Message>,
-    ) -> std::io::Result<Analyst> {
+    /// Starts the thread; reports go to `news`.
+    pub fn start(asked: Asked, news: UnboundedSender<Message>) -> std::io::Result<Analyst> {
         // No room: a job is handed over, or there is none.
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
@@ -52,7 +47,7 @@ impl Analyst {
                 let before_ns = this_thread_ns();
                 let Job { recording, cut_by_events, reported } = job;
                 let events = recording.events.len();
-                let (snapshot, sighting) = analysis::look(&recording, &cpus, recorded_cpus, cut_by_events);
+                let (snapshot, sighting) = analysis::look(&recording, &asked, cut_by_events);
                 drop(recording);
                 let cpu_ns = this_thread_ns().saturating_sub(before_ns);
                 *has_spent.lock().unwrap_or_else(PoisonError::into_inner) = Some(Spent { events, cpu_ns });

@@ -8,7 +8,7 @@ use super::message::{
 use super::promising::Sighting;
 use super::tally::Tally;
 use crate::target::signals::{Reaction, Relation, react};
-use crate::tui::{Action, Prompt, Typed, action_of};
+use crate::tui::{Action, Asking, Prompt, Typed, action_of};
 use engine::event::OperationsTried;
 use probe_abi::SyncFamily;
 use std::collections::BTreeSet;
@@ -23,6 +23,8 @@ pub enum Mode {
     Screen,
     /// `top --once`: ends with the first report.
     Once,
+    /// `top --batch`: every report is printed; ends as a recording does.
+    Batch,
 }
 
 /// Why capturing ended.
@@ -65,6 +67,8 @@ pub enum Effect {
     TryFunctions(Sighting, Vec<u32>),
     /// The same for those that are where threads ran, and for families of lock functions.
     TryTallied(Tally, Vec<u32>),
+    /// Show only rows with this in their names; empty: all.
+    Filter(String),
     /// Show what is being typed, or nothing any more.
     ShowPrompt(Option<Prompt>),
     /// Show what a wish came to.
@@ -79,7 +83,7 @@ pub enum Effect {
     Act(Action),
     /// Paint anew.
     Draw,
-    /// Show a report, or print it with `--once`.
+    /// Show a report, or print it with `--once` and `--batch`.
     ShowReport(std::sync::Arc<crate::tui::Snapshot>),
     /// Remember that a process got no function probes.
     NoteUnprobed(UnprobedCounts),
@@ -180,6 +184,11 @@ impl Control {
         match message {
             Message::Signal(signal) => self.signal(signal),
             Message::TerminalGone => self.leave(StopReason::Terminated),
+            Message::ReaderGone => {
+                let mut effects = vec![Effect::SkipLastReport];
+                effects.extend(self.leave(StopReason::User));
+                effects
+            }
             Message::TimeUp => self.leave(StopReason::TimeUp),
             Message::Tick => vec![Effect::CheckAlive, Effect::Draw],
             Message::Key(key) => self.key(key),
@@ -249,8 +258,8 @@ impl Control {
             // Keys go to the screen, not to the command: what comes here is meant for longpole.
             Mode::Screen => Relation::Attached,
             // A command that has ended cannot react.
-            Mode::Record | Mode::Once if self.stop.is_some() => Relation::Attached,
-            Mode::Record | Mode::Once => self.relation,
+            Mode::Record | Mode::Once | Mode::Batch if self.stop.is_some() => Relation::Attached,
+            Mode::Record | Mode::Once | Mode::Batch => self.relation,
         };
         match react(signal, relation, earlier) {
             Reaction::Finish if signal == libc::SIGINT => self.leave(StopReason::User),
@@ -286,7 +295,13 @@ impl Control {
     fn typed(&mut self, mut prompt: Prompt, key: crossterm::event::KeyEvent) -> Vec<Effect> {
         let shown = match prompt.typed(key) {
             Typed::Goes => Some(prompt),
+            Typed::GivenUp if prompt.what == Asking::Filter => {
+                return vec![Effect::ShowPrompt(None), Effect::Filter(String::new()), Effect::Draw];
+            }
             Typed::GivenUp => None,
+            Typed::Done if prompt.what == Asking::Filter => {
+                return vec![Effect::ShowPrompt(None), Effect::Filter(prompt.text), Effect::Draw];
+            }
             Typed::Done => {
                 let Prompt { what, text } = prompt;
                 let wish = Wish { what, pattern: text };
@@ -306,7 +321,7 @@ impl Control {
             return self.typed(prompt, key);
         }
         match action_of(key) {
-            Some(Action::Ask(what)) if self.stop.is_none() => {
+            Some(Action::Ask(what)) if self.stop.is_none() || what == Asking::Filter => {
                 let prompt = Prompt { what, text: String::new() };
                 self.prompt = Some(prompt.clone());
                 vec![Effect::ShowPrompt(Some(prompt)), Effect::Draw]
@@ -352,6 +367,7 @@ impl Control {
     fn report(&mut self, snapshot: std::sync::Arc<crate::tui::Snapshot>) -> Vec<Effect> {
         match self.mode {
             Mode::Record => vec![],
+            Mode::Batch => vec![Effect::ShowReport(snapshot)],
             Mode::Screen => vec![Effect::ShowReport(snapshot), Effect::Draw],
             Mode::Once if self.answered => vec![],
             Mode::Once => {
@@ -394,7 +410,7 @@ impl Control {
 mod tests {
     use super::super::message::Placing;
     use super::*;
-    use crate::tui::{Asking, Snapshot};
+    use crate::tui::Snapshot;
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     use std::sync::Arc;
 
@@ -535,6 +551,22 @@ mod tests {
         );
         check(&mut control, Message::Report(Arc::default()), &[]);
         check(&mut control, Message::Detached, &["Leave"]);
+    }
+
+    #[test]
+    fn a_batch_has_every_report_and_the_last_one_of_a_target_that_ended() {
+        let mut control = Control::new(Mode::Batch, Relation::Attached, &[7], false);
+        for _ in 0..3 {
+            check(&mut control, Message::Report(Arc::default()), &["ShowReport"]);
+        }
+        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
+        check(&mut control, Message::Detached, &[]);
+        check(&mut control, Message::Report(Arc::default()), &["ShowReport"]);
+        check(&mut control, Message::Finished, &["Leave"]);
+        // Nobody reads any more.
+        let mut control = Control::new(Mode::Batch, Relation::Attached, &[7], false);
+        check(&mut control, Message::ReaderGone, &["SkipLastReport", "StopCapture"]);
+        check(&mut control, Message::Finished, &["Leave"]);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use super::attaching::{Attaching, Job};
 use super::chooser::Chooser;
 use super::control::{Control, Effect, StopReason};
 use super::keyboard::Keyboard;
-use super::message::{LibcCounts, UnprobedCounts};
+use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
 use super::orders::Orders;
 use super::pump::Command;
+use super::run::Print;
 use crate::target::GatedChild;
 use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
 use engine::event::{FunctionFact, FunctionId};
@@ -38,6 +39,8 @@ pub struct Hands {
     pub screen: Option<(Guard, State)>,
     /// Whether a process is still there, as /proc says.
     pub alive: Box<dyn FnMut(u32) -> bool>,
+    /// Prints reports.
+    pub print: Option<Print>,
     /// The command that longpole started.
     pub child: Option<GatedChild>,
     /// When it began.
@@ -92,6 +95,17 @@ impl Hands {
                         todo.extend(control.gone(pid));
                     }
                 }
+                Effect::ShowReport(snapshot) if self.print.is_some() => {
+                    let printed = self.print.as_mut().map(|print| print(&snapshot));
+                    self.report = Some(snapshot);
+                    if let Some(Err(error)) = printed {
+                        let text = error.to_string();
+                        let gone = error.kind() == io::ErrorKind::BrokenPipe;
+                        let failure = Failure { part: "standard output", text };
+                        let message = if gone { Message::ReaderGone } else { Message::Failed(failure) };
+                        todo.extend(control.handle(message));
+                    }
+                }
                 other => self.do_one(other, control),
             }
         }
@@ -107,7 +121,9 @@ impl Hands {
             Effect::SkipLastReport => self.skip_last_report.store(true, Ordering::Relaxed),
             Effect::CloseScreen => {
                 self.keyboard = None;
-                self.screen = None;
+                if let Some((guard, mut state)) = self.screen.take() {
+                    guard.leave(&mut state);
+                }
             }
             Effect::ChooseFunctions(change) => {
                 if let Some(chooser) = &self.chooser {
@@ -133,6 +149,11 @@ impl Hands {
             Effect::TryTallied(tally, pids) => {
                 if let Some(chooser) = &self.chooser {
                     chooser.tallied(tally, pids);
+                }
+            }
+            Effect::Filter(text) => {
+                if let Some((_, state)) = &mut self.screen {
+                    state.set_filter(text);
                 }
             }
             Effect::ShowPrompt(prompt) => {

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub enum Message {
     /// SIGINT, SIGTERM, SIGHUP or SIGQUIT.
     Signal(i32),
+    /// Nobody reads what is printed.
+    ReaderGone,
     /// The terminal cannot be read any more.
     TerminalGone,
     /// `--duration` is over.

@@ -60,7 +60,7 @@ mod tests;
 mod top;
 mod worth;
 
-pub use analysis::snapshot;
+pub use analysis::{Asked, snapshot};
 pub use attaching::Attach;
 pub use chooser::Choose;
 pub use control::{Control, Effect, Mode, StopReason};

@@ -1,5 +1,6 @@
 //! The loop: reads [`Message`]s, asks [`Control`] what they mean, and does it.
 
+use super::analysis::Asked;
 use super::analyst::Analyst;
 use super::chooser::{Choose, Chooser};
 use super::control::{Control, Mode, StopReason};
@@ -18,7 +19,6 @@ use crate::target::signals::{Relation, has_terminal};
 use crate::target::{GatedChild, LaunchError};
 use crate::tui::{Guard, LiveCounts, Snapshot, State};
 use engine::event::{Facts, FunctionFact, FunctionId};
-use engine::report::Cpus;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -52,6 +52,8 @@ pub struct Setup<D: Disk = File> {
     pub window: Option<WindowPlan>,
     /// The screen, for [`Mode::Screen`].
     pub screen: Option<(Guard, State)>,
+    /// Prints every report, for [`Mode::Batch`].
+    pub print: Option<Print>,
     /// Whether a process is still there, as /proc says.
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Reads the threads alive at the end.
@@ -62,8 +64,11 @@ pub struct Setup<D: Disk = File> {
     pub child: Option<GatedChild>,
 }
 
+/// See [`Setup::print`].
+pub type Print = Box<dyn FnMut(&Snapshot) -> io::Result<()>>;
+
 /// See [`Setup::window`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct WindowPlan {
     /// Length.
     pub span: Duration,
@@ -71,10 +76,8 @@ pub struct WindowPlan {
     pub refresh: Duration,
     /// At most this many records: memory is bounded.
     pub max_events: usize,
-    /// What to predict for.
-    pub cpus: Vec<Cpus>,
-    /// CPUs of the machine that is watched, if known.
-    pub recorded_cpus: Option<u32>,
+    /// What to ask of it.
+    pub asked: Asked,
 }
 
 /// How it went.
@@ -163,6 +166,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         skip_last_report,
         keyboard,
         screen: setup.screen,
+        print: setup.print,
         child: setup.child,
         started: Instant::now(),
         captured: None,
@@ -250,10 +254,10 @@ fn sliding(
     mode: Mode,
     news: UnboundedSender<Message>,
 ) -> io::Result<Sliding> {
-    let analyst = Analyst::start(plan.cpus, plan.recorded_cpus, news)?;
+    let analyst = Analyst::start(plan.asked, news)?;
     let due = match mode {
         Mode::Once => Due::WhenFull { look_ns: nanoseconds(plan.refresh) },
-        Mode::Record | Mode::Screen => Due::Every(nanoseconds(plan.refresh)),
+        Mode::Record | Mode::Screen | Mode::Batch => Due::Every(nanoseconds(plan.refresh)),
     };
     Ok(Sliding::new(facts.clone(), nanoseconds(plan.span), plan.max_events, due, analyst))
 }

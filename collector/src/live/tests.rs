@@ -3,6 +3,7 @@
 use super::source::Late;
 use super::*;
 use crate::session::{ClockAnchor, Disk, Meta, Overwrite, Writer};
+use crate::tui::CpuWish;
 use engine::attribution::Grouping;
 use engine::event::Recording;
 use engine::predict::Model;
@@ -73,6 +74,7 @@ fn setup_on<D: Disk>(mode: Mode, generated: &Generated, pace: Pace) -> Setup<D> 
         writer: None,
         window: None,
         screen: None,
+        print: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(move |_| end.threads),
         choose: None,
@@ -96,12 +98,15 @@ fn offline(recording: &Recording) -> (Program, Report) {
     (program, report)
 }
 
+fn asked() -> Asked {
+    Asked { cpus: cpus(), recorded_cpus: None, wish: CpuWish::default() }
+}
+
 /// `top --once` on a window longer than the recording.
 fn once(generated: &Generated, pace: Pace, span: Duration) -> Ended {
     let mut setup = setup(Mode::Once, generated, pace);
     let refresh = Duration::from_secs(1);
-    setup.window =
-        Some(WindowPlan { span, refresh, max_events: 1_000_000, cpus: cpus(), recorded_cpus: None });
+    setup.window = Some(WindowPlan { span, refresh, max_events: 1_000_000, asked: asked() });
     run(setup).expect("run")
 }
 
@@ -129,7 +134,8 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
 fn live_file_and_batch_give_the_same_report() {
     let dir = tempfile::tempdir().expect("dir");
     for (number, generated) in generated().iter().enumerate() {
-        let (_, batch) = offline(&generated.recording());
+        let (program, batch) = offline(&generated.recording());
+        let limits = engine::limit::limits(&program, &cpus(), &Model::default());
         assert!(batch.results.iter().any(|result| result.time_ns > 0.0), "an empty program proves nothing");
         let path = dir.path().join(format!("{number}.lp"));
         record_to(&path, generated, Pace::Batches(13));
@@ -138,6 +144,7 @@ fn live_file_and_batch_give_the_same_report() {
         for pace in [1, 7, usize::MAX] {
             let live = once(generated, Pace::Batches(pace), HOUR).report.expect("report");
             assert_eq!(live.report, batch, "program {number}, live in batches of {pace}");
+            assert_eq!(live.limits, limits, "program {number}: what `report` says of its recording");
         }
     }
 }

@@ -1,30 +1,36 @@
 //! `longpole top`
 
 use super::alive::is_alive;
+use super::analysis::Asked;
 use super::attach::{Attached, attach};
 use super::control::Mode;
 use super::record::outcome;
-use super::run::{Ended, Setup, WindowPlan, run};
+use super::run::{Ended, Print, Setup, WindowPlan, run};
 use super::summary::runs_on_text;
 use crate::cli::plan::{TargetPlan, TopPlan};
 use crate::cli::{Outcome, UserError, say};
-use crate::present::{json, style, text};
+use crate::present::cell::duration;
+use crate::present::screen::{self, About, Live};
+use crate::present::{json, style};
 use crate::session::{Overwrite, Writer, create_file, online_cpus};
 use crate::target::monotonic_ns;
-use crate::tui::{Guard, Snapshot, State};
+use crate::tui::{CpuWish, Guard, Snapshot, State};
+use engine::report::Cpus;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Records in the window at most: some hundred megabytes with all that is made of them.
 const MAX_EVENTS: usize = 1_000_000;
 
 /// Shows the live screen until the user leaves, or prints one window.
 pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
-    if !plan.once && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+    let is_printed = plan.once || plan.batch;
+    if !is_printed && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
         return Err(UserError::runtime(
             "the live screen needs a terminal",
-            "add --once for one report as text, or --once --json",
+            "add --once for one screen as text, or --batch for one after the other",
         ));
     }
     let mut output = match plan.capture.target {
@@ -35,39 +41,53 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } =
         attach(&plan.capture, file)?;
     let locks = format!("locks: {locks}");
-    for remark in remarks.iter().chain([&locks]).filter(|_| plan.once) {
+    for remark in remarks.iter().chain([&locks]).filter(|_| is_printed) {
         say(style::for_stderr().text(remark));
     }
-    let screen = if plan.once {
+    let mut asked =
+        Asked { cpus: plan.cpus.clone(), recorded_cpus: Some(online_cpus()), wish: CpuWish::default() };
+    if let Some(machine) = Cpus::count(online_cpus())
+        && !asked.cpus.contains(&machine)
+    {
+        // What limits there is what the screen begins with.
+        asked.cpus.push(machine);
+        asked.cpus.sort_unstable();
+    }
+    let screen = if is_printed {
         None
     } else {
-        let mut state = State::new(subject.clone(), plan.cpus.clone(), plan.window);
+        let mut state = State::new(subject.clone(), plan.window);
+        asked.wish = state.wish();
         state.remark = output.as_ref().map(OutputFile::sentence);
         let guard = Guard::take().map_err(|error| {
             UserError::runtime(
                 format!("cannot use the terminal: {error}"),
-                "add --once for one report as text",
+                "add --once for one screen as text",
             )
         })?;
         Some((guard, state))
     };
+    let (mode, print) = match (plan.once, plan.batch) {
+        (true, _) => (Mode::Once, None),
+        (_, true) => {
+            let (plan, subject) = (plan.clone(), subject.clone());
+            let print: Print = Box::new(move |snapshot| print(&plan, &subject, snapshot));
+            (Mode::Batch, Some(print))
+        }
+        _ => (Mode::Screen, None),
+    };
     let command = child.as_ref().map(|child| child.pid());
     let ended = run(Setup {
-        mode: if plan.once { Mode::Once } else { Mode::Screen },
+        mode,
         source: Box::new(source.without_end()),
         facts,
         pids,
         children: plan.capture.children,
         duration: plan.duration,
         writer: None::<Writer>,
-        window: Some(WindowPlan {
-            span: plan.window,
-            refresh: plan.refresh,
-            max_events: MAX_EVENTS,
-            cpus: plan.cpus.clone(),
-            recorded_cpus: Some(online_cpus()),
-        }),
+        window: Some(WindowPlan { span: plan.window, refresh: plan.refresh, max_events: MAX_EVENTS, asked }),
         screen,
+        print,
         alive: match command {
             Some(command) if !plan.capture.children_to_their_end => {
                 Box::new(move |pid| is_alive(command) && is_alive(pid))
@@ -114,25 +134,48 @@ fn finish(
         let Some(snapshot) = &ended.report else {
             return Err(UserError::runtime("there is no report: it ended before", "watch for longer"));
         };
-        return print(plan, snapshot).map(|()| Outcome::Done);
+        return match print(plan, subject, snapshot) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(
+                format!("cannot write to standard output: {error}"),
+                "check where it leads",
+            )),
+            _ => Ok(Outcome::Done),
+        };
     }
     Ok(result)
 }
 
-fn print(plan: &TopPlan, snapshot: &Snapshot) -> Result<(), UserError> {
+/// One report, whole: whoever reads lines gets it at once.
+fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let written = if plan.json {
-        json::write(&snapshot.report, &engine::limit::Limits::default(), json::Options::default(), &mut out)
+    let Snapshot { report, limits, .. } = snapshot;
+    if plan.json {
+        let options = json::Options { live: Some(stretch(snapshot)), ..json::Options::default() };
+        json::write(report, limits, options, &mut out)?;
     } else {
-        let headline = snapshot.headline.as_deref().unwrap_or_default();
-        text::write(&snapshot.report, headline, text::Options::default(), &style::for_stdout(), &mut out)
-    };
-    match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(
-            format!("cannot write to standard output: {error}"),
-            "check where it leads",
-        )),
-        _ => Ok(()),
+        let stretch = format!("last {}", duration(snapshot.window_ns as f64));
+        let about = About {
+            name: subject.to_owned(),
+            threads: snapshot.threads,
+            live: Some(Live { stretch, notes: "--json" }),
+            ..About::default()
+        };
+        screen::write(report, limits, &about, false, &style::for_stdout(), &mut out)?;
+        if plan.batch {
+            writeln!(out)?;
+        }
+    }
+    out.flush()
+}
+
+fn stretch(snapshot: &Snapshot) -> json::Stretch {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let ended = since_1970.saturating_sub(snapshot.took);
+    json::Stretch {
+        end_unix_ms: u64::try_from(ended.as_millis()).unwrap_or(u64::MAX),
+        length_ns: snapshot.window_ns,
+        threads: snapshot.threads,
+        is_shortened: snapshot.cut_by_events,
     }
 }
 

@@ -24,6 +24,21 @@ pub struct Options {
     pub segments: bool,
     /// What the rows are that stand in `functions`.
     pub by: Grouping,
+    /// Of a program that is watched: which stretch this is.
+    pub live: Option<Stretch>,
+}
+
+/// The field `stretch`: what a report of a program that is watched is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Stretch {
+    /// When it ended, milliseconds since 1970.
+    pub end_unix_ms: u64,
+    /// How long it is, nanoseconds.
+    pub length_ns: u64,
+    /// Threads in it.
+    pub threads: usize,
+    /// It is shorter than asked for: analysing more would have taken too much CPU time.
+    pub is_shortened: bool,
 }
 
 /// Writes the report as one line.
@@ -36,6 +51,7 @@ pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl W
             Grouping::File => Some("file"),
             Grouping::Module => Some("module"),
         },
+        stretch: options.live,
         limit: (!limits.at.is_empty()).then(|| LimitsJson::new(limits)),
         results: Each(&report.results, |result| ResultJson::new(result, &report.locks, options)),
         locks: Each(&report.locks, LockJson::new),
@@ -56,6 +72,8 @@ struct ReportJson<'a, F> {
     /// What rows in `functions` are, if they are not functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stretch: Option<Stretch>,
     /// What limits, and what to change.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitsJson<'a>>,

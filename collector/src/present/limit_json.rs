@@ -184,7 +184,7 @@ struct LockUseJson<'a> {
 
 impl<'a> LockUseJson<'a> {
     fn new(lock: &'a LockUse) -> LockUseJson<'a> {
-        let holder: Option<&Part> = lock.holder.as_ref();
+        let holder: Option<&Part> = lock.holder();
         LockUseJson {
             lock: &lock.lock,
             locks: lock.locks,

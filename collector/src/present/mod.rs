@@ -19,7 +19,7 @@ mod segments;
 mod short;
 pub mod study;
 pub mod style;
-mod table;
+pub(crate) mod table;
 pub mod text;
 pub mod validate;
 mod waits;

@@ -25,19 +25,49 @@ pub enum Paint {
     Dim,
     /// What to worry about.
     Warning,
+    /// The row that keys are about.
+    Selected,
+}
+
+/// What [`Style::paint`] puts before a text.
+const CODES: [(Paint, &str); 4] = [
+    (Paint::Bold, "\u{1b}[1m"),
+    (Paint::Dim, "\u{1b}[2m"),
+    (Paint::Warning, "\u{1b}[33m"),
+    (Paint::Selected, "\u{1b}[7m"),
+];
+/// And after it.
+const END: &str = "\u{1b}[0m";
+
+/// What [`Style::paint`] has put together, apart again: for a screen that paints by itself. Texts that were made fit for a
+/// terminal hold no codes but these.
+pub fn spans(line: &str) -> Vec<(Paint, &str)> {
+    let mut spans = Vec::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        let code = CODES.iter().find_map(|(paint, code)| Some((*paint, after.strip_prefix(&code[1..])?)));
+        spans.push((Paint::Plain, before));
+        let Some((paint, after)) = code else {
+            rest = after;
+            continue;
+        };
+        let (text, after) = after.split_once(END).unwrap_or((after, ""));
+        spans.push((paint, text));
+        rest = after;
+    }
+    spans.push((Paint::Plain, rest));
+    spans.retain(|(_, text)| !text.is_empty());
+    spans
 }
 
 impl Style {
     /// The text in colour, if this stream has any. The text has been made fit for a terminal before.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
-        let code = match paint {
-            Paint::Plain => return text.to_owned(),
-            _ if !self.colour || text.is_empty() => return text.to_owned(),
-            Paint::Bold => "1",
-            Paint::Dim => "2",
-            Paint::Warning => "33",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        let code = CODES.iter().find(|(other, _)| *other == paint);
+        match code.filter(|_| self.colour && !text.is_empty()) {
+            Some((_, code)) => format!("{code}{text}{END}"),
+            None => text.to_owned(),
+        }
     }
 
     /// The text made fit for a terminal, and for one without UTF-8 if need be.
@@ -146,6 +176,19 @@ mod tests {
         assert!(decide(false, None, &Environment { force_color: true, ..PLAIN }).colour);
         assert!(!decide(true, Some(80), &Environment { no_color: true, force_color: true, ..PLAIN }).colour);
         assert!(!decide(true, Some(80), &Environment { dumb: true, ..PLAIN }).colour);
+    }
+
+    #[test]
+    fn what_was_painted_comes_apart_again() {
+        let style = Style { colour: true, unicode: true, width: 80 };
+        let parts =
+            [(Paint::Bold, "LIMIT"), (Paint::Plain, "  a lock "), (Paint::Warning, "! ±"), (Paint::Dim, "x")];
+        let line: String = parts.iter().map(|(paint, text)| style.paint(*paint, text)).collect();
+        assert_eq!(spans(&line), parts);
+        assert_eq!(spans(""), []);
+        for odd in ["a\u{1b}b", "\u{1b}[1mopen", "\u{1b}[9m", "\u{1b}"] {
+            assert!(spans(odd).iter().all(|(_, text)| !text.contains('\u{1b}')), "{odd:?}");
+        }
     }
 
     #[test]

@@ -327,7 +327,7 @@ fn function(
 }
 
 /// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
-pub(super) fn file_name(location: &str) -> &str {
+pub(crate) fn file_name(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
 

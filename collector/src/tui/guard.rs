@@ -1,11 +1,15 @@
 //! The terminal, taken for as long as the guard lives.
 
-use super::{State, Theme, log, view};
+use super::{State, last_picture, log, picture};
+use crate::present::style::{self, Paint, Style, spans};
 use crossterm::cursor::Show;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use std::io::{self, Stdout, stdout};
+use ratatui::style::{Color, Modifier};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use std::io::{self, Stdout, Write, stdout};
 use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +25,7 @@ pub struct Guard {
     /// Never dropped: on a terminal that is gone, ratatui's own drop panics when its complaint cannot be printed,
     /// either. Showing the cursor again, all that it does, is done by [`give_back`].
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
-    theme: Theme,
+    style: Style,
 }
 
 impl Guard {
@@ -40,9 +44,7 @@ impl Guard {
         let made = crossterm::execute!(stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         match made {
-            Ok(terminal) => {
-                Ok(Guard { terminal: ManuallyDrop::new(terminal), theme: Theme::from_environment() })
-            }
+            Ok(terminal) => Ok(Guard { terminal: ManuallyDrop::new(terminal), style: style::for_stdout() }),
             Err(error) => {
                 give_back();
                 Err(error)
@@ -57,8 +59,40 @@ impl Guard {
             return Ok(());
         }
         let size = self.terminal.size()?;
-        state.set_page_rows(view::table_rows(state, size.width, size.height));
-        self.terminal.draw(|frame| view::draw(frame, state, self.theme)).map(|_| ())
+        // Painted in any case: what has no colour is told apart by weight.
+        let style = Style { colour: true, width: size.width.into(), ..self.style };
+        let lines = picture(state, &style, size.height.into());
+        let lines: Vec<Line<'_>> = lines.iter().map(|line| self.line(line)).collect();
+        self.terminal.draw(|frame| frame.render_widget(Paragraph::new(lines), frame.area())).map(|_| ())
+    }
+
+    fn line<'l>(&self, line: &'l str) -> Line<'l> {
+        let colours = self.style.colour;
+        let look = |paint: Paint| {
+            let look = ratatui::style::Style::new();
+            match paint {
+                Paint::Plain => look,
+                Paint::Bold => look.add_modifier(Modifier::BOLD),
+                Paint::Dim if colours => look.fg(Color::DarkGray),
+                Paint::Dim => look,
+                Paint::Warning if colours => look.fg(Color::Yellow),
+                Paint::Warning => look.add_modifier(Modifier::BOLD),
+                Paint::Selected => look.add_modifier(Modifier::REVERSED),
+            }
+        };
+        spans(line).into_iter().map(|(paint, text)| Span::styled(text, look(paint))).collect()
+    }
+
+    /// Gives the terminal back, with the last screen in it.
+    pub fn leave(self, state: &mut State) {
+        let size = self.terminal.size().unwrap_or_default();
+        let style = Style { width: usize::from(size.width).clamp(40, 400), ..self.style };
+        drop(self);
+        let mut out = stdout().lock();
+        for line in last_picture(state, &style, size.height.into()) {
+            // Nothing can be done about a terminal that is gone.
+            let _ = writeln!(out, "{line}");
+        }
     }
 }
 

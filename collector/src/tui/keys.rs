@@ -1,5 +1,6 @@
 //! Keys and the actions they stand for.
 
+use super::state::View;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// What a key asks for.
@@ -7,23 +8,27 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 pub enum Action {
     /// Leave; the target runs on.
     Quit,
-    /// Sort by the CPU count to the left or right.
-    SortBy(Direction),
+    /// The CPU count to the left or right.
+    Cpus(Direction),
     /// Freeze what is shown, or show the newest again.
     Pause,
     /// Show or hide the help.
     Help,
-    /// Close the help, if open.
+    /// Show or hide all notes.
+    Notes,
+    /// Back from the help, the notes or a row, or to all rows.
     Back,
-    /// Show the time with the function anywhere on the stack, on top of it, or the other way round.
-    NextMeasure,
-    /// Locks instead of functions, or the other way round.
-    NextView,
-    /// Type a pattern of functions to do that with.
+    /// Show what is around the chosen row.
+    Open,
+    /// The next table, or the one before.
+    Turn(Direction),
+    /// This table.
+    Show(View),
+    /// Type a pattern.
     Ask(Asking),
-    /// Move the table by so many rows.
+    /// Go down by so many rows.
     Scroll(isize),
-    /// Move the table by a page.
+    /// Go by a page.
     Page(Direction),
     /// To the first row.
     Top,
@@ -31,10 +36,12 @@ pub enum Action {
     Bottom,
 }
 
-/// What to do with functions.
+/// What to do with what is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
-    /// Probe them.
+    /// Show rows with it only.
+    Filter,
+    /// Probe functions that match.
     Probe,
     /// Take their probes off.
     TakeOff,
@@ -63,13 +70,20 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
     }
     Some(match key.code {
         KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
-        KeyCode::Left | KeyCode::Char('<') => Action::SortBy(Direction::Back),
-        KeyCode::Right | KeyCode::Char('>') => Action::SortBy(Direction::Forward),
-        KeyCode::Char('p') | KeyCode::Char(' ') => Action::Pause,
-        KeyCode::Char('?') | KeyCode::Char('h') | KeyCode::F(1) => Action::Help,
+        KeyCode::Left | KeyCode::Char('<') => Action::Cpus(Direction::Back),
+        KeyCode::Right | KeyCode::Char('>') => Action::Cpus(Direction::Forward),
+        KeyCode::Char('p' | ' ') => Action::Pause,
+        KeyCode::Char('?' | 'h') | KeyCode::F(1) => Action::Help,
+        KeyCode::Char('n') => Action::Notes,
         KeyCode::Esc => Action::Back,
-        KeyCode::Char('t') => Action::NextMeasure,
-        KeyCode::Char('l') => Action::NextView,
+        KeyCode::Enter => Action::Open,
+        KeyCode::Tab => Action::Turn(Direction::Forward),
+        KeyCode::BackTab => Action::Turn(Direction::Back),
+        KeyCode::Char(digit @ '1'..='4') => {
+            let number = digit.to_digit(10).and_then(|number| number.checked_sub(1))?;
+            Action::Show(*View::ALL.get(number as usize)?)
+        }
+        KeyCode::Char('/') => Action::Ask(Asking::Filter),
         KeyCode::Char('f') => Action::Ask(Asking::Probe),
         KeyCode::Char('u') => Action::Ask(Asking::TakeOff),
         KeyCode::Up | KeyCode::Char('k') => Action::Scroll(-1),
@@ -93,15 +107,20 @@ mod tests {
     #[test]
     fn the_keys_of_the_manual_do_what_it_says() {
         assert_eq!(press(KeyCode::Char('q')), Some(Action::Quit));
-        assert_eq!(press(KeyCode::Left), Some(Action::SortBy(Direction::Back)));
-        assert_eq!(press(KeyCode::Right), Some(Action::SortBy(Direction::Forward)));
+        assert_eq!(press(KeyCode::Left), Some(Action::Cpus(Direction::Back)));
+        assert_eq!(press(KeyCode::Right), Some(Action::Cpus(Direction::Forward)));
         assert_eq!(press(KeyCode::Char('p')), Some(Action::Pause));
         assert_eq!(press(KeyCode::Char('?')), Some(Action::Help));
         assert_eq!(press(KeyCode::PageDown), Some(Action::Page(Direction::Forward)));
-        assert_eq!(press(KeyCode::Char('l')), Some(Action::NextView));
+        assert_eq!(press(KeyCode::Tab), Some(Action::Turn(Direction::Forward)));
+        assert_eq!(press(KeyCode::Enter), Some(Action::Open));
+        assert_eq!(press(KeyCode::Char('1')), Some(Action::Show(View::Functions)));
+        assert_eq!(press(KeyCode::Char('4')), Some(Action::Show(View::Waits)));
+        assert_eq!(press(KeyCode::Char('/')), Some(Action::Ask(Asking::Filter)));
         assert_eq!(press(KeyCode::Char('f')), Some(Action::Ask(Asking::Probe)));
         assert_eq!(press(KeyCode::Char('u')), Some(Action::Ask(Asking::TakeOff)));
         assert_eq!(press(KeyCode::Char('x')), None);
+        assert_eq!(press(KeyCode::Char('5')), None);
     }
 
     #[test]

@@ -1,23 +1,20 @@
-//! The live screen of `longpole top`: what it shows ([`State`]), what keys do ([`Action`]), how it is drawn
-//! ([`view::draw`]) and the guard that gives the terminal back. Only [`view`] and [`Guard`] know ratatui.
+//! The live screen of `longpole top`: what it shows ([`State`]), what keys do ([`Action`]), what that looks like
+//! ([`picture()`]: lines of the same text as `report`), and the guard that gives the terminal back. Only [`Guard`] knows ratatui.
 
 mod guard;
 mod keys;
 mod log;
+mod order;
+mod pages;
+mod picture;
 mod prompt;
 mod state;
-mod table;
-mod theme;
-pub mod view;
-
 #[cfg(test)]
-mod samples;
+mod tests;
 
 pub use guard::Guard;
 pub use keys::{Action, Asking, Direction, action_of};
 pub use log::LogWriter;
+pub use picture::{last_picture, picture};
 pub use prompt::{Prompt, Typed};
-pub use state::{LiveCounts, Measure, Phase, Snapshot, State, View};
-pub use table::{Cell, Row, lock_rows, rows};
-
-pub use theme::Theme;
+pub use state::{CpuWish, LiveCounts, Phase, Snapshot, State, View};

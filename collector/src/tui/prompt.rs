@@ -30,6 +30,7 @@ impl Prompt {
     /// What stands before the text.
     pub fn question(&self) -> &'static str {
         match self.what {
+            Asking::Filter => "rows with: ",
             Asking::Probe => "probe functions: ",
             Asking::TakeOff => "take probes off: ",
         }

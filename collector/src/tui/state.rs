@@ -1,10 +1,16 @@
 //! What the screen shows, and how keys and news change it. Knows nothing of terminals.
 
-use super::keys::{Action, Direction};
+use super::keys::{Action, Asking, Direction};
+use super::order::Order;
+use super::pages::Page;
 use super::prompt::Prompt;
+use crate::present::screen::Table;
+use engine::attribution::Around;
 use engine::event::{LossCounts, Overhead, SampleCounts};
-use engine::report::{Cpus, Report};
+use engine::limit::Limits;
+use engine::report::{CpuResult, Cpus, Report};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Everything the screen shows.
@@ -12,8 +18,6 @@ use std::time::Duration;
 pub struct State {
     /// Who is looked at, e.g. `quicksort (pid 1234)`; not cleaned.
     pub subject: String,
-    /// The CPU counts asked for: columns before the first report.
-    pub cpus: Vec<Cpus>,
     /// How far it is.
     pub phase: Phase,
     /// Counts that come more often than reports.
@@ -22,25 +26,67 @@ pub struct State {
     pub elapsed: Duration,
     /// The full window asked for.
     pub window: Duration,
-    /// Index of the CPU count that the table is sorted by.
-    pub sort: usize,
-    /// Which time the table shows.
-    pub measure: Measure,
-    /// What the rows are.
-    pub view: View,
-    /// First row shown.
-    pub scroll: usize,
-    /// The help is open.
-    pub help: bool,
     /// One line about something that the user should know, e.g. where the program's output goes; not cleaned.
     pub remark: Option<String>,
     /// What is being typed.
     pub prompt: Option<Prompt>,
+    /// The table.
+    pub(super) view: View,
+    /// What stands in its place.
+    pub(super) page: Option<Page>,
+    /// The CPU count that keys chose; `None`: the recorded machine's.
+    pub(super) chosen: Option<Cpus>,
+    /// Rows must have this in their names.
+    pub(super) filter: String,
+    /// First line shown of the table or page.
+    pub(super) scroll: usize,
+    /// Lines of it that the screen has room for.
+    pub(super) page_rows: usize,
+    tables: [Chosen; View::ALL.len()],
     /// With when it came.
     shown: Option<(Arc<Snapshot>, Duration)>,
     waiting: Option<(Arc<Snapshot>, Duration)>,
     paused: bool,
-    page_rows: usize,
+    wish: CpuWish,
+}
+
+/// A table's rows from one analysis to the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chosen {
+    pub order: Order,
+    /// What the chosen row is about; `None`: the first row.
+    pub row: Option<String>,
+}
+
+/// The CPU count that the next analysis is to begin with: the screen says it, the analysis asks.
+#[derive(Clone, Debug)]
+pub struct CpuWish(Arc<AtomicU32>);
+
+/// The recorded machine's.
+const MACHINE: u32 = u32::MAX;
+
+impl Default for CpuWish {
+    fn default() -> CpuWish {
+        CpuWish(Arc::new(AtomicU32::new(MACHINE)))
+    }
+}
+
+impl CpuWish {
+    /// `None`: the recorded machine's.
+    pub fn get(&self) -> Option<Cpus> {
+        match self.0.load(Ordering::Relaxed) {
+            MACHINE => None,
+            count => Some(Cpus::count(count).unwrap_or(Cpus::Infinite)),
+        }
+    }
+
+    fn set(&self, cpus: Cpus) {
+        let count = match cpus {
+            Cpus::Count(count) => count.get(),
+            Cpus::Infinite => 0,
+        };
+        self.0.store(count, Ordering::Relaxed);
+    }
 }
 
 /// How far the measurement is.
@@ -72,28 +118,18 @@ pub struct LiveCounts {
 pub struct Snapshot {
     /// The answer.
     pub report: Report,
-    /// What to do first and what it would bring.
-    pub headline: Option<String>,
+    /// What limits and what to change.
+    pub limits: Limits,
+    /// Callers and callees of the functions that are on most stacks.
+    pub around: Vec<Around>,
     /// Threads in the window.
     pub threads: usize,
-    /// How long they lived in the window, all together, nanoseconds.
-    pub thread_ns: u64,
     /// Length of the window behind it, nanoseconds.
     pub window_ns: u64,
     /// How long making the report took, once it had its turn.
     pub took: Duration,
     /// The window is shorter than asked for: analysing more events would take too much.
     pub cut_by_events: bool,
-}
-
-/// Which time of a function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Measure {
-    /// TETID: the function is anywhere on the stack.
-    #[default]
-    Anywhere,
-    /// TET: the function is on top of the stack.
-    OnTop,
 }
 
 /// What a row of the table is.
@@ -104,32 +140,55 @@ pub enum View {
     Functions,
     /// A lock.
     Locks,
+    /// Threads that do the same.
+    Threads,
+    /// What threads slept for.
+    Waits,
+}
+
+impl View {
+    /// All, in the order of their numbers.
+    pub const ALL: [View; 4] = [View::Functions, View::Locks, View::Threads, View::Waits];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Functions => "functions",
+            View::Locks => "locks",
+            View::Threads => "threads",
+            View::Waits => "waits",
+        }
+    }
 }
 
 impl State {
-    /// A screen before the first event. Sorted by the largest CPU count asked for that is not infinite.
-    pub fn new(subject: String, cpus: Vec<Cpus>, window: Duration) -> State {
-        let sort =
-            (0..cpus.len()).filter(|&i| cpus[i] != Cpus::Infinite).max_by_key(|&i| cpus[i]).unwrap_or(0);
+    /// A screen before the first event.
+    pub fn new(subject: String, window: Duration) -> State {
         State {
             subject,
-            cpus,
             phase: Phase::Running,
             counts: LiveCounts::default(),
             elapsed: Duration::ZERO,
             window,
-            sort,
-            measure: Measure::default(),
-            view: View::default(),
-            scroll: 0,
-            help: false,
             remark: None,
             prompt: None,
+            view: View::default(),
+            page: None,
+            chosen: None,
+            filter: String::new(),
+            scroll: 0,
+            page_rows: 1,
+            tables: Default::default(),
             shown: None,
             waiting: None,
             paused: false,
-            page_rows: 1,
+            wish: CpuWish::default(),
         }
+    }
+
+    /// What the analysis asks for.
+    pub fn wish(&self) -> CpuWish {
+        self.wish.clone()
     }
 
     /// A new report has come. While paused it waits.
@@ -139,7 +198,7 @@ impl State {
             self.waiting = came;
         } else {
             self.shown = came;
-            self.keep_in_bounds();
+            self.reorder();
         }
     }
 
@@ -161,10 +220,55 @@ impl State {
         self.paused
     }
 
-    /// Tells how many table rows the screen has room for.
-    pub fn set_page_rows(&mut self, rows: usize) {
-        self.page_rows = rows.max(1);
-        self.keep_in_bounds();
+    /// The CPU count that tables are about: that chosen by keys, else the recorded machine's.
+    pub fn cpus(&self) -> Option<Cpus> {
+        let report = &self.shown()?.report;
+        let has = |cpus: &Cpus| report.results.iter().any(|result| result.cpus == *cpus);
+        let machine = report.recorded_cpus.and_then(Cpus::count);
+        let largest = report.results.iter().map(|result| result.cpus).filter(|cpus| *cpus != Cpus::Infinite);
+        let chosen = self.chosen.filter(has).or(machine.filter(has));
+        chosen.or(largest.max()).or(report.results.first().map(|result| result.cpus))
+    }
+
+    /// What was predicted for it.
+    pub(super) fn result(&self) -> Option<&CpuResult> {
+        let cpus = self.cpus()?;
+        self.shown()?.report.results.iter().find(|result| result.cpus == cpus)
+    }
+
+    /// The rows of a new analysis, or of another CPU count, get their places.
+    fn reorder(&mut self) {
+        for (number, view) in View::ALL.into_iter().enumerate() {
+            let Some(table) = self.whole_table(view, &super::picture::ANY) else { continue };
+            if let Some(of) = self.tables.get_mut(number) {
+                of.order.update(table.rows.iter().map(|row| (row.of.as_str(), row.weight)));
+            }
+        }
+    }
+
+    pub(super) fn table_state(&self) -> Option<&Chosen> {
+        self.tables.get(self.view as usize)
+    }
+
+    /// Where the chosen row is.
+    pub(super) fn selected(&self, table: &Table) -> usize {
+        let row = self.table_state().and_then(|of| of.row.as_deref());
+        let place = row.and_then(|row| table.rows.iter().position(|other| other.of == row));
+        place.unwrap_or(0)
+    }
+
+    /// The filter that rows have to pass: what is typed counts at once.
+    pub(super) fn filter(&self) -> &str {
+        match &self.prompt {
+            Some(Prompt { what: Asking::Filter, text }) => text,
+            _ => &self.filter,
+        }
+    }
+
+    /// A filter was typed.
+    pub fn set_filter(&mut self, text: String) {
+        self.filter = text;
+        self.page = None;
     }
 
     /// Does what a key asks for. `false` means: leave.
@@ -172,165 +276,94 @@ impl State {
     pub fn apply(&mut self, action: Action) -> bool {
         match action {
             Action::Quit => return false,
-            Action::SortBy(direction) => {
-                let last = self.columns().saturating_sub(1);
-                self.sort = match direction {
-                    Direction::Back => self.sort.saturating_sub(1),
-                    Direction::Forward => (self.sort + 1).min(last),
-                };
-            }
+            Action::Cpus(direction) => self.choose_cpus(direction),
             Action::Pause => {
                 self.paused = !self.paused;
                 if !self.paused
                     && let Some(newest) = self.waiting.take()
                 {
                     self.shown = Some(newest);
+                    self.reorder();
                 }
             }
-            Action::Help => self.help = !self.help,
-            Action::Back => self.help = false,
-            // The loop asks: a pattern goes to the probes, not to the screen.
+            Action::Help => self.toggle(Page::Help),
+            Action::Notes => self.toggle(Page::Notes),
+            Action::Back if self.page.is_some() => self.turn_to(None),
+            Action::Back => self.filter.clear(),
+            Action::Open => {
+                if self.page.is_none()
+                    && let Some(table) = self.table(&super::picture::ANY)
+                    && let Some(row) = table.rows.get(self.selected(&table))
+                {
+                    self.turn_to(Some(Page::Row(self.view, row.of.clone())));
+                }
+            }
+            Action::Turn(direction) => {
+                let step = match direction {
+                    Direction::Back => View::ALL.len() - 1,
+                    Direction::Forward => 1,
+                };
+                let next = (self.view as usize + step) % View::ALL.len();
+                self.view = View::ALL.get(next).copied().unwrap_or_default();
+                self.turn_to(None);
+            }
+            Action::Show(view) => {
+                self.view = view;
+                self.turn_to(None);
+            }
+            // The loop asks.
             Action::Ask(_) => {}
-            Action::NextMeasure => {
-                self.measure = match self.measure {
-                    Measure::Anywhere => Measure::OnTop,
-                    Measure::OnTop => Measure::Anywhere,
-                };
-            }
-            Action::NextView => {
-                self.view = match self.view {
-                    View::Functions => View::Locks,
-                    View::Locks => View::Functions,
-                };
-                self.scroll = 0;
-            }
-            Action::Scroll(rows) => self.scroll = self.scroll.saturating_add_signed(rows),
-            Action::Page(Direction::Back) => self.scroll = self.scroll.saturating_sub(self.page_rows),
-            Action::Page(Direction::Forward) => self.scroll = self.scroll.saturating_add(self.page_rows),
-            Action::Top => self.scroll = 0,
-            Action::Bottom => self.scroll = usize::MAX,
+            Action::Scroll(rows) => self.go(rows),
+            Action::Page(Direction::Back) => self.go(-self.a_page()),
+            Action::Page(Direction::Forward) => self.go(self.a_page()),
+            Action::Top => self.go(isize::MIN),
+            Action::Bottom => self.go(isize::MAX),
         }
-        self.keep_in_bounds();
         true
     }
 
-    fn columns(&self) -> usize {
-        self.shown().map_or(self.cpus.len(), |snapshot| snapshot.report.results.len())
+    fn a_page(&self) -> isize {
+        isize::try_from(self.page_rows.max(1)).unwrap_or(1)
     }
 
-    /// Rows of the table.
-    pub fn row_count(&self) -> usize {
-        self.shown().map_or(0, |snapshot| {
-            if self.view == View::Locks {
-                return snapshot.report.locks.len();
-            }
-            let names = snapshot.report.results.iter().flat_map(|result| &result.functions);
-            names.map(|row| row.function.as_str()).collect::<std::collections::BTreeSet<_>>().len()
-        })
+    fn toggle(&mut self, page: Page) {
+        let is_open = self.page.as_ref() == Some(&page);
+        self.turn_to((!is_open).then_some(page));
     }
 
-    /// Number of the last row on the screen, counted from 1.
-    pub fn last_row_shown(&self) -> usize {
-        self.scroll.saturating_add(self.page_rows).min(self.row_count())
+    fn turn_to(&mut self, page: Option<Page>) {
+        self.page = page;
+        self.scroll = 0;
     }
 
-    fn keep_in_bounds(&mut self) {
-        self.sort = self.sort.min(self.columns().saturating_sub(1));
-        self.scroll = self.scroll.min(self.row_count().saturating_sub(self.page_rows));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tui::samples;
-
-    fn with_report() -> State {
-        let mut state = samples::state();
-        state.show(Arc::new(samples::snapshot()));
-        state
-    }
-
-    #[test]
-    fn starts_sorted_by_the_largest_finite_cpu_count() {
-        let state = samples::state();
-        assert_eq!(state.cpus[state.sort], samples::cpus(16));
-        let only_infinite = State::new(String::new(), vec![Cpus::Infinite], Duration::ZERO);
-        assert_eq!(only_infinite.sort, 0);
-    }
-
-    #[test]
-    fn arrows_stop_at_the_first_and_last_cpu_count() {
-        let mut state = with_report();
-        for _ in 0..20 {
-            assert!(state.apply(Action::SortBy(Direction::Forward)));
+    /// The chosen row moves; a page moves as a whole.
+    fn go(&mut self, rows: isize) {
+        if self.page.is_some() {
+            self.scroll = self.scroll.saturating_add_signed(rows);
+            return;
         }
-        assert_eq!(state.sort, 5);
-        for _ in 0..20 {
-            assert!(state.apply(Action::SortBy(Direction::Back)));
+        let Some(table) = self.table(&super::picture::ANY) else { return };
+        let last = table.rows.len().saturating_sub(1);
+        let to = self.selected(&table).saturating_add_signed(rows).min(last);
+        let row = table.rows.get(to).map(|row| row.of.clone());
+        if let Some(of) = self.tables.get_mut(self.view as usize) {
+            of.row = row;
         }
-        assert_eq!(state.sort, 0);
     }
 
-    #[test]
-    fn pause_freezes_the_screen_and_resume_shows_the_newest() {
-        let mut state = with_report();
-        assert!(state.apply(Action::Pause));
-        for window_ns in [1, 2, 3] {
-            state.show(Arc::new(Snapshot { window_ns, ..samples::snapshot() }));
-        }
-        assert_eq!(state.shown().expect("report").window_ns, samples::snapshot().window_ns);
-        assert!(state.paused());
-        assert!(state.apply(Action::Pause));
-        assert_eq!(state.shown().expect("report").window_ns, 3);
-    }
-
-    #[test]
-    fn scrolling_stays_inside_the_table() {
-        let mut state = with_report();
-        state.set_page_rows(4);
-        let rows = state.row_count();
-        assert!(rows > 8, "sample has {rows} rows");
-        assert!(state.apply(Action::Scroll(-1)));
-        assert_eq!(state.scroll, 0);
-        assert!(state.apply(Action::Page(Direction::Forward)));
-        assert_eq!(state.scroll, 4);
-        assert!(state.apply(Action::Bottom));
-        assert_eq!(state.scroll, rows - 4);
-        assert!(state.apply(Action::Scroll(1)));
-        assert_eq!(state.scroll, rows - 4);
-        assert!(state.apply(Action::Top));
-        assert_eq!(state.scroll, 0);
-    }
-
-    #[test]
-    fn a_shorter_report_pulls_scroll_and_sort_back() {
-        let mut state = with_report();
-        state.set_page_rows(2);
-        assert!(state.apply(Action::Bottom));
-        let mut small = samples::snapshot();
-        small.report.results.truncate(1);
-        small.report.results[0].functions.truncate(1);
-        state.show(Arc::new(small));
-        assert_eq!((state.scroll, state.sort), (0, 0));
-    }
-
-    #[test]
-    fn locks_take_the_place_of_functions_and_give_it_back() {
-        let mut state = with_report();
-        let functions = state.row_count();
-        assert!(state.apply(Action::Bottom) && state.apply(Action::NextView));
-        assert_eq!((state.row_count(), state.scroll), (samples::report().locks.len(), 0));
-        assert!(state.apply(Action::NextView));
-        assert_eq!(state.row_count(), functions);
-    }
-
-    #[test]
-    fn quit_is_the_only_key_that_leaves() {
-        let mut state = with_report();
-        assert!(!state.apply(Action::Quit));
-        for action in [Action::Pause, Action::Help, Action::Back, Action::NextMeasure, Action::Bottom] {
-            assert!(state.apply(action), "{action:?}");
+    fn choose_cpus(&mut self, direction: Direction) {
+        let Some(now) = self.cpus() else { return };
+        let results = self.shown().map(|snapshot| &snapshot.report.results[..]).unwrap_or_default();
+        let Some(place) = results.iter().position(|result| result.cpus == now) else { return };
+        let to = match direction {
+            Direction::Back => place.saturating_sub(1),
+            Direction::Forward => (place + 1).min(results.len().saturating_sub(1)),
+        };
+        if let Some(cpus) = results.get(to).map(|result| result.cpus).filter(|cpus| *cpus != now) {
+            self.chosen = Some(cpus);
+            self.wish.set(cpus);
+            self.tables.iter_mut().for_each(|of| of.order = Order::default());
+            self.reorder();
         }
     }
 }

@@ -21,6 +21,7 @@
 //! - A place on a sample's stack that is also open as a probed function is not counted again, whether it lies above or
 //!   below; a function counts once however often it is on the stack.
 
+mod around;
 mod keys;
 mod owners;
 mod seen;
@@ -28,6 +29,7 @@ mod shares;
 mod spelled;
 mod strata;
 
+pub use around::{Around, around};
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
 pub(crate) use owners::is_standard;

@@ -30,10 +30,18 @@ impl Sums {
 
     /// The function with the largest sum, and its share of all.
     pub(super) fn first(&self, program: &Program) -> Option<Part> {
-        let (function, sum) = self.sorted().into_iter().next()?;
-        let all = self.all();
-        let name = program.functions.get(function.0 as usize)?.name.clone();
-        (sum > 0).then_some(Part { function: name, share: sum as f64 / all as f64 })
+        self.parts(program, 1).into_iter().next()
+    }
+
+    /// The functions with the largest sums, and their shares of all.
+    pub(super) fn parts(&self, program: &Program, most: usize) -> Vec<Part> {
+        let all = self.all().max(1) as f64;
+        let parts = self.sorted().into_iter().take(most).filter(|(_, sum)| *sum > 0);
+        let part = |(function, sum): (FunctionRef, u64)| {
+            let function = program.functions.get(function.0 as usize)?.name.clone();
+            Some(Part { function, share: sum as f64 / all })
+        };
+        parts.filter_map(part).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use super::uses::{LockUse, States, ThreadUse};
 use super::{Kind, Limit, Limits, WORTH};
 use crate::attribution::spelled_out;
 use crate::predict::{Model, Timing};
+use crate::program::IDLE;
 use crate::program::{ObjectId, Program, ProgramError, Recorded};
 use crate::report::Cpus;
 use crate::schedule::Outcome;
@@ -51,14 +52,7 @@ pub struct Found {
 
 /// The whole search, one thing after the other.
 pub fn limits(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
-    let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
-    let found: Vec<Found> = search.counts().iter().map(|cpus| search.at(*cpus)).collect();
-    let brings: Vec<Fix> =
-        search.changes(&found).iter().filter_map(|change| search.brings(change, &found)).collect();
-    let functions = search.functions();
-    let functions =
-        functions.iter().filter_map(|(function, share)| search.tenth(*function, *share, &found)).collect();
-    search.conclude(found, brings, functions)
+    Search::new(program, cpus, model).map_or_else(|_| Limits::default(), Search::all)
 }
 
 impl Search {
@@ -82,6 +76,24 @@ impl Search {
         // What is told of a change are times; one run is one.
         let model = Model { runs: 1, ..model.clone() };
         Ok(Search { program, owners, model, recorded, counts, operations, groups })
+    }
+
+    /// This CPU count takes the recorded machine's place.
+    pub fn on(mut self, cpus: Cpus) -> Search {
+        let largest = self.counts.last().copied().filter(|largest| *largest != cpus);
+        self.counts = std::iter::once(cpus).chain(largest).collect();
+        self
+    }
+
+    /// All of it, one thing after the other.
+    pub fn all(self) -> Limits {
+        let found: Vec<Found> = self.counts.iter().map(|cpus| self.at(*cpus)).collect();
+        let brings = self.changes(&found);
+        let brings = brings.iter().filter_map(|change| self.brings(change, &found)).collect();
+        let functions = self.functions();
+        let functions =
+            functions.iter().filter_map(|(function, share)| self.tenth(*function, *share, &found)).collect();
+        self.conclude(found, brings, functions)
     }
 
     /// The CPU counts to look at: the recorded machine's and the largest asked for.
@@ -160,7 +172,9 @@ impl Search {
             None => kind(Kind::Work { busy }),
         };
         let waits = matches!(found.limit.kind, Kind::Device { .. } | Kind::Timers | Kind::Work { .. });
-        if waits && busy < 0.5 && self.is_idle() {
+        // A server's threads that wait for jobs all their life may wait longer than the one that waits for requests.
+        let for_work = matches!(&found.limit.kind, Kind::Device { device } if device == IDLE);
+        if for_work || (waits && busy < 0.5 && self.is_idle()) {
             found.limit.kind = Kind::Idle { busy };
             found.limit.without_ns = time_ns;
         }

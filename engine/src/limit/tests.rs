@@ -217,6 +217,21 @@ fn a_server_that_waits_for_work_has_no_limit() {
     assert!(found.fixes.is_empty());
 }
 
+/// A Redis under load was held up by "waiting for idle: 93 % of the time": its other threads never had a job.
+#[test]
+fn a_server_beside_threads_without_jobs_waits_for_work() {
+    let mut program = program(&alike("w", 1, 10, r#"["io",900,"idle"],["exec","serve",100]"#));
+    let wait = |name: &str, idle, wait_ns| RecordedWait {
+        name: name.into(),
+        idle,
+        wait_ns,
+        ..RecordedWait::default()
+    };
+    program.recorded.waits = vec![wait("condition wait", false, 10_000), wait("poll", true, 9_000)];
+    let found = on(&program, 2);
+    assert!(matches!(found.at[0].kind, Kind::Idle { .. }) && found.fixes.is_empty(), "{found:?}");
+}
+
 #[test]
 fn what_has_no_limit_or_no_end() {
     assert_eq!(kind(&program(r#"{"name":"T","ops":[]}"#), 2), Kind::Nothing);

@@ -18,8 +18,15 @@ pub struct LockUse {
     pub waits: u64,
     /// How long threads wait for it, summed, nanoseconds.
     pub waited_ns: f64,
-    /// The function that computes most while it is held, and its share of that.
-    pub holder: Option<Part>,
+    /// What is computed while it is held: the functions that compute most, with their shares of that.
+    pub under: Vec<Part>,
+}
+
+impl LockUse {
+    /// The function that computes most while it is held.
+    pub fn holder(&self) -> Option<&Part> {
+        self.under.first()
+    }
 }
 
 /// Threads that do the same, or one. Shares are of the predicted time, the mean of the threads; they add up to less where a

@@ -11,6 +11,9 @@ use crate::program::ObjectId;
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
+/// Functions told of that run while a lock is held.
+const UNDER: usize = 8;
+
 impl Search {
     /// In words of the program.
     pub(super) fn kind(&self, question: &Question, base: &Outcome, stretch: Option<Stretch>) -> Kind {
@@ -109,9 +112,9 @@ impl Search {
                 (0, Some(object)) => (object.waits, object.wait_ns as f64),
                 _ => (used().map(|used| used.waits).sum(), Ticks(waited).as_ns_f64()),
             };
-            let holder = holders::under(&self.program, &self.owners, &locks).first(&self.program);
+            let under = holders::under(&self.program, &self.owners, &locks).parts(&self.program, UNDER);
             let held_share = held as f64 / base.length.0.max(1) as f64;
-            Some(LockUse { lock: name, locks: locks.len(), held_share, waits, waited_ns, holder })
+            Some(LockUse { lock: name, locks: locks.len(), held_share, waits, waited_ns, under })
         });
         locks.collect()
     }

@@ -32,7 +32,7 @@ pub(crate) use error::quoted;
 pub use from_timeline::from_timeline;
 pub use identity::bare_name;
 pub use machine::{DeviceFact, MachineFacts};
-pub(crate) use names::functions_used;
+pub(crate) use names::{IDLE, functions_used};
 pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;

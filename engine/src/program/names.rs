@@ -192,7 +192,7 @@ pub(super) fn waker(external: External) -> &'static str {
 }
 
 /// Device name of the wait of a thread that has nothing to do.
-pub(super) const IDLE: &str = "idle";
+pub(crate) const IDLE: &str = "idle";
 
 /// Device name of the time in which a thread was stopped, by a signal or by a debugger.
 pub(super) const STOPPED: &str = "stopped";

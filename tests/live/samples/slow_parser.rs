@@ -57,6 +57,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
         writer: Some(writer),
         window: None,
         screen: None,
+        print: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
         choose: None,

@@ -34,7 +34,7 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
     let report = super::report_on_all_cores(&program, &cpus, detail, plan.by.grouping(), &model);
     if plan.json {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
-        let options = json::Options { segments: plan.segments, by: plan.by.grouping() };
+        let options = json::Options { segments: plan.segments, by: plan.by.grouping(), live: None };
         to_stdout(|out| json::write(&report, &limits, options, out))?;
     } else if is_screen {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
@@ -59,5 +59,5 @@ fn about(plan: &ReportPlan, program: &Program) -> screen::About {
     let process = process.map(|process| process.rsplit_once('/').map_or(process, |(name, _)| name));
     let stem = || file.rsplit('/').next().unwrap_or_default();
     let name = process.unwrap_or_else(stem).to_owned();
-    screen::About { name, file, threads: program.threads.len() }
+    screen::About { name, file, threads: program.threads.len(), live: None }
 }

@@ -1,15 +1,13 @@
 //! FUNCTIONS: what limits on the recorded machine, what making it faster gives, and what limits on a large one.
 
-use super::{clip, main_result, name_columns, named, rows};
+use super::rows::{Row, Table};
+use super::{clip, name_columns, named};
 use crate::present::cell::width;
-use crate::present::style::{Paint, Style};
+use crate::present::style::Style;
 use engine::limit::Limits;
 use engine::report::{CpuResult, Report};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
-/// Rows.
-const ROWS: usize = 8;
 /// A smaller share is no row.
 const LEAST: f64 = 0.01;
 /// Columns of a name.
@@ -49,53 +47,43 @@ fn shares<'r>(report: &'r Report, result: &'r CpuResult, all: bool) -> BTreeMap<
     shares
 }
 
-pub(super) fn write(
-    out: &mut impl Write,
-    report: &Report,
-    limits: &Limits,
-    all: bool,
-    style: &Style,
-) -> io::Result<()> {
-    let Some(result) = main_result(report, limits) else { return Ok(()) };
+/// What limits on the CPU count of `result` first.
+pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bool, style: &Style) -> Table {
     let here = shares(report, result, all);
     let largest = limits.at.get(1).map(|limit| limit.cpus);
-    let largest = report.results.iter().find(|result| Some(result.cpus) == largest);
+    let largest =
+        report.results.iter().find(|other| Some(other.cpus) == largest && other.cpus != result.cpus);
     let there = largest.map(|largest| shares(report, largest, all)).unwrap_or_default();
     let mut functions: Vec<(&str, Share)> = here.into_iter().collect();
     functions.sort_by(|a, b| b.1.of.total_cmp(&a.1.of).then_with(|| a.0.cmp(b.0)));
     functions.retain(|(_, share)| all || (share.of >= LEAST && share.of > share.error));
-    if functions.is_empty() {
-        return Ok(());
-    }
     let on = largest.map_or(String::new(), |largest| format!("on {}", super::limit::cpus(largest.cpus)));
     let columns = name_columns(NAME, style);
     let title =
         format!("{:columns$} {:>5}  {:<18} {:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits", "10 % gives");
-    writeln!(out, "\n{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
-    let shown = if all { usize::MAX } else { ROWS };
     let plus_minus = if style.unicode { "±" } else { "~" };
-    for (function, share) in functions.iter().take(shown) {
-        let used = limits.functions.iter().find(|used| used.function == **function);
+    // What a tenth brings was tried on one CPU count.
+    let tried = limits.at.first().is_some_and(|limit| limit.cpus == result.cpus);
+    let rows = functions.into_iter().map(|(function, share)| {
+        let used = limits.functions.iter().find(|used| used.function == *function);
         let computes = used.map_or("-".to_owned(), |used| format!("{:.0} %", used.computes * 100.0));
         let percent = share.of * 100.0;
         let limits = match share.error * 100.0 {
             error if error >= 0.5 => format!("{percent:.0} {plus_minus}{error:.0} %"),
             _ => format!("{percent:.0} %"),
         };
-        let tenth = used.and_then(|used| used.tenth);
+        let tenth = used.and_then(|used| used.tenth).filter(|_| tried);
         let tenth = tenth.map_or("-".to_owned(), |tenth| format!("{:+.1} %", 0.0 - tenth * 100.0));
         let on = match largest {
-            Some(_) => format!("{:.0} %", there.get(*function).map_or(0.0, |share| share.of) * 100.0),
+            Some(_) => format!("{:.0} %", there.get(function).map_or(0.0, |share| share.of) * 100.0),
             None => String::new(),
         };
         let filled = ((share.of.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);
         let bar = format!("{}{}", "#".repeat(filled), " ".repeat(BAR - filled));
         let pad = " ".repeat(8usize.saturating_sub(width(&limits)));
-        let line = format!(
-            "{} {computes:>5}  {limits}{pad}{bar} {tenth:>10}  {on:>10}",
-            named(function, all, style, columns)
-        );
-        writeln!(out, "{}", clip(&line, style.width, style))?;
-    }
-    rows::more(out, functions.len().saturating_sub(shown), "function", style)
+        let name = named(function, all, style, columns);
+        let line = format!("{name} {computes:>5}  {limits}{pad}{bar} {tenth:>10}  {on:>10}");
+        Row { of: function.to_owned(), weight: share.of, line: clip(&line, style.width, style) }
+    });
+    Table::new(&title, rows.collect(), style)
 }

@@ -7,7 +7,7 @@ use crate::present::table;
 use crate::present::text::file_name;
 use engine::limit::{Change, Fix, Kind, Limit, Limits};
 use engine::program::bare_name;
-use engine::report::Cpus;
+use engine::report::{Cpus, Report};
 use std::io::{self, Write};
 
 /// Below what stands behind a word in the margin.
@@ -15,14 +15,24 @@ const MARGIN: &str = "       ";
 /// Gains that differ by more than this are a band.
 const BAND: f64 = 0.05;
 
-/// Writes both.
-pub(crate) fn write(out: &mut impl Write, limits: &Limits, style: &Style) -> io::Result<()> {
+/// Writes both, and at most so many changes.
+pub(crate) fn write(
+    out: &mut impl Write,
+    report: &Report,
+    limits: &Limits,
+    fixes: usize,
+    style: &Style,
+) -> io::Result<()> {
     let Some(first) = limits.at.first() else { return Ok(()) };
-    table::wrap(out, style, Paint::Bold, "LIMIT  ", &style.text(&sentence(first)), MARGIN)?;
+    let machine = report.recorded_cpus.and_then(Cpus::count);
+    let elsewhere = machine.is_some_and(|machine| machine != first.cpus);
+    let on = if elsewhere { format!("on {}: ", cpus(first.cpus)) } else { String::new() };
+    let limit = format!("{on}{}", sentence(first));
+    table::wrap(out, style, Paint::Bold, "LIMIT  ", &style.text(&limit), MARGIN)?;
     for line in more(first, limits) {
         table::wrap(out, style, Paint::Plain, MARGIN, &style.text(&line), MARGIN)?;
     }
-    for (number, fix) in limits.fixes.iter().enumerate() {
+    for (number, fix) in limits.fixes.iter().take(fixes).enumerate() {
         let word = if number == 0 { "FIX    " } else { MARGIN };
         let room = style.width.saturating_sub(MARGIN.len() + 17).clamp(12, 38);
         let what = style.fit(&what(fix, first.cpus), room);

@@ -6,6 +6,9 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use functions::rows as functions;
+pub(crate) use rows::{Table, locks, threads, wait_name, waits};
+
 use super::cell::{duration, grouped, width};
 use super::notes::{Severity, severity, sure};
 use super::short::short;
@@ -24,8 +27,23 @@ pub struct About {
     pub file: String,
     /// How many threads it has.
     pub threads: usize,
+    /// Of a program that is watched, what stands for its recording.
+    pub live: Option<Live>,
 }
 
+/// Of a program that is watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Which stretch of its life this is, and how old.
+    pub stretch: String,
+    /// What shows all notes.
+    pub notes: &'static str,
+}
+
+/// Functions.
+const FUNCTIONS: usize = 8;
+/// Rows of the other tables.
+const ROWS: usize = 4;
 /// Notes that stand there.
 const NOTES: usize = 2;
 /// Lines of a note that only may change the answer.
@@ -43,16 +61,25 @@ pub fn write(
     let out = &mut out;
     facts(out, report, about, style)?;
     writeln!(out)?;
-    limit::write(out, limits, style)?;
-    let computes = report.results.iter().any(|result| result.time_ns > 0.0);
-    if computes {
+    limit::write(out, report, limits, limits.fixes.len(), style)?;
+    if computes(report) {
         writeln!(out)?;
-        curve(out, report, style)?;
-        rows::locks(out, limits, all, style)?;
-        functions::write(out, report, limits, all, style)?;
-        rows::threads(out, limits, all, style)?;
+        curve(out, report, None, style)?;
+        let shown = |usual: usize| if all { usize::MAX } else { usual };
+        locks(limits, style).write(out, shown(ROWS), "lock", style)?;
+        if let Some(result) = main_result(report, limits) {
+            let functions = functions(report, limits, result, all, style);
+            functions.write(out, shown(FUNCTIONS), "function", style)?;
+        }
+        threads(limits, all, style).write(out, shown(ROWS), "kind of thread", style)?;
     }
+    writeln!(out)?;
     notes(out, report, about, style)
+}
+
+/// Whether any thread computed anything.
+pub(crate) fn computes(report: &Report) -> bool {
+    report.results.iter().any(|result| result.time_ns > 0.0)
 }
 
 /// The result that the screen is about: on the recorded machine, else on the largest finite CPU count.
@@ -63,20 +90,22 @@ fn main_result<'r>(report: &'r Report, limits: &Limits) -> Option<&'r CpuResult>
     found.or_else(|| finite.max_by_key(|result| result.cpus)).or_else(|| report.results.first())
 }
 
-fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
+/// Who, how long, on what, what it cost.
+pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
     let threads = match about.threads {
         1 => "1 thread".to_owned(),
         threads => format!("{} threads", grouped(threads as u64)),
     };
     let machine = report.recorded_cpus.and_then(Cpus::count).map(limit::cpus);
     let wall = report.overhead.filter(|cost| cost.wall_ns > 0).map(|cost| duration(cost.wall_ns as f64));
-    let left = match (wall, machine) {
+    let stretch = about.live.as_ref().map(|live| live.stretch.clone());
+    let left = match (stretch.or(wall), machine) {
         (Some(wall), Some(machine)) => format!("{wall} on {machine}, {threads}"),
         (None, Some(machine)) => format!("{machine}, {threads}"),
         _ => threads,
     };
     let name = style.fit(&about.name, 24);
-    let samples = report.samples.as_ref().map(|facts| match facts.count {
+    let samples = report.samples.as_ref().filter(|_| about.live.is_none()).map(|facts| match facts.count {
         1 => "1 sample".to_owned(),
         count => format!("{} samples", grouped(count)),
     });
@@ -87,6 +116,11 @@ fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) ->
     let right = style.text(&right.join(", "));
     let left = style.text(&left);
     let used = width(&name) + 3 + width(&left);
+    if used > style.width {
+        writeln!(out, "{}", style.paint(Paint::Bold, &name))?;
+        table::wrap(out, style, Paint::Plain, "", &left, "")?;
+        return table::wrap(out, style, Paint::Dim, "", &right, "");
+    }
     let gap = style.width.saturating_sub(used + width(&right));
     write!(out, "{}   {left}", style.paint(Paint::Bold, &name))?;
     if right.is_empty() {
@@ -101,18 +135,32 @@ fn facts(out: &mut impl Write, report: &Report, about: &About, style: &Style) ->
 /// Times less than this apart are the same.
 const EQUAL: f64 = 0.005;
 
-/// The predicted time by CPU count; equal columns at the end are one.
-fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
+/// The predicted time by CPU count; equal columns at the end are one, but for the chosen one.
+pub(crate) fn curve(
+    out: &mut impl Write,
+    report: &Report,
+    chosen: Option<Cpus>,
+    style: &Style,
+) -> io::Result<()> {
     let results: Vec<&CpuResult> = report.results.iter().collect();
     let Some((first, rest)) = results.split_first() else { return Ok(()) };
+    let is_chosen = |result: &CpuResult| Some(result.cpus) == chosen;
     let title = |result: &CpuResult| match result.cpus {
+        Cpus::Count(count) if is_chosen(result) => format!("[{count}]"),
         Cpus::Count(count) => count.to_string(),
-        Cpus::Infinite => if style.unicode { "∞" } else { "inf" }.to_owned(),
+        Cpus::Infinite => {
+            let sign = if style.unicode { "∞" } else { "inf" };
+            if is_chosen(result) { format!("[{sign}]") } else { sign.to_owned() }
+        }
     };
     let mut columns = vec![(vec![*first], first.time_ns)];
     for result in rest {
+        let is_equal = |same: &[&CpuResult], time: f64| {
+            let alone = is_chosen(result) || same.iter().any(|other| is_chosen(other));
+            (result.time_ns - time).abs() <= EQUAL * time && !alone
+        };
         match columns.last_mut() {
-            Some((same, time)) if (result.time_ns - *time).abs() <= EQUAL * *time => same.push(result),
+            Some((same, time)) if is_equal(same, *time) => same.push(result),
             _ => columns.push((vec![result], result.time_ns)),
         }
     }
@@ -139,8 +187,8 @@ fn curve(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()>
     Ok(())
 }
 
-fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
-    writeln!(out)?;
+/// What can change the answer, how sure it is, and which command is the next.
+pub(crate) fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) -> io::Result<()> {
     let mut weighty: Vec<_> =
         report.findings.iter().filter(|finding| severity(finding) != Severity::Information).collect();
     weighty.sort_by_key(|finding| severity(finding));
@@ -156,12 +204,13 @@ fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) ->
     let count = report.findings.len();
     let file = style.text(&about.file);
     let command = |words: &str| format!("longpole {words} {file}").trim_end().to_owned();
+    let shown_by = about.live.as_ref().map_or_else(|| command("notes"), |live| live.notes.to_owned());
     let notes = match count {
         0 => String::new(),
-        1 => format!(", 1 note ({})", command("notes")),
-        count => format!(", {count} notes ({})", command("notes")),
+        1 => format!(", 1 note ({shown_by})"),
+        count => format!(", {count} notes ({shown_by})"),
     };
-    let next = if report.results.iter().any(|result| result.time_ns > 0.0) {
+    let next = if about.live.is_none() && computes(report) {
         format!("Next: {}", command("what-if --rank"))
     } else {
         String::new()
@@ -178,7 +227,7 @@ fn notes(out: &mut impl Write, report: &Report, about: &About, style: &Style) ->
 const HARDLY_NS: u64 = 100_000_000;
 
 /// A line in so many columns: what is too long is cut off at its end.
-fn clip(line: &str, columns: usize, style: &Style) -> String {
+pub(crate) fn clip(line: &str, columns: usize, style: &Style) -> String {
     let line = line.trim_end();
     if width(line) <= columns {
         return line.to_owned();

@@ -1,30 +1,75 @@
-//! LOCKS and THREADS.
+//! Tables of the screen, among them LOCKS and THREADS.
 
 use super::{clip, name_columns, named};
 use crate::present::cell::{duration, grouped, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::limit::{Limits, LockUse, ThreadUse};
-use engine::program::bare_name;
+use engine::program::{RecordedWait, bare_name};
+use engine::report::Report;
 use std::io::{self, Write};
 
-/// Rows of each table.
-const ROWS: usize = 4;
 /// Columns of a name.
 const NAME: usize = 22;
 /// Columns of a thread's bar.
 const BAR: usize = 24;
 
-pub(super) fn locks(out: &mut impl Write, limits: &Limits, all: bool, style: &Style) -> io::Result<()> {
-    if limits.locks.is_empty() {
-        return Ok(());
+/// A table of the screen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Table {
+    /// What the columns are.
+    pub title: String,
+    /// What weighs most first.
+    pub rows: Vec<Row>,
+}
+
+/// A row of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    /// What it is about: a name as it is.
+    pub of: String,
+    /// By what rows are sorted.
+    pub weight: f64,
+    /// As a person sees it.
+    pub line: String,
+}
+
+impl Table {
+    pub(super) fn new(title: &str, rows: Vec<Row>, style: &Style) -> Table {
+        Table { title: clip(title, style.width, style), rows }
     }
-    let shown = if all { usize::MAX } else { ROWS };
+
+    /// The first rows, and how many of what there are more.
+    pub(super) fn write(
+        &self,
+        out: &mut impl Write,
+        shown: usize,
+        what: &str,
+        style: &Style,
+    ) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{}", style.paint(Paint::Bold, &self.title))?;
+        for row in self.rows.iter().take(shown) {
+            writeln!(out, "{}", row.line)?;
+        }
+        match self.rows.len().saturating_sub(shown) {
+            0 => Ok(()),
+            rest => {
+                let text = format!("({rest} more {what}{}: --all)", if rest == 1 { "" } else { "s" });
+                writeln!(out, "{}", style.paint(Paint::Dim, &text))
+            }
+        }
+    }
+}
+
+/// LOCKS: those that are waited for.
+pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
     let columns = name_columns(NAME, style);
     let title = format!("{:columns$} {:>6} {:>9} {:>9}  its holder runs", "LOCKS", "held", "waits", "waited");
-    writeln!(out, "\n{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
-    for lock in limits.locks.iter().take(shown) {
-        let LockUse { lock, locks, held_share, waits, waited_ns, holder } = lock;
+    let rows = limits.locks.iter().map(|used| {
+        let LockUse { lock, locks, held_share, waits, waited_ns, .. } = used;
         let name = match locks {
             1 => bare_name(lock).to_owned(),
             _ => format!("{locks} as {}", bare_name(lock)),
@@ -33,24 +78,22 @@ pub(super) fn locks(out: &mut impl Write, limits: &Limits, all: bool, style: &St
         let pad = " ".repeat(columns.saturating_sub(width(&name)));
         // Of a lock that is replayed as recorded it is not known when it is free.
         let held = if *held_share > 0.0 { format!("{:.0} %", held_share * 100.0) } else { "-".to_owned() };
-        let holder = holder
-            .as_ref()
+        let holder = used
+            .holder()
             .map_or(String::new(), |part| format!("{} {:.0} %", short(&part.function), part.share * 100.0));
+        let holder = style.text(&holder);
         let waited = style.text(&duration(*waited_ns));
         let pad_waited = " ".repeat(9usize.saturating_sub(width(&waited)));
         let line = format!("{name}{pad} {held:>6} {:>9} {pad_waited}{waited}  {holder}", grouped(*waits));
-        writeln!(out, "{}", clip(&line, style.width, style))?;
-    }
-    more(out, limits.locks.len().saturating_sub(shown), "lock", style)
+        Row { of: lock.clone(), weight: *waited_ns, line: clip(&line, style.width, style) }
+    });
+    Table::new(&title, rows.collect(), style)
 }
 
-pub(super) fn threads(out: &mut impl Write, limits: &Limits, all: bool, style: &Style) -> io::Result<()> {
+/// THREADS: those that do the same are one row.
+pub(crate) fn threads(limits: &Limits, all: bool, style: &Style) -> Table {
     let worth = |of: &&ThreadUse| all || of.running + of.ready + of.spinning + of.lock >= 0.005;
     let threads: Vec<&ThreadUse> = limits.threads.iter().filter(worth).collect();
-    if threads.is_empty() {
-        return Ok(());
-    }
-    let shown = if all { usize::MAX } else { ROWS };
     let columns = name_columns(NAME, style);
     // Hardly any program does: the column is there where one does.
     let spins = threads.iter().any(|of| of.spinning >= 0.005);
@@ -65,8 +108,7 @@ pub(super) fn threads(out: &mut impl Write, limits: &Limits, all: bool, style: &
         "lock",
         "other"
     );
-    writeln!(out, "\n{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
-    for of in threads.iter().take(shown) {
+    let rows = threads.into_iter().map(|of| {
         let first = of.names.first().map_or("", String::as_str);
         let name = match of.names.len() {
             1 => first.to_owned(),
@@ -86,9 +128,39 @@ pub(super) fn threads(out: &mut impl Write, limits: &Limits, all: bool, style: &
             line.push_str("  ");
             line.push_str(&bar(of, bar_columns));
         }
-        writeln!(out, "{}", clip(&line, style.width, style))?;
-    }
-    more(out, threads.len().saturating_sub(shown), "kind of thread", style)
+        let weight = of.running * of.names.len() as f64;
+        Row { of: first.to_owned(), weight, line: clip(&line, style.width, style) }
+    });
+    Table::new(&title, rows.collect(), style)
+}
+
+/// Unique.
+pub(crate) fn wait_name(wait: &RecordedWait) -> String {
+    if wait.idle { format!("nothing to do: {}", wait.name) } else { wait.name.clone() }
+}
+
+/// WAITS: what threads slept for, as recorded; what was idle comes last.
+pub(crate) fn waits(report: &Report, style: &Style) -> Table {
+    let columns = name_columns(NAME, style);
+    let title =
+        format!("{:columns$} {:>9} {:>9} {:>8} {:>9}", "WAITS", "waited", "times", "threads", "longest");
+    let rows = report.recorded.waits.iter().map(|wait| {
+        let right = |text: String, columns: usize| {
+            let text = style.text(&text);
+            format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
+        };
+        let line = format!(
+            "{} {} {} {} {}",
+            named(&wait_name(wait), true, style, columns),
+            right(duration(wait.wait_ns as f64), 9),
+            right(grouped(wait.waits), 9),
+            right(grouped(wait.threads), 8),
+            right(duration(wait.longest_ns as f64), 9),
+        );
+        let weight = if wait.idle { 0.0 } else { wait.wait_ns as f64 };
+        Row { of: wait_name(wait), weight, line: clip(&line, style.width, style) }
+    });
+    Table::new(&title, rows.collect(), style)
 }
 
 /// `######==SSLLLLLL........`: running, ready, spinning, waiting for a lock, for something else.
@@ -102,14 +174,4 @@ fn bar(of: &ThreadUse, columns: usize) -> String {
         bar.extend(std::iter::repeat_n(sign, until.saturating_sub(bar.len())));
     }
     bar
-}
-
-pub(super) fn more(out: &mut impl Write, rest: usize, what: &str, style: &Style) -> io::Result<()> {
-    match rest {
-        0 => Ok(()),
-        rest => {
-            let text = format!("({rest} more {what}{}: --all)", if rest == 1 { "" } else { "s" });
-            writeln!(out, "{}", style.paint(Paint::Dim, &text))
-        }
-    }
 }

@@ -77,7 +77,7 @@ fn hot() -> (Report, Limits, About) {
             held_share: 0.63,
             waits: 10_234,
             waited_ns: 9.2e9,
-            holder,
+            under: holder.into_iter().collect(),
         }],
         functions: vec![FunctionUse {
             function: "digest_row(unsigned int)".into(),
@@ -93,7 +93,7 @@ fn hot() -> (Report, Limits, About) {
             other: 0.01,
         }],
     };
-    (report, limits, About { name: "hot".into(), file: "hot.lp".into(), threads: 5 })
+    (report, limits, About { name: "hot".into(), file: "hot.lp".into(), threads: 5, live: None })
 }
 
 fn shown(of: &(Report, Limits, About), all: bool, style: &Style) -> String {
@@ -168,7 +168,7 @@ fn nothing_is_a_short_screen() {
     let of = (
         Report::default(),
         Limits { at: vec![nothing], ..Limits::default() },
-        About { name: "idle".into(), file: "idle.lp".into(), threads: 1 },
+        About { name: "idle".into(), file: "idle.lp".into(), threads: 1, live: None },
     );
     let text = shown(&of, false, &NARROW);
     assert!(text.contains("LIMIT  nothing to make faster") && text.lines().count() < 8, "{text}");

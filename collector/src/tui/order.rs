@@ -1,0 +1,83 @@
+//! Rows that stay where they are: one passes another only if it weighs clearly more, and for longer than one analysis.
+
+use std::collections::HashMap;
+
+/// A row goes up past another if it weighs so many times as much.
+const CLEARLY: f64 = 1.2;
+/// What the newest weight counts for; the rest is what it was before.
+const NEWEST: f64 = 0.5;
+
+/// The order of rows from one analysis to the next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Order {
+    /// What rows are about, the first on top.
+    keys: Vec<String>,
+    weights: HashMap<String, f64>,
+}
+
+impl Order {
+    /// The rows of another analysis, with their weights.
+    pub fn update<'a>(&mut self, rows: impl Iterator<Item = (&'a str, f64)> + Clone) {
+        let before = std::mem::take(&mut self.weights);
+        for (key, weight) in rows.clone() {
+            let smooth = before.get(key).map_or(weight, |before| before + NEWEST * (weight - before));
+            self.weights.insert(key.to_owned(), smooth);
+        }
+        self.keys.retain(|key| self.weights.contains_key(key));
+        let weight = |key: &str| self.weights.get(key).copied().unwrap_or(0.0);
+        // Those that stay, then those that are new, each up to where it belongs.
+        let mut new: Vec<&str> = rows.map(|(key, _)| key).filter(|key| !before.contains_key(*key)).collect();
+        new.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        let known = self.keys.len();
+        self.keys.extend(new.into_iter().map(str::to_owned));
+        for from in 1..self.keys.len() {
+            let margin = if from < known { CLEARLY } else { 1.0 };
+            let own = self.keys.get(from).map_or(0.0, |key| weight(key));
+            let above = self.keys.iter().take(from).rev();
+            let to = from - above.take_while(|key| own > margin * weight(key)).count();
+            if let Some(part) = self.keys.get_mut(to..=from) {
+                part.rotate_right(1);
+            }
+        }
+    }
+
+    /// The place of a row; those that are not known come last.
+    pub fn place(&self, key: &str) -> usize {
+        self.keys.iter().position(|other| other == key).unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(order: &mut Order, rows: &[(&str, f64)]) -> String {
+        order.update(rows.iter().copied());
+        order.keys.join(" ")
+    }
+
+    #[test]
+    fn rows_of_nearly_equal_weight_keep_their_places() {
+        let mut order = Order::default();
+        assert_eq!(told(&mut order, &[("b", 1.0), ("a", 3.0), ("c", 0.5)]), "a b c");
+        for round in 0..20 {
+            let by_chance = if round % 2 == 0 { 0.1 } else { -0.1 };
+            assert_eq!(
+                told(&mut order, &[("b", 1.0 + by_chance), ("c", 1.0 - by_chance), ("a", 3.0)]),
+                "a b c"
+            );
+        }
+    }
+
+    #[test]
+    fn what_weighs_clearly_more_goes_up_and_what_is_gone_goes() {
+        let mut order = Order::default();
+        told(&mut order, &[("a", 3.0), ("b", 1.0), ("c", 0.5)]);
+        // Once may be chance.
+        assert_eq!(told(&mut order, &[("a", 3.0), ("b", 1.0), ("c", 5.0)]), "a c b");
+        assert_eq!(told(&mut order, &[("a", 3.0), ("b", 1.0), ("c", 5.0)]), "c a b");
+        assert_eq!(told(&mut order, &[("b", 1.0), ("new", 2.0), ("c", 5.0)]), "c new b");
+        assert_eq!((order.place("b"), order.place("a")), (2, usize::MAX));
+        assert_eq!(told(&mut order, &[]), "");
+    }
+}

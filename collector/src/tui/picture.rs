@@ -1,0 +1,282 @@
+//! What the screen looks like: lines of text, painted as those of `report` are, of which the screen has so many.
+//!
+//! Where there is little room, what is worth least goes first: empty lines, how sure all that is, the curve, the changes.
+
+use super::pages::{self, Page};
+use super::state::{Phase, Snapshot, State, View};
+use crate::present::cell::{duration, width};
+use crate::present::screen::{self, About, Live, Table};
+use crate::present::style::{Paint, Style, spans};
+use std::io;
+
+/// For questions about rows in which it does not matter how they look.
+pub(super) const ANY: Style = Style { colour: false, unicode: true, width: 80 };
+/// Lines that the table keeps, with its head.
+const TABLE: usize = 7;
+/// Changes shown.
+const FIXES: usize = 2;
+/// Numbers get a word about their age from then on, seconds.
+const OLD: u64 = 1;
+
+/// Lines that belong together.
+struct Block {
+    /// What is worth least goes first.
+    worth: u8,
+    lines: Vec<String>,
+}
+
+/// A block that always stays.
+const ALWAYS: u8 = u8::MAX;
+
+/// The screen in `height` lines.
+pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
+    let (mut above, mut below) = (above(state, style), below(state, style));
+    below.push(Block { worth: ALWAYS, lines: vec![bottom(state, style)] });
+    let lines = |blocks: &[Block]| blocks.iter().map(|block| block.lines.len()).sum::<usize>();
+    while lines(&above) + lines(&below) + TABLE > height
+        && let Some(worth) = above.iter().chain(&below).map(|block| block.worth).min()
+        && worth < ALWAYS
+    {
+        for blocks in [&mut below, &mut above] {
+            if let Some(place) = blocks.iter().rposition(|block| block.worth == worth) {
+                blocks.remove(place);
+                break;
+            }
+        }
+    }
+    let mut picture = all(above);
+    let below = all(below);
+    // However small the screen is, some of the table stays.
+    picture.truncate(height.saturating_sub(below.len() + TABLE.min(height / 2)));
+    let room = height.saturating_sub(picture.len() + below.len());
+    picture.extend(body(state, style, room));
+    picture.resize(height.saturating_sub(below.len()), String::new());
+    picture.extend(below);
+    picture.truncate(height);
+    picture.iter().map(|line| clipped(line, style)).collect()
+}
+
+/// A painted line in the screen's columns.
+fn clipped(line: &str, style: &Style) -> String {
+    let mut room = style.width;
+    let mut clipped = String::new();
+    for (paint, text) in spans(line) {
+        let columns = width(text);
+        if columns > room {
+            clipped.push_str(&style.paint(paint, &screen::clip(text, room, style)));
+            break;
+        }
+        clipped.push_str(&style.paint(paint, text));
+        room -= columns;
+    }
+    clipped
+}
+
+/// What stays in the terminal when the screen is gone: all of it but for keys, and rows as there is room for.
+pub fn last_picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
+    if state.shown().is_none() {
+        return Vec::new();
+    }
+    state.page = None;
+    let (mut picture, below) = (all(above(state, style)), all(below(state, style)));
+    let rows = height.saturating_sub(picture.len() + below.len() + 3).clamp(3, 20);
+    if let Some(table) = state.table(style).filter(|table| !table.rows.is_empty()) {
+        picture.push(style.paint(Paint::Bold, &table.title));
+        picture.extend(table.rows.into_iter().take(rows).map(|row| row.line));
+        picture.push(String::new());
+    }
+    picture.extend(below);
+    picture
+}
+
+fn all(blocks: Vec<Block>) -> Vec<String> {
+    blocks.into_iter().flat_map(|block| block.lines).collect()
+}
+
+/// What is known of the program beside its report.
+fn about(state: &State, snapshot: &Snapshot) -> About {
+    let mut stretch = format!("last {}", duration(snapshot.window_ns as f64));
+    let age = state.age().as_secs();
+    if age >= OLD {
+        stretch.push_str(&format!(", {age} s ago"));
+    }
+    let live = Live { stretch, notes: "n" };
+    About { name: state.subject.clone(), file: String::new(), threads: snapshot.threads, live: Some(live) }
+}
+
+/// Above the table: who, what limits, what to change, the curve.
+fn above(state: &State, style: &Style) -> Vec<Block> {
+    let Some(snapshot) = state.shown() else {
+        let what = match state.phase {
+            Phase::Running => "waiting for the first analysis",
+            Phase::Ended(_) => "ended before there was anything to analyse",
+        };
+        let name = style.paint(Paint::Bold, &style.fit(&state.subject, style.width));
+        return vec![Block { worth: ALWAYS, lines: vec![name, what.to_owned()] }];
+    };
+    let (report, limits) = (&snapshot.report, &snapshot.limits);
+    let about = about(state, snapshot);
+    let mut facts = written(|out| screen::facts(out, report, &about, style));
+    let cost = facts.split_off(facts.len().min(2));
+    let mut limit = written(|out| screen::limit::write(out, report, limits, FIXES, style));
+    let fixes = limits.fixes.len().min(FIXES);
+    let fixes = limit.split_off(limit.len().saturating_sub(fixes));
+    let blank = || Block { worth: 0, lines: vec![String::new()] };
+    let mut blocks = vec![
+        Block { worth: ALWAYS, lines: facts },
+        Block { worth: 1, lines: cost },
+        blank(),
+        Block { worth: ALWAYS, lines: limit },
+        Block { worth: 6, lines: fixes },
+    ];
+    if screen::computes(report) {
+        let curve = written(|out| screen::curve(out, report, state.cpus(), style));
+        blocks.extend([blank(), Block { worth: 4, lines: curve }]);
+    }
+    blocks.push(blank());
+    blocks
+}
+
+/// Below the table: notes, how sure all that is, remarks.
+fn below(state: &State, style: &Style) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(snapshot) = state.shown() {
+        let about = about(state, snapshot);
+        let mut notes = written(|out| screen::notes(out, &snapshot.report, &about, style));
+        let sure = notes.iter().position(|line| line.starts_with("Sure")).unwrap_or(notes.len());
+        let sure = notes.split_off(sure);
+        // Where all of them stand no first lines of some are needed.
+        let is_first = |line: &String| spans(line).first().is_some_and(|(_, text)| text.starts_with('!'));
+        notes.retain(|line| is_first(line) && state.page != Some(Page::Notes));
+        blocks.extend([Block { worth: 2, lines: notes }, Block { worth: 3, lines: sure }]);
+    }
+    let ended = match &state.phase {
+        Phase::Ended(why) => Some(why.as_str()).filter(|why| !why.is_empty()),
+        Phase::Running => None,
+    };
+    let said = ended.into_iter().chain(state.remark.as_deref());
+    let said = said.map(|text| screen::clip(&style.text(text), style.width, style)).collect();
+    blocks.push(Block { worth: 7, lines: said });
+    blocks
+}
+
+/// What is typed, or which keys there are.
+fn bottom(state: &State, style: &Style) -> String {
+    if let Some(prompt) = &state.prompt {
+        let question = prompt.question();
+        let room = style.width.saturating_sub(width(question) + 1);
+        return format!("{}{}_", style.paint(Paint::Bold, question), style.fit(&prompt.text, room));
+    }
+    let badge = match state.phase {
+        _ if state.paused() => "PAUSED",
+        Phase::Running => "",
+        Phase::Ended(_) => "ENDED",
+    };
+    let arrows = if style.unicode { "←→" } else { "<>" };
+    let open = match (&state.page, state.view) {
+        (Some(_), _) => "Esc back",
+        (None, View::Functions) => "Enter callers",
+        (None, View::Locks) => "Enter holders",
+        (None, View::Threads | View::Waits) => "Enter more",
+    };
+    let keys = format!("q quit  Tab table  {arrows} CPUs  {open}  / filter  p pause  n notes  ? help");
+    if badge.is_empty() {
+        return style.paint(Paint::Dim, &screen::clip(&keys, style.width, style));
+    }
+    let keys = screen::clip(&keys, style.width.saturating_sub(badge.len() + 2), style);
+    format!("{}  {}", style.paint(Paint::Selected, badge), style.paint(Paint::Dim, &keys))
+}
+
+/// The table, or what stands in its place.
+fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
+    if let Some(page) = state.page.clone() {
+        let page = pages::lines(state, &page, style);
+        state.page_rows = lines;
+        state.scroll = state.scroll.min(page.len().saturating_sub(lines));
+        return page.into_iter().skip(state.scroll).take(lines).collect();
+    }
+    let Some(table) = state.table(style) else { return Vec::new() };
+    let rows = lines.saturating_sub(2);
+    let selected = state.selected(&table);
+    state.page_rows = rows;
+    // The chosen row is always in sight.
+    let most = table.rows.len().saturating_sub(rows);
+    state.scroll = state.scroll.min(selected).max((selected + 1).saturating_sub(rows)).min(most);
+    let mut body = vec![tabs(state, &table, style)];
+    if table.rows.is_empty() {
+        body.push(style.paint(Paint::Dim, &screen::clip(&nothing(state), style.width, style)));
+        return body;
+    }
+    body.push(style.paint(Paint::Bold, &table.title));
+    for (number, row) in table.rows.iter().enumerate().skip(state.scroll).take(rows) {
+        let paint = if number == selected { Paint::Selected } else { Paint::Plain };
+        body.push(style.paint(paint, &row.line));
+    }
+    body
+}
+
+/// Which tables there are, which rows are in sight, which have to match what.
+fn tabs(state: &State, table: &Table, style: &Style) -> String {
+    let names = View::ALL.iter().zip(1..).map(|(view, number)| {
+        let name = view.name();
+        if *view == state.view { format!("[{number} {name}]") } else { format!("{number} {name}") }
+    });
+    let tabs = names.collect::<Vec<_>>().join(" ");
+    let count = table.rows.len();
+    let last = (state.scroll + state.page_rows).min(count);
+    let mut facts = Vec::new();
+    if !state.filter().is_empty() {
+        facts.push(format!("/{}", style.fit(state.filter(), 20)));
+    }
+    if last.saturating_sub(state.scroll) < count {
+        facts.push(format!("{} to {last} of {count}", state.scroll + 1));
+    }
+    let facts = facts.join("  ");
+    let gap = style.width.saturating_sub(width(&tabs) + width(&facts));
+    let line = if gap < 2 { tabs } else { format!("{tabs}{}{facts}", " ".repeat(gap)) };
+    style.paint(Paint::Dim, &screen::clip(&line, style.width, style))
+}
+
+/// Why there are no rows.
+fn nothing(state: &State) -> String {
+    let why = match state.view {
+        _ if !state.filter().is_empty() => "no row has that in its name (Esc: all rows)",
+        View::Functions => "no function takes 1 % of the time that samples can tell",
+        View::Locks => "no lock keeps threads waiting in this stretch (4: what they slept for)",
+        View::Threads => "no thread ran in this stretch",
+        View::Waits => "no thread slept in this stretch",
+    };
+    why.to_owned()
+}
+
+impl State {
+    /// All rows of a table, what weighs most first.
+    pub(super) fn whole_table(&self, view: View, style: &Style) -> Option<Table> {
+        let Snapshot { report, limits, .. } = self.shown()?;
+        Some(match view {
+            View::Functions => screen::functions(report, limits, self.result()?, false, style),
+            View::Locks => screen::locks(limits, style),
+            View::Threads => screen::threads(limits, true, style),
+            View::Waits => screen::waits(report, style),
+        })
+    }
+
+    /// The table in sight: rows that pass the filter, where they were before.
+    pub(super) fn table(&self, style: &Style) -> Option<Table> {
+        let mut table = self.whole_table(self.view, style)?;
+        let filter = self.filter().to_lowercase();
+        table.rows.retain(|row| filter.is_empty() || row.of.to_lowercase().contains(&filter));
+        if let Some(of) = self.table_state() {
+            table.rows.sort_by_cached_key(|row| of.order.place(&row.of));
+        }
+        Some(table)
+    }
+}
+
+/// What is written, as lines.
+pub(super) fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Vec<String> {
+    let mut bytes = Vec::new();
+    // Memory takes everything.
+    let _ = write(&mut bytes);
+    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
+}

@@ -1,0 +1,349 @@
+//! What the screen looks like, of recordings that are kept, and what keys do to it.
+
+use super::*;
+use crate::live::{Asked, snapshot};
+use crate::present::cell::width;
+use crate::present::style::{Style, spans};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use engine::event::ThreadFact;
+use engine::limit::{Kind, Limit};
+use engine::report::{Cpus, Finding};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PLAIN: Style = Style { colour: false, unicode: true, width: 80 };
+
+fn asked() -> Asked {
+    let counts = [1, 2, 4, 8, 16].into_iter().filter_map(Cpus::count).chain([Cpus::Infinite]);
+    Asked { cpus: counts.collect(), recorded_cpus: Some(2), wish: CpuWish::default() }
+}
+
+/// As `top` would show what was recorded.
+fn recorded(name: &str) -> Snapshot {
+    let path = format!("{}/../tests/data/recordings/{name}.lp", env!("CARGO_MANIFEST_DIR"));
+    let (recording, _) = crate::session::read(path.as_ref()).expect("a session");
+    Snapshot { took: Duration::ZERO, ..snapshot(&recording, &asked(), false) }
+}
+
+/// The same, with one function that limits and one that hardly does, to the nanosecond.
+fn two_functions() -> Snapshot {
+    let mut snapshot = recorded("store");
+    for result in &mut snapshot.report.results {
+        for row in &mut result.functions {
+            let share = match &row.function[..] {
+                "digest_row" => 0.7,
+                "parse_row" => 0.2,
+                _ => 0.0,
+            };
+            (row.tet_ns, row.tet_error_ns) = (share * result.time_ns, None);
+        }
+    }
+    snapshot
+}
+
+fn showing(snapshot: Snapshot) -> State {
+    let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
+    state.elapsed = Duration::from_secs(94);
+    state.show(Arc::new(snapshot));
+    state.elapsed += Duration::from_secs(3);
+    state
+}
+
+fn text(state: &mut State, columns: usize, lines: usize) -> String {
+    let style = Style { width: columns, ..PLAIN };
+    let picture = picture(state, &style, lines);
+    assert!(picture.len() <= lines, "{columns} x {lines}: {picture:?}");
+    picture.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn press(state: &mut State, key: KeyCode) {
+    let action = action_of(KeyEvent::new(key, KeyModifiers::NONE)).expect("an action");
+    assert!(state.apply(action), "{key:?} leaves");
+}
+
+/// What the row that keys are about begins with.
+fn chosen(state: &mut State) -> String {
+    let lines = picture(state, &Style { colour: true, ..PLAIN }, 40);
+    let mut spans = lines.iter().flat_map(|line| spans(line));
+    let row = spans.rfind(|(paint, _)| *paint == crate::present::style::Paint::Selected);
+    row.map_or(String::new(), |(_, row)| row.split_whitespace().next().unwrap_or_default().to_owned())
+}
+
+fn check(name: &str, state: &mut State) {
+    for (columns, lines) in [(40, 10), (80, 24), (120, 40)] {
+        let text = text(state, columns, lines);
+        assert!(text.lines().all(|line| width(line) <= columns), "{columns} columns:\n{text}");
+        let path = format!("{}/src/tui/snapshots/{name}-{columns}x{lines}.txt", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("LONGPOLE_BLESS").is_some() {
+            std::fs::write(path, text).expect("blessed");
+        } else {
+            let kept = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(text, kept, "{path}: LONGPOLE_BLESS=1 accepts the new look");
+        }
+    }
+}
+
+#[test]
+fn kept_recordings_on_the_screen() {
+    for name in ["store", "pipeline", "timers", "attached"] {
+        check(name, &mut showing(recorded(name)));
+    }
+}
+
+/// The guide shows what a person sees.
+#[test]
+fn the_guide_has_this_screen() {
+    let screen = text(&mut showing(recorded("store")), 80, 24);
+    let screen: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    let guide = include_str!("../../../docs/guide.md");
+    assert!(guide.contains(screen.join("\n").trim_end()), "docs/guide.md lacks:\n{}", screen.join("\n"));
+}
+
+#[test]
+fn other_tables_and_pages() {
+    let mut state = showing(recorded("store"));
+    press(&mut state, KeyCode::Char('2'));
+    check("locks", &mut state);
+    press(&mut state, KeyCode::Enter);
+    check("holders", &mut state);
+    press(&mut state, KeyCode::Char('4'));
+    check("waits", &mut state);
+    press(&mut state, KeyCode::Char('1'));
+    press(&mut state, KeyCode::Enter);
+    check("callers", &mut state);
+    press(&mut state, KeyCode::Char('?'));
+    check("help", &mut state);
+}
+
+/// The lock that held three of four threads up stood nowhere: "No lock operation in this window".
+#[test]
+fn it_says_what_report_says() {
+    let mut state = showing(recorded("store"));
+    let text = text(&mut state, 80, 24);
+    assert!(text.contains("LIMIT  lock registry.gate: 3 of 4 threads wait for it."), "{text}");
+    assert!(text.contains("FIX    split the lock in 8"), "{text}");
+    assert!(text.contains("[1 functions]") && text.contains("\ndigest_row"), "{text}");
+    assert!(!text.contains("clone3") && !text.contains("start_thread"), "{text}");
+    assert!(text.contains("last ") && text.contains("3 s ago on 2 CPUs"), "{text}");
+}
+
+#[test]
+fn tab_and_numbers_turn_to_tables() {
+    let mut state = showing(recorded("store"));
+    for title in ["LOCKS", "THREADS", "WAITS", "FUNCTIONS"] {
+        press(&mut state, KeyCode::Tab);
+        let text = text(&mut state, 80, 24);
+        assert!(text.contains(&format!("\n{title} ")), "{title}:\n{text}");
+    }
+    press(&mut state, KeyCode::BackTab);
+    assert!(text(&mut state, 80, 24).contains("\nWAITS "));
+    press(&mut state, KeyCode::Char('3'));
+    assert!(text(&mut state, 80, 24).contains("\nTHREADS "));
+}
+
+#[test]
+fn arrows_choose_the_cpu_count_and_the_next_analysis_is_asked_for_it() {
+    let mut state = showing(recorded("store"));
+    assert_eq!((state.cpus(), state.wish().get()), (Cpus::count(2), None));
+    assert!(text(&mut state, 80, 24).contains("[2]"));
+    press(&mut state, KeyCode::Right);
+    assert!(text(&mut state, 80, 24).contains("[4]"));
+    assert_eq!(state.wish().get(), Cpus::count(4));
+    for _ in 0..20 {
+        press(&mut state, KeyCode::Right);
+    }
+    assert_eq!(state.wish().get(), Some(Cpus::Infinite));
+    assert!(text(&mut state, 80, 24).contains("[∞]"));
+    for _ in 0..20 {
+        press(&mut state, KeyCode::Left);
+    }
+    assert_eq!(state.wish().get(), Some(Cpus::ONE));
+    // What the next analysis says is told to be of that count.
+    let path = format!("{}/../tests/data/recordings/store.lp", env!("CARGO_MANIFEST_DIR"));
+    let (recording, _) = crate::session::read(path.as_ref()).expect("a session");
+    state.show(Arc::new(snapshot(&recording, &Asked { wish: state.wish(), ..asked() }, false)));
+    assert!(text(&mut state, 80, 24).contains("LIMIT  on 1 CPU: "));
+}
+
+#[test]
+fn the_chosen_row_stays_chosen_wherever_it_goes() {
+    let mut snapshot = two_functions();
+    let mut state = showing(snapshot.clone());
+    assert_eq!(chosen(&mut state), "digest_row");
+    press(&mut state, KeyCode::Down);
+    assert_eq!(chosen(&mut state), "parse_row");
+    for result in &mut snapshot.report.results {
+        for row in &mut result.functions {
+            if row.function == "parse_row" {
+                row.tet_ns = 0.95 * result.time_ns;
+            }
+        }
+    }
+    for _ in 0..4 {
+        state.show(Arc::new(snapshot.clone()));
+    }
+    let text = text(&mut state, 80, 24);
+    assert!(text.find("\nparse_row") < text.find("\ndigest_row"), "it has gone up:\n{text}");
+    assert_eq!(chosen(&mut state), "parse_row");
+    for _ in 0..5 {
+        press(&mut state, KeyCode::Up);
+    }
+    assert_eq!(chosen(&mut state), "parse_row");
+    press(&mut state, KeyCode::End);
+    assert_eq!(chosen(&mut state), "digest_row");
+}
+
+#[test]
+fn a_filter_counts_while_it_is_typed_and_escape_takes_it_back() {
+    let mut state = showing(two_functions());
+    state.prompt = Some(Prompt { what: Asking::Filter, text: "PARSE".to_owned() });
+    let typed = text(&mut state, 80, 24);
+    assert!(typed.contains("\nparse_row") && !typed.contains("\ndigest_row"), "{typed}");
+    assert!(typed.contains("rows with: PARSE_"), "{typed}");
+    state.prompt = None;
+    state.set_filter("nobody".to_owned());
+    assert!(text(&mut state, 80, 24).contains("no row has that in its name"));
+    press(&mut state, KeyCode::Enter);
+    press(&mut state, KeyCode::Esc);
+    assert!(text(&mut state, 80, 24).contains("\ndigest_row"));
+}
+
+#[test]
+fn enter_opens_a_row_and_escape_closes_it() {
+    let mut state = showing(recorded("store"));
+    press(&mut state, KeyCode::Enter);
+    let opened = text(&mut state, 80, 30);
+    assert!(opened.contains("called by") && opened.contains("store_row"), "{opened}");
+    press(&mut state, KeyCode::Esc);
+    assert!(text(&mut state, 80, 30).contains("\nFUNCTIONS"));
+    for table in ['2', '3', '4'] {
+        press(&mut state, KeyCode::Char(table));
+        let before = text(&mut state, 80, 30);
+        press(&mut state, KeyCode::Enter);
+        assert_ne!(text(&mut state, 80, 30), before, "table {table}");
+    }
+    press(&mut state, KeyCode::Char('n'));
+    assert!(text(&mut state, 80, 30).contains("For your information"));
+}
+
+#[test]
+fn pause_freezes_the_screen_and_resume_shows_the_newest() {
+    let snapshot = recorded("store");
+    let mut state = showing(snapshot.clone());
+    press(&mut state, KeyCode::Char('p'));
+    for window_ns in [1, 2, 3_000_000_000] {
+        state.show(Arc::new(Snapshot { window_ns, ..snapshot.clone() }));
+    }
+    let paused = text(&mut state, 80, 24);
+    assert!(paused.contains("PAUSED") && !paused.contains("last 3.00 s"), "{paused}");
+    press(&mut state, KeyCode::Char('p'));
+    assert!(text(&mut state, 80, 24).contains("last 3.00 s"));
+}
+
+#[test]
+fn quit_is_the_only_key_that_leaves_and_the_last_screen_stays() {
+    let mut state = showing(recorded("store"));
+    assert!(!state.apply(Action::Quit));
+    press(&mut state, KeyCode::Char('?'));
+    let last = last_picture(&mut state, &PLAIN, 24).join("\n");
+    assert!(last.contains("LIMIT  lock registry.gate") && last.contains("\ndigest_row"), "{last}");
+    assert!(!last.contains("q quit"), "{last}");
+    let mut empty = State::new(String::new(), Duration::from_secs(10));
+    assert!(last_picture(&mut empty, &PLAIN, 24).is_empty());
+}
+
+#[test]
+fn before_the_first_report_and_after_the_end() {
+    let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
+    state.remark = Some("the program's output goes to /tmp/longpole-top-1.log".to_owned());
+    check("waiting", &mut state);
+    for key in [KeyCode::Down, KeyCode::End, KeyCode::Enter, KeyCode::Right, KeyCode::Tab, KeyCode::Char('n')]
+    {
+        press(&mut state, key);
+        text(&mut state, 80, 24);
+    }
+    let mut state = showing(recorded("store"));
+    state.phase = Phase::Ended("store (pid 4242) has ended. The last report stays; q quits.".to_owned());
+    check("ended", &mut state);
+}
+
+#[test]
+fn a_stretch_without_anything_is_no_empty_table() {
+    let nothing = Limit { cpus: Cpus::ONE, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
+    let mut empty = Snapshot { threads: 1, window_ns: 5_000_000, ..Snapshot::default() };
+    empty.limits.at = vec![nothing];
+    let mut state = showing(empty);
+    for table in ['1', '2', '3', '4'] {
+        press(&mut state, KeyCode::Char(table));
+        press(&mut state, KeyCode::Enter);
+        text(&mut state, 80, 24);
+    }
+    assert!(text(&mut state, 80, 24).contains("LIMIT  nothing to make faster"));
+    let facts = engine::event::Facts {
+        threads: (1..1_000).map(|tid| ThreadFact { tid, pid: 1, ..ThreadFact::default() }).collect(),
+        ..engine::event::Facts::default()
+    };
+    let asleep = engine::event::Recording { facts, ..engine::event::Recording::default() };
+    text(&mut showing(snapshot(&asleep, &asked(), false)), 80, 24);
+}
+
+/// Names that attack the terminal, or are too long for it.
+fn hostile() -> State {
+    let evil = "evil\u{1b}[2J\u{1b}]0;owned\u{7}name\r\n\u{202e}".to_owned();
+    let mut snapshot = recorded("store");
+    for result in &mut snapshot.report.results {
+        if let [first, second, third, ..] = &mut result.functions[..] {
+            first.function.clone_from(&evil);
+            second.function = format!("very::{}::end_of_long_name", "long::".repeat(400));
+            third.function = "関数名前関数名前関数名前関数名前関数名前".to_owned();
+            first.location = Some(evil.clone());
+        }
+    }
+    for of in &mut snapshot.around {
+        of.function.clone_from(&evil);
+        of.callers.push((evil.clone(), 1));
+    }
+    for lock in &mut snapshot.limits.locks {
+        lock.lock.clone_from(&evil);
+        lock.under.iter_mut().for_each(|part| part.function.clone_from(&evil));
+    }
+    for limit in &mut snapshot.limits.at {
+        limit.kind = Kind::Device { device: evil.clone() };
+    }
+    snapshot.limits.threads.iter_mut().for_each(|of| of.names = vec![evil.clone(); 3]);
+    snapshot.report.recorded.waits.iter_mut().for_each(|wait| wait.name.clone_from(&evil));
+    snapshot.report.findings = vec![Finding { kind: "deadlock".to_owned(), text: evil.clone() }];
+    let mut state = showing(snapshot);
+    state.subject.clone_from(&evil);
+    state.remark = Some(evil.clone());
+    state.phase = Phase::Ended(evil.clone());
+    state.filter = "e".to_owned();
+    state
+}
+
+#[test]
+fn names_command_nothing_and_every_size_is_a_picture() {
+    let mut first = hostile();
+    for unicode in [true, false] {
+        for columns in [1, 7, 20, 40, 80, 500] {
+            for lines in [1, 2, 5, 10, 24] {
+                for keys in ["", "2", "3", "4", "1\n", "2\n", "3\n", "4\n", "?", "n"] {
+                    let mut state = first.clone();
+                    for key in keys.chars() {
+                        press(&mut state, if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) });
+                    }
+                    let style = Style { unicode, width: columns, ..PLAIN };
+                    let picture = picture(&mut state, &style, lines);
+                    let all = picture.concat();
+                    assert!(!all.chars().any(|c| c.is_control() || c == '\u{202e}'), "{all:?}");
+                    assert!(unicode || all.is_ascii(), "{all:?}");
+                    assert!(picture.len() <= lines, "{columns} x {lines}");
+                    let too_long = picture.iter().find(|line| width(line) > columns);
+                    assert!(too_long.is_none(), "{columns}, {keys:?}: {too_long:?}");
+                }
+            }
+        }
+    }
+    let last = last_picture(&mut first, &PLAIN, 24).concat();
+    assert!(!last.chars().any(char::is_control), "{last:?}");
+}
