@@ -454,7 +454,6 @@ pub(super) struct Findings<'a>(pub(super) &'a [Finding]);
 
 impl Findings<'_> {
     /// Whether there are none.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -74,8 +74,8 @@ pub(super) fn write(
         );
         // Columns as they are seen: a link takes none.
         let used = columns + 34;
-        if let Some(text) = Some(&row.function).filter(|_| by == By::Line).and_then(|line| sources.line(line))
-        {
+        let source = if by == By::Line { sources.line(&row.function) } else { None };
+        if let Some(text) = source {
             let room = style.width.saturating_sub(used + 2);
             if room >= 12 {
                 line.push_str("  ");

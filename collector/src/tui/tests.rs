@@ -64,8 +64,8 @@ fn press(state: &mut State, key: KeyCode) {
 /// What the row that keys are about begins with.
 fn chosen(state: &mut State) -> String {
     let lines = picture(state, &Style { colour: true, ..PLAIN }, 40);
-    let rows = lines.iter().flat_map(|line| spans(line));
-    let row = rows.filter(|(paint, _)| *paint == crate::present::style::Paint::Selected).next_back();
+    let mut rows = lines.iter().flat_map(|line| spans(line));
+    let row = rows.rfind(|(paint, _)| *paint == crate::present::style::Paint::Selected);
     row.map_or(String::new(), |(_, row)| row.split_whitespace().next().unwrap_or_default().to_owned())
 }
 

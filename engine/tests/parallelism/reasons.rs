@@ -81,7 +81,7 @@ fn imbalance_shows_in_the_thread_and_at_the_barrier() {
 fn a_busy_critical_section_is_the_locks() {
     let worker = |name: &str| {
         let turn = r#"["exec","outside",10],["lock","m"],["exec","inside",90],["unlock","m"]"#;
-        format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![turn; 10].join(","))
+        format!(r#"{{"name":"{name}","ops":[{}]}}"#, [turn; 10].join(","))
     };
     let threads = ["A", "B", "C", "D"].map(worker).join(",");
     let run = on(&threads, 4);

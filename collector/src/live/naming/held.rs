@@ -117,7 +117,9 @@ impl HeldCode {
 
     /// The calls that take locks, by the function that they are in, each with those that give back what it takes.
     fn calls(&self, map: &CodeMap<'_>) -> BTreeMap<Function, Vec<LockCall>> {
-        let mut words: BTreeMap<(u32, u64), [BTreeSet<Vec<(Function, u64)>>; 2]> = BTreeMap::new();
+        // Of each word, the stacks that take it and those that give it back.
+        type Stacks = BTreeSet<Vec<(Function, u64)>>;
+        let mut words: BTreeMap<(u32, u64), [Stacks; 2]> = BTreeMap::new();
         for stack in &self.lock_stacks {
             let sides = words.entry((stack.pid, stack.word)).or_default();
             if let Some(frames) = self.frames(map, stack) {

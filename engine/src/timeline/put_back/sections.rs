@@ -224,8 +224,7 @@ impl OfThread<'_> {
         marks.sort_by_key(|(time, number, _)| (*time, *number));
         let mut known = Known { sections: Vec::new(), cuts: Vec::new() };
         let mut open: Option<Section> = None;
-        let mut marks = marks.into_iter().peekable();
-        while let Some((_, number, mark)) = marks.next() {
+        for (_, number, mark) in marks {
             let Some(lock) = self.locks.get(number) else { continue };
             match mark {
                 Mark::Wait(began, ran) => {
