@@ -6,7 +6,7 @@
 //! a function at or above its stack address on the same stack, or its return address has been overwritten when a
 //! call below it is about to be folded.
 
-use core::mem::offset_of;
+use core::{hint::black_box, mem::offset_of};
 
 use aya_ebpf::{
     EbpfContext,
@@ -238,8 +238,10 @@ fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool)
         if index == 0 || index > MAX_OPEN_FRAMES as u64 {
             break;
         }
+        // Not known to the compiler, which would count addresses down from one that the verifier does not follow.
+        let place = black_box((index - 1) as usize) & MASK;
         // SAFETY: the index is below the array's length, in a map value that only this thread uses.
-        let frame = unsafe { (*frames).frames[(index - 1) as usize & MASK] };
+        let frame = unsafe { (*frames).frames[place] };
         let above = stack_pointer.wrapping_sub(frame.stack_pointer);
         let gone = above <= OTHER_STACK_BYTES && (inclusive || above != 0);
         if gone {
