@@ -53,8 +53,14 @@ pub fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// A signal that ends this process from here on, before somebody listens for it, leaves a line that says so.
+/// A signal that ends this process from here on, before somebody listens for it, leaves a line that says so. Whoever has once
+/// listened goes on to do so: a second recording of the same process changes nothing.
 pub fn say_if_ended_early() {
+    static FIRST: std::sync::Once = std::sync::Once::new();
+    FIRST.call_once(say_until_somebody_listens);
+}
+
+fn say_until_somebody_listens() {
     extern "C" fn ended(signal: libc::c_int) {
         const TEXT: &[u8] = b"longpole: ended by a signal before the recording began: nothing is recorded\n";
         // SAFETY: writes as many bytes as there are; allowed at any instant. Nobody is left to be told that it failed.
