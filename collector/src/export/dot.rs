@@ -103,12 +103,15 @@ impl Graph<'_> {
 
 /// The thread, what it does longest, and how long all of it takes.
 fn label(stay: &Stay) -> String {
-    let mut parts: Vec<_> = stay.parts.iter().collect();
-    parts.sort_by(|a, b| b.length_ns.total_cmp(&a.length_ns));
+    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+    for part in &stay.parts {
+        *sums.entry(doing(&part.what)).or_insert(0.0) += part.length_ns;
+    }
+    let mut sums: Vec<(String, f64)> = sums.into_iter().collect();
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut lines = vec![format!("{}: {}", stay.thread, duration(stay.length_ns()))];
-    let named = parts.iter().take(NAMED);
-    lines.extend(named.map(|part| format!("{} {}", doing(&part.what), duration(part.length_ns))));
-    if let Some(more) = parts.len().checked_sub(NAMED + 1) {
+    lines.extend(sums.iter().take(NAMED).map(|(what, ns)| format!("{what} {}", duration(*ns))));
+    if let Some(more) = sums.len().checked_sub(NAMED + 1) {
         lines.push(format!("and {} more", more + 1));
     }
     lines.join("\n")
