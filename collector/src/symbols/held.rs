@@ -134,11 +134,13 @@ impl Section {
                         open.extend(Some(to).filter(|&to| !is_elsewhere(module, bounds, to)));
                         break;
                     }
-                    Flow::TableJump => {
+                    // With the lock held a jump through a register is a table's, however it is computed: a function that
+                    // gives the lock back does not leave before.
+                    Flow::TableJump | Flow::UnknownJump => {
                         open.extend(beginnings(module.elf(), bounds, step.address)?);
                         break;
                     }
-                    Flow::Return | Flow::Stop | Flow::SlotJump | Flow::UnknownJump => break,
+                    Flow::Return | Flow::Stop | Flow::SlotJump => break,
                 }
                 // What follows a call that does not come back is another function.
                 if is_elsewhere(module, bounds, step.end()) {

@@ -176,7 +176,9 @@ fn shorten_mapping(mapping: &mut MappingFact) {
 
 fn shorten_code(code: &mut CodeFact) {
     const MOST_INLINED: usize = 64;
-    let CodeFact { path, build_id, function, declared, line, inlined, .. } = code;
+    const MOST_CALLS: usize = 64;
+    let CodeFact { path, build_id, function, declared, line, inlined, under, .. } = code;
+    under.truncate(MOST_CALLS);
     [path].into_iter().chain(build_id).chain(function).chain(declared).chain(line).for_each(shorten);
     inlined.truncate(MOST_INLINED);
     for inlined in inlined {

@@ -16,6 +16,8 @@ const LONGEST: u64 = 6;
 /// If half of the lengths are more than this many times the tenth part's, they are several sections (of lengths by chance,
 /// exponentially spread, it is 6.6 times).
 const MANY: u64 = 20;
+/// Sections for which there was no room, and which the next stretch gets: without a limit each would try all of them.
+const MOST_DUE: f64 = 16.0;
 /// Lengths kept of a lock.
 const MOST_LENGTHS: usize = 4096;
 
@@ -159,7 +161,7 @@ pub(super) fn all(
             ran / lock.lengths.mean_ns() as f64
         })
         .sum();
-    kept.each_stands_for = (wanted / most.max(1) as f64).ceil().clamp(1.0, 1e6) as u64;
+    kept.each_stands_for = (wanted / most.max(1) as f64).ceil().clamp(1.0, 1e15) as u64;
     for (index, clock) in clocks.iter().enumerate() {
         let mut thread = OfThread { locks, index, chance: Chance(index as u64), each: kept.each_stands_for };
         let mut known = thread.known(timeline, clock, &numbers);
@@ -361,7 +363,7 @@ impl OfThread<'_> {
             let unplaced = self.place(wanted, (from, until), &mut sections);
             for number in unplaced {
                 if let Some(due) = due.get_mut(number) {
-                    *due += 1.0;
+                    *due = (*due + 1.0).min(MOST_DUE);
                 }
             }
         }

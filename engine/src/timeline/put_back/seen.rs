@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(super) type CallId = u32;
 
 /// So many innermost frames of a stack tell what a thread waits in.
-const INNERMOST: usize = 8;
+const INNERMOST: usize = 4;
 /// Samples that a thread's own share has to stand against those of all threads together: with few of its own it is theirs.
 const COMMON: f64 = 50.0;
 
@@ -47,6 +47,7 @@ impl Calls {
         let of_stack = |stack: &super::super::model::Stack| {
             let mut found = OfStack::default();
             let mut under: BTreeSet<CallId> = BTreeSet::new();
+            let (mut is_mutex, mut is_other) = (false, false);
             for (index, &address) in stack.frames.iter().enumerate() {
                 let at = map.at(stack.pid, frame_address(index, address), stack.time.0);
                 let Some((mapping, offset)) = at else { continue };
@@ -55,9 +56,11 @@ impl Calls {
                 found.takes.extend(numbers.get(&place));
                 let Some(code) = named.get(&place) else { continue };
                 under.extend(code.under.iter().filter_map(|call| numbers.get(&(path, build_id, *call))));
-                found.is_mutex |= index < INNERMOST && names_mutex(code);
+                is_mutex |= index < INNERMOST && names(code, &MUTEXES);
+                is_other |= index < INNERMOST && names(code, &OTHERS);
             }
             found.under = under.into_iter().collect();
+            found.is_mutex = is_mutex && !is_other;
             found
         };
         Calls(timeline.stacks.iter().map(of_stack).collect())
@@ -82,12 +85,18 @@ impl Calls {
     }
 }
 
-/// Whether a function takes or frees a mutex by its name.
-fn names_mutex(code: &CodeFact) -> bool {
+/// What functions that take or free a mutex have in their names.
+const MUTEXES: [&str; 3] = ["mutex", "lll_lock", "mtx_lock"];
+/// What others have: conditions, which are given a mutex, and locks that give each thread a word of its own to wait for.
+const OTHERS: [&str; 7] =
+    ["pthread_cond", "condition_variable", "condvar", "cnd_", "parking_lot", "absl::", "wtf::"];
+
+/// Whether a function, or one that was inlined there, has one of these in its name, parameters aside.
+fn names(code: &CodeFact, parts: &[&str]) -> bool {
     let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
     let is_its = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.contains("mutex") || name.contains("lll_lock") || name.contains("mtx_lock")
+        let name = name.split('(').next().unwrap_or(name).to_ascii_lowercase();
+        parts.iter().any(|part| name.contains(part))
     };
     code.function.as_deref().into_iter().chain(inlined).any(is_its)
 }

@@ -290,8 +290,16 @@ fn a_lock_whose_code_cannot_be_followed_is_said_to_be_not_measured() {
 
 #[test]
 fn what_threads_wait_for_in_something_else_is_no_lock() {
-    let run = Run::of(Shape { waits_in: "pthread_cond_wait", ..HOT }, 300_000_000);
-    let mut timeline = run.timeline.clone();
-    super::put_back(&mut timeline);
-    assert_eq!(timeline, run.timeline);
+    let waits = [
+        "pthread_cond_wait",
+        "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
+        "std::condition_variable_any::wait<std::unique_lock<std::mutex> >",
+        "parking_lot::raw_mutex::RawMutex::lock_slow",
+    ];
+    for waits_in in waits {
+        let run = Run::of(Shape { waits_in, ..HOT }, 300_000_000);
+        let mut timeline = run.timeline.clone();
+        super::put_back(&mut timeline);
+        assert_eq!(timeline, run.timeline, "{waits_in}");
+    }
 }
