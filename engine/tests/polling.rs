@@ -3,13 +3,13 @@
 use super::recorded_program::{RUNNING, external, operations, thread, timeline};
 use engine::event::FutexFact;
 use engine::predict::{Model, Scheduler, predict};
-use engine::program::{Program, from_timeline};
+use engine::program::{Operation, Program, Thread as Written, ThreadId, from_timeline};
 use engine::report::Cpus;
 use engine::schedule::Simulation;
-use engine::synth::Numbers;
+use engine::synth::{Execution, Numbers, generate};
 use engine::time::{Ticks, Timestamp};
 use engine::timeline::{
-    External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake, Wakeup,
+    External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake, Wakeup, build,
 };
 use probe_abi::Call;
 
@@ -237,4 +237,18 @@ fn a_poller_costs_no_more_than_what_it_computes() {
             assert!(*with <= most && *with >= without - 1.0, "{what}");
         }
     }
+}
+
+/// A thread that lets others go on between two sleeps did more than look at what they did, however fast it was.
+#[test]
+fn a_sleep_before_a_thread_is_created_is_no_poll() {
+    let sleep = Operation::Sleep(Ticks::from_ns(101_000));
+    let of = |name: &str, operations| Written { name: name.to_owned(), operations, ..Written::default() };
+    let created = vec![Operation::Exec(Ticks::from_ns(1000))];
+    let threads = vec![of("a", vec![sleep, Operation::Create(ThreadId(1)), sleep]), of("b", created)];
+    let program = Program { threads, ..Program::default() };
+    let generated = generate(&program, &Execution::default()).expect("supported");
+    let program = from_timeline(&build(&generated.recording()));
+    let sleeps = |operation: &&Operation| matches!(operation, Operation::Sleep(_));
+    assert_eq!(program.threads[0].operations.iter().filter(sleeps).count(), 2, "{:?}", program.threads);
 }

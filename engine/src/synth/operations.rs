@@ -89,7 +89,9 @@ impl Machine<'_> {
                 }
                 self.plan(length_ns, cpu as i32, Event::Timer(thread));
                 self.ledger.sleep(thread, length_ns);
-                self.wait_for_futex(cpu, thread, word(1 << 21), FUTEX_WAIT)?;
+                // Each for something else: the same one again would be one wait that polls.
+                let word = word(1 << 21 | (self.now / GRAIN_NS) as u32 & 0xf_ffff);
+                self.wait_for_futex(cpu, thread, word, FUTEX_WAIT)?;
                 Ok(Outcome::Left)
             }
             Operation::Release(edge) => {

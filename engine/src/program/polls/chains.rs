@@ -49,6 +49,14 @@ impl OneThing {
         }
     }
 
+    /// The thread let somebody go on: that is more than a look.
+    fn acted(&mut self) {
+        if let Some(last) = self.open.last_mut() {
+            last.looks.get_or_insert(false);
+        }
+        self.close(false);
+    }
+
     fn close(&mut self, by_thread: bool) {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -88,12 +96,16 @@ impl Chains {
                 ran = ran.saturating_add(if running { length } else { 0 });
                 continue;
             };
-            let until = interval.first_step as usize;
+            let mut until = interval.first_step as usize;
+            // What the thread does in the instant in which it begins to wait, it does before.
+            while thread.steps.get(until).is_some_and(|step| step.time.0 <= start.0) {
+                until += 1;
+            }
             let steps = thread.steps.get(seen..until).unwrap_or_default();
             seen = seen.max(until);
             if !open.is_empty() && steps.iter().any(|step| helps(step.kind, plan)) {
                 for what in open.drain(..) {
-                    things.entry(what).or_default().close(false);
+                    things.entry(what).or_default().acted();
                 }
             }
             if let Some(sleeps) = things.get_mut(&WHATEVER) {
