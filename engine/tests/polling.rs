@@ -115,6 +115,18 @@ fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
     assert_eq!(operations(&of(155_000)), ["exec 10", "sleep 155000", "exec 144990"]);
 }
 
+/// A loop that paces itself, with nobody there to wait for, takes as long as it slept.
+#[test]
+fn short_sleeps_of_a_thread_alone_are_time() {
+    let states = [(0, RUNNING), (10, State::Blocked(0)), (60_010, RUNNING), (60_020, State::Blocked(1))];
+    let mut alone = thread(1, &[&states[..], &[(120_020, RUNNING)]].concat());
+    let reason = WaitReason::of(1, Call { number: 35, argument1: 0, argument0: 5 });
+    alone.waits = vec![Wait { reason, ..external(External::Timer) }; 2];
+    alone.end = Timestamp(120_030);
+    let program = from_timeline(&Timeline { end: Timestamp(120_030), ..timeline(vec![alone]) });
+    assert_eq!(operations(&program), ["exec 10", "sleep 60000", "exec 10", "sleep 60000", "exec 10"]);
+}
+
 /// Java's thread for safepoints: half of the time was "sleeping", since it comes after a second at a place in the program that
 /// was reached after a second.
 #[test]

@@ -160,7 +160,9 @@ impl Chains {
                 Some((last, before)) if last.looks != Some(true) => {
                     self.gone_on.push((*last, numbers(before)));
                 }
-                _ => set(&mut self.polls, numbers(part), Poll::Nothing),
+                _ if by_thread => set(&mut self.polls, numbers(part), Poll::Nothing),
+                // Nobody is known who let it go on: as far as anybody knows, time was all it waited for.
+                _ => {}
             }
         }
     }
