@@ -15,7 +15,7 @@ const SEEDS: u64 = 6;
 const SHARES: std::ops::RangeInclusive<f64> = -0.05..=1.05;
 /// By what the predicted time of the recorded machine may be off: a tenth of the records decides about more than a tenth of
 /// the time, since what a thread does is not known until its next record.
-const FACTOR: f64 = 1.5;
+const FACTOR: f64 = 2.0;
 
 fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");

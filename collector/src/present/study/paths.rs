@@ -22,7 +22,7 @@ const LEAST: f64 = 0.005;
 /// Paths that differ by less than this share are the same.
 const ALIKE: f64 = 0.0005;
 /// Stays of a way that are written at its beginning, and at its end.
-const STAYS: [usize; 2] = [4, 2];
+const STAYS: [usize; 2] = [3, 2];
 /// Parts of a stay that are named.
 const PARTS: usize = 3;
 
@@ -94,10 +94,10 @@ fn sentence(report: &PathsReport) -> String {
     format!("{listed}: {gain}.")
 }
 
-/// `; 3.0 s (78 %) if they are decided anew`, where that differs.
+/// `; 3.0 s (78 %) if their order may change`, where that differs.
 pub(super) fn anew(simulated_ns: Option<f64>, length_ns: f64) -> String {
     simulated_ns.map_or(String::new(), |ns| {
-        format!("; {} ({}) if they are decided anew", duration(ns), share(ns, length_ns))
+        format!("; {} ({}) if their order may change", duration(ns), share(ns, length_ns))
     })
 }
 
@@ -156,10 +156,10 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
     }
     if !report.benefit.is_empty() {
         let listed = plural(report.paths.len(), "path");
-        let open = if is_open { "; seen from more paths (-k) it may be less" } else { "" };
+        let open = if is_open { " (seen from more paths it may be less)" } else { "" };
         let what = format!(
-            "Order kept: what making it faster gains before another of {listed} is the longest, with locks taken in the order \
-             of this run{open}. Simulated: what leaving it out gains with locks decided anew."
+            "Order kept: gained before another of {listed} is the longest, locks taken in this order{open}. Simulated: gained \
+             without it, if their order may change."
         );
         note(out, style, &what)?;
         writeln!(out)?;
@@ -189,10 +189,11 @@ fn routes(report: &PathsReport, style: &Style, out: &mut dyn Write) -> io::Resul
                 duration(last.length_ns)
             )
         };
-        writeln!(out, "{}; --show N shows any of them.", style.text(&text))?;
+        let more = if report.more { ", -k N lists more" } else { "" };
+        writeln!(out, "{}; --show N shows one{more}.", style.text(&text))?;
     }
     let rest = if report.more {
-        "There are more: -k N lists more of them.".to_owned()
+        return writeln!(out);
     } else if (report.paths.len() as u128) < report.counts.all {
         "All others are shorter than was asked for.".to_owned()
     } else if report.counts.all == 1 {

@@ -43,7 +43,7 @@ pub fn text(
         more(out, rest, "function", "--json has all", style)?;
         let what = "What the run gains on unlimited CPUs if a function takes no time, with locks taken in the order of this \
                     run: all of it (on the path), less what then takes its place (without it), what is sure whatever \
-                    else stays as it is. Simulated: with locks decided anew, less or more.";
+                    else stays as it is. Simulated: with locks in whatever order comes then, less or more.";
         note(out, style, what)?;
         writeln!(out)?;
     }

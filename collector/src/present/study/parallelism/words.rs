@@ -13,7 +13,7 @@ pub(super) fn brief(advice: Advice) -> String {
         Advice::Optimize { .. } => "all CPUs busy: optimize".to_owned(),
         Advice::MoreThreads { .. } => "CPUs idle: more threads".to_owned(),
         Advice::OthersSpin { .. } => "others spin: let them sleep".to_owned(),
-        Advice::Split { .. } => "split it, or hold it less".to_owned(),
+        Advice::Split { .. } => "split it".to_owned(),
         Advice::Balance { .. } => "divide work evenly".to_owned(),
         Advice::Earlier { .. } => "produce earlier".to_owned(),
         Advice::Wait { .. } => "wait less for it".to_owned(),
