@@ -1,6 +1,5 @@
 //! Locks: their operations, their numbers in reports and what they are called.
 
-mod attached;
 mod by_lock;
 mod inside;
 mod libc;

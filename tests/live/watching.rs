@@ -20,14 +20,15 @@ fn once_gives_json_and_text_without_a_terminal() {
     for attempt in 1.. {
         let report = once("3s").and("--json").and("--cpus").and("1,4,inf").ok().stdout;
         let report = Report::parse(&report);
-        assert_eq!(report.0["results"].as_array().map(Vec::len), Some(3), "{}", report.0);
+        // Those that were asked for, and that of this machine.
+        assert!(report.0["results"].as_array().is_some_and(|all| all.len() >= 3), "{}", report.0);
         if report.at(1).function("locked", "tetid_ns") > Some(0.0) {
             break;
         }
         assert!(attempt < 10, "{}", report.0);
     }
     let text = once("1s").ok().stdout;
-    assert!(text.contains("predicted speed-up"), "{text}");
+    assert!(text.contains("LIMIT") && text.contains("predicted"), "{text}");
     assert!(target.is_running().unwrap());
 }
 

@@ -1,6 +1,7 @@
 //! What the loop waits for: messages of the threads, signals, and time.
 
 use super::message::Message;
+use crate::target::signals::now_listening;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;
@@ -32,15 +33,13 @@ impl Inputs {
     ) -> io::Result<Inputs> {
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let signals =
+            [listen(libc::SIGINT)?, listen(libc::SIGTERM)?, listen(libc::SIGHUP)?, listen(libc::SIGQUIT)?];
+        now_listening();
         Ok(Inputs {
             inbox,
             _open: open,
-            signals: [
-                listen(libc::SIGINT)?,
-                listen(libc::SIGTERM)?,
-                listen(libc::SIGHUP)?,
-                listen(libc::SIGQUIT)?,
-            ],
+            signals,
             ticks,
             time_up: duration.map(|duration| Box::pin(tokio::time::sleep(duration))),
             in_a_row: 0,

@@ -1,5 +1,7 @@
 //! What ^C and friends do, for an attached and for a launched target, and ending as the target ended.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// How longpole came by its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
@@ -53,6 +55,14 @@ pub fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
+/// Whether somebody listens for signals. tokio's handler calls the one that was there before it.
+static LISTENS: AtomicBool = AtomicBool::new(false);
+
+/// From now on somebody listens for signals: they end nothing by themselves.
+pub fn now_listening() {
+    LISTENS.store(true, Ordering::Relaxed);
+}
+
 /// A signal that ends this process from here on, before somebody listens for it, leaves a line that says so. Whoever has once
 /// listened goes on to do so: a second recording of the same process changes nothing.
 pub fn say_if_ended_early() {
@@ -62,6 +72,9 @@ pub fn say_if_ended_early() {
 
 fn say_until_somebody_listens() {
     extern "C" fn ended(signal: libc::c_int) {
+        if LISTENS.load(Ordering::Relaxed) {
+            return;
+        }
         const TEXT: &[u8] = b"longpole: ended by a signal before the recording began: nothing is recorded\n";
         // SAFETY: writes as many bytes as there are; allowed at any instant. Nobody is left to be told that it failed.
         unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };

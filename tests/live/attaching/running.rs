@@ -146,8 +146,9 @@ fn a_program_that_ends_while_longpole_attaches_keeps_what_was_seen() {
         }
         assert_eq!(ended.code, Some(0), "after {delay} ms: {}", ended.stderr);
         let info = Longpole::with(["info"]).and(&file).ok().stdout;
-        assert!(info.contains("crowd"), "{info}");
         let is_said = ended.stderr.contains("ended while longpole was attaching");
+        // What ended before anything was read of it has no name.
+        assert!(is_said || info.contains("crowd"), "{info}");
         assert!(is_said || !ended.stderr.contains("events    0"), "after {delay} ms: {}", ended.stderr);
         kept += 1;
     }

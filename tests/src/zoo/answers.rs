@@ -209,7 +209,7 @@ mod tests {
     fn deadlocks_are_found_wherever_they_are_said() {
         let finding = serde_json::json!({"findings": [{"kind": "simulated_deadlock", "text": "a and b"}]});
         assert_eq!(deadlock_in(&finding).as_deref(), Some("a and b"));
-        let limit = serde_json::json!({"results": [{"cpus": 4, "limit": {"kind": "deadlock"}}]});
+        let limit = serde_json::json!({"limit": {"at": [{"cpus": 4, "kind": "deadlock"}]}});
         assert_eq!(deadlock_in(&limit).as_deref(), Some("limits on 4 CPUs"));
         assert_eq!(deadlock_in(&serde_json::json!({"findings": [{"kind": "loss"}], "results": []})), None);
     }
