@@ -42,13 +42,14 @@ fn sums_are_the_same_with_samples_and_shares_from_them_those_of_the_probes_withi
         let estimated = report(&sampled.recording);
         for name in ["b", "leaf_three", "leaf_one"] {
             let (is, error) = total(&exact, name);
-            assert_eq!(error, 0.0, "{name}: with probes alone it is exact");
+            // Without samples it is what hits may have cost besides.
+            assert!(error < 0.2, "{name}: {error} with probes alone");
             let (seen, half_width) = total(&estimated, name);
             assert!(half_width > 0.0, "{name}: it says that it comes from samples");
             // Half of a 95 % interval is two standard deviations; once in some thousand runs it is more than this. And a hit
             // may cost more in the program than on longpole itself, up to a tenth of the shorter function's time.
             assert!(
-                (is - seen).abs() <= 1.8 * half_width + 0.04,
+                (is - seen).abs() <= 1.8 * half_width + 0.04 + error,
                 "{flags:?} {name}: {is} by probes, {seen} ± {half_width} by samples"
             );
         }
