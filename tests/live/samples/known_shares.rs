@@ -9,14 +9,13 @@ use longpole_tests::known_shares::{self, Compared};
 use longpole_tests::{skip_unless_built, skip_unless_live, workload};
 
 #[track_caller]
-fn check(compared: &Compared, least_exact: usize) {
+fn check(compared: &Compared) {
     let Compared { exact, wrong, sampled, outside, .. } = compared;
     let (inside, spread) = (compared.inside(), compared.spread());
     println!(
         "{exact} numbers without ±, {sampled} with, {inside} of these inside; deviations {spread:.2} of the expected"
     );
     assert!(wrong.is_empty(), "of {exact} numbers without ±: {wrong:#?}");
-    assert!(*exact >= least_exact, "{exact} numbers without ±");
     assert!(*sampled >= 60 && inside * 100 >= sampled * 78, "{inside} of {sampled}: {outside:#?}");
     // Intervals that say nothing would hold everything.
     assert!(spread > 0.5, "{spread}");
@@ -28,7 +27,7 @@ fn of_launched_programs_numbers_without_an_error_are_right_and_others_within_the
     let program = skip_unless_built!(workload::build("shares.c"));
     let mut compared = Compared::default();
     (0..10).for_each(|seed| known_shares::launched(&program, seed, &mut compared));
-    check(&compared, 9);
+    check(&compared);
 }
 
 #[test]
@@ -37,5 +36,5 @@ fn of_attached_programs_too() {
     let program = skip_unless_built!(workload::build("shares.c"));
     let mut compared = Compared::default();
     (0..9).for_each(|seed| known_shares::attached(&program, seed, &mut compared).expect("it runs"));
-    check(&compared, 0);
+    check(&compared);
 }
