@@ -132,21 +132,22 @@ fn short_sleeps_of_a_thread_alone_are_time() {
 #[test]
 fn who_stops_others_when_its_time_is_over_does_so_wherever_they_are() {
     let of = |waits_since: u64| {
-        let mut first = thread(1, &[(0, State::Blocked(0)), (50_000, RUNNING), (50_010, State::Blocked(1))]);
+        let mut first =
+            thread(1, &[(0, State::Blocked(0)), (2_000_000, RUNNING), (2_000_010, State::Blocked(1))]);
         let limit = Wait { reason: futex(64), ..external(External::Timer) };
         first.waits = vec![limit, Wait { wake: Wake::CutAtEnd, ..limit }];
-        first.steps = vec![Step { time: Timestamp(50_005), kind: StepKind::Wake(0) }];
+        first.steps = vec![Step { time: Timestamp(2_000_005), kind: StepKind::Wake(0) }];
         first.intervals[2].first_step = 1;
-        let mut second = thread(2, &[(0, RUNNING), (waits_since, State::Blocked(0)), (50_005, RUNNING)]);
+        let mut second = thread(2, &[(0, RUNNING), (waits_since, State::Blocked(0)), (2_000_005, RUNNING)]);
         second.waits = vec![Wait { reason: futex(128), wake: Wake::By(0), ..external(External::Task) }];
-        (first.end, second.end) = (Timestamp(100_000), Timestamp(100_000));
-        let wakeups = vec![Wakeup { time: Timestamp(50_005), waker: 0, wakee: 1, ended: Some(0) }];
-        from_timeline(&Timeline { end: Timestamp(100_000), wakeups, ..timeline(vec![first, second]) })
+        (first.end, second.end) = (Timestamp(4_000_000), Timestamp(4_000_000));
+        let wakeups = vec![Wakeup { time: Timestamp(2_000_005), waker: 0, wakee: 1, ended: Some(0) }];
+        from_timeline(&Timeline { end: Timestamp(4_000_000), wakeups, ..timeline(vec![first, second]) })
     };
     let release = "Release(EdgeId(0))";
-    assert_eq!(operations(&of(50_003)), ["Await(EdgeId(1))", "exec 5", release, "exec 5"]);
+    assert_eq!(operations(&of(2_000_003)), ["Await(EdgeId(1))", "exec 5", release, "exec 5"]);
     // It is waited for: a clock.
-    assert_eq!(operations(&of(49_999)), ["sleep 50000", "exec 5", release, "exec 5"]);
+    assert_eq!(operations(&of(1_999_999)), ["sleep 2000000", "exec 5", release, "exec 5"]);
 }
 
 /// Whatever is taken for polling, what follows comes later than what it follows.

@@ -36,7 +36,9 @@ use super::{machine_of, names};
 use crate::event::{CallKind, FunctionFact, FunctionId};
 use crate::report::Finding;
 use crate::time::{Ticks, Timestamp};
-use crate::timeline::{self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wake};
+use crate::timeline::{
+    self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wait, WaitReason, Wake,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -56,6 +58,9 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &spins);
         };
+        if culprits.misread(timeline, &stuck.objects) {
+            continue;
+        }
         if !culprits.add(&stuck.objects) {
             culprits = Culprits::everything();
         }
@@ -275,6 +280,9 @@ impl<'a> Translator<'a> {
         let marks = self.marks(index as usize);
         let mut marks = marks.iter().peekable();
         let mut steps = (0u32..).zip(&thread.steps).peekable();
+        let mut last = self.plan.last(index as usize).to_vec();
+        let operates = |step: &Step| matches!(step.kind, StepKind::Operated(_));
+        let operated = thread.steps.iter().rposition(operates).map_or(0, |step| step + 1);
         for (at, (start, end, state)) in thread.spans().enumerate() {
             let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
             let mut now = start;
@@ -317,6 +325,15 @@ impl<'a> Translator<'a> {
             }
             match state {
                 State::Blocked(wait) => {
+                    // A call that never returns is not recorded: who waits for a condition until the process ends has given
+                    // the mutex back.
+                    let is_futex = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(_));
+                    let waits = thread.waits.get(wait as usize).is_some_and(is_futex);
+                    if waits && steps.peek().is_none_or(|(number, _)| *number as usize >= operated) {
+                        for operation in std::mem::take(&mut last) {
+                            self.write(&mut script, operation);
+                        }
+                    }
                     if !self.plan.is_decided(index as usize, wait) {
                         self.blocked(&mut script, (index, thread), wait, (start.0, end.0));
                     }
@@ -334,7 +351,7 @@ impl<'a> Translator<'a> {
             }
             self.step(&mut script, index, step);
         }
-        for operation in self.plan.last(index as usize).to_vec() {
+        for operation in last {
             self.write(&mut script, operation);
         }
         self.compute(&mut script);

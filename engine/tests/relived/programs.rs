@@ -123,7 +123,8 @@ impl Maker<'_> {
             }
             5 if kinds.waits => list.push(Operation::Once(ONCE, Ticks::from_ns(64 * 200))),
             6 => list.push(Operation::Io(ObjectId(10), Ticks::from_ns(64 * (1 + self.numbers.below(50))))),
-            7 => list.push(Operation::Sleep(Ticks::from_ns(64 * (1 + self.numbers.below(50))))),
+            // Shorter ones are taken for polling.
+            7 => list.push(Operation::Sleep(Ticks::from_ns(64 * (1_600 + self.numbers.below(50))))),
             8 => {
                 list.push(Operation::Call(FunctionRef(self.numbers.below(2) as u32)));
                 self.exec(list);

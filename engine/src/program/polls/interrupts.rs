@@ -6,6 +6,8 @@ use crate::timeline::{State, StepKind, Thread, Timeline};
 
 /// A thread that stops others only computes at most one part in so many of what its process does.
 const BESIDE: u64 = 10;
+/// It does not do that more often than once in so long, nanoseconds: stopping threads costs them some 0.1 ms.
+const SHORTEST_NS: u64 = 1_000_000;
 
 /// Waits with a time limit whose end was an interruption of others: thread, wait, and whom it interrupted when.
 pub(super) fn all(
@@ -22,7 +24,9 @@ pub(super) fn all(
         let over: Vec<(u32, u64, u64)> = thread
             .spans()
             .filter_map(|(start, end, state)| match state {
-                State::Blocked(number) if is_time(number) => Some((number, start.0, end.0)),
+                State::Blocked(number) if is_time(number) && end.0.saturating_sub(start.0) >= SHORTEST_NS => {
+                    Some((number, start.0, end.0))
+                }
                 _ => None,
             })
             .filter(|(number, ..)| thread.waits.get(*number as usize).is_some_and(|wait| wait.timed_out()))

@@ -14,9 +14,9 @@
 //! for a thread that has a later lock, and who has the last one goes on. With cycles, or with other waits under locks, it
 //! may not, as the real program may not. A call that only tries never waits in reality, so it is no `lock` in a
 //! thread that has another lock: a thread that waits and has nothing is in no cycle. And the program is simulated in every
-//! way in which commands do (`verify`): the objects for which threads then wait in vain stay as they were recorded, and it
-//! is simulated again, at the end without any, which cannot deadlock ([`super::from_timeline`]). What was found so is a
-//! finding.
+//! way in which commands do (`verify`): if threads then wait in vain for conditions, these do not count what they seemed to
+//! count, and stay as they were recorded; if for locks alone, so do those, which is a finding. It is simulated again, at
+//! the end without any, which cannot deadlock ([`super::from_timeline`]).
 
 mod acts;
 mod conditions;
@@ -107,7 +107,7 @@ impl Plan {
         verdicts.check_wakers(timeline, &inside, &joined);
         let meetings = Meetings::of(timeline, &inside, &mut verdicts);
         let joined = if culprits.is_all() { Threads::default() } else { joined };
-        let conditions = Conditions::of(timeline, &sections, &verdicts);
+        let conditions = Conditions::of(timeline, &sections, &verdicts, culprits);
         let mut known = Known {
             timeline,
             inside,

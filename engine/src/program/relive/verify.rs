@@ -5,12 +5,15 @@ use crate::predict::{Model, Timing};
 use crate::program::{ObjectId, Operation, Program};
 use crate::report::{self, Cpus, Finding};
 use crate::schedule::Simulation;
+use crate::timeline::Timeline;
 use std::collections::BTreeSet;
 
 /// Objects that keep the program from coming to its end when they are decided anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::program) struct Culprits {
     objects: BTreeSet<u32>,
+    /// Conditions that do not count what they seemed to count.
+    misread: BTreeSet<u32>,
     all: bool,
 }
 
@@ -30,6 +33,21 @@ impl Culprits {
         let before = self.objects.len();
         self.objects.extend(others.iter().map(|object| object.0));
         self.objects.len() > before
+    }
+
+    /// Takes the conditions among these: what one counts is a guess, which a deadlock refutes. Says whether there was a new
+    /// one among them.
+    pub(in crate::program) fn misread(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
+        let before = self.misread.len();
+        let is_condition =
+            |object: &u32| timeline.locks.get(*object as usize).is_some_and(|lock| lock.kind == "condition");
+        self.misread.extend(others.iter().map(|object| object.0).filter(is_condition));
+        self.misread.len() > before
+    }
+
+    /// Whether what the condition counts is not known.
+    pub(super) fn is_misread(&self, condition: u32) -> bool {
+        self.misread.contains(&condition)
     }
 
     /// The objects, of so many.

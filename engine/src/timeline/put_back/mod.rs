@@ -74,6 +74,12 @@ fn measured<'a>(
             continue;
         }
         let (shares, share) = seen::shares(timeline, calls, word, words);
+        let users = shares.iter().zip(clocks).filter(|(share, _)| **share > 0.0);
+        let ran_ns = users.map(|(_, clock)| clock.total_ns()).fold(0, u64::saturating_add);
+        if !lengths.agree(ran_ns, share.part + share.error) {
+            unmeasured.push(word.address);
+            continue;
+        }
         locks.push(Lock { word, shares, share, lengths });
     }
     (locks, unmeasured)

@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::seen::Calls;
 use super::words::{Marks, Word, word};
 use super::{Chance, Lock};
+use crate::time::Timestamp;
 use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 
@@ -26,6 +27,8 @@ const MOST_LENGTHS: usize = 4096;
 pub(super) struct Lengths {
     held: Vec<u64>,
     apart: Vec<u64>,
+    /// All that events show of its being held, before lengths are drawn from: these may be fewer.
+    seen_ns: u64,
 }
 
 impl Lengths {
@@ -47,12 +50,23 @@ impl Lengths {
                         lengths.held.extend(got.take().map(|got| time.saturating_sub(got)));
                         gave = Some(time);
                     }
+                    Mark::Elsewhere(_) => {}
                 }
             }
         }
         usual(&mut lengths.held);
         usual(&mut lengths.apart);
+        lengths.seen_ns = lengths.held.iter().copied().fold(0, u64::saturating_add);
+        thin(&mut lengths.held);
+        thin(&mut lengths.apart);
         lengths
+    }
+
+    /// Whether samples can be right, too, if threads ran for so long and had the lock for at most this part of it. If not,
+    /// what lies between a wait and the next wake-up is no section: a thread that gives the lock back to nobody leaves no
+    /// event, and for a lock that is hardly ever waited for most do.
+    pub(super) fn agree(&self, ran_ns: u64, most: f64) -> bool {
+        self.seen_ns as f64 <= ran_ns as f64 * most
     }
 
     pub(super) fn count(&self) -> usize {
@@ -82,6 +96,10 @@ fn usual(lengths: &mut Vec<u64>) {
     let (short, middle) = (part(10), part(2));
     let one = if middle > short.saturating_mul(MANY) { short } else { middle };
     lengths.retain(|&length| length <= one.saturating_mul(LONGEST));
+}
+
+/// Keeps at most [`MOST_LENGTHS`] of sorted lengths.
+fn thin(lengths: &mut Vec<u64>) {
     if lengths.len() > MOST_LENGTHS {
         let step = lengths.len() / MOST_LENGTHS + 1;
         *lengths = lengths.iter().copied().step_by(step).collect();
@@ -93,6 +111,8 @@ enum Mark {
     /// A wait that got the lock, unless another one was first: begin, and when the thread ran again.
     Wait(u64, u64),
     Wake(u64),
+    /// A wait for something else begins: no section spans it.
+    Elsewhere(u64),
 }
 
 fn in_order(marks: &Marks) -> Vec<Mark> {
@@ -219,16 +239,30 @@ impl OfThread<'_> {
         for (number, lock) in self.locks.iter().enumerate() {
             let own = lock.word.threads.get(&(self.index as u32));
             for mark in own.map(in_order).unwrap_or_default() {
-                let (Mark::Wait(time, _) | Mark::Wake(time)) = mark;
+                let (Mark::Wait(time, _) | Mark::Wake(time) | Mark::Elsewhere(time)) = mark;
                 marks.push((time, number, mark));
             }
         }
+        let thread = timeline.threads.get(self.index);
+        let elsewhere = |(start, _, state): (Timestamp, _, State)| {
+            let (State::Blocked(wait), Some(thread)) = (state, thread) else { return None };
+            let own = thread.waits.get(wait as usize).and_then(word);
+            let is_its = own.is_some_and(|address| numbers.contains_key(&(thread.pid, address)));
+            (!is_its).then_some((start.0, 0, Mark::Elsewhere(start.0)))
+        };
+        marks.extend(thread.into_iter().flat_map(|thread| thread.spans()).filter_map(elsewhere));
         marks.sort_by_key(|(time, number, _)| (*time, *number));
         let mut known = Known { sections: Vec::new(), cuts: Vec::new() };
         let mut open: Option<Section> = None;
         for (_, number, mark) in marks {
             let Some(lock) = self.locks.get(number) else { continue };
             match mark {
+                Mark::Elsewhere(time) => {
+                    let at = clock.at(time);
+                    let before = open.take();
+                    known.close(before, self.locks, &mut self.chance, at);
+                    known.cuts.push(at);
+                }
                 Mark::Wait(began, ran) => {
                     let at = clock.at(began);
                     if let Some(again) = open.as_mut().filter(|open| {
@@ -262,6 +296,7 @@ impl OfThread<'_> {
                             let length = Lengths::one(&lock.lengths.held, &mut self.chance);
                             known.close(other, self.locks, &mut self.chance, at.saturating_sub(length));
                             let last = known.sections.last().map_or(0, |last| last.until_ns);
+                            let last = last.max(known.cuts.last().copied().unwrap_or(0));
                             let from_ns = at.saturating_sub(length).max(last).min(at);
                             Section {
                                 lock: number,
@@ -278,14 +313,6 @@ impl OfThread<'_> {
             }
         }
         known.close(open, self.locks, &mut self.chance, clock.total_ns());
-        let Some(thread) = timeline.threads.get(self.index) else { return known };
-        for (start, _, state) in thread.spans() {
-            let State::Blocked(wait) = state else { continue };
-            let own = thread.waits.get(wait as usize).and_then(word);
-            if own.is_none_or(|address| !numbers.contains_key(&(thread.pid, address))) {
-                known.cuts.push(clock.at(start.0));
-            }
-        }
         known
     }
 

@@ -16,6 +16,7 @@ mod meeting;
 use super::held::Sections;
 use super::inside::NONE;
 use super::verdict::Verdicts;
+use super::verify::Culprits;
 use crate::program::{ObjectId, Operation};
 use crate::timeline::Timeline;
 use counting::{Counted, Giving, Kind, Question};
@@ -63,10 +64,17 @@ struct Lesson {
 }
 
 impl Conditions {
-    pub(super) fn of(timeline: &Timeline, sections: &Sections, verdicts: &Verdicts) -> Conditions {
+    /// The culprits' misread ones stay as they were recorded.
+    pub(super) fn of(
+        timeline: &Timeline,
+        sections: &Sections,
+        verdicts: &Verdicts,
+        culprits: &Culprits,
+    ) -> Conditions {
         let mut conditions = Conditions::default();
         let all = history::by_condition(timeline);
-        let by_mutex = conditions.sort(timeline, &all, verdicts);
+        let is_open = |object: u32| verdicts.is_simulated(object) && !culprits.is_misread(object);
+        let by_mutex = conditions.sort(timeline, &all, is_open);
         let mut own: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (section, number) in sections.all.iter().zip(0u32..) {
             if by_mutex.contains_key(&section.object) {
@@ -120,7 +128,7 @@ impl Conditions {
         &mut self,
         timeline: &Timeline,
         all: &FxHashMap<u32, Uses>,
-        verdicts: &Verdicts,
+        is_open: impl Fn(u32) -> bool,
     ) -> BTreeMap<u32, Vec<u32>> {
         let mut by_mutex: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         let mut distances: BTreeSet<u64> = BTreeSet::new();
@@ -131,7 +139,7 @@ impl Conditions {
             let Some(uses) = all.get(&number) else { continue };
             match uses.mutexes.as_slice() {
                 [] => unawaited.push(number),
-                [mutex] if verdicts.is_simulated(*mutex) && verdicts.is_simulated(number) => {
+                [mutex] if is_open(*mutex) && is_open(number) => {
                     distances.insert(distance(timeline, *mutex, number));
                     by_mutex.entry(*mutex).or_default().push(number);
                 }
@@ -148,7 +156,7 @@ impl Conditions {
                 mutexes.get(&(lock?.pid, lock?.address.wrapping_sub(*distance))).copied()
             });
             match near.collect::<Vec<u32>>().as_slice() {
-                [mutex] if verdicts.is_simulated(*mutex) && verdicts.is_simulated(number) => {
+                [mutex] if is_open(*mutex) && is_open(number) => {
                     by_mutex.entry(*mutex).or_default().push(number);
                 }
                 _ => self.unawaited.push(number),
