@@ -59,3 +59,16 @@ impl Clock {
         self.0.get(at).map(|piece| (piece.interval, piece.from_ns.max(time_ns)))
     }
 }
+
+/// For how long any of these threads ran, nanoseconds.
+pub(super) fn any_runs_ns<'a>(clocks: impl Iterator<Item = &'a Clock>) -> u64 {
+    let mut pieces: Vec<(u64, u64)> =
+        clocks.flat_map(|clock| clock.0.iter().map(|piece| (piece.from_ns, piece.until_ns))).collect();
+    pieces.sort_unstable();
+    let (mut sum, mut until) = (0_u64, 0);
+    for (from_ns, until_ns) in pieces {
+        sum = sum.saturating_add(until_ns.saturating_sub(from_ns.max(until)));
+        until = until.max(until_ns);
+    }
+    sum
+}

@@ -62,9 +62,9 @@ impl Lengths {
         lengths
     }
 
-    /// Whether samples can be right, too, if threads ran for so long and had the lock for at most this part of it. If not,
-    /// what lies between a wait and the next wake-up is no section: a thread that gives the lock back to nobody leaves no
-    /// event, and for a lock that is hardly ever waited for most do.
+    /// Whether events and samples can both be right, if threads ran for so long and had the lock for at most this part of
+    /// it. If not, what lies between a wait and the next wake-up is no section: a thread that gives the lock back to nobody
+    /// leaves no event, and for a lock that is hardly ever waited for most do.
     pub(super) fn agree(&self, ran_ns: u64, most: f64) -> bool {
         self.seen_ns as f64 <= ran_ns as f64 * most
     }

@@ -303,3 +303,24 @@ fn what_threads_wait_for_in_something_else_is_no_lock() {
         assert_eq!(timeline, run.timeline, "{waits_in}");
     }
 }
+
+/// The lock of glibc's stacks seemed to be held from `pthread_create` to `pthread_join`, by all threads of a sort at once.
+#[test]
+fn code_that_several_threads_are_in_at_once_is_not_under_a_lock() {
+    let mut run = Run::of(HOT, 300_000_000);
+    for thread in &mut run.timeline.threads {
+        for interval in &mut thread.intervals {
+            if interval.state == State::Runnable {
+                interval.state = State::Running { cpu: Some(1) };
+            }
+        }
+        thread
+            .samples
+            .iter_mut()
+            .filter(|seen| seen.reason == SampleReason::Tick)
+            .for_each(|seen| seen.stack = 0);
+    }
+    super::put_back(&mut run.timeline);
+    assert_eq!((run.timeline.put_back.len(), run.timeline.uses.len()), (0, 0));
+    assert!(run.timeline.findings.iter().any(|finding| finding.kind() == "held_not_measured"));
+}

@@ -1,0 +1,44 @@
+//! What a thread does where no event is: it spins, or lets others go on that spin or poll.
+
+use super::{Script, Translator};
+use crate::program::spins::{Mark, MarkKind};
+use crate::program::{EdgeId, ObjectId, Operation};
+
+impl Translator<'_> {
+    /// Where a thread spins, and where it lets others go on that spin or poll.
+    pub(super) fn marks(&self, index: usize) -> Vec<Mark> {
+        let mut marks = self.spins.marks.get(index).cloned().unwrap_or_default();
+        let polled = |&(time, number): &(u64, u32)| Mark {
+            time,
+            kind: MarkKind::Release(self.spins.edges.saturating_add(number)),
+        };
+        marks.extend(self.polls.releases(index).iter().map(polled));
+        marks.sort_unstable();
+        marks
+    }
+
+    fn spin_lock(&self, number: u32) -> ObjectId {
+        ObjectId(self.first_spin_lock.saturating_add(number))
+    }
+
+    /// The thread spins from here on, or no longer, or lets another one go on that does.
+    pub(super) fn spin(&mut self, script: &mut Script<'_>, mark: MarkKind) {
+        let edge = |number: u32| EdgeId(self.first_spin.saturating_add(number));
+        match mark {
+            MarkKind::Begin => script.muted = script.muted.saturating_add(1),
+            MarkKind::End(number) => {
+                script.muted = script.muted.saturating_sub(1);
+                if let Some(number) = number {
+                    self.write(script, Operation::Await(edge(number)));
+                }
+            }
+            MarkKind::Release(number) => self.write(script, Operation::Release(edge(number))),
+            MarkKind::Take(number) => self.write(script, Operation::SpinLock(self.spin_lock(number))),
+            MarkKind::Give(number) => self.write(script, Operation::SpinUnlock(self.spin_lock(number))),
+            MarkKind::Touch(number) => {
+                self.write(script, Operation::SpinLock(self.spin_lock(number)));
+                self.write(script, Operation::SpinUnlock(self.spin_lock(number)));
+            }
+        }
+    }
+}
