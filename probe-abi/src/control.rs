@@ -209,8 +209,10 @@ pub struct CpuCounters {
     pub ticks_left_out: u64,
     /// Ticks of this CPU's clock that met somebody else.
     pub ticks_elsewhere: u64,
+    /// When the sleep or the wake-up happened whose stack this CPU takes right now (`CLOCK_MONOTONIC` nanoseconds).
+    pub event_time: u64,
     /// Always 0: no two CPUs share a cache line.
-    pub reserved: [u64; 5],
+    pub reserved: [u64; 4],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

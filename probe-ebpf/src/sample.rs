@@ -11,9 +11,9 @@ use aya_ebpf::{
     EbpfContext as _,
     bindings::{BPF_F_NO_PREALLOC, BPF_F_USER_STACK, BPF_RB_NO_WAKEUP},
     helpers::generated::{bpf_get_smp_processor_id, bpf_get_stack, bpf_probe_read_user},
-    macros::{map, perf_event},
-    maps::{Array, HashMap, ring_buf::RingBufEntry},
-    programs::PerfEventContext,
+    macros::{btf_tracepoint, map, perf_event},
+    maps::{Array, HashMap, ProgramArray, ring_buf::RingBufEntry},
+    programs::{BtfTracePointContext, PerfEventContext},
 };
 use probe_abi::{
     COPY_PIECE, COPY_PIECES, Context, CpuCounters, Header, MAX_KEEPING, MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES,
@@ -106,9 +106,26 @@ fn thinning(of: u32) -> u64 {
     SAMPLE_THINNING.get_ptr_mut(of).map_or(0, |word| unsafe { memory::load(word) }).min(MOST_THINNING)
 }
 
-/// The current thread does something that its stack explains: it goes to sleep, or wakes another.
+/// The program that takes the stack of a thread that goes to sleep, and of one that wakes another: [`sample_block`] and
+/// [`sample_wake`]. The kernel checks each of them once and by itself, where the same code within `sched_switch` would be
+/// checked along every way that leads there: most of the time that attaching took. Until the user side has put them here
+/// no stack is taken. A map takes programs of one tracepoint only.
+#[map]
+static BLOCK_SAMPLER: ProgramArray = ProgramArray::with_max_entries(1, 0);
+#[map]
+static WAKE_SAMPLER: ProgramArray = ProgramArray::with_max_entries(1, 0);
+
+/// The current thread does something that its stack explains: it goes to sleep, or wakes another. If its stack is to be
+/// taken, this does not come back: it is the last thing that a program does.
 #[inline(always)]
-pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u32, reason: SampleReason) {
+pub fn at_event(
+    context: &BtfTracePointContext,
+    task: Task,
+    time_ns: u64,
+    tid: u32,
+    pid: u32,
+    reason: SampleReason,
+) {
     // A thread's last switch is no sleep, and has no stack any more.
     if setting!(sampling) == Sampling::Off as u32 || task.has_no_memory() {
         return;
@@ -128,7 +145,42 @@ pub fn at_event(context: *mut c_void, task: Task, time_ns: u64, tid: u32, pid: u
     if filter::is_young(pid, time_ns, YOUNG_NS) {
         return;
     }
-    take(Taken { context, task, time_ns, tid, pid, reason, flags: SampleFlags::IN_KERNEL });
+    let Some(counters) = ring::this_cpu() else { return };
+    // SAFETY: a word of a map value. Interrupts are off from here to where it is read.
+    unsafe { memory::store(memory::word(counters, offset_of!(CpuCounters, event_time)), time_ns) };
+    let sampler = if reason as u8 == SampleReason::Wake as u8 { &WAKE_SAMPLER } else { &BLOCK_SAMPLER };
+    // SAFETY: nothing here has to be dropped.
+    unsafe { sampler.tail_call(context, 0) };
+}
+
+/// Takes the stack of the thread that goes to sleep. Goes on where `sched_switch` ends, with its arguments.
+#[btf_tracepoint(function = "sched_switch")]
+pub fn sample_block(arguments: BtfTracePointContext) -> i32 {
+    take_at_event(&arguments, Task(arguments.arg(1)), SampleReason::Block);
+    0
+}
+
+/// Takes the stack of the thread that wakes another. Goes on where `sched_waking` ends.
+#[btf_tracepoint(function = "sched_waking")]
+pub fn sample_wake(arguments: BtfTracePointContext) -> i32 {
+    take_at_event(&arguments, Task::current(), SampleReason::Wake);
+    0
+}
+
+#[inline(always)]
+fn take_at_event(context: &BtfTracePointContext, task: Task, reason: SampleReason) {
+    let Some(counters) = ring::this_cpu() else { return };
+    // SAFETY: a word of a map value.
+    let time_ns = unsafe { memory::load(memory::word(counters, offset_of!(CpuCounters, event_time))) };
+    take(Taken {
+        context: context.as_ptr(),
+        task,
+        time_ns,
+        tid: task.tid(),
+        pid: task.pid(),
+        reason,
+        flags: SampleFlags::IN_KERNEL,
+    });
 }
 
 #[inline(always)]

@@ -2,7 +2,7 @@
 
 use core::mem::offset_of;
 
-use aya_ebpf::{EbpfContext as _, macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use probe_abi::{
     Call, Context, CpuCounters, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, Kind, Ran, SampleReason,
     Switch, SwitchFlags, Waking, WakingFlags, YIELD_CALL, futex_operation,
@@ -63,9 +63,6 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
             flags |= (descriptor(previous, prev_call) as u32) << SwitchFlags::DESCRIPTOR_SHIFT;
         }
     }
-    if blocks {
-        sample::at_event(arguments.as_ptr(), previous, time_ns, tid, previous_pid, SampleReason::Block);
-    }
     if previous_tracked && !preempted && state == 0 && previous.call().number == YIELD_CALL {
         flags |= SwitchFlags::YIELDED;
     }
@@ -79,6 +76,9 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
         prev_user_sp,
         prev_call,
     });
+    if blocks {
+        sample::at_event(&arguments, previous, time_ns, tid, previous_pid, SampleReason::Block);
+    }
     0
 }
 
@@ -217,10 +217,6 @@ fn waking(arguments: &BtfTracePointContext, wakee: Task, wakee_pid: u32, wakee_s
         waker_call = waker.call_number();
         flags |= WakingFlags::OWN_PACKET;
     }
-    let woken_by_it = context as u8 == Context::Task as u8 && flags & WakingFlags::WAKER_TRACKED != 0;
-    if woken_by_it && wakee_state != 0 {
-        sample::at_event(arguments.as_ptr(), waker, time_ns, tid, pid, SampleReason::Wake);
-    }
     ring::write(Kind::Waking, context, time_ns, tid, pid, |header| Waking {
         header,
         wakee_tid: wakee.tid(),
@@ -231,4 +227,8 @@ fn waking(arguments: &BtfTracePointContext, wakee: Task, wakee_pid: u32, wakee_s
         cause: interrupt::cause(context),
         wakee_call,
     });
+    let woken_by_it = context as u8 == Context::Task as u8 && flags & WakingFlags::WAKER_TRACKED != 0;
+    if woken_by_it && wakee_state != 0 {
+        sample::at_event(arguments, waker, time_ns, tid, pid, SampleReason::Wake);
+    }
 }

@@ -122,6 +122,11 @@ impl Capture {
         });
         let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
         stage("clock");
+        let mut btf = options.sampling.is_some().then_some(loaded.btf);
+        if !is_early && let Some(btf) = btf.take() {
+            samples::start_at_events(&mut ebpf, &btf)?;
+        }
+        stage("samples at events");
         let hit_costs = costs.and_then(|costs| {
             let failed = || ProbeError::new(ProbeErrorKind::Failed, "the thread that measures it failed", "");
             costs
@@ -199,7 +204,12 @@ impl Capture {
         let of_events = Thinning::of_events(options.budget_ppm);
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
-            .spawn(move || governor::run(&common, budget, [thinning, of_events], &stopped))
+            .spawn(move || {
+                if let Some(btf) = btf {
+                    governor::begin_at_events(&common, &btf);
+                }
+                governor::run(&common, budget, [thinning, of_events], &stopped);
+            })
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         capture.governor = Some((stop, thread));
         Ok(capture)

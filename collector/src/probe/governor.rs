@@ -160,6 +160,14 @@ impl Common {
     }
 }
 
+/// Stacks of sleeps and wake-ups are taken from here on, too: of processes that ran already, whose events are recorded
+/// meanwhile.
+pub(crate) fn begin_at_events(common: &Common, btf: &aya::Btf) {
+    if let Err(error) = samples::start_at_events(&mut common.lock().ebpf, btf) {
+        log::warn!("stacks are taken by the clock alone: {error}");
+    }
+}
+
 /// Runs until `stop` is closed.
 pub(crate) fn run(common: &Common, mut budget: Budget, mut thinnings: [Thinning; 2], stop: &Receiver<()>) {
     clocks::count_this_thread();

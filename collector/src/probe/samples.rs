@@ -2,7 +2,7 @@
 
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, MapData},
+    maps::{Array, HashMap, MapData, ProgramArray},
     programs::{
         PerfEvent,
         perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
@@ -17,13 +17,13 @@ use std::time::Instant;
 use zerocopy::transmute;
 
 use super::{
-    attach::{Link, close_together, log_loading, program},
+    attach::{Link, close_together, load_for_tracepoint, log_loading, program},
     capture::{Capture, now_ns},
     clocks,
     coverage::Coverage,
     cpu_rings,
     error::ProbeError,
-    load::Shared,
+    load::{Shared, no_map},
     options::CaptureOptions,
     thinning::Thinning,
 };
@@ -118,6 +118,25 @@ pub(crate) fn start(
         .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?;
     clock.follow(ebpf, shared, &online)?;
     Ok((Some(clock), tick_ns, thinning))
+}
+
+/// Lets stacks be taken at sleeps and wake-ups, too: until then scheduler events tell of these alone.
+pub(crate) fn start_at_events(ebpf: &mut Ebpf, btf: &aya::Btf) -> Result<(), ProbeError> {
+    let samplers =
+        [("sample_block", "sched_switch", "BLOCK_SAMPLER"), ("sample_wake", "sched_waking", "WAKE_SAMPLER")];
+    for (name, tracepoint, place) in samplers {
+        let program = load_for_tracepoint(ebpf, btf, name, tracepoint)?;
+        let program = program
+            .fd()
+            .map_err(failed)?
+            .try_clone()
+            .map_err(|error| ProbeError::from_cause(format_args!("program {name}"), &error))?;
+        let map = ebpf.map_mut(place).ok_or_else(|| no_map(place))?;
+        ProgramArray::try_from(map)
+            .and_then(|mut map| map.set(0, &program, 0))
+            .map_err(|error| ProbeError::from_cause(format_args!("map {place}"), &error))?;
+    }
+    Ok(())
 }
 
 /// The clocks of CPUs. They stop when this is dropped.
