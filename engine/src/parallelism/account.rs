@@ -155,22 +155,22 @@ impl Account {
         if actor.reading.is_of(self.clock.now) {
             return;
         }
-        actor.reading.next(&self.clock, actor.phase, &mut self.passed);
-        if actor.phase == Phase::Off {
-            return;
-        }
-        actor.total.pass(&self.passed);
-        at(&mut self.meters, actor.own as usize).add(&self.passed);
-        if let Some(meter) = self.meters.get_mut(self.places.thread(thread) as usize) {
-            meter.add(&self.passed);
-        }
-        if let Some(meter) = self.meters.get_mut(actor.object as usize) {
-            meter.add(&self.passed);
-            if self.passed.normalized_all > 0 {
-                let within = self.within.entry((actor.object, actor.own)).or_default();
-                *within = within.wrapping_add(self.passed.normalized_all);
+        if actor.phase != Phase::Off {
+            actor.reading.passed(&self.clock, actor.phase, &mut self.passed);
+            actor.total.pass(&self.passed);
+            at(&mut self.meters, actor.own as usize).add(&self.passed);
+            if let Some(meter) = self.meters.get_mut(self.places.thread(thread) as usize) {
+                meter.add(&self.passed);
+            }
+            if let Some(meter) = self.meters.get_mut(actor.object as usize) {
+                meter.add(&self.passed);
+                if self.passed.normalized_all > 0 {
+                    let within = self.within.entry((actor.object, actor.own)).or_default();
+                    *within = within.wrapping_add(self.passed.normalized_all);
+                }
             }
         }
+        actor.reading.look(&self.clock, actor.phase);
     }
 
     /// What the thread does from now on, and which object it waits for.
@@ -184,6 +184,9 @@ impl Account {
         self.clock.change(before, phase);
         if let Some(actor) = self.actors.get_mut(thread as usize) {
             (actor.phase, actor.waits_for) = (phase, waits_for);
+            if phase != before {
+                actor.reading.look(&self.clock, phase);
+            }
         }
         if waited_for != waits_for {
             self.queue(waited_for, false);

@@ -127,17 +127,13 @@ impl Clock {
         self.now = to;
         let level = self.level();
         *at(&mut self.levels, level) += passed;
-        let passed = u128::from(passed) * SCALE;
         let busy = self.count(Phase::Busy);
         if busy > 0 {
-            // Short times, which nearly all are, are divided as machine words.
-            let each = match (u64::try_from(passed), u64::try_from(busy)) {
-                (Ok(passed), Ok(busy)) => u128::from(passed / busy),
-                _ => passed / busy,
-            };
+            let each = shared(passed, busy);
             *at(&mut self.normalized, level) += each;
             self.normalized_all += each;
         }
+        let passed = u128::from(passed) * SCALE;
         let runnable = busy + self.count(Phase::Spinning) + self.count(Phase::Ready);
         let place = usize::try_from(runnable).unwrap_or(usize::MAX).min(MOST_RUNNABLE);
         *at(&mut self.time, place) += passed;
@@ -151,6 +147,17 @@ impl Clock {
             self.runnable_work = self.runnable_work.saturating_add(work.saturating_mul(runnable));
         }
     }
+}
+
+/// Ticks divided by a number of threads, in parts of a tick, rounded down: as machine words.
+fn shared(ticks: u64, among: u128) -> u128 {
+    let Ok(among) = u64::try_from(among) else { return 0 };
+    let (whole, rest) = (ticks / among, ticks % among);
+    let part = match rest.checked_mul(SCALE as u64) {
+        Some(rest) => u128::from(rest / among),
+        None => u128::from(rest) * SCALE / u128::from(among),
+    };
+    u128::from(whole) * SCALE + part
 }
 
 /// The place of a list, which grows up to there.
@@ -185,6 +192,14 @@ mod tests {
         clock.advance(10);
         assert_eq!(clock.levels, [7, 0, 3]);
         assert_eq!(clock.normalized_all, SCALE);
+    }
+
+    #[test]
+    fn ticks_are_divided_exactly_but_for_the_last_part() {
+        for (ticks, among) in [(1, 3), (7, 2), (u64::MAX, 1), (u64::MAX, 7), (1 << 62, 1 << 30), (5, 1 << 40)]
+        {
+            assert_eq!(shared(ticks, among), u128::from(ticks) * SCALE / among, "{ticks} among {among}");
+        }
     }
 
     #[test]

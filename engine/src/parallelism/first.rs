@@ -29,10 +29,10 @@ impl Parallelism {
         let functions: FxHashMap<&str, &Row> = self
             .rows
             .iter()
-            .filter(|row| row.kind == Kind::Function && !row.is_foreign)
+            .filter(|row| row.kind == Kind::Function)
             .filter_map(|row| Some((row.name.as_deref()?, row)))
             .collect();
-        let mut by_loss: Vec<&Row> = functions.values().copied().collect();
+        let mut by_loss: Vec<&Row> = functions.values().copied().filter(|row| !row.is_foreign).collect();
         by_loss.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));
         if let Some(root) =
             by_loss.first().filter(|root| self.lost_ns(root) >= WORTH * self.elapsed_ns as f64)
@@ -49,7 +49,7 @@ impl Parallelism {
     }
 
     fn down<'r>(&self, from: &'r Row, functions: &FxHashMap<&str, &'r Row>) -> &'r Row {
-        let mut row = from;
+        let (mut row, mut own) = (from, from);
         let mut passed: FxHashSet<&str> = row.name.as_deref().into_iter().collect();
         loop {
             let callees = row.callees.iter().filter(|link| link.kind == Kind::Function);
@@ -58,9 +58,11 @@ impl Parallelism {
                     let is_new = callee.name.as_deref().is_some_and(|name| !passed.contains(name));
                     is_new && self.lost_ns(callee) >= MOST * self.lost_ns(row)
                 });
-            let Some(next) = next else { return row };
+            let Some(next) = next else { return own };
             passed.extend(next.name.as_deref());
             row = next;
+            // What stands between two of the author's functions is passed through.
+            own = if next.is_foreign { own } else { next };
         }
     }
 

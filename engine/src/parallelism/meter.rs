@@ -6,12 +6,23 @@ use super::clock::{Clock, PHASES, Phase, at};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Passed {
     /// By busy processors; empty unless it computed.
-    pub(super) normalized: Vec<u128>,
+    normalized: Vec<u128>,
     pub(super) normalized_all: u128,
-    /// By phase: time by runnable threads; the time; the time multiplied by the runnable threads.
-    pub(super) by_runnable: [Vec<u128>; PHASES],
-    pub(super) time: [u128; PHASES],
-    pub(super) runnable: [u128; PHASES],
+    /// Its phase; and being ready, of a thread that executes on processors that are shared.
+    phases: [InPhase; 2],
+    /// How many of these count.
+    count: usize,
+}
+
+/// Time in a phase.
+#[derive(Clone, Debug, Default)]
+struct InPhase {
+    /// The phase's place.
+    place: usize,
+    /// Time by runnable threads; all of it; the time multiplied by the runnable threads.
+    by_runnable: Vec<u128>,
+    time: u128,
+    runnable: u128,
 }
 
 /// What the clocks said when a thread was looked at last.
@@ -33,36 +44,44 @@ impl Reading {
         self.now == now
     }
 
-    /// Looks again: what has passed since for a thread that was in this phase all along.
-    pub(super) fn next(&mut self, clock: &Clock, phase: Phase, passed: &mut Passed) {
-        passed.clear();
-        let executes = matches!(phase, Phase::Busy | Phase::Spinning);
+    /// What has passed since for a thread that was in this phase all along.
+    pub(super) fn passed(&self, clock: &Clock, phase: Phase, passed: &mut Passed) {
+        passed.normalized.clear();
+        (passed.normalized_all, passed.count) = (0, 0);
+        let Some(place) = phase.place() else { return };
         if phase == Phase::Busy {
             difference(&clock.normalized, &self.normalized, &mut passed.normalized);
             passed.normalized_all = clock.normalized_all.wrapping_sub(self.normalized_all);
         }
-        if let Some(place) = phase.place() {
-            let by_runnable = &mut passed.by_runnable[place];
-            difference(&clock.time, &self.time, by_runnable);
-            passed.runnable[place] = clock.runnable.wrapping_sub(self.runnable);
-            if executes && clock.shares() {
-                let ready = Phase::Ready.place().unwrap_or_default();
-                let mut worked = Vec::new();
-                difference(&clock.work, &self.work, &mut worked);
-                let mut waited = passed.by_runnable[place].clone();
-                waited.iter_mut().zip(&worked).for_each(|(all, worked)| *all = all.wrapping_sub(*worked));
-                passed.by_runnable[place] = worked;
-                passed.by_runnable[ready] = waited;
-                let runnable = clock.runnable_work.wrapping_sub(self.runnable_work);
-                passed.runnable[ready] = passed.runnable[place].wrapping_sub(runnable);
-                passed.runnable[place] = runnable;
-                passed.time[ready] = passed.by_runnable[ready].iter().sum();
-            }
-            passed.time[place] = passed.by_runnable[place].iter().sum();
+        let [own, ready] = &mut passed.phases;
+        own.place = place;
+        difference(&clock.time, &self.time, &mut own.by_runnable);
+        own.runnable = clock.runnable.wrapping_sub(self.runnable);
+        passed.count = 1;
+        if clock.shares() && matches!(phase, Phase::Busy | Phase::Spinning) {
+            ready.place = Phase::Ready.place().unwrap_or_default();
+            difference(&clock.work, &self.work, &mut ready.by_runnable);
+            std::mem::swap(&mut own.by_runnable, &mut ready.by_runnable);
+            each(&mut ready.by_runnable, &own.by_runnable, u128::wrapping_sub);
+            let worked = clock.runnable_work.wrapping_sub(self.runnable_work);
+            ready.runnable = own.runnable.wrapping_sub(worked);
+            own.runnable = worked;
+            ready.time = ready.by_runnable.iter().sum();
+            passed.count = 2;
         }
+        own.time = own.by_runnable.iter().sum();
+    }
+
+    /// Looks at what matters to a thread that is in this phase from now on.
+    pub(super) fn look(&mut self, clock: &Clock, phase: Phase) {
         self.now = clock.now;
-        self.normalized.clone_from(&clock.normalized);
-        self.normalized_all = clock.normalized_all;
+        if phase == Phase::Off {
+            return;
+        }
+        if phase == Phase::Busy {
+            self.normalized.clone_from(&clock.normalized);
+            self.normalized_all = clock.normalized_all;
+        }
         self.time.clone_from(&clock.time);
         self.runnable = clock.runnable;
         if clock.shares() {
@@ -73,11 +92,8 @@ impl Reading {
 }
 
 impl Passed {
-    fn clear(&mut self) {
-        self.normalized.clear();
-        self.normalized_all = 0;
-        self.by_runnable.iter_mut().for_each(Vec::clear);
-        (self.time, self.runnable) = ([0; PHASES], [0; PHASES]);
+    fn phases(&self) -> &[InPhase] {
+        self.phases.get(..self.count).unwrap_or_default()
     }
 }
 
@@ -100,10 +116,10 @@ pub(super) struct Meter {
 impl Meter {
     pub(super) fn add(&mut self, passed: &Passed) {
         add(&mut self.normalized, &passed.normalized, u128::wrapping_add);
-        for (own, passed) in self.by_runnable.iter_mut().zip(&passed.by_runnable) {
-            add(own, passed, u128::wrapping_add);
+        for phase in passed.phases() {
+            add(&mut self.by_runnable[phase.place], &phase.by_runnable, u128::wrapping_add);
+            self.runnable[phase.place] = self.runnable[phase.place].wrapping_add(phase.runnable);
         }
-        each(&mut self.runnable, &passed.runnable, u128::wrapping_add);
     }
 
     /// Time by phase.
@@ -127,8 +143,10 @@ impl Total {
     pub(super) fn pass(&mut self, passed: &Passed) {
         add(&mut self.normalized, &passed.normalized, u128::wrapping_add);
         self.normalized_all = self.normalized_all.wrapping_add(passed.normalized_all);
-        each(&mut self.time, &passed.time, u128::wrapping_add);
-        each(&mut self.runnable, &passed.runnable, u128::wrapping_add);
+        for phase in passed.phases() {
+            self.time[phase.place] = self.time[phase.place].wrapping_add(phase.time);
+            self.runnable[phase.place] = self.runnable[phase.place].wrapping_add(phase.runnable);
+        }
     }
 
     /// The row comes onto the stack of a thread that has had so much.
@@ -149,6 +167,7 @@ impl Total {
     }
 }
 
+#[inline]
 fn add(to: &mut Vec<u128>, from: &[u128], with: impl Fn(u128, u128) -> u128) {
     if let Some(last) = from.len().checked_sub(1) {
         at(to, last);
@@ -156,6 +175,7 @@ fn add(to: &mut Vec<u128>, from: &[u128], with: impl Fn(u128, u128) -> u128) {
     each(to, from, with);
 }
 
+#[inline]
 fn each(to: &mut [u128], from: &[u128], with: impl Fn(u128, u128) -> u128) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = with(*to, *from));
 }

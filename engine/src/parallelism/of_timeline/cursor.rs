@@ -53,12 +53,19 @@ pub(super) struct Cursor<'a> {
     hit: (usize, bool),
     /// No probe's work begins before the last one's is over.
     probed_until: u64,
+    /// When something of each list changes next; of what changes at one instant what stands first here comes first.
+    times: [u64; LISTS],
     ended: bool,
 }
 
+/// Samples, turns that go on, base stacks, steps, turns that begin, intervals, spinning, hits.
+const LISTS: usize = 8;
+/// Nothing more.
+const NEVER: u64 = u64::MAX;
+
 impl<'a> Cursor<'a> {
     pub(super) fn new(thread: &'a Thread, turns: &'a [Turn], spins: &'a [(u64, u64)]) -> Cursor<'a> {
-        Cursor {
+        let mut cursor = Cursor {
             thread,
             interval: 0,
             base: 0,
@@ -72,8 +79,13 @@ impl<'a> Cursor<'a> {
             hits: &thread.hits,
             hit: (0, false),
             probed_until: 0,
+            times: [NEVER; LISTS],
             ended: false,
+        };
+        for list in 0..LISTS {
+            cursor.look(list);
         }
+        cursor
     }
 
     fn hit_time(&self) -> Option<u64> {
@@ -89,39 +101,51 @@ impl<'a> Cursor<'a> {
         Some(base.time.0.min(step))
     }
 
-    /// When something changes next, ns; of what changes at one instant what stands first here comes first.
-    fn times(&self) -> [Option<u64>; 8] {
-        let opened = self.open.first_key_value().map(|((time, _), _)| *time);
-        let spin = self.spins.get(self.spin.0);
-        [
-            self.thread.samples.get(self.seen).map(|seen| seen.time.0),
-            opened,
-            self.base_time(),
-            self.thread.steps.get(self.step).map(|step| step.time.0),
-            self.turns.get(self.turn).map(|turn| turn.came),
-            self.thread.intervals.get(self.interval).map(|interval| interval.start.0),
-            spin.map(|(from, to)| if self.spin.1 { *to } else { *from }),
-            self.hit_time(),
-        ]
+    /// Looks when something of a list changes next.
+    fn look(&mut self, list: usize) {
+        let time = match list {
+            0 => self.thread.samples.get(self.seen).map(|seen| seen.time.0),
+            1 => self.open.first_key_value().map(|((time, _), _)| *time),
+            2 => self.base_time(),
+            3 => self.thread.steps.get(self.step).map(|step| step.time.0),
+            4 => self.turns.get(self.turn).map(|turn| turn.came),
+            5 => self.thread.intervals.get(self.interval).map(|interval| interval.start.0),
+            6 => self.spins.get(self.spin.0).map(|(from, to)| if self.spin.1 { *to } else { *from }),
+            _ => self.hit_time(),
+        };
+        if let Some(next) = self.times.get_mut(list) {
+            *next = time.unwrap_or(NEVER);
+        }
     }
 
     /// When it changes next, ns.
+    #[inline]
     pub(super) fn next_time(&self) -> Option<u64> {
         if self.ended {
             return None;
         }
-        let next = self.times().into_iter().flatten().min();
-        Some(next.filter(|time| *time < self.thread.end.0).unwrap_or(self.thread.end.0))
+        let next = self.times.iter().fold(NEVER, |next, time| next.min(*time));
+        Some(next.min(self.thread.end.0))
     }
 
     /// The next change.
     pub(super) fn advance(&mut self) -> Option<Change> {
         let now = self.next_time()?;
-        let times = self.times();
-        let Some(which) = times.iter().position(|time| *time == Some(now)) else {
+        let which = self.times.iter().position(|time| *time == now).filter(|_| now < self.thread.end.0);
+        let Some(which) = which else {
             self.ended = true;
             return Some(Change::Ends);
         };
+        let change = self.take(which, now)?;
+        self.look(which);
+        if which == 4 {
+            self.look(1);
+        }
+        Some(change)
+    }
+
+    /// What changes now in a list.
+    fn take(&mut self, which: usize, now: u64) -> Option<Change> {
         Some(match which {
             0 => {
                 let seen = self.thread.samples.get(self.seen).copied()?;

@@ -20,6 +20,7 @@ use rustc_hash::FxHashSet;
 use seen::{Key, Parts};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// What a thread does beside what the accounts know.
 #[derive(Clone, Debug, Default)]
@@ -128,14 +129,23 @@ impl Feed<'_> {
         queue.extend(
             cursors.iter().enumerate().filter_map(|(index, cursor)| Some(Reverse((next(cursor)?, index)))),
         );
-        while let Some(Reverse((time, index))) = queue.pop() {
-            let Some(cursor) = cursors.get_mut(index) else { continue };
+        while let Some(mut first) = queue.peek_mut() {
+            let Reverse((time, index)) = *first;
+            let cursor = cursors.get_mut(index).and_then(Option::as_mut);
+            let change = cursor.and_then(|cursor| {
+                let change = cursor.advance();
+                if let Some(next) = cursor.next_time() {
+                    *first = Reverse((next, index));
+                    return change;
+                }
+                PeekMut::pop(first);
+                change
+            });
             self.time_ns = time;
             self.account.now(Ticks::from_ns(time.saturating_sub(start)).0);
-            if let Some(change) = cursor.as_mut().and_then(Cursor::advance) {
+            if let Some(change) = change {
                 self.change(index, change);
             }
-            queue.extend(next(cursor).map(|time| Reverse((time, index))));
         }
     }
 
