@@ -63,6 +63,8 @@ struct Frame {
     row: u32,
     /// The function or object below it, or [`NONE`].
     caller: u32,
+    /// It is another thread's, for which this one works.
+    is_others: bool,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,8 @@ pub(super) struct Account {
     pub(super) clock: Clock,
     pub(super) meters: Vec<Meter>,
     pub(super) totals: Vec<Total>,
+    /// By row: normalized time on its behalf of threads that it created or woke.
+    pub(super) others: Vec<u128>,
     pub(super) calls: Vec<u64>,
     pub(super) queues: Vec<Waiting>,
     pub(super) arcs: FxHashMap<(u32, u32), Arc>,
@@ -126,7 +130,7 @@ impl Account {
             own: places.outside(),
             object: NONE,
             waits_for: NONE,
-            stack: vec![Frame { row: places.thread(thread), caller: NONE }],
+            stack: vec![Frame { row: places.thread(thread), caller: NONE, is_others: false }],
             calls: Vec::new(),
             open: FxHashMap::from_iter([(places.thread(thread), 1)]),
         };
@@ -135,6 +139,7 @@ impl Account {
             clock: Clock::new(hundredths),
             meters: vec![Meter::default(); rows],
             totals: vec![Total::default(); rows],
+            others: vec![0; rows],
             calls: vec![0; rows],
             queues: vec![Waiting::default(); places.objects as usize],
             arcs: FxHashMap::default(),
@@ -255,12 +260,13 @@ impl Account {
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let caller = actor.stack.iter().rev().find(|frame| !self.places.is_thread(frame.row));
         let caller = caller.map_or(NONE, |frame| frame.row);
-        actor.stack.push(Frame { row, caller });
+        let frame = Frame { row, caller, is_others: false };
+        actor.stack.push(frame);
         if self.places.is_object(row) {
             actor.object = row;
         }
         self.count(row, caller);
-        self.open(thread, Frame { row, caller });
+        self.open(thread, frame);
     }
 
     /// What the thread does is done on the row's behalf, too, until the row leaves its stack; nobody has called it.
@@ -271,7 +277,7 @@ impl Account {
         self.settle(thread);
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let caller = actor.stack.iter().rev().find(|frame| !self.places.is_thread(frame.row));
-        let frame = Frame { row, caller: caller.map_or(NONE, |frame| frame.row) };
+        let frame = Frame { row, caller: caller.map_or(NONE, |frame| frame.row), is_others: true };
         actor.stack.push(frame);
         actor.open.insert(row, 1);
         self.open(thread, frame);
@@ -304,6 +310,9 @@ impl Account {
         if let Some(total) = self.totals.get_mut(frame.row as usize) {
             total.open(&actor.total);
         }
+        if let Some(others) = self.others.get_mut(frame.row as usize).filter(|_| frame.is_others) {
+            *others = others.wrapping_sub(actor.total.normalized_all);
+        }
         if frame.caller != NONE {
             let arc = self.arcs.entry((frame.caller, frame.row)).or_default();
             arc.normalized = arc.normalized.wrapping_sub(actor.total.normalized_all);
@@ -314,6 +323,9 @@ impl Account {
         let Some(actor) = self.actors.get(thread as usize) else { return };
         if let Some(total) = self.totals.get_mut(frame.row as usize) {
             total.close(&actor.total);
+        }
+        if let Some(others) = self.others.get_mut(frame.row as usize).filter(|_| frame.is_others) {
+            *others = others.wrapping_add(actor.total.normalized_all);
         }
         if frame.caller != NONE {
             let arc = self.arcs.entry((frame.caller, frame.row)).or_default();
@@ -354,7 +366,7 @@ impl Account {
             }
             // What has been called under a lock was not called by the thread under it.
             let caller = if self.places.is_object(frame.caller) { NONE } else { frame.caller };
-            let frame = Frame { caller, ..*frame };
+            let frame = Frame { caller, is_others: true, ..*frame };
             if let Some(actor) = self.actors.get_mut(thread as usize) {
                 actor.stack.insert(0, frame);
                 actor.open.insert(frame.row, 1);

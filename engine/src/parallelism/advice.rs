@@ -3,9 +3,11 @@
 
 use super::result::{Kind, Parallelism, Row};
 use crate::report::Cpus;
+use serde::Serialize;
 
-/// What to do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What to do. In JSON `{"kind":"parallelize","alone":0.71}`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Advice {
     /// It runs alone, and others are idle: make it parallel.
     Parallelize {
@@ -150,7 +152,7 @@ impl Parallelism {
             (_, "device") if self.nobody_busy_ns as f64 >= WORTH * self.elapsed_ns as f64 => {
                 Some(Advice::Overlap)
             }
-            (_, "device") => None,
+            (_, "device" | "timer") => None,
             (_, "futex") => Some(Advice::Wait { queue }),
             _ => Some(Advice::Earlier { queue }),
         }

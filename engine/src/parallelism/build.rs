@@ -7,6 +7,7 @@ use super::result::{Kind, Link, Parallelism, Row, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
 use crate::attribution::is_standard;
+use crate::program::names::is_time;
 use crate::program::{Function, Operation, Program, words};
 use crate::time::Ticks;
 
@@ -180,6 +181,11 @@ impl Builder<'_> {
         Row {
             normalized_self_ns: own_ns,
             normalized_total_ns: total_cells.iter().sum(),
+            normalized_others_ns: self
+                .account
+                .others
+                .get(place as usize)
+                .map_or(0, |time| nearest(*time, NS)),
             error_self_ns: ns(errors.own.half_width()),
             error_total_ns: ns(errors.total.half_width()),
             own: states(&own),
@@ -252,7 +258,10 @@ fn objects(program: &Program) -> Vec<Object> {
             Operation::SemWait(object) => (object, Kind::Condition, "semaphore"),
             Operation::Wait(object) => (object, Kind::Condition, "event"),
             Operation::Once(object, _) => (object, Kind::Condition, "once"),
-            Operation::Io(object, _) => (object, Kind::Condition, "device"),
+            Operation::Io(object, _) => {
+                let is_time = program.objects.get(object.0 as usize).is_some_and(|name| is_time(name));
+                (object, Kind::Condition, if is_time { "timer" } else { "device" })
+            }
             _ => continue,
         };
         set(&mut objects, object.0, kind, of);

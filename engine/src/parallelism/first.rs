@@ -1,8 +1,9 @@
 //! What to change first (ours; the paper's user walks down by hand, section 4). Code costs the program the processors that
-//! are idle while it runs: at k of P busy ones, 1 − k/P of its normalized time. From the function that costs most, with
-//! all done on its behalf, the walk goes down as long as one callee has most of that: there it is split among several, or it
-//! is the function's own. If threads queue for a lock meanwhile and most of it is executed under that, it is the lock. Where
-//! next to nothing is lost, what is left is the function with the most normalized time of its own.
+//! are idle while it runs: at k of P busy ones, 1 − k/P of its normalized time. From the outermost function that costs most,
+//! with all done on its behalf, the walk goes down as long as one callee has most of that: there it is split among several,
+//! or it is the function's own. What only starts others and waits for them is passed, to the one of them that costs most: of
+//! a pipeline the slow stage. If threads queue for a lock meanwhile and most of it is executed under that, it is the lock.
+//! Where next to nothing is lost, what is left is the function with the most normalized time of its own.
 
 use super::advice::Advice;
 use super::result::{Kind, Parallelism, Row};
@@ -10,6 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A callee that has this share of what its caller costs is the one to look at.
 const MOST: f64 = 0.6;
+/// A callee with more than this times its caller's time is called by others, too: it is not the caller's part.
+const INSIDE: f64 = 1.1;
+/// A function of which others do this share, or the outermost one, whose callees do, is no code that could be changed.
+const STARTS: f64 = 0.9;
 /// A lock under which this share of it is executed is what costs it.
 const UNDER: f64 = 0.5;
 /// Less than this share of the elapsed time is not worth changing the program's structure.
@@ -34,46 +39,62 @@ impl Parallelism {
             .collect();
         let mut by_loss: Vec<&Row> = functions.values().copied().filter(|row| !row.is_foreign).collect();
         by_loss.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));
-        if let Some(root) =
-            by_loss.first().filter(|root| self.lost_ns(root) >= WORTH * self.elapsed_ns as f64)
-        {
+        let is_worth = |row: &&&Row| self.lost_ns(row) >= WORTH * self.elapsed_ns as f64;
+        // A function that all call costs more than who calls it.
+        let outermost = by_loss.iter().find(|row| is_outermost(row, &functions)).filter(is_worth);
+        if let Some(root) = outermost.or(by_loss.first().filter(is_worth)) {
             let row = self.down(root, &functions);
-            let row = self.lock_over(row).or_else(|| self.waited_for(row)).unwrap_or(row);
-            if let Some(advice) = self.advice(row) {
+            let row = row.map(|row| self.lock_over(row).or_else(|| self.waited_for(row)).unwrap_or(row));
+            if let Some((row, advice)) = row.and_then(|row| Some((row, self.advice(row)?))) {
                 return Some((row, advice));
             }
         }
-        let mut own: Vec<&Row> = functions.into_values().collect();
+        let own = functions.values().copied().filter(|row| !row.is_foreign && !is_others(row));
+        let mut own: Vec<&Row> = own.collect();
         own.sort_by(|a, b| b.normalized_self_ns.cmp(&a.normalized_self_ns).then_with(|| a.name.cmp(&b.name)));
         own.into_iter().find_map(|row| Some((row, self.advice(row)?)))
     }
 
-    fn down<'r>(&self, from: &'r Row, functions: &FxHashMap<&str, &'r Row>) -> &'r Row {
-        let (mut row, mut own) = (from, from);
+    fn down<'r>(&self, from: &'r Row, functions: &FxHashMap<&str, &'r Row>) -> Option<&'r Row> {
+        let only_starts = |row: &Row| Self::only_starts(row, functions);
+        // What stands between two of the author's functions is passed through.
+        let own = |row: &'r Row| (!row.is_foreign && !is_others(row)).then_some(row);
+        let (mut row, mut found) = (from, own(from));
         let mut passed: FxHashSet<&str> = row.name.as_deref().into_iter().collect();
         loop {
+            let whole = found.unwrap_or(row).normalized_total_ns as f64;
             let callees = row.callees.iter().filter(|link| link.kind == Kind::Function);
-            let next =
-                callees.filter_map(|link| functions.get(link.name.as_deref()?).copied()).find(|callee| {
-                    let is_new = callee.name.as_deref().is_some_and(|name| !passed.contains(name));
-                    is_new && self.lost_ns(callee) >= MOST * self.lost_ns(row)
-                });
-            let Some(next) = next else { return own };
+            let callees = callees.filter_map(|link| functions.get(link.name.as_deref()?).copied());
+            let inside = callees.filter(|callee| {
+                let is_new = callee.name.as_deref().is_some_and(|name| !passed.contains(name));
+                is_new && callee.normalized_total_ns as f64 <= INSIDE * whole
+            });
+            let most = inside.max_by(|a, b| self.lost_ns(a).total_cmp(&self.lost_ns(b)));
+            let is_enough =
+                |callee: &&Row| only_starts(row) || self.lost_ns(callee) >= MOST * self.lost_ns(row);
+            let Some(next) = most.filter(is_enough) else { return found };
             passed.extend(next.name.as_deref());
             row = next;
-            // What stands between two of the author's functions is passed through.
-            own = if next.is_foreign { own } else { next };
+            found = own(next).or(found);
         }
     }
 
-    /// What threads wait for at least as long as the row costs, if its code cannot be made parallel, or if it is not known
-    /// what is executed under it.
+    /// It does nothing itself: threads do, or, if it is the outermost function, its callees.
+    fn only_starts(row: &Row, functions: &FxHashMap<&str, &Row>) -> bool {
+        let own = row.normalized_self_ns as f64;
+        let is_left = own <= (1.0 - STARTS) * row.normalized_total_ns as f64;
+        is_others(row) || is_left && is_outermost(row, functions)
+    }
+
+    /// What threads wait for at least as long as the row costs: a barrier, if the row's code cannot be made parallel, or
+    /// what may be a lock of which it is not known what is executed under it. Locks of which that is known are
+    /// [`Self::lock_over`]'s.
     fn waited_for(&self, row: &Row) -> Option<&Row> {
         let is_optimized = matches!(self.advice(row), Some(Advice::Optimize { .. }) | None);
         let waited = |row: &Row| row.own.blocked.ns.saturating_add(row.own.spinning.ns);
         let objects = self.rows.iter().filter(|object| match self.advice(object) {
             Some(Advice::Wait { .. }) => true,
-            Some(Advice::Balance { .. } | Advice::Split { .. }) => is_optimized,
+            Some(Advice::Balance { .. }) => is_optimized,
             _ => false,
         });
         let most = objects.max_by_key(|object| (waited(object), std::cmp::Reverse(&object.name)))?;
@@ -91,4 +112,15 @@ impl Parallelism {
         waited.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));
         waited.first().copied()
     }
+}
+
+/// None of the author's functions calls it.
+fn is_outermost(row: &Row, functions: &FxHashMap<&str, &Row>) -> bool {
+    let mut callers = row.callers.iter().filter_map(|link| functions.get(link.name.as_deref()?));
+    callers.all(|caller| caller.is_foreign)
+}
+
+/// Other threads do what is done on its behalf.
+fn is_others(row: &Row) -> bool {
+    row.normalized_others_ns as f64 >= STARTS * row.normalized_total_ns as f64
 }

@@ -57,7 +57,7 @@ pub struct Row {
     pub name: Option<String>,
     /// `file:line` of a function, if known.
     pub location: Option<String>,
-    /// What object it is, e.g. `mutex`, `semaphore`, `device`; empty for others.
+    /// What object it is, e.g. `mutex`, `semaphore`, `device`, `timer`; empty for others.
     pub of: &'static str,
     /// The program's author cannot change it: a function of the language or the C library, code without a name, what
     /// recording took.
@@ -66,6 +66,8 @@ pub struct Row {
     pub normalized_self_ns: u64,
     /// The same with everything done on its behalf.
     pub normalized_total_ns: u64,
+    /// The part of that which threads did that it created or woke.
+    pub normalized_others_ns: u64,
     /// Half-widths of the 95 % intervals; `None` if exact.
     pub error_self_ns: Option<f64>,
     /// See `error_self_ns`.

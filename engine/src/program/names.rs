@@ -202,6 +202,11 @@ pub(super) const STOPPED: &str = "stopped";
 /// Device name of time of which nothing is known.
 pub(super) const UNKNOWN: &str = "unknown";
 
+/// A device's name for time that passes by itself, or with nothing to do: nothing makes that shorter.
+pub(crate) fn is_time(device: &str) -> bool {
+    [waker(External::Timer), "timerfd read", IDLE, STOPPED].contains(&device)
+}
+
 /// Device name of the time before a thread that something outside the recording started.
 pub(super) const NOT_STARTED: &str = "started from outside";
 

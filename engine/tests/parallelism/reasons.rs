@@ -172,3 +172,71 @@ fn two_percent_of_serial_time_are_a_quarter_of_the_parallel_run() {
     assert_eq!(advice, Advice::Parallelize { alone: 1.0 });
     adds_up(&run);
 }
+
+/// What starts the stages and waits for them is no code to change (section 3.2: the stage that limits is).
+#[test]
+fn of_a_pipeline_the_slow_stage_is_named_not_what_starts_it() {
+    let stage = |name: &str, get: &str, put: &str, ns: u32| {
+        let one = format!(r#"["wait","{get}"],["exec","{name}",{ns}],["signal","{put}"]"#);
+        format!(r#"{{"name":"{name}","ops":[["call","stage_{name}"],{},["ret"]]}}"#, vec![one; 20].join(","))
+    };
+    let feed = vec![r#"["signal","a"]"#; 20].join(",");
+    let main = format!(
+        r#"{{"name":"main","ops":[["call","main"],["create","alpha"],["create","beta"],["create","gamma"],{feed},
+            ["join","alpha"],["join","beta"],["join","gamma"],["ret"]]}}"#
+    );
+    // None has most of it.
+    let threads =
+        [main, stage("alpha", "a", "b", 50), stage("beta", "b", "c", 48), stage("gamma", "c", "d", 46)];
+    for cpus in [0, 2, 4] {
+        let run = on(&threads.join(","), cpus);
+        let main = function(&run, "main");
+        assert_eq!((main.normalized_others_ns, main.normalized_total_ns), (run.elapsed_ns, run.elapsed_ns));
+        assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("alpha"), "{cpus}");
+    }
+}
+
+/// A function that all call is not what one of them waits for.
+#[test]
+fn a_function_that_others_call_too_is_not_the_slow_stages() {
+    let work = |name: &str, ns: u32| {
+        format!(
+            r#"{{"name":"{name}","ops":[["call","stage_{name}"],["call","burn"],["exec",{ns}],["ret"],["ret"]]}}"#
+        )
+    };
+    let threads = [work("long", 300), work("short", 100), work("brief", 100)].join(",");
+    let run = on(&threads, 4);
+    assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("stage_long"));
+}
+
+/// A lock that is waited for a little, and under which little is executed, is not what costs the processors.
+#[test]
+fn a_lock_that_is_little_of_the_run_is_not_named_first() {
+    let worker = |number: u32| {
+        let turn = r#"["exec","deflate",400],["lock","m"],["exec","list",5],["unlock","m"]"#;
+        let last = if number == 0 { r#",["exec","deflate",4000]"# } else { "" };
+        format!(r#"{{"name":"W{number}","ops":[{}{last}]}}"#, [turn; 10].join(","))
+    };
+    let threads: Vec<String> = (0..24).map(worker).collect();
+    let run = on(&threads.join(","), 4);
+    let (lock, deflate) = (row(&run, Kind::Lock, "m"), function(&run, "deflate"));
+    assert!(matches!(run.advice(lock), Some(Advice::Split { .. })), "{lock:?}");
+    assert!(matches!(run.advice(deflate), Some(Advice::Optimize { .. })));
+    assert!(lock.own.blocked.ns as f64 > run.lost_ns(deflate), "much is waited, of many threads");
+    assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("deflate"));
+}
+
+/// Time passes by itself: a read that waits for it cannot begin earlier.
+#[test]
+fn a_timer_is_no_device() {
+    let run = |device: &str| {
+        on(&format!(r#"{{"name":"A","ops":[["exec","f",100],["io",50,"{device}"],["exec","f",100]]}}"#), 1)
+    };
+    for (device, of, advice) in
+        [("disk", "device", Some(Advice::Overlap)), ("timerfd read", "timer", None), ("timer", "timer", None)]
+    {
+        let run = run(device);
+        let row = row(&run, Kind::Condition, device);
+        assert_eq!((row.of, run.advice(row)), (of, advice), "{device}");
+    }
+}
