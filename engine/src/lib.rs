@@ -2,8 +2,9 @@
 //! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed), its
 //! [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and a
 //! [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). On the same program stand the
-//! activity [`graph`] (slack, the longest paths), [`what_if`] and [`compare`]; a [`view`] of it has for other tools what happened, one by one. With the feature `synth`, which only tests
-//! and benchmarks have, `synth` makes programs and recordings whose answer is known.
+//! activity [`graph`] (slack, the longest paths), [`parallelism`], [`what_if`] and [`compare`], and [`metrics`] sets what
+//! they say side by side; a [`view`] of it has for other tools what happened, one by one. With the feature `synth`, which
+//! only tests and benchmarks have, `synth` makes programs and recordings whose answer is known.
 //!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
 //! and findings, never a panic.
@@ -17,6 +18,7 @@ pub mod event;
 pub mod glob;
 pub mod graph;
 pub mod limit;
+pub mod metrics;
 mod numbers;
 pub mod parallelism;
 pub mod predict;

@@ -10,6 +10,7 @@ mod identities;
 mod locks;
 mod machine;
 mod machine_facts;
+mod metrics;
 mod near_paths;
 mod objects;
 mod one_time;

@@ -27,6 +27,8 @@ pub enum Command {
     Slack(study::SlackArguments),
     /// Show which functions, locks and threads keep CPUs idle: time divided by the CPUs that are busy meanwhile
     Parallelism(study::ParallelismArguments),
+    /// Show which function each metric names first: CPU profile, Quartz, critical path, slack, zeroing, maximum benefit
+    CompareMetrics(study::CompareMetricsArguments),
     /// List the longest paths through the run, and what can be gained at most
     Paths(study::PathsArguments),
     /// Predict what a change would bring: functions scaled, locks split, I/O free

@@ -44,6 +44,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         Command::Predict(args) => Plan::Predict(predict(args)?),
         Command::Slack(args) => Plan::Slack(study::slack(args)?),
         Command::Parallelism(args) => Plan::Parallelism(study::parallelism(args)?),
+        Command::CompareMetrics(args) => Plan::CompareMetrics(study::compare_metrics(args)?),
         Command::Paths(args) => Plan::Paths(study::paths(args)?),
         Command::WhatIf(args) => Plan::WhatIf(study::what_if(args)?),
         Command::Diff(args) => Plan::Diff(study::diff(args)?),

@@ -1,8 +1,8 @@
 //! What is to be done, checked and without a trace of the command line library.
 
 pub use super::study::{
-    CheckPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question, SlackPlan, Threshold,
-    WhatIfPlan,
+    CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
+    SlackPlan, Threshold, WhatIfPlan,
 };
 use crate::export::{Format, Table};
 use crate::interpose::Wish;
@@ -29,6 +29,8 @@ pub enum Plan {
     Slack(SlackPlan),
     /// `longpole parallelism`
     Parallelism(ParallelismPlan),
+    /// `longpole compare-metrics`
+    CompareMetrics(CompareMetricsPlan),
     /// `longpole paths`
     Paths(PathsPlan),
     /// `longpole what-if`

@@ -57,6 +57,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
         Plan::Predict(plan) => command::predict::run(&plan),
         Plan::Slack(plan) => command::slack::run(&plan),
         Plan::Parallelism(plan) => command::parallelism::run(&plan),
+        Plan::CompareMetrics(plan) => command::compare_metrics::run(&plan),
         Plan::Paths(plan) => command::paths::run(&plan),
         Plan::WhatIf(plan) => command::what_if::run(&plan),
         Plan::Diff(plan) => command::diff::run(&plan),

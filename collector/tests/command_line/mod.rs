@@ -1,6 +1,7 @@
 //! The built `longpole` as a user runs it: exit codes, messages and output. Nothing here needs BPF or root.
 
 mod bad_input;
+mod compare_metrics;
 mod parallelism;
 mod predict;
 mod program;

@@ -53,6 +53,11 @@ fn json_has_the_schema_and_adds_up_on_any_number_of_cpus() {
         serde_json::json!([[1, 400]]),
     ];
     assert_eq!(keys.map(|key| first[key].clone()), expected);
+    assert_eq!(first["advice"], serde_json::json!({"kind": "parallelize", "alone": 1.0}));
+    assert_eq!(
+        run["first"],
+        serde_json::json!({"kind": "function", "name": "serial", "advice": first["advice"]})
+    );
     for key in ["spinning_ns", "blocked_ns", "ready_ns"] {
         assert_eq!(first[key], 0, "{key}");
     }

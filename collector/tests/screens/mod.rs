@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::command_line::run_in;
 
 /// One line for each screen; FILE is the recording.
-const SCREENS: [&str; 10] = [
+const SCREENS: [&str; 11] = [
     "report FILE",
     "report --by lock FILE",
     "report --by wait FILE",
@@ -17,6 +17,7 @@ const SCREENS: [&str; 10] = [
     "what-if --rank --top 5 --cpus 2,16 FILE",
     "slack FILE",
     "paths FILE",
+    "compare-metrics FILE",
     "info FILE",
     "notes FILE",
 ];

@@ -7,7 +7,7 @@ use super::subjects::Subjects;
 use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, words};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::{Finding, Trust};
+use crate::report::{Cpus, Finding, Trust};
 use crate::time::Ticks;
 use crate::what_if::without;
 
@@ -168,7 +168,7 @@ pub fn paths_report(
         _ => None,
     });
     let functions: Vec<FunctionRef> = functions.take(wanted.simulated).collect();
-    let simulated = without(program, &functions, model)?;
+    let simulated = without(program, &functions, Cpus::Infinite, model)?;
     let simulated = |subject| {
         let place = functions.iter().position(|function| subject == super::Subject::Function(*function))?;
         simulated.get(place).copied().flatten()

@@ -5,7 +5,7 @@ use super::subjects::{Subject, Subjects};
 use super::{ActivityGraph, ActivityId, ActivityKind, Timing, words, zeroing};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::{Finding, Trust};
+use crate::report::{Cpus, Finding, Trust};
 use crate::what_if::without;
 
 /// Slack of a program's functions on unlimited processors.
@@ -89,7 +89,7 @@ pub fn slack_report(
         key(b).cmp(&key(a)).then_with(|| name(a).cmp(&name(b)))
     });
     let first: Vec<FunctionRef> = rows.iter().take(simulated).map(|(slack, _)| slack.function).collect();
-    let mut simulated = without(program, &first, model)?.into_iter();
+    let mut simulated = without(program, &first, Cpus::Infinite, model)?.into_iter();
     let functions = rows.into_iter().map(|(slack, zeroing)| SlackRow {
         function: words::function_name(program, slack.function),
         location: program

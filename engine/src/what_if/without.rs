@@ -6,7 +6,7 @@ use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::Cpus;
 
-/// How much shorter the run on unlimited CPUs gets if each of these functions takes no time at all, nanoseconds, with locks
+/// How much shorter the run on so many CPUs gets if each of these functions takes no time at all, nanoseconds, with locks
 /// taken in whatever order then comes; below 0 it gets longer. `None` where the change cannot be made. One run for each
 /// function and one for all.
 ///
@@ -15,13 +15,14 @@ use crate::report::Cpus;
 pub fn without(
     program: &Program,
     functions: &[FunctionRef],
+    cpus: Cpus,
     model: &Model,
 ) -> Result<Vec<Option<f64>>, ProgramError> {
     if functions.is_empty() {
         return Ok(Vec::new());
     }
     let time_ns = |program: &Program| -> Result<Option<f64>, ProgramError> {
-        let results = trial(program, &[Cpus::Infinite], model)?.results;
+        let results = trial(program, &[cpus], model)?.results;
         Ok(results.first().map(|result| result.time_ns))
     };
     let before = time_ns(program)?;

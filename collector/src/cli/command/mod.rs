@@ -1,6 +1,7 @@
 //! The commands that read: one file each.
 
 pub mod check;
+pub mod compare_metrics;
 pub mod diff;
 pub mod doctor;
 pub mod export;

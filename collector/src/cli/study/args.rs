@@ -57,6 +57,30 @@ pub struct ParallelismArguments {
 }
 
 #[derive(Debug, Args)]
+pub struct CompareMetricsArguments {
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Of the run that is predicted on so many CPUs: a number, or inf [default: as many as were recorded; of a program JSON:
+    /// inf]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<String>,
+    /// Show at most this many functions [default: 10]
+    #[arg(long, value_name = "N")]
+    pub top: Option<String>,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct PathsArguments {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]

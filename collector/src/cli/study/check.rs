@@ -2,8 +2,8 @@
 
 use super::args;
 use super::plan::{
-    CheckPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question, SlackPlan, Threshold,
-    WhatIfPlan,
+    CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
+    SlackPlan, Threshold, WhatIfPlan,
 };
 use crate::cli::plan::{InputPlan, OutputPlan};
 use crate::cli::{UserError, value};
@@ -51,6 +51,28 @@ pub fn parallelism(args: args::ParallelismArguments) -> Result<ParallelismPlan, 
         by,
         of: args.of,
         top: args.top.map(|text| value::count("--top", &text)).transpose()?,
+        probed_only: args.probed_only,
+        json: args.json,
+    })
+}
+
+/// `longpole compare-metrics`.
+pub fn compare_metrics(args: args::CompareMetricsArguments) -> Result<CompareMetricsPlan, UserError> {
+    let cpus = match args.cpus.as_deref().map(value::cpu_list).transpose()?.as_deref() {
+        None => None,
+        Some([cpus]) => Some(*cpus),
+        Some(_) => {
+            return Err(UserError::usage(
+                "metrics are compared on one number of CPUs",
+                "give one, such as --cpus 4",
+            ));
+        }
+    };
+    Ok(CompareMetricsPlan {
+        scheduler: value::scheduler(&args.model)?,
+        input: InputPlan::of(args.file),
+        cpus,
+        top: top(args.top)?,
         probed_only: args.probed_only,
         json: args.json,
     })

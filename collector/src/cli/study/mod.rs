@@ -1,4 +1,4 @@
-//! The commands that study a program further: `slack`, `parallelism`, `paths`, `what-if`, `diff` and
+//! The commands that study a program further: `slack`, `parallelism`, `compare-metrics`, `paths`, `what-if`, `diff` and
 //! `check`. Arguments, plans, and what they have in common.
 
 mod args;
@@ -7,11 +7,12 @@ mod names;
 mod plan;
 
 pub use args::{
-    CheckArguments, DiffArguments, ParallelismArguments, PathsArguments, SlackArguments, WhatIfArguments,
+    CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments, PathsArguments,
+    SlackArguments, WhatIfArguments,
 };
-pub use check::{check, diff, parallelism, paths, slack, what_if};
+pub use check::{check, compare_metrics, diff, parallelism, paths, slack, what_if};
 pub use names::{functions, functions_of_both, lock};
 pub use plan::{
-    CheckPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question, SlackPlan, Threshold,
-    WhatIfPlan,
+    CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
+    SlackPlan, Threshold, WhatIfPlan,
 };

@@ -54,6 +54,23 @@ pub enum Listed {
     Threads,
 }
 
+/// `longpole compare-metrics`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompareMetricsPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// The CPUs of the run; `None`: as recorded.
+    pub cpus: Option<Cpus>,
+    /// Rows in the table.
+    pub top: usize,
+    /// Without what samples say.
+    pub probed_only: bool,
+    /// How threads share CPUs; `None`: as usual for such a program.
+    pub scheduler: Option<Scheduler>,
+    /// JSON instead of a table.
+    pub json: bool,
+}
+
 /// `longpole paths`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathsPlan {

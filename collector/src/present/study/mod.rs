@@ -1,9 +1,10 @@
-//! The results of `slack`, `parallelism`, `paths`, `what-if`, `diff` and `check`: text and JSON, one file each.
+//! The results of `slack`, `parallelism`, `compare-metrics`, `paths`, `what-if`, `diff` and `check`: text and JSON, one file each.
 
 pub mod check;
 pub mod diff;
 mod json;
 mod listing;
+pub mod metrics;
 pub mod parallelism;
 pub mod paths;
 pub mod paths_json;

@@ -1,9 +1,9 @@
 //! For programs: `longpole-parallelism/1`. Times are whole nanoseconds: functions' `normalized_self_ns` (code outside of any
 //! function is the row without a name) and `nobody_busy_ns` add up to `elapsed_ns`, and so do threads'.
 
-use crate::present::study::json::{CpuCount, write as write_line};
-use engine::parallelism::{Kind, Link, Parallelism, Row, State, States};
-use engine::report::{Finding, Trust};
+use crate::present::study::json::{CpuCount, Findings, write as write_line};
+use engine::parallelism::{Advice, Kind, Link, Parallelism, Row, State, States};
+use engine::report::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ pub fn write(runs: &[Parallelism], out: &mut dyn Write) -> io::Result<()> {
         run: RunJson::new(first),
         others: others.iter().map(RunJson::new).collect(),
         trust: first.trust,
-        findings: &first.findings,
+        findings: Findings(&first.findings),
     };
     write_line(&document, out)
 }
@@ -28,7 +28,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<RunJson<'a>>,
     trust: Trust,
-    findings: &'a [Finding],
+    findings: Findings<'a>,
 }
 
 #[derive(Serialize)]
@@ -42,6 +42,7 @@ struct RunJson<'a> {
     samples: u64,
     recording_ns: u64,
     creators_unknown: u32,
+    first: Option<FirstJson<'a>>,
     rows: Vec<RowJson<'a>>,
 }
 
@@ -57,9 +58,22 @@ impl<'a> RunJson<'a> {
             samples: of.samples,
             recording_ns: of.recording_ns,
             creators_unknown: of.orphans,
-            rows: of.rows.iter().map(RowJson::new).collect(),
+            first: of.first().map(|(row, advice)| FirstJson {
+                kind: kind(row.kind),
+                name: row.name.as_deref(),
+                advice,
+            }),
+            rows: of.rows.iter().map(|row| RowJson::new(row, of)).collect(),
         }
     }
+}
+
+/// What to change first.
+#[derive(Serialize)]
+struct FirstJson<'a> {
+    kind: &'static str,
+    name: Option<&'a str>,
+    advice: Advice,
 }
 
 #[derive(Serialize)]
@@ -82,6 +96,8 @@ struct RowJson<'a> {
     error_self_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_total_ns: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<Advice>,
     total_by_busy: &'a [(u32, u64)],
     total: TotalJson,
     runnable: RunnableJson<'a>,
@@ -92,7 +108,7 @@ struct RowJson<'a> {
 }
 
 impl<'a> RowJson<'a> {
-    fn new(row: &'a Row) -> RowJson<'a> {
+    fn new(row: &'a Row, run: &Parallelism) -> RowJson<'a> {
         let is_object = matches!(row.kind, Kind::Lock | Kind::Barrier | Kind::Condition);
         RowJson {
             kind: kind(row.kind),
@@ -109,6 +125,7 @@ impl<'a> RowJson<'a> {
             location: row.location.as_deref(),
             error_self_ns: row.error_self_ns,
             error_total_ns: row.error_total_ns,
+            advice: run.advice(row),
             total_by_busy: &row.total_by_busy,
             total: TotalJson::new(&row.total),
             runnable: RunnableJson::new(&row.own),

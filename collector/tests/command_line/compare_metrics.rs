@@ -1,0 +1,91 @@
+//! `longpole compare-metrics`: what it says, on programs that need no recording.
+
+use super::{FIGURE_4, longpole_with};
+use serde_json::Value;
+
+/// Two ways of nearly the same length, after a start: metrics do not agree.
+const TWINS: &str = r#"{"format":"longpole-program","version":1,"threads":[
+    {"name":"A","ops":[["exec","prepare",40],["create","B"],["create","C"],["join","B"],["join","C"]]},
+    {"name":"B","ops":[["exec","left",100]]},{"name":"C","ops":[["exec","right",96]]}]}"#;
+
+fn json(arguments: &[&str], program: &str) -> Value {
+    let run = longpole_with(&[&["compare-metrics", "-", "--json"], arguments].concat(), program.as_bytes());
+    serde_json::from_str(run.works()).expect("JSON")
+}
+
+fn text(arguments: &[&str], program: &str) -> String {
+    let run = longpole_with(&[&["compare-metrics", "-"], arguments].concat(), program.as_bytes());
+    let text = run.works().to_owned();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
+    text
+}
+
+/// One line of a text that is wrapped.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn json_has_each_metric_and_what_it_names_first() {
+    let answer = json(&["--cpus", "2"], TWINS);
+    assert_eq!(answer["schema"], "longpole-compare-metrics/1");
+    assert_eq!(
+        (&answer["cpus"], &answer["time_ns"], &answer["busy_ns"]),
+        (&2.into(), &140.into(), &236.into())
+    );
+    let first = answer["first"].as_array().expect("a list");
+    let named: Vec<(&str, &str)> = first
+        .iter()
+        .filter_map(|first| Some((first["metric"].as_str()?, first["function"].as_str()?)))
+        .collect();
+    let expected = [
+        ("profile", "left"),
+        ("quartz", "left"),
+        ("critical_path", "left"),
+        ("slack", "prepare"),
+        ("zeroing", "prepare"),
+        ("maximum_benefit", "prepare"),
+    ];
+    assert_eq!(named, expected);
+    assert_eq!(
+        answer["functions"][0],
+        serde_json::json!({"function": "prepare", "is_foreign": false, "profile_ns": 40, "quartz_ns": 40,
+            "critical_path_ns": 40, "slack_ns": 40, "zeroing_ns": 40, "maximum_benefit_ns": 40, "simulated_ns": 40})
+    );
+    assert_eq!(json(&[], FIGURE_4)["cpus"], "inf", "unlimited if nothing is said");
+}
+
+#[test]
+fn the_sentence_says_who_agrees_and_what_is_gained() {
+    let twins = text(&["--cpus", "2"], TWINS);
+    let sentence = "Profile, quartz and path agree on left, which gains 2.9 % in simulation; slack, zeroing and benefit agree on \
+                    prepare, which gains 29 % in simulation on 2 CPUs.";
+    assert!(unwrapped(&twins).contains(sentence), "{twins}");
+    let one = r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[["exec","f",10]]}]}"#;
+    let one = text(&["--cpus", "1"], one);
+    assert!(
+        unwrapped(&one).contains("All metrics agree on f: without it the run on 1 CPU gains 100 %"),
+        "{one}"
+    );
+}
+
+#[test]
+fn runs_of_which_there_is_nothing_to_tell_give_a_sentence() {
+    let of = |threads: &str| {
+        unwrapped(&text(
+            &[],
+            &format!(r#"{{"format":"longpole-program","version":1,"threads":[{threads}]}}"#),
+        ))
+    };
+    assert!(of("").contains("Nothing to make faster"), "{}", of(""));
+    let nameless = of(r#"{"name":"A","ops":[["exec",10]]}"#);
+    assert!(nameless.contains("No function of the program's own is known to take time here"), "{nameless}");
+    let stuck = of(r#"{"name":"A","ops":[["exec","f",10],["wait","never"]]}"#);
+    assert!(stuck.contains("Remove the deadlock first"), "{stuck}");
+    longpole_with(&["compare-metrics", "-", "--cpus", "1,2"], TWINS.as_bytes()).fails(
+        2,
+        "one number",
+        "--cpus 4",
+    );
+}

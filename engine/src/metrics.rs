@@ -1,0 +1,223 @@
+//! Metrics that tell a user which function to improve, side by side on one program (Hollingsworth and Miller, "Slack: A New
+//! Performance Metric for Parallel Programs", 1994, compare theirs so): a plain CPU profile, normalized processor time (Quartz,
+//! 1989), the extended critical path (2001), slack and logical zeroing (1994), maximum benefit (1994), and beside them what
+//! leaving the function out gains in simulation. All are of functions' own time. Profile, Quartz, extended critical path and
+//! simulation are of the run that is predicted on so many processors; the other three are by their definition of the run on
+//! unlimited ones, locks taken in its order.
+
+use crate::attribution::{Grouping, spelled_out};
+use crate::graph::{PathsWanted, paths_report, slack_report};
+use crate::parallelism::{Kind, predicted};
+use crate::predict::Model;
+use crate::program::{FunctionRef, Program, ProgramError};
+use crate::report::{Cpus, Detail, Finding, Trust, report_by};
+use crate::what_if::without;
+use rustc_hash::FxHashMap;
+
+/// Longest paths that the maximum benefit is seen from.
+const PATHS: usize = 100;
+
+/// A metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Metric {
+    /// CPU time.
+    Profile,
+    /// CPU time ÷ busy processors.
+    Quartz,
+    /// Own time on the extended critical path.
+    CriticalPath,
+    /// The slack metric: what is gained at least.
+    Slack,
+    /// Logical zeroing: what is gained while the order of locks stays.
+    Zeroing,
+    /// What is gained before another of the longest paths is the longest.
+    Benefit,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 6] = [
+        Metric::Profile,
+        Metric::Quartz,
+        Metric::CriticalPath,
+        Metric::Slack,
+        Metric::Zeroing,
+        Metric::Benefit,
+    ];
+}
+
+/// Functions by all metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metrics {
+    /// The processors of the run.
+    pub cpus: Cpus,
+    /// How long it takes, ns.
+    pub time_ns: f64,
+    /// How long it takes on unlimited processors, ns.
+    pub unlimited_ns: f64,
+    /// All CPU time of the run, ns.
+    pub busy_ns: f64,
+    /// The largest gain in simulation first, then the largest share by any metric.
+    pub functions: Vec<MetricsRow>,
+    /// How far the recording can be trusted.
+    pub trust: Trust,
+    /// What was noticed.
+    pub findings: Vec<Finding>,
+}
+
+/// A function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricsRow {
+    /// Unique name.
+    pub function: String,
+    /// `file:line`, if known.
+    pub location: Option<String>,
+    /// The program's author cannot change it.
+    pub is_foreign: bool,
+    /// In the order of [`Metric::ALL`], ns.
+    pub values_ns: [f64; 6],
+    /// How much shorter the run gets in simulation if the function takes no time, ns; `None`: not asked for.
+    pub simulated_ns: Option<f64>,
+}
+
+impl MetricsRow {
+    /// The value of a metric, ns.
+    pub fn value_ns(&self, metric: Metric) -> f64 {
+        self.values_ns[metric as usize]
+    }
+}
+
+impl Metrics {
+    /// What a metric's values are shares of, ns.
+    pub fn whole_ns(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Profile => self.busy_ns,
+            Metric::Quartz | Metric::CriticalPath => self.time_ns,
+            Metric::Slack | Metric::Zeroing | Metric::Benefit => self.unlimited_ns,
+        }
+    }
+
+    /// The share of a function by a metric.
+    pub fn share(&self, row: &MetricsRow, metric: Metric) -> f64 {
+        let whole = self.whole_ns(metric);
+        if whole > 0.0 { row.value_ns(metric) / whole } else { 0.0 }
+    }
+
+    /// The function with the largest value, of those that the program's author can change; `None` if no value is above 0.
+    pub fn first(&self, metric: Metric) -> Option<&MetricsRow> {
+        let own = self.functions.iter().filter(|row| !row.is_foreign && row.value_ns(metric) > 0.0);
+        // Of equal values the first.
+        own.rev().max_by(|a, b| a.value_ns(metric).total_cmp(&b.value_ns(metric)))
+    }
+
+    fn most(&self, row: &MetricsRow) -> f64 {
+        Metric::ALL.iter().map(|metric| self.share(row, *metric)).fold(0.0, f64::max)
+    }
+}
+
+/// Compares the metrics of a program. The first functions by each metric, and others up to `simulated`, are also left out in a
+/// simulation, which takes a run each.
+///
+/// # Errors
+/// The program fails [`Program::check`].
+pub fn metrics(
+    program: &Program,
+    cpus: Cpus,
+    simulated: usize,
+    model: &Model,
+) -> Result<Metrics, ProgramError> {
+    let spelled = spelled_out(program.clone());
+    let slack = slack_report(&spelled, false, 0, model)?;
+    let wanted =
+        PathsWanted { most: PATHS, within: None, routes: 0, shown: None, segments: false, simulated: 0 };
+    let paths = paths_report(&spelled, &wanted, model)?;
+    let quartz = predicted(program, cpus, model)?;
+    let report = report_by(program, &[cpus], Detail::Functions, Grouping::Function, model);
+    let mut rows = Rows::default();
+    for row in quartz.rows.iter().filter(|row| row.kind == Kind::Function) {
+        let Some(name) = &row.name else { continue };
+        let to = rows.of(name, row.location.as_deref());
+        to.is_foreign = row.is_foreign;
+        to.values_ns[Metric::Profile as usize] = row.own.busy.ns as f64;
+        to.values_ns[Metric::Quartz as usize] = row.normalized_self_ns as f64;
+    }
+    for row in report.results.iter().flat_map(|result| &result.functions) {
+        rows.of(&row.function, row.location.as_deref()).values_ns[Metric::CriticalPath as usize] = row.tet_ns;
+    }
+    for row in &slack.functions {
+        let to = rows.of(&row.function, row.location.as_deref());
+        to.values_ns[Metric::Slack as usize] = row.slack_ns;
+        to.values_ns[Metric::Zeroing as usize] = row.zeroing_ns;
+    }
+    for row in paths.benefit.iter().filter(|row| row.kind == "function") {
+        let to = rows.of(&row.name, row.location.as_deref());
+        to.values_ns[Metric::Benefit as usize] = row.maximum_benefit_ns;
+    }
+    let threads = quartz.rows.iter().filter(|row| row.kind == Kind::Thread);
+    let mut metrics = Metrics {
+        cpus,
+        time_ns: report.results.first().map_or(0.0, |result| result.time_ns),
+        unlimited_ns: slack.length_ns,
+        busy_ns: threads.map(|row| row.own.busy.ns as f64).sum(),
+        functions: rows.rows,
+        trust: program.trust,
+        findings: slack.findings,
+    };
+    metrics.simulate(&spelled, simulated, model)?;
+    Ok(metrics)
+}
+
+impl Metrics {
+    fn simulate(&mut self, program: &Program, most: usize, model: &Model) -> Result<(), ProgramError> {
+        let mut rows = std::mem::take(&mut self.functions);
+        rows.sort_by(|a, b| self.most(b).total_cmp(&self.most(a)).then_with(|| a.function.cmp(&b.function)));
+        self.functions = rows;
+        let firsts: Vec<&str> =
+            Metric::ALL.iter().filter_map(|metric| Some(self.first(*metric)?.function.as_str())).collect();
+        let is_asked = |(place, row): &(usize, &MetricsRow)| {
+            *place < most && self.most(row) > 0.0 || firsts.contains(&row.function.as_str())
+        };
+        let asked: Vec<usize> =
+            self.functions.iter().enumerate().filter(is_asked).map(|(place, _)| place).collect();
+        let by_name: FxHashMap<&str, u32> =
+            program.functions.iter().map(|function| function.name.as_str()).zip(0..).collect();
+        let known = asked.into_iter().filter_map(|place| {
+            let row = self.functions.get(place)?;
+            Some((place, FunctionRef(*by_name.get(row.function.as_str())?)))
+        });
+        let (places, functions): (Vec<usize>, Vec<FunctionRef>) = known.unzip();
+        let gains = without(program, &functions, self.cpus, model)?;
+        for (place, gain) in places.into_iter().zip(gains) {
+            if let Some(row) = self.functions.get_mut(place) {
+                row.simulated_ns = gain;
+            }
+        }
+        let key = |row: &MetricsRow| row.simulated_ns.unwrap_or(f64::NEG_INFINITY);
+        self.functions.sort_by(|a, b| key(b).total_cmp(&key(a)));
+        Ok(())
+    }
+}
+
+/// Rows by name.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<MetricsRow>,
+    places: FxHashMap<String, usize>,
+}
+
+impl Rows {
+    fn of(&mut self, name: &str, location: Option<&str>) -> &mut MetricsRow {
+        let next = self.rows.len();
+        let place = *self.places.entry(name.to_owned()).or_insert(next);
+        if place == next {
+            self.rows.push(MetricsRow {
+                function: name.to_owned(),
+                location: location.map(str::to_owned),
+                is_foreign: false,
+                values_ns: [0.0; 6],
+                simulated_ns: None,
+            });
+        }
+        &mut self.rows[place]
+    }
+}
