@@ -47,6 +47,7 @@ says! {
     timers_end: "timers.c" ["3", "2", "1000"] => "3 rounds\n";
     who_is_impatient_waits: "impatient.c" ["2", "100000"] => "2 threads\n";
     locks_spin: "spinblock.c" ["3", "50", "100"] => "3 threads, 50 rounds\n";
+    rivals_end: "rivals.c" ["2", "1000"] => "shape 2\n";
     parts_are_verified: "startup.c" ["3", "100000"] => "3 workers\n";
     children_end: "family.c" ["2"] => "2 children\n";
 }

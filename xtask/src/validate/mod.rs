@@ -3,6 +3,7 @@
 mod coz;
 mod effects;
 mod gains;
+mod metrics;
 mod shapes;
 mod shares;
 mod splash;
@@ -42,6 +43,8 @@ enum Which {
     Shares,
     /// Shares of functions, beside what making them faster brings in simulation
     Gains,
+    /// Which metric names the function that is worth most when it is really made faster
+    Metrics,
     /// What coz finds out with many runs, beside one recording
     Coz,
 }
@@ -66,6 +69,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Gains) {
         page.put("gains", &gains::compare(&workspace, &longpole)?)?;
+    }
+    if wanted(Which::Metrics) {
+        page.put("metrics", &metrics::compare(&workspace, &longpole, options.runs)?)?;
     }
     if wanted(Which::Coz) {
         match coz::compare(&workspace, &longpole, options.runs)? {
