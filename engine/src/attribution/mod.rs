@@ -33,7 +33,7 @@ pub use around::{Around, around};
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
 pub(crate) use owners::is_standard;
-pub use owners::{UsedBy, used_by};
+pub use owners::{UsedBy, folded, is_start_up, used_by};
 pub use seen::{SeenFunction, seen_functions};
 pub(crate) use shares::{Errors, Share, divide, divide_seen, part};
 pub use spelled::spelled_out;

@@ -57,6 +57,32 @@ pub fn used_by(program: &Program) -> Vec<UsedBy> {
     all
 }
 
+/// Whether a program or a thread starts with this function, before its own code.
+pub fn is_start_up(function: &str) -> bool {
+    const NAMES: [&str; 8] = [
+        "clone",
+        "clone3",
+        "__clone3",
+        "__clone",
+        "start_thread",
+        "_start",
+        "__libc_start_main",
+        "__libc_start_call_main",
+    ];
+    function.split('@').next().is_some_and(|name| NAMES.contains(&name))
+}
+
+/// The program with samples that see who uses a standard function, where they saw that function innermost.
+pub fn folded(mut program: Program) -> Program {
+    let standard: Vec<bool> =
+        program.samples.places.iter().map(|place| is_standard_place(&program, place)).collect();
+    for stack in &mut program.samples.stacks {
+        let own = stack.iter().position(|place| standard.get(place.0 as usize) == Some(&false));
+        stack.drain(..own.unwrap_or(0));
+    }
+    program
+}
+
 fn is_standard_place(program: &Program, place: &Place) -> bool {
     let function = program.functions.get(place.function.0 as usize);
     function.is_some_and(|function| is_standard(function, place.line.as_deref()))
@@ -64,7 +90,8 @@ fn is_standard_place(program: &Program, place: &Place) -> bool {
 
 /// Whether a function is one of the language's or of the C library; `line`: `file:line` in it, if known.
 pub(crate) fn is_standard(function: &Function, line: Option<&str>) -> bool {
-    if function.module.as_deref().is_some_and(is_standard_module) {
+    // Stubs through which a library is called.
+    if function.name.ends_with("@plt") || function.module.as_deref().is_some_and(is_standard_module) {
         return true;
     }
     match line.or(function.location.as_deref()) {
@@ -188,5 +215,14 @@ mod tests {
         };
         let expected = [of("<u64>::lt", &[("hash", 0.75), ("sort", 0.25)]), of("core::hint::black_box", &[])];
         assert_eq!(used_by(&program), expected);
+        // Folded each counts for it.
+        let stacks: Vec<Vec<u32>> = folded(program.clone())
+            .samples
+            .stacks
+            .iter()
+            .map(|stack| stack.iter().map(|place| place.0).collect())
+            .collect();
+        assert_eq!(stacks, [&[1, 4][..], &[2, 4], &[1, 4], &[3]]);
+        assert!(is_standard(&function("malloc@plt", "shop"), None));
     }
 }

@@ -83,7 +83,11 @@ impl Search {
         let Some(first) = found.first().filter(|found| found.time_ns > 0.0) else { return Vec::new() };
         if matches!(
             first.limit.kind,
-            Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. }
+            Kind::Idle { .. }
+                | Kind::Nothing
+                | Kind::Deadlock
+                | Kind::NotKnown { .. }
+                | Kind::LocksNotRecorded { .. }
         ) {
             return Vec::new();
         }

@@ -14,6 +14,7 @@ mod change;
 mod free;
 mod functions;
 mod holders;
+mod idle;
 mod owner;
 mod question;
 mod search;
@@ -21,6 +22,7 @@ mod seen;
 mod stretch;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod uses;
 mod words;
 
@@ -144,7 +146,7 @@ pub enum Kind {
     Timers,
     /// Waiting that keeps CPUs busy.
     Spinning,
-    /// The program waits for work: no limit.
+    /// The program waits for work or for time: no limit.
     Idle {
         /// CPUs that it uses on average.
         busy: f64,
@@ -160,6 +162,13 @@ pub enum Kind {
     NotKnown {
         /// The share of the time.
         missing: f64,
+    },
+    /// Threads wait for what may be a lock, whose operations were not recorded.
+    LocksNotRecorded {
+        /// The futex word that is waited for longest.
+        word: String,
+        /// How many threads wait for it on average, as recorded.
+        waiting: f64,
     },
     /// Nothing is computed.
     Nothing,
@@ -183,6 +192,7 @@ impl Kind {
             Kind::Work { .. } => "work",
             Kind::Deadlock => "deadlock",
             Kind::NotKnown { .. } => "not_known",
+            Kind::LocksNotRecorded { .. } => "locks_not_recorded",
             Kind::Nothing => "nothing",
         }
     }

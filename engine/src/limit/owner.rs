@@ -1,7 +1,7 @@
 //! What a function is called where a person is to change something: standard functions count for who uses them, and nobody is
 //! asked to change a C library, a runtime, or longpole's own library.
 
-use crate::attribution::{is_standard, used_by};
+use crate::attribution::{is_standard, is_start_up, used_by};
 use crate::program::{Function, FunctionRef, Program};
 use rustc_hash::FxHashMap;
 
@@ -60,22 +60,8 @@ fn is_fixed(function: &Function) -> bool {
         "libtcmalloc",
         "[kernel",
     ];
-    const NAMES: [&str; 14] = [
-        "epoll_wait",
-        "futex",
-        "clone",
-        "clone3",
-        "__clone3",
-        "__clone",
-        "start_thread",
-        "_start",
-        "__libc_start_main",
-        "__libc_start_call_main",
-        "syscall",
-        "sched_yield",
-        "poll",
-        "_PyEval_EvalFrameDefault",
-    ];
+    const NAMES: [&str; 6] =
+        ["epoll_wait", "futex", "syscall", "sched_yield", "poll", "_PyEval_EvalFrameDefault"];
     let name = function.name.split('@').next().unwrap_or_default();
     let module = function.module.as_deref().unwrap_or_default();
     // Of a library without names there is one function, called after it.
@@ -84,6 +70,7 @@ fn is_fixed(function: &Function) -> bool {
         || MODULES.iter().any(|start| module.starts_with(start) || inside.starts_with(start))
         || ["libc.so", "ld-linux", "libc-", "vdso", "unknown"].iter().any(|start| inside.starts_with(start))
         || NAMES.contains(&name)
+        || is_start_up(name)
         || name.starts_with("runtime.")
         || name.starts_with("std::thread::_State_impl")
 }

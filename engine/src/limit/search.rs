@@ -3,10 +3,12 @@
 use super::alike::{Group, groups};
 use super::change::{Change, Fix};
 use super::functions::FunctionUse;
+use super::idle::Rest;
 use super::owner::Owners;
 use super::question::Question;
 use super::seen::{Seen, seen};
 use super::stretch::{Computing, Stretch};
+use super::unseen::Unseen;
 use super::uses::{LockUse, States, ThreadUse};
 use super::{Kind, Limit, Limits, WORTH};
 use crate::attribution::spelled_out;
@@ -39,6 +41,8 @@ pub struct Search {
     operations: usize,
     pub(super) groups: Vec<Group>,
     pub(super) seen: Vec<Seen>,
+    rest: Option<Rest>,
+    unseen: Option<Unseen>,
 }
 
 /// What was found on one CPU count.
@@ -73,12 +77,14 @@ impl Search {
         let seen = seen(program, &owners);
         let mut program = spelled_out(program.clone());
         let recorded = std::mem::take(&mut program.recorded);
+        let rest = Rest::of(&program, &recorded);
+        let unseen = Unseen::of(&program, &recorded);
         program.findings.clear();
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
         let groups = groups(&program, &owners, &seen);
         // What is told of a change are times; one run is one.
         let model = Model { runs: 1, ..model.clone() };
-        Ok(Search { program, owners, model, recorded, counts, operations, groups, seen })
+        Ok(Search { program, owners, model, recorded, counts, operations, groups, seen, rest, unseen })
     }
 
     /// This CPU count takes the recorded machine's place.
@@ -116,6 +122,16 @@ impl Search {
 
     /// What limits on this CPU count.
     pub fn at(&self, cpus: Cpus) -> Found {
+        let mut found = self.predicted(cpus);
+        let limit = &mut found.limit;
+        if let Some(busy) = self.rest.and_then(|rest| rest.instead_of(limit)) {
+            (limit.kind, limit.without_ns) = (Kind::Idle { busy }, limit.time_ns);
+        }
+        found
+    }
+
+    /// What limits the predicted run.
+    fn predicted(&self, cpus: Cpus) -> Found {
         let Ok(timing) = Timing::new(&self.program, &self.model) else { return nothing(cpus) };
         let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
         let computed = self.program.compute_times();
@@ -182,6 +198,15 @@ impl Search {
         if for_work || (waits && busy < 0.5 && self.is_idle()) {
             found.limit.kind = Kind::Idle { busy };
             found.limit.without_ns = time_ns;
+        }
+        let all = match cpus {
+            Cpus::Count(count) => f64::from(count.get()),
+            Cpus::Infinite => f64::INFINITY,
+        };
+        if let Some(kind) =
+            self.unseen.as_ref().and_then(|unseen| unseen.instead_of(&found.limit.kind, busy / all))
+        {
+            (found.limit.kind, found.limit.without_ns) = (kind, time_ns);
         }
         found.without = without;
         found.locks = self.lock_uses(&base);

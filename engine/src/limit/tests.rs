@@ -1,9 +1,10 @@
 //! A program with known answer for each kind of limit.
 
 use super::{Change, Kind, Limits, limits};
+use crate::event::Overhead;
 use crate::predict::Model;
-use crate::program::{Program, RecordedWait, json};
-use crate::report::Cpus;
+use crate::program::{Program, PutBackUses, Recorded, RecordedObject, RecordedWait, Share, json};
+use crate::report::{Cpus, Finding};
 
 fn program(threads: &str) -> Program {
     json::read(&format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{threads}]}}"))
@@ -252,6 +253,79 @@ fn a_server_that_waits_for_work_has_no_limit() {
     let found = on(&program, 2);
     assert!(matches!(found.at[0].kind, Kind::Idle { busy } if (busy - 0.1).abs() < 0.01), "{found:?}");
     assert!(found.fixes.is_empty());
+}
+
+/// What was recorded of a program: how long, and what its threads waited for, each kind 2 s long.
+fn recorded(program: Program, waits: &[(&str, bool, &str)]) -> Program {
+    let wait = |(name, idle, by): &(&str, bool, &str)| RecordedWait {
+        name: (*name).into(),
+        idle: *idle,
+        wait_ns: 2_000_000_000,
+        ended_by: vec![Share { name: (*by).into(), count: 1 }],
+        ..RecordedWait::default()
+    };
+    let recorded = Recorded { waits: waits.iter().map(wait).collect(), ..Recorded::default() };
+    let overhead = Some(Overhead { wall_ns: 2_000_000_000, ..Overhead::default() });
+    Program { recorded, overhead, machine: Some(crate::program::MachineFacts::default()), ..program }
+}
+
+/// A `sleep 100` that was attached to was limited by "the work itself", a server that is started and gets no requests by the
+/// milliseconds of its start, and a program that sleeps by its sleeping.
+#[test]
+fn who_waits_for_work_or_time_is_idle() {
+    let is_idle = |program: &Program| {
+        let found = on(program, 2);
+        let idle = matches!(found.at[0].kind, Kind::Idle { busy } if busy < 0.1);
+        assert!(!idle || found.fixes.is_empty(), "{found:?}");
+        idle
+    };
+    let attached = || program(r#"{"name":"sleep","ops":[]}"#);
+    assert!(is_idle(&recorded(attached(), &[("in the kernel", false, "not ended")])));
+    let starts = || program(r#"{"name":"server","ops":[["exec","read_settings",14000000]]}"#);
+    assert!(is_idle(&recorded(starts(), &[("poll", true, "not ended")])));
+    // Redis's threads that never have a job, and end with it.
+    let jobs = [("futex", false, "thread"), ("condition wait", false, "thread")];
+    assert!(is_idle(&recorded(starts(), &[jobs[0], jobs[1], ("poll", true, "timer")])));
+    let sleeps = || program(&alike("w", 1, 40, r#"["exec","f",400000],["sleep",50000000]"#));
+    assert!(is_idle(&recorded(sleeps(), &[("sleep", false, "timer")])));
+    // Who computes, waits for a lock that is never given back, or for a slow peer, is not.
+    let computes = program(&alike("w", 1, 40, r#"["exec","f",10000000],["sleep",40000000]"#));
+    assert!(!is_idle(&recorded(computes, &[("sleep", false, "timer")])));
+    assert!(!is_idle(&recorded(attached(), &[("mutex lock", false, "not ended")])));
+    assert!(!is_idle(&recorded(starts(), &[("socket receive", false, "network")])));
+}
+
+/// What limited a program with one hot lock was "handing over", or CPUs, where the lock had got no probes.
+#[test]
+fn locks_that_were_not_recorded_are_not_passed_over() {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    let word = |wait_ns, put_back| RecordedObject {
+        name: "futex registry.gate".into(),
+        kind: crate::program::FUTEX.into(),
+        wait_ns,
+        put_back,
+        ..RecordedObject::default()
+    };
+    let kind = |family: &str, object: RecordedObject| {
+        let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+        let family = family.into();
+        program.findings.push(Finding::OperationsOff { family, processes: 1, after_ns: None, tried: None });
+        program.recorded.objects.push(object);
+        let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
+        let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
+        (found.at[0].kind.clone(), found.fixes.len())
+    };
+    let mutexes = "mutexes and condition variables";
+    let expected = Kind::LocksNotRecorded { word: "futex registry.gate".into(), waiting: 1.5 };
+    assert_eq!(kind(mutexes, word(3_000_000_000, None)), (expected, 0));
+    let is_hand_over = |found: (Kind, usize)| matches!(found.0, Kind::HandOver { .. });
+    assert!(is_hand_over(kind(mutexes, word(1_000_000, None))), "hardly anybody waits");
+    assert!(
+        is_hand_over(kind(mutexes, word(3_000_000_000, Some(PutBackUses::default())))),
+        "it is simulated"
+    );
+    assert!(is_hand_over(kind("semaphores", word(3_000_000_000, None))), "mutexes were recorded");
 }
 
 /// A Redis under load was held up by "waiting for idle: 93 % of the time": its other threads never had a job.

@@ -12,8 +12,38 @@ use crate::event::{CallKind, futex_operation, io_name};
 use crate::program::names::{STOPPED, UNKNOWN, waker};
 use crate::program::relive::{Inside, NONE};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
-use probe_abi::SyncOperation as S;
+use probe_abi::{SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Asleep by its own wish.
+const SLEEP: &str = "sleep";
+/// Ended by a thread of the recording.
+const BY_THREAD: &str = "thread";
+/// Not ended while the recording lasted.
+const NOT_ENDED: &str = "not ended";
+
+impl RecordedWait {
+    /// For a lock of the C library.
+    fn is_for_lock(&self) -> bool {
+        let operation = S::ALL.iter().find(|operation| operation.name() == self.name);
+        operation.is_some_and(|operation| match operation.family() {
+            SyncFamily::Mutex => !matches!(operation, S::ConditionWait | S::ConditionTimedWait),
+            family => matches!(family, SyncFamily::RwLock | SyncFamily::Spin),
+        })
+    }
+
+    /// For work or for time: with nothing to do, asleep by its own wish, or for what never came.
+    pub(crate) fn is_rest(&self) -> bool {
+        let never_ended = || matches!(&self.ended_by[..], [by] if by.name == NOT_ENDED);
+        self.idle || self.name == SLEEP || (never_ended() && !self.is_for_lock())
+    }
+
+    /// By a lock, or from outside the program. Whom another thread lets go on waits as that one does.
+    pub(crate) fn is_held_up(&self) -> bool {
+        let by_thread = || self.ended_by.first().is_some_and(|by| by.name == BY_THREAD);
+        self.is_for_lock() || !(self.is_rest() || by_thread())
+    }
+}
 
 #[derive(Default)]
 struct Counts<'a> {
@@ -90,7 +120,7 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
             _ => "futex",
         },
         (CallKind::Futex, _) => "one of several futexes",
-        (CallKind::Sleep, _) => "sleep",
+        (CallKind::Sleep, _) => SLEEP,
         (CallKind::Child, _) => "child process",
         (CallKind::Signal, _) => "signal",
         _ => match wait.wake {
@@ -117,9 +147,9 @@ pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
 
 pub(in crate::program) fn ended_by(wait: &Wait) -> &'static str {
     match wait.wake {
-        Wake::By(_) => "thread",
+        Wake::By(_) => BY_THREAD,
         Wake::External(external) => waker(external),
-        Wake::CutAtEnd => "not ended",
+        Wake::CutAtEnd => NOT_ENDED,
         Wake::CutByUnknown => UNKNOWN,
     }
 }

@@ -78,7 +78,7 @@ impl Inside {
                     steps.iter().all(|step| matches!(step.kind, StepKind::Wake(_)));
             }
             inside.place_steps(timeline, thread, &own, &mut behind);
-            inside.place_waits(thread, &own);
+            inside.place_waits(timeline, thread, &own);
             inside.by_thread.push(own.iter().map(|own| own.begin.used).collect());
             let mut begins: Vec<Begin> = own.iter().map(|own| own.begin).collect();
             // Of two that begin together the outer one ends later, and stands later in the list.
@@ -199,7 +199,9 @@ impl Inside {
         }
     }
 
-    fn place_waits(&mut self, thread: &Thread, own: &[Own]) {
+    fn place_waits(&mut self, timeline: &Timeline, thread: &Thread, own: &[Own]) {
+        // Nothing is waited for in an instant, least of all in one that only says that operations are missing.
+        let lasts = |used: u32| timeline.uses.get(used as usize).is_some_and(|used| used.began < used.ended);
         let mut next = own.iter().peekable();
         let mut places = Places::new(own);
         let mut waits = vec![NONE; thread.waits.len()];
@@ -208,7 +210,7 @@ impl Inside {
             while next.next_if(|own| own.end_step < interval.first_step).is_some() {}
             let first = next.peek().map_or(NONE, |own| own.begin.used);
             let found = self.innermost(&mut places, first, |begin| {
-                begin.first_step <= interval.first_step && begin.time <= interval.start.0
+                begin.first_step <= interval.first_step && begin.time <= interval.start.0 && lasts(begin.used)
             });
             if let Some(place) = waits.get_mut(wait as usize) {
                 *place = found;

@@ -64,6 +64,18 @@ fn a_process_without_probes_misses_no_calls_after_its_end() {
     assert_eq!(findings, [Finding::ProbesLate { missing_ns: 1_500_000 }]);
 }
 
+/// Threads that had slept since before the recording waited for "mutex consistent" where lock probes were refused.
+#[test]
+fn that_operations_are_missing_is_nothing_to_wait_for() {
+    let mut recording = recording("A sleeps\nB runs\n50 0 B wakes A\n50 1 A runs\nend 100");
+    let reason = GapReason::OperationsOff { family: probe_abi::SyncFamily::Mutex as u8, tried: None };
+    let kind = NoteKind::Gap { pid: PID, cpu: None, until_ns: u64::MAX, lost: 0, reason };
+    recording.notes.push(Note { time_ns: 0, kind });
+    let program = crate::program::from_timeline(&build(&recording));
+    let names: Vec<&str> = program.recorded.waits.iter().map(|wait| wait.name.as_str()).collect();
+    assert_eq!(names, ["in the kernel"]);
+}
+
 /// Processes without any function probes were not told apart from those that got theirs late.
 #[test]
 fn processes_without_function_probes_are_a_finding_of_their_own() {

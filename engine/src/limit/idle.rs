@@ -1,0 +1,40 @@
+//! Whether a program waited for work or for time while it was recorded. Its prediction may not show that: waits that never
+//! ended are no part of it, and what limits its few milliseconds of computing is not what takes the time.
+
+use super::{Kind, Limit, WORTH};
+use crate::program::{Program, Recorded, RecordedWait};
+use crate::time::Ticks;
+
+/// CPUs that an idle program uses at most, on average.
+const BUSY: f64 = 0.1;
+
+/// What a program did while it was recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    wall_ns: f64,
+    /// CPUs that it used, on average.
+    busy: f64,
+}
+
+impl Rest {
+    /// `None` if it computed, was held up by something, or the recording does not tell.
+    pub(super) fn of(program: &Program, recorded: &Recorded) -> Option<Rest> {
+        let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)? as f64;
+        let computed = program.compute_times();
+        let all = computed.functions.iter().fold(computed.elsewhere.0, |sum, own| sum.saturating_add(own.0));
+        let busy = Ticks(all).as_ns_f64() / wall_ns;
+        let sum = |counts: fn(&RecordedWait) -> bool| {
+            let waits = recorded.waits.iter().filter(|wait| counts(wait));
+            waits.map(|wait| wait.wait_ns as f64).sum::<f64>()
+        };
+        let held_up = sum(RecordedWait::is_held_up) + program.trust.unknown_ns as f64;
+        let rests = sum(RecordedWait::is_rest);
+        (busy < BUSY && rests > wall_ns / 2.0 && rests > held_up).then_some(Rest { wall_ns, busy })
+    }
+
+    /// CPUs that it used on average, if that this limit goes would not shorten the recorded time.
+    pub(super) fn instead_of(&self, limit: &Limit) -> Option<f64> {
+        let gain = (limit.time_ns - limit.without_ns) / self.wall_ns;
+        (matches!(limit.kind, Kind::Timers) || gain < WORTH).then_some(self.busy)
+    }
+}
