@@ -46,11 +46,13 @@ impl std::fmt::Display for How {
                 write!(f, "recorded by probes on the functions of {}", libraries.join(" and "))?;
                 instead.as_ref().map_or(Ok(()), |reason| write!(f, " ({reason})"))
             }
-            How::Tried(libraries) => write!(
-                f,
-                "recorded by probes on the functions of {}, once a trial has shown that these cost little",
-                libraries.join(" and ")
-            ),
+            How::Tried(libraries) => {
+                write!(
+                    f,
+                    "recorded by probes on the functions of {}, if they cost little",
+                    libraries.join(" and ")
+                )
+            }
             How::NotInside(reason) | How::No(reason) => write!(f, "as the scheduler shows them: {reason}"),
         }
     }

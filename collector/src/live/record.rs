@@ -214,7 +214,6 @@ pub(super) fn summary(
         subject,
         elapsed: ended.elapsed,
         events: file.events,
-        raw_bytes: file.raw_bytes,
         file_bytes: file.bytes,
         file: path.to_owned(),
         loss: ended.counts.loss,

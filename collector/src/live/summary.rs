@@ -27,8 +27,6 @@ pub struct RecordSummary {
     pub elapsed: Duration,
     /// Records in the file.
     pub events: u64,
-    /// Their size as the kernel wrote them.
-    pub raw_bytes: u64,
     /// Size of the file.
     pub file_bytes: u64,
     /// Where it is.
@@ -96,9 +94,7 @@ impl RecordSummary {
             line("samples", Paint::Plain, &crate::present::samples(sampling, Some(counts)))?;
         }
         if let Some(cost) = &self.overhead {
-            // The label says the first word.
-            let text = crate::present::overhead(cost);
-            line("overhead", Paint::Plain, text.strip_prefix("overhead ").unwrap_or(&text))?;
+            line("cost", Paint::Plain, &crate::present::cost(cost))?;
         }
         line("locks", Paint::Plain, &self.locks_text())?;
         // A name stays as it is.
@@ -167,9 +163,6 @@ impl RecordSummary {
                     grouped((self.events as f64 / seconds).round() as u64)
                 ));
             }
-            let each = self.file_bytes as f64 / self.events as f64;
-            let raw = self.raw_bytes as f64 / self.events as f64;
-            text.push_str(&format!(", {each:.1} bytes each in the file ({raw:.0} in the kernel)"));
         }
         text
     }
@@ -343,7 +336,6 @@ mod tests {
             subject: "quicksort (pid 4242)".into(),
             elapsed: Duration::from_millis(10_040),
             events: 812_345,
-            raw_bytes: 38_992_560,
             file_bytes: 6_417_525,
             file: "longpole-quicksort-4242-20260101T000000Z.lp".into(),
             probed: 14,
@@ -364,7 +356,7 @@ mod tests {
         assert_eq!(
             text(&summary()),
             "recorded  quicksort (pid 4242), 10.0 s\n\
-             events    812,345, 80,911 a second, 7.9 bytes each in the file (48 in the kernel)\n\
+             events    812,345, 80,911 a second\n\
              lost      0\n\
              probes    14 functions on, 0 off\n\
              locks     recorded by probes on the functions of libc.so.6\n\

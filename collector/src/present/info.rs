@@ -6,8 +6,8 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::session::{Meta, SessionInfo};
 use engine::event::{
-    FunctionId, HitCost, HitCosts, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead, Recording,
-    SampleCounts, SamplingFact,
+    FunctionId, HitCosts, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead, Recording, SampleCounts,
+    SamplingFact,
 };
 use engine::program::Program;
 use serde::Serialize;
@@ -84,6 +84,9 @@ struct ProgramFacts {
 
 const SCHEMA: &str = "longpole-info/1";
 
+/// Binaries shown.
+const MODULES: usize = 4;
+
 impl Facts {
     /// A session's.
     pub fn of_session(recording: &Recording, info: &SessionInfo) -> Facts {
@@ -143,6 +146,11 @@ impl Facts {
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
     }
 
+    /// Events recorded.
+    pub fn events(&self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.events)
+    }
+
     /// A program's.
     pub fn of_program(program: &Program) -> Facts {
         let facts = ProgramFacts {
@@ -161,8 +169,17 @@ pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
+/// What is known beside what the file holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// What limits, if that can be told.
+    pub limit: Option<&'a str>,
+    /// The file as the user gave it; empty for the newest one.
+    pub file: &'a str,
+}
+
 /// A few lines for people.
-pub fn text(facts: &Facts, style: &Style, mut out: impl Write) -> io::Result<()> {
+pub fn text(facts: &Facts, beside: Beside<'_>, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
     if let Some(session) = &facts.session {
         session_text(session, style, out)?;
@@ -173,6 +190,10 @@ pub fn text(facts: &Facts, style: &Style, mut out: impl Write) -> io::Result<()>
         line(out, style, "operations", &grouped(program.operations as u64))?;
         line(out, style, "functions", &grouped(program.functions as u64))?;
         line(out, style, "objects", &grouped(program.objects as u64))?;
+    }
+    if let Some(limit) = beside.limit {
+        line(out, style, "LIMIT", limit)?;
+        line(out, style, "next", format!("longpole report {}", beside.file).trim_end())?;
     }
     Ok(())
 }
@@ -202,15 +223,9 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         );
         line(out, style, "on", &machine)?;
         line(out, style, "by", &format!("longpole {}", meta.longpole_version))?;
-        let options: Vec<String> = meta.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        if !options.is_empty() {
-            line(out, style, "options", &options.join(" "))?;
-        }
     }
     line(out, style, "duration", &duration(session.duration_ns as f64))?;
-    let per_event = session.file_bytes as f64 / session.events.max(1) as f64;
-    let events =
-        format!("{} in {} bytes ({per_event:.1} each)", grouped(session.events), grouped(session.file_bytes));
+    let events = format!("{} in {} bytes", grouped(session.events), grouped(session.file_bytes));
     line(out, style, "events", &events)?;
     line(out, style, "threads", &format!("{} at the start", grouped(session.threads as u64)))?;
     let functions = format!(
@@ -223,21 +238,14 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         line(out, style, "samples", &super::samples(sampling, session.samples.as_ref()))?;
     }
     if let Some(cost) = &session.overhead {
-        line(out, style, "cost", &super::overhead(cost))?;
+        line(out, style, "cost", &super::cost(cost))?;
     }
-    if let Some(costs) = &session.hit_costs {
-        let one = |cost: &HitCost| duration(cost.total_ns() as f64);
-        let each = format!(
-            "entry {} ({} if stepped over), exit {}",
-            one(&costs.entry),
-            one(&costs.entry_stepped),
-            one(&costs.exit)
-        );
-        line(out, style, "probe hits", &each)?;
-    }
-    for module in &session.modules {
+    for module in session.modules.iter().take(MODULES) {
         let missing = module.missing.as_deref().unwrap_or("all symbols and lines there");
         line(out, style, "symbols", &format!("{}: {missing}", module.name))?;
+    }
+    if let Some(more) = session.modules.len().checked_sub(MODULES).filter(|more| *more > 0) {
+        line(out, style, "", &format!("({more} more: --json has all)"))?;
     }
     if !session.left_out.is_nothing() {
         line(out, style, "left out", &format!("{}: no room in the file", missing(&session.left_out)))?;
@@ -256,21 +264,18 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
                 let count = grouped(loss.operations_forbidden);
                 left_out.push_str(&format!("; {count} lock operations only counted (seccomp, PR_SET_TSC)"));
             }
-            line(
-                out,
-                style,
-                "lost",
-                &format!(
-                    "{} (dropped {}, lock operations {}, missed {}, late {}, undecodable {}); {} gaps{left_out}",
-                    grouped(loss.lost()),
-                    grouped(loss.dropped),
-                    grouped(loss.operations),
-                    grouped(loss.missed),
-                    grouped(loss.late),
-                    grouped(loss.undecodable),
-                    grouped(session.gaps as u64)
-                ),
-            )
+            let parts = [
+                ("dropped", loss.dropped),
+                ("lock operations", loss.operations),
+                ("missed", loss.missed),
+                ("late", loss.late),
+                ("undecodable", loss.undecodable),
+            ];
+            let parts = parts.iter().filter(|(_, count)| *count > 0);
+            let parts: Vec<String> =
+                parts.map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+            let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+            line(out, style, "lost", &format!("{}{parts}{left_out}", grouped(loss.lost())))
         }
         None => line(out, style, "lost", "not known: the recording has no end"),
     }
@@ -295,7 +300,9 @@ mod tests {
                 Facts::of_session(&Recording { facts, ..Recording::default() }, &SessionInfo::default());
             let (mut people, mut machines) = (Vec::new(), Vec::new());
             let style = Style { colour: false, unicode: true, width: 100 };
-            text(&facts, &style, &mut people).and_then(|()| json(&facts, &mut machines)).expect("memory");
+            text(&facts, Beside::default(), &style, &mut people)
+                .and_then(|()| json(&facts, &mut machines))
+                .expect("memory");
             (String::from_utf8_lossy(&people).into_owned(), String::from_utf8_lossy(&machines).into_owned())
         };
         let (people, machines) = said(LeftOut { notes: 3, ..LeftOut::default() });

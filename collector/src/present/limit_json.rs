@@ -107,6 +107,9 @@ impl<'a> LimitJson<'a> {
             }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy } => Of { busy: Some(*busy), ..Of::default() },
+            Kind::LocksNotRecorded { word, waiting } => {
+                Of { object: Some(word), waiting: Some(*waiting), ..Of::default() }
+            }
             Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
             Kind::Timers | Kind::Spinning | Kind::Deadlock | Kind::Nothing => Of::default(),
         };

@@ -30,5 +30,5 @@ pub mod validate;
 pub mod view;
 mod waits;
 
-pub use overhead::overhead;
+pub use overhead::{cost, overhead};
 pub use samples::samples;

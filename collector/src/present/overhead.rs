@@ -1,4 +1,4 @@
-//! What recording costs, in one sentence: `overhead 0.7 % (budget 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s ×
+//! What recording costs, in a few words and in one sentence with its parts: `overhead 0.7 % (budget 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s ×
 //! 0.3 µs + collector 2.1 ms/s`.
 
 use super::cell::{duration, grouped};
@@ -9,6 +9,20 @@ use std::cmp::Reverse;
 /// by the clock is many times that, and a percentage of it says nothing about what anybody feels.
 const HARDLY_OF_CPU: f64 = 0.05;
 const HARDLY_NS: u64 = 100_000_000;
+
+/// How much and how much it may be: `0.7 % (goal 2 %)`.
+pub fn cost(cost: &Overhead) -> String {
+    let goal = cost.budget().map_or(String::new(), |budget| format!(" (goal {})", percent(budget)));
+    match cost.share().filter(|_| !hardly_runs(cost)) {
+        _ if cost.wall_ns == 0 => format!("not known{goal}"),
+        Some(share) => format!("{}{goal}", percent(share)),
+        None => format!("{} of one CPU; the program hardly ran", percent(of_one_cpu(cost))),
+    }
+}
+
+fn of_one_cpu(cost: &Overhead) -> f64 {
+    cost.spent_ns() as f64 / cost.wall_ns as f64
+}
 
 /// The sentence, without a full stop.
 pub fn overhead(cost: &Overhead) -> String {
@@ -24,7 +38,7 @@ pub fn overhead(cost: &Overhead) -> String {
         Some(share) => format!("overhead {} ({budget})", percent(share)),
         None => format!(
             "overhead {} of one CPU ({budget}; the program itself used {})",
-            percent(cost.spent_ns() as f64 / cost.wall_ns as f64),
+            percent(of_one_cpu(cost)),
             percent(cost.target_ns as f64 / cost.wall_ns as f64)
         ),
     };
@@ -174,6 +188,15 @@ mod tests {
             overhead(&COST),
             "overhead 0.7 % (budget 2 %): 1,200 hits/s × 900 ns + 14,000 events/s × 300 ns + collector 8.72 ms/s"
         );
+    }
+
+    #[test]
+    fn a_few_words_have_the_sum_and_the_goal() {
+        assert_eq!(cost(&COST), "0.7 % (goal 2 %)");
+        assert_eq!(cost(&Overhead { budget_ppm: None, ..COST }), "0.7 %");
+        let idle = Overhead { target_ns: 40_000_000, ..COST };
+        assert_eq!(cost(&idle), "1.4 % of one CPU; the program hardly ran");
+        assert_eq!(cost(&Overhead::default()), "not known");
     }
 
     #[test]

@@ -30,7 +30,11 @@ const ALWAYS: u8 = u8::MAX;
 
 /// The screen in `height` lines.
 pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
-    let (mut above, mut below) = (above(state, style), below(state, style));
+    // The help takes the whole of a small screen.
+    let (mut above, mut below) = match state.page {
+        Some(Page::Help) => (Vec::new(), Vec::new()),
+        _ => (above(state, style), below(state, style)),
+    };
     below.push(Block { worth: ALWAYS, lines: vec![bottom(state, style)] });
     let lines = |blocks: &[Block]| blocks.iter().map(|block| block.lines.len()).sum::<usize>();
     while lines(&above) + lines(&below) + TABLE > height
@@ -129,7 +133,7 @@ fn above(state: &State, style: &Style) -> Vec<Block> {
         Block { worth: ALWAYS, lines: limit },
         Block { worth: 6, lines: fixes },
     ];
-    if screen::computes(report) {
+    if screen::computes(report) && !screen::is_beside(report, limits) {
         let curve = written(|out| screen::curve(out, report, state.cpus(), style));
         blocks.extend([blank(), Block { worth: 4, lines: curve }]);
     }

@@ -113,6 +113,8 @@ fn other_tables_and_pages() {
     check("callers", &mut state);
     press(&mut state, KeyCode::Char('?'));
     check("help", &mut state);
+    let help = text(&mut state, 80, 24);
+    assert!(help.contains("The same screen") && help.contains("A row passes another"), "all of it: {help}");
 }
 
 /// The lock that held three of four threads up stood nowhere: "No lock operation in this window".

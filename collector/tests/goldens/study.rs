@@ -175,7 +175,8 @@ fn check_sets_rules_against_the_report() {
         more.iter().fold(call, |call, argument| call.and(argument))
     };
     std::fs::write(&rules, rule("12us")).unwrap();
-    assert!(check(&[]).ok().stdout.starts_with("All 2 rules are kept."));
+    let kept = check(&[]).ok().stdout;
+    assert!(kept.starts_with("All 2 rules are kept.") && kept.contains("\n\nLIMIT  "), "{kept}");
     std::fs::write(&rules, rule("11us 500ns")).unwrap();
     let ended = check(&[]).code(3);
     assert!(
@@ -192,4 +193,5 @@ fn check_sets_rules_against_the_report() {
     assert!(table.contains("| **broken** | quick on 2 CPUs |"), "{table}");
     let answer: Value = serde_json::from_str(&check(&["--json"]).code(3).stdout).unwrap();
     assert_eq!((&answer["schema"], &answer["broken"]), (&"longpole-check/1".into(), &1.into()));
+    assert!(answer["limit"]["at"][0]["kind"].is_string(), "{answer}");
 }

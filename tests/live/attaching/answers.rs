@@ -99,7 +99,7 @@ fn what_is_named_is_probed_at_once() {
     let said = &recorded.ended.stderr;
     assert!(said.contains("probed at once: 1 functions, each call of one costs "), "{said}");
     assert!(said.contains("recorded by probes on the functions of libc"), "{said}");
-    assert!(!said.contains("once a trial has shown"), "{said}");
+    assert!(!said.contains("if they cost little"), "{said}");
     let calls = recorded.report("1").at(1).function("Answer", "calls").unwrap_or(0.0);
     assert!(calls > 10.0, "{calls}: {said}");
 }

@@ -45,7 +45,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
         "{}",
         ended.stderr
     );
-    assert!(ended.stderr.contains("\noverhead "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\ncost "), "{}", ended.stderr);
     let report = Longpole::report(&file, "1");
     assert_eq!(report.findings("folded").len(), 1, "{}", report.0);
     let cost = &report.0["overhead"];
@@ -60,7 +60,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("Cost: overhead ") && words.contains("(budget 2 %)"), "{text}");
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
-    assert!(info.contains("overhead ") && info.contains("probe hits"), "{info}");
+    assert!(info.contains("\ncost "), "{info}");
     target.close_stdin();
     assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
 }

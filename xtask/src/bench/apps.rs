@@ -264,7 +264,7 @@ impl Measured {
         self.events = events.with_context(|| format!("no number of events in: {said}"))?;
         self.bytes = std::fs::metadata(file).context("no recording")?.len() as f64;
         self.lost.push(lost_percent(said)?);
-        let overhead = line("overhead ").context("no overhead")?;
+        let overhead = line("cost ").context("no cost")?;
         let overhead = overhead.split(" (").next().unwrap_or_default();
         if overhead.ends_with('%') {
             self.told.push(overhead.trim_end_matches('%').trim().parse().unwrap_or(f64::NAN));
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn events_are_read_from_the_summary() {
-        assert_eq!(leading_number("1,234,567, 89 a second, 7.9 bytes each"), 1_234_567.0);
+        assert_eq!(leading_number("1,234,567, 89 a second"), 1_234_567.0);
         assert_eq!(leading_number("0"), 0.0);
     }
 }

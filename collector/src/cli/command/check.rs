@@ -16,7 +16,7 @@ use std::path::Path;
 /// A rules file larger than this is refused.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Reads, sets the rules against the report, shows: exit code 3 if one is broken.
+/// Reads, sets the rules against the report, shows both: exit code 3 if a rule is broken.
 pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
     let rules = rules(&plan.rules)?;
     let program = Input::open(&plan.input)?.into_program();
@@ -43,10 +43,12 @@ pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
             None => {}
         }
     }
-    if plan.json {
-        to_stdout(|out| check::json(&outcomes, out))?;
-    } else if !shown {
-        to_reader(|out| check::text(&outcomes, &style::for_stdout(), out))?;
+    if plan.json || !shown {
+        let limits = super::limit_on_all_cores(&program, &super::usual_cpus(), &model);
+        match plan.json {
+            true => to_stdout(|out| check::json(&outcomes, &limits, out))?,
+            false => to_reader(|out| check::text(&outcomes, &limits, &style::for_stdout(), out))?,
+        }
     }
     let broken = outcomes.iter().any(|outcome| outcome.verdict == Verdict::Broken);
     Ok(if broken { crate::cli::Outcome::Code(Code::Threshold as u8) } else { crate::cli::Outcome::Done })

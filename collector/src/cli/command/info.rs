@@ -1,5 +1,6 @@
 //! `longpole info`
 
+use super::limit_line;
 use super::output::{to_reader, to_stdout};
 use crate::cli::input::Input;
 use crate::cli::plan::InfoPlan;
@@ -8,14 +9,17 @@ use crate::present::{info, style};
 
 /// Shows what a session or a program holds.
 pub fn run(plan: &InfoPlan) -> Result<Outcome, UserError> {
-    let facts = match Input::open(&plan.input)? {
+    let input = Input::open(&plan.input)?;
+    let facts = match &input {
         Input::Session(read) => info::Facts::of_session(&read.0, &read.1),
-        Input::Program(program) => info::Facts::of_program(&program),
+        Input::Program(program) => info::Facts::of_program(program),
     };
     if plan.json {
         to_stdout(|out| info::json(&facts, out))?;
     } else {
-        to_reader(|out| info::text(&facts, &style::for_stdout(), out))?;
+        let limit = limit_line::of_input(input, facts.events());
+        let beside = info::Beside { limit: limit.as_deref(), file: &super::file_name(&plan.input) };
+        to_reader(|out| info::text(&facts, beside, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }

@@ -15,11 +15,20 @@ const MOST_EVENTS: u64 = 200_000;
 /// What limits the program of this recording on the machine that it was recorded on; or that it takes longer to say. `None`: that
 /// cannot be told.
 pub fn limit_line(file: &Path, events: u64) -> Option<String> {
-    if events > MOST_EVENTS {
-        return Some("takes longer to find for so many events: `longpole report` says it".to_owned());
-    }
-    let input = Input::open(&InputPlan::File(file.to_owned())).ok()?;
-    of_program(&input.into_program())
+    too_many(events).or_else(|| {
+        let input = Input::open(&InputPlan::File(file.to_owned())).ok()?;
+        of_program(&input.into_program())
+    })
+}
+
+/// The same for what is read already.
+pub(super) fn of_input(input: Input, events: u64) -> Option<String> {
+    too_many(events).or_else(|| of_program(&input.into_program()))
+}
+
+fn too_many(events: u64) -> Option<String> {
+    let text = || "not looked for among this many events: see `longpole report`".to_owned();
+    (events > MOST_EVENTS).then(text)
 }
 
 fn of_program(program: &Program) -> Option<String> {

@@ -27,7 +27,7 @@ use super::plan::InputPlan;
 use crate::cores;
 use crate::present::frame::Frame;
 use engine::attribution::Grouping;
-use engine::attribution::spelled_out;
+use engine::attribution::{folded, spelled_out};
 use engine::limit::{Limits, Search};
 use engine::predict::{Model, Scheduler};
 use engine::program::{Program, ProgramError, Samples};
@@ -117,10 +117,12 @@ struct Studied {
     own: Program,
 }
 
-fn studied(input: &InputPlan, probed_only: bool) -> Result<Studied, UserError> {
+/// Standard functions count for who uses them, or with `all` for themselves.
+fn studied(input: &InputPlan, probed_only: bool, all: bool) -> Result<Studied, UserError> {
     let mut own = Input::open(input)?.into_program();
     if probed_only {
         own.samples = Samples::default();
     }
-    Ok(Studied { program: spelled_out(own.clone()), own })
+    let program = if all { own.clone() } else { folded(own.clone()) };
+    Ok(Studied { program: spelled_out(program), own })
 }

@@ -5,13 +5,14 @@ use crate::cli::study::PathsPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
+use engine::attribution::is_start_up;
 use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
 use engine::predict::Scheduler;
 use engine::program::Program;
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
 pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
-    let studied = super::studied(&plan.input, plan.probed_only)?;
+    let studied = super::studied(&plan.input, plan.probed_only, plan.all || plan.json)?;
     let (program, model) = (&studied.program, super::model(plan.scheduler));
     if plan.next {
         return one_by_one(program, plan.scheduler);
@@ -24,13 +25,14 @@ pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
         segments: plan.segments,
         simulated: if plan.show.is_some() { 0 } else { plan.top.min(super::SIMULATED) },
     };
-    let report = engine::graph::paths_report(program, &wanted, &model).map_err(super::invalid)?;
+    let mut report = engine::graph::paths_report(program, &wanted, &model).map_err(super::invalid)?;
     if let (Some(rank), None) = (plan.show, &report.shown) {
         return Err(no_such_path(rank, report.counts.all));
     }
     if plan.json {
         to_stdout(|out| paths_json::json(&report, plan.segments, out))?;
     } else {
+        report.benefit.retain(|row| plan.all || row.kind != "function" || !is_start_up(&row.name));
         let frame = super::frame(&plan.input, &studied.own, &super::usual_cpus(), &model);
         to_reader(|out| paths::text(&report, &frame, plan.top, &style::for_stdout(), out))?;
     }

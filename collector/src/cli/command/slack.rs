@@ -4,17 +4,19 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::study::SlackPlan;
 use crate::cli::{Outcome, UserError};
 use crate::present::{study::slack, style};
+use engine::attribution::is_start_up;
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error.
 pub fn run(plan: &SlackPlan) -> Result<Outcome, UserError> {
-    let studied = super::studied(&plan.input, plan.probed_only)?;
+    let studied = super::studied(&plan.input, plan.probed_only, plan.all || plan.json)?;
     let model = super::model(plan.scheduler);
     let simulated = plan.top.min(super::SIMULATED);
-    let report = engine::graph::slack_report(&studied.program, plan.segments, simulated, &model)
+    let mut report = engine::graph::slack_report(&studied.program, plan.segments, simulated, &model)
         .map_err(super::invalid)?;
     if plan.json {
         to_stdout(|out| slack::json(&report, plan.segments, out))?;
     } else {
+        report.functions.retain(|row| plan.all || !is_start_up(&row.function));
         let frame = super::frame(&plan.input, &studied.own, &super::usual_cpus(), &model);
         to_reader(|out| slack::text(&report, &frame, plan.top, &style::for_stdout(), out))?;
     }

@@ -10,7 +10,7 @@ use engine::what_if::{Edit, edited, headroom, rank, what_if};
 
 /// Reads, changes, predicts, shows.
 pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
-    let studied = super::studied(&plan.input, plan.probed_only)?;
+    let studied = super::studied(&plan.input, plan.probed_only, true)?;
     let program = &studied.program;
     let model = super::model(plan.scheduler);
     let frame = || super::frame(&plan.input, &studied.own, &plan.cpus, &model);

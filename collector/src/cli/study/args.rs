@@ -17,6 +17,9 @@ pub struct SlackArguments {
     /// Leave out what samples say: all time counts for the innermost function with probes
     #[arg(long)]
     pub probed_only: bool,
+    /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
+    #[arg(long)]
+    pub all: bool,
     /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
     /// recorded, ideal for a program that was written by hand
     #[arg(long, value_name = "MODEL", default_value = "auto")]
@@ -106,6 +109,9 @@ pub struct PathsArguments {
     /// Leave out what samples say: all time counts for the innermost function with probes
     #[arg(long)]
     pub probed_only: bool,
+    /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
+    #[arg(long)]
+    pub all: bool,
     /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
     /// recorded, ideal for a program that was written by hand
     #[arg(long, value_name = "MODEL", default_value = "auto")]

@@ -25,6 +25,7 @@ pub fn slack(args: args::SlackArguments) -> Result<SlackPlan, UserError> {
         input: InputPlan::of(args.file),
         segments: args.segments,
         top: top(args.top)?,
+        all: args.all,
         probed_only: args.probed_only,
         json: args.json,
     })
@@ -117,6 +118,7 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
         next: args.next,
         segments: args.segments,
         top: top(args.top)?,
+        all: args.all,
         probed_only: args.probed_only,
         json: args.json,
     })

@@ -16,6 +16,8 @@ pub struct SlackPlan {
     pub top: usize,
     /// Without what samples say.
     pub probed_only: bool,
+    /// Standard functions by themselves.
+    pub all: bool,
     /// How threads share CPUs; `None`: as usual for such a program.
     pub scheduler: Option<Scheduler>,
     /// JSON instead of a table.
@@ -90,6 +92,8 @@ pub struct PathsPlan {
     pub top: usize,
     /// Without what samples say.
     pub probed_only: bool,
+    /// Standard functions by themselves.
+    pub all: bool,
     /// How threads share CPUs; `None`: as usual for such a program.
     pub scheduler: Option<Scheduler>,
     /// JSON instead of a table.

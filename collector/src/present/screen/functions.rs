@@ -4,6 +4,7 @@ use super::rows::{Row, Table};
 use super::{clip, name_columns, named};
 use crate::present::cell::width;
 use crate::present::style::Style;
+use engine::attribution::is_start_up;
 use engine::limit::Limits;
 use engine::report::{CpuResult, Report};
 use std::collections::BTreeMap;
@@ -56,7 +57,9 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let there = largest.map(|largest| shares(report, largest, all)).unwrap_or_default();
     let mut functions: Vec<(&str, Share)> = here.into_iter().collect();
     functions.sort_by(|a, b| b.1.of.total_cmp(&a.1.of).then_with(|| a.0.cmp(b.0)));
-    functions.retain(|(_, share)| all || (share.of >= LEAST && share.of > share.error));
+    functions.retain(|(function, share)| {
+        all || (share.of >= LEAST && share.of > share.error && !is_start_up(function))
+    });
     let on = largest.map_or(String::new(), |largest| format!("on {}", super::limit::cpus(largest.cpus)));
     let columns = name_columns(NAME, style);
     let title =

@@ -106,7 +106,9 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::Spinning => {
             format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
         }
-        Kind::Idle { busy } => format!("none: it waits for work, and uses {busy:.2} CPUs."),
+        Kind::Idle { busy } => {
+            format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
+        }
         Kind::Work { busy } => {
             format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
         }
@@ -117,6 +119,14 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::NotKnown { .. } => {
             "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
         }
+        Kind::LocksNotRecorded { word, waiting } => format!(
+            "not known: lock operations were not recorded. {} for {}.",
+            match waiting {
+                waiting if *waiting >= 0.95 => format!("{waiting:.1} threads wait"),
+                waiting => format!("A thread waits {} of the time", percent(*waiting)),
+            },
+            bare_name(word)
+        ),
         Kind::Nothing => "nothing to make faster: no thread computes anything.".to_owned(),
     }
 }
@@ -135,6 +145,10 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         ));
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
+    if matches!(first.kind, Kind::LocksNotRecorded { .. }) {
+        lines.push("Start it with longpole, or give a larger --overhead, to record them.".to_owned());
+        return lines;
+    }
     let waits =
         matches!(first.kind, Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. });
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);

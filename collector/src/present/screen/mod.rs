@@ -60,7 +60,7 @@ pub fn write(
     facts(out, report, about, style)?;
     writeln!(out)?;
     limit::write(out, machine(report), limits, limits.fixes.len(), style)?;
-    if computes(report) {
+    if computes(report) && !is_beside(report, limits) {
         writeln!(out)?;
         curve(out, report, None, style)?;
         let shown = |usual: usize| if all { usize::MAX } else { usual };
@@ -83,6 +83,13 @@ pub(crate) fn machine(report: &Report) -> Option<Cpus> {
 /// Whether any thread computed anything.
 pub(crate) fn computes(report: &Report) -> bool {
     report.results.iter().any(|result| result.time_ns > 0.0)
+}
+
+/// Whether the predicted run is but what an idle program computed beside its waiting.
+pub(crate) fn is_beside(report: &Report, limits: &Limits) -> bool {
+    let wall_ns = report.overhead.map_or(0.0, |cost| cost.wall_ns as f64);
+    let first = limits.at.first();
+    first.is_some_and(|limit| matches!(limit.kind, Kind::Idle { .. }) && limit.time_ns < wall_ns / 2.0)
 }
 
 /// The result that the screen is about: on the recorded machine, else on the largest finite CPU count.
@@ -177,11 +184,13 @@ pub(crate) fn notes(
     about: &About,
     style: &Style,
 ) -> io::Result<()> {
-    let is_known = !matches!(limits.at.first().map(|limit| &limit.kind), Some(Kind::NotKnown { .. }));
+    let kind = limits.at.first().map(|limit| &limit.kind);
+    let is_known = !matches!(kind, Some(Kind::NotKnown { .. }));
+    let next = if matches!(kind, Some(Kind::Idle { .. })) { "report --by wait" } else { "what-if --rank" };
     let (findings, computes) = (&report.findings, computes(report) && is_known);
     match &about.live {
         Some(live) => frame::closing(findings, computes, live.notes, "", style, out),
-        None => frame::foot(findings, computes, &about.file, Some("what-if --rank"), style, out),
+        None => frame::foot(findings, computes, &about.file, Some(next), style, out),
     }
 }
 

@@ -1,9 +1,12 @@
-//! `longpole check`: the outcome of rules as text, JSON, JUnit XML and Markdown.
+//! `longpole check`: the outcome of rules, and what limits, as text, JSON, JUnit XML and Markdown.
 
 use super::listing::headline;
+use crate::present::limit_json::LimitsJson;
+use crate::present::screen::limit;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::rules::{Outcome, Verdict};
+use engine::limit::Limits;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -23,7 +26,7 @@ fn sentence(outcomes: &[Outcome]) -> String {
 }
 
 /// For people.
-pub fn text(outcomes: &[Outcome], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(outcomes: &[Outcome], limits: &Limits, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     headline(out, style, &sentence(outcomes))?;
     for outcome in outcomes {
         let (word, paint) = match outcome.verdict {
@@ -38,16 +41,22 @@ pub fn text(outcomes: &[Outcome], style: &Style, out: &mut dyn Write) -> io::Res
         let mut plain: &mut dyn Write = out;
         table::wrap(&mut plain, style, paint, &format!("{word} "), &style.text(&text), "       ")?;
     }
-    Ok(())
+    if limits.at.is_empty() {
+        return Ok(());
+    }
+    let mut out = out;
+    writeln!(out)?;
+    limit::write(&mut out, None, limits, 0, style)
 }
 
 /// For programs: `longpole-check/1`.
-pub fn json(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
+pub fn json(outcomes: &[Outcome], limits: &Limits, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {
         schema: &'static str,
         broken: usize,
         rules: Vec<RuleJson<'a>>,
+        limit: LimitsJson<'a>,
     }
     #[derive(Serialize)]
     struct RuleJson<'a> {
@@ -62,7 +71,12 @@ pub fn json(outcomes: &[Outcome], out: &mut dyn Write) -> io::Result<()> {
         kept: outcome.verdict == Verdict::Kept,
         text: &outcome.text,
     });
-    let document = Document { schema: "longpole-check/1", broken: broken(outcomes), rules: rules.collect() };
+    let document = Document {
+        schema: "longpole-check/1",
+        broken: broken(outcomes),
+        rules: rules.collect(),
+        limit: LimitsJson::new(limits),
+    };
     super::json::write(&document, out)
 }
 
