@@ -156,13 +156,9 @@ impl RecordSummary {
 
     fn events_text(&self, seconds: f64) -> String {
         let mut text = grouped(self.events);
-        if self.events > 0 {
-            if seconds > 0.0 {
-                text.push_str(&format!(
-                    ", {} a second",
-                    grouped((self.events as f64 / seconds).round() as u64)
-                ));
-            }
+        if self.events > 0 && seconds > 0.0 {
+            let rate = (self.events as f64 / seconds).round() as u64;
+            text.push_str(&format!(", {} a second", grouped(rate)));
         }
         text
     }

@@ -130,7 +130,7 @@ fn a_recording_of_ten_milliseconds() {
 
 #[test]
 fn a_program_that_sleeps() {
-    little("sleeping", &["LIMIT sleeping: "]);
+    little("sleeping", &["LIMIT idle: "]);
 }
 
 #[test]
