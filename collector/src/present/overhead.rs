@@ -12,11 +12,11 @@ const HARDLY_NS: u64 = 100_000_000;
 
 /// How much and how much it may be: `0.7 % (goal 2 %)`.
 pub fn cost(cost: &Overhead) -> String {
-    let goal = cost.budget().map_or(String::new(), |budget| format!(" (goal {})", percent(budget)));
+    let goal = cost.budget().map_or("no goal".to_owned(), |budget| format!("goal {}", percent(budget)));
     match cost.share().filter(|_| !hardly_runs(cost)) {
-        _ if cost.wall_ns == 0 => format!("not known{goal}"),
-        Some(share) => format!("{}{goal}", percent(share)),
-        None => format!("{} of one CPU; the program hardly ran", percent(of_one_cpu(cost))),
+        _ if cost.wall_ns == 0 => format!("not known ({goal})"),
+        Some(share) => format!("{} ({goal})", percent(share)),
+        None => format!("{} of one CPU ({goal}), and the program hardly ran", percent(of_one_cpu(cost))),
     }
 }
 
@@ -193,10 +193,10 @@ mod tests {
     #[test]
     fn a_few_words_have_the_sum_and_the_goal() {
         assert_eq!(cost(&COST), "0.7 % (goal 2 %)");
-        assert_eq!(cost(&Overhead { budget_ppm: None, ..COST }), "0.7 %");
+        assert_eq!(cost(&Overhead { budget_ppm: None, ..COST }), "0.7 % (no goal)");
         let idle = Overhead { target_ns: 40_000_000, ..COST };
-        assert_eq!(cost(&idle), "1.4 % of one CPU; the program hardly ran");
-        assert_eq!(cost(&Overhead::default()), "not known");
+        assert_eq!(cost(&idle), "1.4 % of one CPU (goal 2 %), and the program hardly ran");
+        assert_eq!(cost(&Overhead::default()), "not known (no goal)");
     }
 
     #[test]

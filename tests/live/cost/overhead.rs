@@ -72,7 +72,7 @@ fn without_a_budget_every_call_is_kept() {
     let options = ["--overhead", "none", "--max-rate", "1000000000"];
     let recorded = Recorded::good(&options, &program, &["50"]);
     assert_eq!(recorded.program().entries("Small"), 50 * 60);
-    assert!(recorded.ended.stderr.contains("(no budget"), "{}", recorded.ended.stderr);
+    assert!(recorded.ended.stderr.contains("(no goal)"), "{}", recorded.ended.stderr);
 }
 
 /// Time of the function in many calls ÷ time of the one in one call, which computes the same.
