@@ -11,10 +11,11 @@
 //!   inherited: what a created thread does is not done in the critical section.
 //!
 //! O(busy processors + runnable threads, as far as they are told apart) for each change of a thread, whatever the number
-//! of threads; memory grows with rows and threads, not with what happens.
+//! of threads, and for a call only for what the thread did in it; memory grows with rows and threads, not with what happens.
 
-use super::clock::{Clock, Phase, at};
-use super::meter::{Meter, Passed, Reading, Total};
+use super::balance::{Balance, Meter, Total};
+use super::clock::{Clock, PHASES, Phase, at};
+use super::tally::{Side, Sum, Tally};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// No row.
@@ -67,14 +68,31 @@ struct Frame {
     is_others: bool,
 }
 
+/// The row whose a thread's time is itself.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    row: u32,
+    /// In which phases the thread was meanwhile.
+    phases: [bool; PHASES],
+}
+
+impl Own {
+    fn of(row: u32) -> Own {
+        Own { row, phases: [false; PHASES] }
+    }
+}
+
 #[derive(Debug)]
 struct Actor {
     phase: Phase,
-    reading: Reading,
-    total: Total,
-    /// Whose its time is itself, and which object's.
-    own: u32,
-    object: u32,
+    tally: Tally,
+    /// Everything up to now is in the tally, and what it does from now on has not begun there.
+    is_settled: bool,
+    own: Own,
+    /// The innermost object.
+    object: Own,
+    /// What its normalized time was when `own` or `object` changed last.
+    both_since: u128,
     /// The object that it waits for.
     waits_for: u32,
     stack: Vec<Frame>,
@@ -106,17 +124,18 @@ pub(super) struct Waiting {
 pub(super) struct Account {
     pub(super) places: Places,
     pub(super) clock: Clock,
-    pub(super) meters: Vec<Meter>,
-    pub(super) totals: Vec<Total>,
+    /// By row: itself, but for threads; and with all on its behalf.
+    meters: Vec<Sum>,
+    totals: Vec<Sum>,
     /// By row: normalized time on its behalf of threads that it created or woke.
-    pub(super) others: Vec<u128>,
-    pub(super) calls: Vec<u64>,
-    pub(super) queues: Vec<Waiting>,
-    pub(super) arcs: FxHashMap<(u32, u32), Arc>,
-    /// Normalized time of a part or function while an object was the innermost one.
-    pub(super) within: FxHashMap<(u32, u32), u128>,
+    others: Vec<u128>,
+    calls: Vec<u64>,
+    queues: Vec<Waiting>,
+    arcs: FxHashMap<(u32, u32), Arc>,
+    within: FxHashMap<(u32, u32), u128>,
     actors: Vec<Actor>,
-    passed: Passed,
+    /// The settled threads.
+    settled: Vec<u32>,
 }
 
 impl Account {
@@ -125,10 +144,11 @@ impl Account {
         let rows = places.part(0) as usize;
         let actor = |thread| Actor {
             phase: Phase::Off,
-            reading: Reading::default(),
-            total: Total::default(),
-            own: places.outside(),
-            object: NONE,
+            tally: Tally::default(),
+            is_settled: false,
+            own: Own::of(places.outside()),
+            object: Own::of(NONE),
+            both_since: 0,
             waits_for: NONE,
             stack: vec![Frame { row: places.thread(thread), caller: NONE, is_others: false }],
             calls: Vec::new(),
@@ -137,61 +157,64 @@ impl Account {
         Account {
             places,
             clock: Clock::new(hundredths),
-            meters: vec![Meter::default(); rows],
-            totals: vec![Total::default(); rows],
+            meters: vec![Sum::default(); rows],
+            totals: vec![Sum::default(); rows],
             others: vec![0; rows],
             calls: vec![0; rows],
             queues: vec![Waiting::default(); places.objects as usize],
             arcs: FxHashMap::default(),
             within: FxHashMap::default(),
             actors: (0..places.threads).map(actor).collect(),
-            passed: Passed::default(),
+            settled: Vec::new(),
         }
     }
 
     /// It is so late, ticks from the start.
+    #[inline]
     pub(super) fn now(&mut self, time: u64) {
-        self.clock.advance(time);
+        if time > self.clock.now {
+            self.go_on();
+            self.clock.advance(time);
+        }
     }
 
-    /// Adds what has passed for the thread since it was looked at last.
-    fn settle(&mut self, thread: u32) {
-        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
-        if actor.reading.is_of(self.clock.now) {
-            return;
-        }
-        if actor.phase != Phase::Off {
-            actor.reading.passed(&self.clock, actor.phase, &mut self.passed);
-            actor.total.pass(&self.passed);
-            at(&mut self.meters, actor.own as usize).add(&self.passed);
-            if let Some(meter) = self.meters.get_mut(self.places.thread(thread) as usize) {
-                meter.add(&self.passed);
-            }
-            if let Some(meter) = self.meters.get_mut(actor.object as usize) {
-                meter.add(&self.passed);
-                if self.passed.normalized_all > 0 {
-                    let within = self.within.entry((actor.object, actor.own)).or_default();
-                    *within = within.wrapping_add(self.passed.normalized_all);
+    /// What settled threads do now begins.
+    fn go_on(&mut self) {
+        while let Some(thread) = self.settled.pop() {
+            let Some(actor) = self.actors.get_mut(thread as usize) else { continue };
+            actor.is_settled = false;
+            let Some(place) = actor.phase.place() else { continue };
+            for own in [&mut actor.own, &mut actor.object] {
+                if !own.phases[place] && own.row != NONE {
+                    own.phases[place] = true;
+                    at(&mut self.meters, own.row as usize).own(&actor.tally, place, Side::From);
                 }
             }
+            actor.tally.begin(&self.clock, actor.phase);
         }
-        actor.reading.look(&self.clock, actor.phase);
+    }
+
+    /// Puts what has passed for the thread into its tally.
+    #[inline]
+    fn settle(&mut self, thread: u32) {
+        let Some(actor) = self.actors.get_mut(thread as usize).filter(|actor| !actor.is_settled) else {
+            return;
+        };
+        actor.tally.end(&self.clock, actor.phase);
+        actor.is_settled = true;
+        self.settled.push(thread);
     }
 
     /// What the thread does from now on, and which object it waits for.
     pub(super) fn does(&mut self, thread: u32, phase: Phase, waits_for: u32) {
         let Some(actor) = self.actors.get(thread as usize) else { return };
         let (before, waited_for) = (actor.phase, actor.waits_for);
-        if before == phase && waited_for == waits_for {
-            return;
+        if before != phase {
+            self.settle(thread);
+            self.clock.change(before, phase);
         }
-        self.settle(thread);
-        self.clock.change(before, phase);
         if let Some(actor) = self.actors.get_mut(thread as usize) {
             (actor.phase, actor.waits_for) = (phase, waits_for);
-            if phase != before {
-                actor.reading.look(&self.clock, phase);
-            }
         }
         if waited_for != waits_for {
             self.queue(waited_for, false);
@@ -207,11 +230,30 @@ impl Account {
 
     /// Whose the thread's time is itself from now on: a function's, or a part's of it.
     pub(super) fn is_in(&mut self, thread: u32, own: u32) {
-        if self.actors.get(thread as usize).is_some_and(|actor| actor.own != own) {
+        if self.actors.get(thread as usize).is_some_and(|actor| actor.own.row != own) {
             self.settle(thread);
+            self.give(thread);
             if let Some(actor) = self.actors.get_mut(thread as usize) {
-                actor.own = own;
+                close(&mut self.meters, std::mem::replace(&mut actor.own, Own::of(own)), &actor.tally);
             }
+        }
+    }
+
+    /// The innermost object of the settled thread is another one from now on.
+    fn is_at(&mut self, thread: u32, object: u32) {
+        self.give(thread);
+        if let Some(actor) = self.actors.get_mut(thread as usize) {
+            close(&mut self.meters, std::mem::replace(&mut actor.object, Own::of(object)), &actor.tally);
+        }
+    }
+
+    /// Gives what the settled thread has computed to the row that it was in with the object that was the innermost one.
+    fn give(&mut self, thread: u32) {
+        let Some(actor) = self.actors.get_mut(thread as usize) else { return };
+        let normalized = actor.tally.normalized.wrapping_sub(actor.both_since);
+        actor.both_since = actor.tally.normalized;
+        if actor.object.row != NONE && normalized > 0 {
+            *self.within.entry((actor.object.row, actor.own.row)).or_default() += normalized;
         }
     }
 
@@ -239,7 +281,7 @@ impl Account {
 
     /// The innermost object of the thread, or [`NONE`].
     pub(super) fn object(&self, thread: u32) -> u32 {
-        self.actors.get(thread as usize).map_or(NONE, |actor| actor.object)
+        self.actors.get(thread as usize).map_or(NONE, |actor| actor.object.row)
     }
 
     /// Whether the row is on the thread's stack.
@@ -263,7 +305,7 @@ impl Account {
         let frame = Frame { row, caller, is_others: false };
         actor.stack.push(frame);
         if self.places.is_object(row) {
-            actor.object = row;
+            self.is_at(thread, row);
         }
         self.count(row, caller);
         self.open(thread, frame);
@@ -306,30 +348,25 @@ impl Account {
     }
 
     fn open(&mut self, thread: u32, frame: Frame) {
-        let Some(actor) = self.actors.get(thread as usize) else { return };
-        if let Some(total) = self.totals.get_mut(frame.row as usize) {
-            total.open(&actor.total);
-        }
-        if let Some(others) = self.others.get_mut(frame.row as usize).filter(|_| frame.is_others) {
-            *others = others.wrapping_sub(actor.total.normalized_all);
-        }
-        if frame.caller != NONE {
-            let arc = self.arcs.entry((frame.caller, frame.row)).or_default();
-            arc.normalized = arc.normalized.wrapping_sub(actor.total.normalized_all);
-        }
+        self.lie(thread, frame, Side::From);
     }
 
     fn close(&mut self, thread: u32, frame: Frame) {
-        let Some(actor) = self.actors.get(thread as usize) else { return };
+        self.lie(thread, frame, Side::To);
+    }
+
+    /// What the settled thread has is done on the frame's behalf from now on, or up to now.
+    fn lie(&mut self, thread: u32, frame: Frame, side: Side) {
+        let Some(Actor { tally, .. }) = self.actors.get(thread as usize) else { return };
         if let Some(total) = self.totals.get_mut(frame.row as usize) {
-            total.close(&actor.total);
+            total.whole(tally, self.clock.shares(), side);
         }
         if let Some(others) = self.others.get_mut(frame.row as usize).filter(|_| frame.is_others) {
-            *others = others.wrapping_add(actor.total.normalized_all);
+            *others = side.by(*others, tally.normalized);
         }
         if frame.caller != NONE {
             let arc = self.arcs.entry((frame.caller, frame.row)).or_default();
-            arc.normalized = arc.normalized.wrapping_add(actor.total.normalized_all);
+            arc.normalized = side.by(arc.normalized, tally.normalized);
         }
     }
 
@@ -346,9 +383,10 @@ impl Account {
         self.settle(thread);
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let frame = actor.stack.remove(place);
-        if actor.object == row {
+        if actor.object.row == row {
             let object = actor.stack.iter().rev().find(|frame| self.places.is_object(frame.row));
-            actor.object = object.map_or(NONE, |frame| frame.row);
+            let object = object.map_or(NONE, |frame| frame.row);
+            self.is_at(thread, object);
         }
         self.close(thread, frame);
     }
@@ -376,19 +414,44 @@ impl Account {
     }
 
     /// The run is over; nothing changes any more.
-    pub(super) fn finish(&mut self, time: u64) {
+    pub(super) fn finish(mut self, time: u64) -> Balance {
         self.now(time);
         for thread in 0..self.places.threads {
             self.does(thread, Phase::Off, NONE);
             self.settle(thread);
-            let stack = self.actors.get_mut(thread as usize).map(|actor| std::mem::take(&mut actor.stack));
-            for frame in stack.into_iter().flatten() {
+            self.is_at(thread, NONE);
+            let Some(actor) = self.actors.get_mut(thread as usize) else { continue };
+            close(&mut self.meters, actor.own, &actor.tally);
+            // A thread's own time is all that it has.
+            let all = Own { row: self.places.thread(thread), phases: [true; PHASES] };
+            close(&mut self.meters, all, &actor.tally);
+            for frame in std::mem::take(&mut actor.stack) {
                 self.close(thread, frame);
             }
         }
         for queue in &mut self.queues {
             queue.pass(time);
         }
+        let Account { places, clock, meters, totals, others, calls, queues, arcs, within, .. } = self;
+        Balance {
+            places,
+            now: clock.now,
+            levels: clock.levels(),
+            meters: meters.into_iter().map(|sum| Meter::of(&sum, &clock)).collect(),
+            totals: totals.into_iter().map(|sum| Total::of(&sum, &clock)).collect(),
+            others,
+            calls,
+            queues,
+            arcs,
+            within,
+        }
+    }
+}
+
+/// The row's time ends: it gets what the settled thread has in each phase that it was in meanwhile.
+fn close(meters: &mut Vec<Sum>, own: Own, tally: &Tally) {
+    for place in (0..PHASES).filter(|place| own.phases[*place]) {
+        at(meters, own.row as usize).own(tally, place, Side::To);
     }
 }
 

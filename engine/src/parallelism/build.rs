@@ -1,8 +1,7 @@
 //! Rows from the accounts: whole nanoseconds, names, order.
 
-use super::account::Account;
+use super::balance::{Balance, Meter, Total};
 use super::clock::{PHASES, SCALE};
-use super::meter::{Meter, Total};
 use super::result::{Kind, Link, Parallelism, Row, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
@@ -25,13 +24,13 @@ struct Object {
 }
 
 /// Everything that is known of a run, parts of functions' time divided.
-pub(super) fn build(program: &Program, account: &Account, errors: &[RowErrors]) -> Parallelism {
-    let elapsed_ns = nearest(u128::from(account.clock.now), u128::from(Ticks::PER_NS));
-    let ticks: Vec<u128> = account.clock.levels.iter().map(|ticks| u128::from(*ticks)).collect();
+pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) -> Parallelism {
+    let elapsed_ns = nearest(u128::from(balance.now), u128::from(Ticks::PER_NS));
+    let ticks: Vec<u128> = balance.levels.iter().map(|ticks| u128::from(*ticks)).collect();
     let levels = apportion(&ticks, u128::from(Ticks::PER_NS), elapsed_ns);
-    let places = account.places;
-    let own_of = |rows: std::ops::Range<u32>| own_cells(account, rows, &levels);
-    let mut builder = Builder { account, errors, named: program.functions.len() as u32, rows: Vec::new() };
+    let places = balance.places;
+    let own_of = |rows: std::ops::Range<u32>| own_cells(balance, rows, &levels);
+    let mut builder = Builder { balance, errors, named: program.functions.len() as u32, rows: Vec::new() };
     let functions = own_of(0..places.outside() + 1);
     for (function, cells) in (0..).zip(functions) {
         let known = program.functions.get(function as usize);
@@ -53,7 +52,7 @@ pub(super) fn build(program: &Program, account: &Account, errors: &[RowErrors]) 
         let mut row = builder.row(place, &cells);
         (row.kind, row.of) = (object.kind, object.of);
         row.name = names.next().map(str::to_owned);
-        let queue = account.queues.get(number as usize).map_or(&[][..], |queue| &queue.lengths);
+        let queue = balance.queues.get(number as usize).map_or(&[][..], |queue| &queue.lengths);
         let ns = queue.iter().map(|ticks| nearest(u128::from(*ticks), u128::from(Ticks::PER_NS)));
         row.queue = pairs(ns);
         builder.rows.push(row);
@@ -110,9 +109,9 @@ impl Row {
 
 /// The self times of rows among which all busy time is divided, by the number of busy processors, in nanoseconds: the sums
 /// of all rows are the time in which somebody is busy, and each is within a nanosecond of its exact value.
-fn own_cells(account: &Account, rows: std::ops::Range<u32>, levels: &[u64]) -> Vec<Vec<u64>> {
+fn own_cells(balance: &Balance, rows: std::ops::Range<u32>, levels: &[u64]) -> Vec<Vec<u64>> {
     let busy_ns = levels.iter().skip(1).sum();
-    let cells = rows.map(|row| account.meters.get(row as usize).map_or(&[][..], |meter| &meter.normalized));
+    let cells = rows.map(|row| balance.meters.get(row as usize).map_or(&[][..], |meter| &meter.normalized));
     let cells: Vec<&[u128]> = cells.collect();
     let sums: Vec<u128> = cells.iter().map(|cells| cells.iter().sum()).collect();
     let sums = apportion(&sums, NS, busy_ns);
@@ -130,7 +129,7 @@ fn pairs(values: impl Iterator<Item = u64>) -> Vec<(u32, u64)> {
 }
 
 struct Builder<'a> {
-    account: &'a Account,
+    balance: &'a Balance,
     errors: &'a [RowErrors],
     /// Functions with a name; what recording took and what is outside of all come next.
     named: u32,
@@ -145,15 +144,15 @@ impl Builder<'_> {
             by_runnable: [const { Vec::new() }; PHASES],
             runnable: [0; PHASES],
         };
-        self.account.meters.get(place as usize).unwrap_or(NONE)
+        self.balance.meters.get(place as usize).unwrap_or(NONE)
     }
 
     fn row(&self, place: u32, cells: &[u64]) -> Row {
         let meter = self.meter(place);
         let none = Total::default();
-        let total = self.account.totals.get(place as usize).unwrap_or(&none);
+        let total = self.balance.totals.get(place as usize).unwrap_or(&none);
         let own_ns = cells.iter().sum();
-        let is_outside = (self.named..=self.account.places.outside()).contains(&place);
+        let is_outside = (self.named..=self.balance.places.outside()).contains(&place);
         // Code outside of functions is on no stack: nothing is done on its behalf.
         let total_cells = if is_outside { cells.to_vec() } else { rounded(&total.normalized) };
         let total_cells = at_least(total_cells, cells);
@@ -182,7 +181,7 @@ impl Builder<'_> {
             normalized_self_ns: own_ns,
             normalized_total_ns: total_cells.iter().sum(),
             normalized_others_ns: self
-                .account
+                .balance
                 .others
                 .get(place as usize)
                 .map_or(0, |time| nearest(*time, NS)),
@@ -190,7 +189,7 @@ impl Builder<'_> {
             error_total_ns: ns(errors.total.half_width()),
             own: states(&own),
             total: states(&whole),
-            calls: self.account.calls.get(place as usize).copied(),
+            calls: self.balance.calls.get(place as usize).copied(),
             by_busy: pairs(cells.iter().copied()),
             total_by_busy: pairs(total_cells.into_iter()),
             ..Row::default()
@@ -201,8 +200,8 @@ impl Builder<'_> {
     fn link(&mut self) {
         let named = |row: u32| self.rows.get(row as usize).map(|row| (row.name.clone(), row.kind));
         let mut links: Vec<(u32, bool, Link)> = Vec::new();
-        let places = self.account.places;
-        for (&(caller, callee), arc) in &self.account.arcs {
+        let places = self.balance.places;
+        for (&(caller, callee), arc) in &self.balance.arcs {
             let normalized_ns = nearest(arc.normalized, NS);
             if arc.calls == 0 && normalized_ns == 0 {
                 continue;
@@ -214,9 +213,9 @@ impl Builder<'_> {
             }
         }
         // What is executed while an object is the innermost one, function by function.
-        for (&(object, function), normalized) in &self.account.within {
+        for (&(object, function), normalized) in &self.balance.within {
             let normalized_ns = nearest(*normalized, NS);
-            let calls = self.account.arcs.get(&(object, function)).map_or(0, |arc| arc.calls);
+            let calls = self.balance.arcs.get(&(object, function)).map_or(0, |arc| arc.calls);
             if normalized_ns > 0 {
                 let link = |(name, kind)| Link { name, kind, calls, normalized_ns };
                 links.extend(named(function).map(|other| (object, false, link(other))));

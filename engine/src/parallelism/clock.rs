@@ -1,10 +1,9 @@
-//! Clocks that all threads share, so that time which passes costs the same however many threads compute: a thread reads
-//! them when it begins to do something and when it ends.
+//! Clocks that all threads share, so that time which passes costs the same however many threads compute: a thread's time is
+//! the difference between what they say when it begins to do something and when it ends ([`super::tally`]).
 //!
 //! Normalized processor time (1989, Equation 1) is the integral of dt ÷ (number of busy processors) over the time that a
-//! thread computes. While n threads compute, each of them gets dt ÷ n; one clock for each number of busy processors adds
-//! that up, in 2⁻⁴⁰ of a tick, rounded down. What rounding takes is below a nanosecond in 10¹² changes of a thousand
-//! computing threads; [`super::round`] gives it back, so that sums are exact.
+//! thread computes. While n threads compute, each of them gets dt ÷ n. One clock for each n counts whole ticks, which are
+//! divided by n when the run is over ([`super::scale`]): so nothing is rounded on the way, and all of it is machine words.
 //!
 //! Processors that are shared ideally (2001, section 2.3) may have more executing threads than there are: n threads on P
 //! processors are each on a processor for P ÷ n of the time. Then the *busy processors* are those of the P that compute,
@@ -12,7 +11,9 @@
 //! (number of computing threads). A thread that spins keeps its processor, but is not busy (section 3.1: "spin time is
 //! factored out"): it is among the executing and not among the computing.
 
-/// Parts of a tick that clocks count.
+use rustc_hash::FxHashMap;
+
+/// Parts of a tick in what is divided.
 pub(super) const SCALE: u128 = 1 << 40;
 
 /// Numbers of runnable threads are told apart up to here; more count as so many in distributions, not in averages.
@@ -21,9 +22,6 @@ pub(super) const MOST_RUNNABLE: usize = 32;
 /// What a thread does (section 3.1, Table 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It has not begun, or is over, or nobody knows.
-    #[default]
-    Off,
     /// It computes on a processor.
     Busy,
     /// It keeps a processor and only waits.
@@ -32,6 +30,9 @@ pub(super) enum Phase {
     Ready,
     /// It waits without one.
     Blocked,
+    /// It has not begun, or is over, or nobody knows.
+    #[default]
+    Off,
 }
 
 /// Number of [`Phase`]s of a thread that lives.
@@ -39,46 +40,89 @@ pub(super) const PHASES: usize = 4;
 
 impl Phase {
     /// Its place among those of a thread that lives.
+    #[inline]
     pub(super) fn place(self) -> Option<usize> {
-        match self {
-            Phase::Off => None,
-            Phase::Busy => Some(0),
-            Phase::Spinning => Some(1),
-            Phase::Ready => Some(2),
-            Phase::Blocked => Some(3),
-        }
+        (self != Phase::Off).then_some(self as usize)
     }
 }
 
-/// See the module. All but `now` and `levels` in parts of a tick.
+/// What threads do at a place of a list of clocks: so many of some kind, and so many that execute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Crowd {
+    pub(super) count: u32,
+    pub(super) executing: u32,
+}
+
+/// A list of clocks, of which one goes at a time, in ticks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clocks {
+    pub(super) ticks: Vec<u64>,
+    /// The one that goes.
+    place: usize,
+    /// What the places stand for, where processors are shared; elsewhere each stands for its own number.
+    crowds: Vec<Crowd>,
+    numbers: FxHashMap<Crowd, usize>,
+}
+
+impl Clocks {
+    /// From now on the clock of this crowd goes.
+    #[inline]
+    fn turn_to(&mut self, crowd: Crowd, shares: bool) {
+        self.place = if shares { self.number(crowd) } else { crowd.count as usize };
+        at(&mut self.ticks, self.place);
+    }
+
+    fn number(&mut self, crowd: Crowd) -> usize {
+        let next = self.crowds.len();
+        let place = *self.numbers.entry(crowd).or_insert(next);
+        if place == next {
+            self.crowds.push(crowd);
+        }
+        place
+    }
+
+    #[inline]
+    fn pass(&mut self, ticks: u64) {
+        if let Some(clock) = self.ticks.get_mut(self.place) {
+            *clock += ticks;
+        }
+    }
+
+    /// What a place stands for.
+    pub(super) fn crowd(&self, place: usize) -> Crowd {
+        let own = u32::try_from(place).unwrap_or(u32::MAX);
+        self.crowds.get(place).copied().unwrap_or(Crowd { count: own, executing: 0 })
+    }
+}
+
+/// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
     /// Ticks.
     pub(super) now: u64,
-    /// Processors that are shared ideally, as a fraction; `None`: each thread that executes has one.
-    capacity: Option<(u128, u128)>,
+    /// Hundredths of a processor that threads share ideally; `None`: each thread that executes has one.
+    capacity: Option<u64>,
     /// Threads by phase.
     counts: [u32; PHASES],
-    /// Ticks by the number of busy processors.
-    pub(super) levels: Vec<u64>,
-    /// Normalized time of a thread that computed all along, by the number of busy processors.
-    pub(super) normalized: Vec<u128>,
-    /// The same of all numbers.
-    pub(super) normalized_all: u128,
-    /// Time by the number of runnable threads, and the same of a thread that executed all along: less where processors
-    /// are shared.
-    pub(super) time: Vec<u128>,
-    pub(super) work: Vec<u128>,
-    /// Time multiplied by the number of runnable threads; the same of a thread that executed all along.
-    pub(super) runnable: u128,
-    pub(super) runnable_work: u128,
+    /// By computing threads.
+    pub(super) computing: Clocks,
+    /// By runnable threads; where processors are not shared, [`MOST_RUNNABLE`] stands for more, too.
+    pub(super) runnable: Clocks,
+    /// Ticks multiplied by the number of runnable threads.
+    pub(super) runnable_ticks: u128,
+    /// Normalized time of a thread that computed all along, in parts of a tick, rounded down.
+    pub(super) normalized: u128,
+    /// What each of the computing threads gets of a tick, in 2⁻⁶⁴ of it, rounded down; unless there is one at most.
+    each: u64,
 }
 
 impl Clock {
     /// `hundredths` of a processor that threads share ideally; `None`: no sharing.
     pub(super) fn new(hundredths: Option<u64>) -> Clock {
-        let capacity = hundredths.map(|hundredths| (u128::from(hundredths.max(1)), 100));
-        Clock { capacity, ..Clock::default() }
+        let capacity = hundredths.map(|hundredths| hundredths.max(1));
+        let mut clock = Clock { capacity, ..Clock::default() };
+        clock.turn();
+        clock
     }
 
     /// Whether threads that execute may be ready at the same time.
@@ -86,25 +130,24 @@ impl Clock {
         self.capacity.is_some()
     }
 
-    fn count(&self, phase: Phase) -> u128 {
-        phase.place().and_then(|place| self.counts.get(place)).copied().unwrap_or(0).into()
-    }
-
     /// The busy processors now.
     pub(super) fn level(&self) -> usize {
-        let busy = self.count(Phase::Busy);
-        let level = match self.crowded() {
-            Some((above, below)) => (busy * above).div_ceil(below),
-            None => busy,
-        };
-        usize::try_from(level).unwrap_or(usize::MAX)
+        let [busy, spinning, ..] = self.counts;
+        self.level_of(Crowd { count: busy, executing: busy + spinning })
     }
 
-    /// The part of the time that an executing thread has a processor, where that is not all of it.
-    fn crowded(&self) -> Option<(u128, u128)> {
-        let (above, below) = self.capacity?;
-        let wanted = (self.count(Phase::Busy) + self.count(Phase::Spinning)) * below;
-        (wanted > above).then_some((above, wanted))
+    /// The busy processors while so many compute.
+    pub(super) fn level_of(&self, computing: Crowd) -> usize {
+        let busy = u128::from(computing.count);
+        let (above, below) = self.part(computing);
+        usize::try_from((busy * above).div_ceil(below)).unwrap_or(usize::MAX)
+    }
+
+    /// The part of the time that an executing thread of these has a processor, as a fraction.
+    pub(super) fn part(&self, crowd: Crowd) -> (u128, u128) {
+        let wanted = u128::from(crowd.executing) * 100;
+        let capacity = self.capacity.map(u128::from);
+        capacity.filter(|capacity| wanted > *capacity).map_or((1, 1), |capacity| (capacity, wanted))
     }
 
     /// A thread changes from one phase to another, now.
@@ -115,6 +158,19 @@ impl Clock {
         if let Some(count) = to.place().and_then(|place| self.counts.get_mut(place)) {
             *count += 1;
         }
+        self.turn();
+    }
+
+    /// From now on the clocks of what threads do now go.
+    fn turn(&mut self) {
+        let [busy, spinning, ready, _] = self.counts;
+        let executing = busy + spinning;
+        let shares = self.shares();
+        self.computing.turn_to(Crowd { count: busy, executing }, shares);
+        let runnable = executing + ready;
+        let told = if shares { runnable } else { runnable.min(MOST_RUNNABLE as u32) };
+        self.runnable.turn_to(Crowd { count: told, executing }, shares);
+        self.each = if busy > 1 { part_of_each(busy) } else { 0 };
     }
 
     /// Time passes up to then.
@@ -125,39 +181,42 @@ impl Clock {
             return;
         }
         self.now = to;
-        let level = self.level();
-        *at(&mut self.levels, level) += passed;
-        let busy = self.count(Phase::Busy);
-        if busy > 0 {
-            let each = shared(passed, busy);
-            *at(&mut self.normalized, level) += each;
-            self.normalized_all += each;
+        self.computing.pass(passed);
+        self.runnable.pass(passed);
+        let [busy, spinning, ready, _] = self.counts;
+        self.runnable_ticks += u128::from(passed) * u128::from(busy + spinning + ready);
+        self.normalized += match busy {
+            0 => 0,
+            1 => u128::from(passed) * SCALE,
+            _ => (u128::from(passed) * u128::from(self.each)) >> 24,
+        };
+    }
+
+    /// Ticks by the number of busy processors.
+    pub(super) fn levels(&self) -> Vec<u64> {
+        let mut levels = Vec::new();
+        for (place, ticks) in self.computing.ticks.iter().enumerate() {
+            *at(&mut levels, self.level_of(self.computing.crowd(place))) += ticks;
         }
-        let passed = u128::from(passed) * SCALE;
-        let runnable = busy + self.count(Phase::Spinning) + self.count(Phase::Ready);
-        let place = usize::try_from(runnable).unwrap_or(usize::MAX).min(MOST_RUNNABLE);
-        *at(&mut self.time, place) += passed;
-        self.runnable = self.runnable.saturating_add(passed.saturating_mul(runnable));
-        if self.shares() {
-            let work = match self.crowded() {
-                Some((above, below)) => passed / below * above + passed % below * above / below,
-                None => passed,
-            };
-            *at(&mut self.work, place) += work;
-            self.runnable_work = self.runnable_work.saturating_add(work.saturating_mul(runnable));
-        }
+        levels
     }
 }
 
-/// Ticks divided by a number of threads, in parts of a tick, rounded down: as machine words.
-fn shared(ticks: u64, among: u128) -> u128 {
-    let Ok(among) = u64::try_from(among) else { return 0 };
-    let (whole, rest) = (ticks / among, ticks % among);
-    let part = match rest.checked_mul(SCALE as u64) {
-        Some(rest) => u128::from(rest / among),
-        None => u128::from(rest) * SCALE / u128::from(among),
+/// 2⁶⁴ divided by a number of threads, two at least, rounded down.
+fn part_of_each(among: u32) -> u64 {
+    // Numbers of threads change all the time, and a division takes long.
+    const FEW: usize = 128;
+    const PARTS: [u64; FEW] = {
+        let mut parts = [0; FEW];
+        let mut among = 2;
+        while among < FEW {
+            parts[among] = ((1 << 64) / among as u128) as u64;
+            among += 1;
+        }
+        parts
     };
-    u128::from(whole) * SCALE + part
+    let known = PARTS.get(among as usize).copied();
+    known.unwrap_or_else(|| u64::try_from((1 << 64) / u128::from(among.max(2))).unwrap_or(u64::MAX))
 }
 
 /// The place of a list, which grows up to there.
@@ -181,8 +240,7 @@ mod tests {
         }
         assert_eq!(clock.level(), 2, "three threads on two processors");
         clock.advance(3);
-        assert_eq!(clock.normalized_all, SCALE, "each gets a third of three ticks");
-        assert_eq!(clock.work.iter().sum::<u128>(), 2 * SCALE, "and two of them on a processor");
+        assert_eq!(clock.normalized, SCALE - 1, "each gets a third of three ticks, rounded down");
         clock.change(Phase::Busy, Phase::Spinning);
         assert_eq!(clock.level(), 2, "4/3 rounded up");
         clock.change(Phase::Busy, Phase::Spinning);
@@ -190,15 +248,20 @@ mod tests {
         clock.change(Phase::Busy, Phase::Spinning);
         assert_eq!(clock.level(), 0, "nobody computes");
         clock.advance(10);
-        assert_eq!(clock.levels, [7, 0, 3]);
-        assert_eq!(clock.normalized_all, SCALE);
+        assert_eq!(clock.levels(), [7, 0, 3]);
+        assert_eq!(clock.normalized, SCALE - 1);
     }
 
     #[test]
     fn ticks_are_divided_exactly_but_for_the_last_part() {
-        for (ticks, among) in [(1, 3), (7, 2), (u64::MAX, 1), (u64::MAX, 7), (1 << 62, 1 << 30), (5, 1 << 40)]
-        {
-            assert_eq!(shared(ticks, among), u128::from(ticks) * SCALE / among, "{ticks} among {among}");
+        for (ticks, among) in [(1, 3), (7, 2), (u64::MAX, 7), (1 << 62, 1 << 30), (5, 127), (5, 128)] {
+            let mut clock = Clock::new(None);
+            clock.counts[0] = among;
+            clock.turn();
+            clock.advance(ticks);
+            let exact = u128::from(ticks) * SCALE / u128::from(among);
+            assert!(exact - clock.normalized <= 1 << 40, "{ticks} among {among}");
+            assert!(exact - clock.normalized <= 1 || ticks > 1 << 24, "{ticks} among {among}");
         }
     }
 
@@ -210,8 +273,8 @@ mod tests {
         clock.change(Phase::Off, Phase::Busy);
         clock.change(Phase::Off, Phase::Ready);
         clock.advance(9);
-        assert_eq!(clock.normalized, [0, 5 * SCALE, 2 * SCALE]);
-        assert_eq!(clock.time, [0, 5 * SCALE, 0, 4 * SCALE]);
-        assert_eq!(clock.runnable, 17 * SCALE);
+        assert_eq!(clock.levels(), [0, 5, 4]);
+        assert_eq!(clock.runnable.ticks, [0, 5, 0, 4]);
+        assert_eq!((clock.normalized, clock.runnable_ticks), (7 * SCALE, 17));
     }
 }

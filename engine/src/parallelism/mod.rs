@@ -12,15 +12,16 @@
 
 mod account;
 mod advice;
+mod balance;
 mod build;
 mod clock;
 mod first;
-mod meter;
 mod of_run;
 mod of_timeline;
 mod result;
 mod round;
 mod spread;
+mod tally;
 
 pub use advice::Advice;
 pub use result::{Kind, Link, Parallelism, Row, State, States};
@@ -51,19 +52,18 @@ pub fn predicted(program: &Program, cpus: Cpus, model: &Model) -> Result<Paralle
     };
     let feed = Feed::new(program, &attribution, hundredths);
     let (outcome, feed) = timing.observed(cpus, feed);
-    let mut account = feed.account;
-    account.finish(outcome.length.0);
+    let mut balance = feed.account.finish(outcome.length.0);
     let strata = &attribution.strata;
-    let none = if strata.strata.is_empty() { 0 } else { account.places.part(0) as usize };
+    let none = if strata.strata.is_empty() { 0 } else { balance.places.part(0) as usize };
     let mut errors = vec![RowErrors::default(); none];
     for (number, stratum) in (0..).zip(&strata.strata) {
         let seen: Vec<_> = strata.seen(stratum).collect();
         let shares = Shares::of(&attribution.keys, stratum.top, stratum.top, seen.iter().copied());
-        let row = account.places.part(number);
+        let row = balance.places.part(number);
         let part = Part { row, top: stratum.top, levels: Vec::new(), all: Some(&shares), blocked: None };
-        spread(&mut account, &part, &mut errors);
+        spread(&mut balance, &part, &mut errors);
     }
-    let mut result = build::build(program, &account, &errors);
+    let mut result = build::build(program, &balance, &errors);
     result.cpus = Some(cpus);
     result.findings.extend(outcome.findings);
     Ok(result)
@@ -80,8 +80,8 @@ pub fn measured(timeline: &Timeline, program: &Program, probed_only: bool) -> Pa
         program
     };
     let accounted = of_timeline::account(timeline, program, &Measured::of(timeline, program));
-    let of_timeline::Accounted { account, errors, samples, orphans } = accounted;
-    let recording_ns = account.meters.get(program.functions.len()).map_or(0, |meter| {
+    let of_timeline::Accounted { balance, errors, samples, orphans } = accounted;
+    let recording_ns = balance.meters.get(program.functions.len()).map_or(0, |meter| {
         let [busy, ..] = meter.time();
         round::nearest(busy, build::NS)
     });
@@ -91,6 +91,6 @@ pub fn measured(timeline: &Timeline, program: &Program, probed_only: bool) -> Pa
         samples,
         recording_ns,
         orphans,
-        ..build::build(program, &account, &errors)
+        ..build::build(program, &balance, &errors)
     }
 }

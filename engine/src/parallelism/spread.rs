@@ -2,9 +2,8 @@
 //! samples in it, as integers, so that the sum stays the same, and each number has the half-width of its 95 % interval
 //! ([`crate::attribution`]).
 
-use super::account::Account;
+use super::balance::{Balance, Meter};
 use super::clock::{PHASES, Phase, at};
-use super::meter::Meter;
 use crate::attribution::{Errors, Keys, NO_KEY, Share, View, divide_seen, part};
 use rustc_hash::FxHashMap;
 
@@ -63,14 +62,14 @@ pub(super) struct RowErrors {
 }
 
 /// Divides a part among the rows; `errors` is by row.
-pub(super) fn spread(account: &mut Account, of: &Part<'_>, errors: &mut [RowErrors]) {
-    let Some(meter) = account.meters.get_mut(of.row as usize).map(std::mem::take) else { return };
-    let top = row(account, of.top);
+pub(super) fn spread(balance: &mut Balance, of: &Part<'_>, errors: &mut [RowErrors]) {
+    let Some(meter) = balance.meters.get_mut(of.row as usize).map(std::mem::take) else { return };
+    let top = row(balance, of.top);
     let mut divided: u128 = 0;
     for (level, whole) in meter.normalized.iter().enumerate().filter(|(_, whole)| **whole > 0) {
         let shares = of.levels.get(level).copied().flatten().or(of.all);
         let Some(shares) = shares else {
-            *at(&mut account.meters[top].normalized, level) += whole;
+            *at(&mut balance.meters[top].normalized, level) += whole;
             if let Some(errors) = errors.get_mut(top) {
                 errors.own.add_undivided(*whole as f64);
             }
@@ -78,14 +77,13 @@ pub(super) fn spread(account: &mut Account, of: &Part<'_>, errors: &mut [RowErro
         };
         divided += whole;
         for share in &shares.shares {
-            let to = row(account, share.key);
-            *at(&mut account.meters[to].normalized, level) += own(*whole, share, shares.samples);
+            let to = row(balance, share.key);
+            *at(&mut balance.meters[to].normalized, level) += own(*whole, share, shares.samples);
             if share.within > 0 {
                 let within = upto(*whole, share.within, shares.samples);
-                let total = &mut account.totals[to];
+                let total = &mut balance.totals[to];
                 let sum = at(&mut total.normalized, level);
                 *sum = sum.wrapping_add(within);
-                total.normalized_all = total.normalized_all.wrapping_add(within);
             }
             if let Some(errors) = errors.get_mut(to) {
                 errors.own.add(*whole as f64, share.own, shares.samples);
@@ -93,37 +91,37 @@ pub(super) fn spread(account: &mut Account, of: &Part<'_>, errors: &mut [RowErro
             }
         }
         for &((caller, callee), count) in &shares.arcs {
-            let key = (row(account, caller) as u32, callee);
-            let arc = account.arcs.entry(key).or_default();
+            let key = (row(balance, caller) as u32, callee);
+            let arc = balance.arcs.entry(key).or_default();
             arc.normalized = arc.normalized.wrapping_add(upto(*whole, count, shares.samples));
         }
     }
-    states(account, of, &meter);
-    within(account, of, divided);
+    states(balance, of, &meter);
+    within(balance, of, divided);
 }
 
 /// The elapsed time in each state: who was seen computing was ready there, too; who waits was seen going to sleep.
-fn states(account: &mut Account, of: &Part<'_>, meter: &Meter) {
-    let top = row(account, of.top);
+fn states(balance: &mut Balance, of: &Part<'_>, meter: &Meter) {
+    let top = row(balance, of.top);
     for phase in [Phase::Busy, Phase::Spinning, Phase::Ready, Phase::Blocked] {
         let Some(place) = phase.place() else { continue };
         let shares = if phase == Phase::Blocked { of.blocked } else { of.all };
         let Some(shares) = shares else {
             for (runnable, whole) in meter.by_runnable[place].iter().enumerate() {
-                *at(&mut account.meters[top].by_runnable[place], runnable) += whole;
+                *at(&mut balance.meters[top].by_runnable[place], runnable) += whole;
             }
-            account.meters[top].runnable[place] += meter.runnable[place];
+            balance.meters[top].runnable[place] += meter.runnable[place];
             continue;
         };
         let time: u128 = meter.by_runnable[place].iter().sum();
         for share in &shares.shares {
-            let to = row(account, share.key);
+            let to = row(balance, share.key);
             for (runnable, whole) in meter.by_runnable[place].iter().enumerate() {
                 let part = own(*whole, share, shares.samples);
-                *at(&mut account.meters[to].by_runnable[place], runnable) += part;
+                *at(&mut balance.meters[to].by_runnable[place], runnable) += part;
             }
-            account.meters[to].runnable[place] += own(meter.runnable[place], share, shares.samples);
-            let total = &mut account.totals[to];
+            balance.meters[to].runnable[place] += own(meter.runnable[place], share, shares.samples);
+            let total = &mut balance.totals[to];
             total.time[place] = total.time[place].wrapping_add(upto(time, share.within, shares.samples));
             let runnable = upto(meter.runnable[place], share.within, shares.samples);
             total.runnable[place] = total.runnable[place].wrapping_add(runnable);
@@ -133,28 +131,28 @@ fn states(account: &mut Account, of: &Part<'_>, meter: &Meter) {
 }
 
 /// What was executed under a lock belongs to functions, too.
-fn within(account: &mut Account, of: &Part<'_>, divided: u128) {
+fn within(balance: &mut Balance, of: &Part<'_>, divided: u128) {
     let keys: Vec<u32> =
-        account.within.keys().filter(|(_, own)| *own == of.row).map(|(object, _)| *object).collect();
+        balance.within.keys().filter(|(_, own)| *own == of.row).map(|(object, _)| *object).collect();
     for object in keys {
-        let Some(whole) = account.within.remove(&(object, of.row)) else { continue };
+        let Some(whole) = balance.within.remove(&(object, of.row)) else { continue };
         let shares = of.all.filter(|_| divided > 0);
         let parts: Vec<(u32, u128)> = match shares {
             Some(shares) => {
                 let part =
-                    |share: &Share| (row(account, share.key) as u32, own(whole, share, shares.samples));
+                    |share: &Share| (row(balance, share.key) as u32, own(whole, share, shares.samples));
                 shares.shares.iter().map(part).collect()
             }
-            None => vec![(row(account, of.top) as u32, whole)],
+            None => vec![(row(balance, of.top) as u32, whole)],
         };
         for (function, part) in parts.into_iter().filter(|(_, part)| *part > 0) {
-            *account.within.entry((object, function)).or_default() += part;
+            *balance.within.entry((object, function)).or_default() += part;
         }
     }
 }
 
-fn row(account: &Account, key: u32) -> usize {
-    if key == NO_KEY { account.places.outside() as usize } else { key as usize }
+fn row(balance: &Balance, key: u32) -> usize {
+    if key == NO_KEY { balance.places.outside() as usize } else { key as usize }
 }
 
 fn upto(whole: u128, count: u32, of: u32) -> u128 {

@@ -55,6 +55,8 @@ pub(super) struct Cursor<'a> {
     probed_until: u64,
     /// When something of each list changes next; of what changes at one instant what stands first here comes first.
     times: [u64; LISTS],
+    /// The first of these, and which list's it is.
+    next: (u64, usize),
     ended: bool,
 }
 
@@ -80,11 +82,13 @@ impl<'a> Cursor<'a> {
             hit: (0, false),
             probed_until: 0,
             times: [NEVER; LISTS],
+            next: (NEVER, 0),
             ended: false,
         };
         for list in 0..LISTS {
             cursor.look(list);
         }
+        cursor.choose();
         cursor
     }
 
@@ -118,29 +122,33 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    fn choose(&mut self) {
+        let first = |next: (u64, usize), (list, time): (usize, &u64)| {
+            if *time < next.0 { (*time, list) } else { next }
+        };
+        self.next = self.times.iter().enumerate().fold((NEVER, 0), first);
+    }
+
     /// When it changes next, ns.
     #[inline]
     pub(super) fn next_time(&self) -> Option<u64> {
-        if self.ended {
-            return None;
-        }
-        let next = self.times.iter().fold(NEVER, |next, time| next.min(*time));
-        Some(next.min(self.thread.end.0))
+        (!self.ended).then(|| self.next.0.min(self.thread.end.0))
     }
 
     /// The next change.
+    #[inline]
     pub(super) fn advance(&mut self) -> Option<Change> {
-        let now = self.next_time()?;
-        let which = self.times.iter().position(|time| *time == now).filter(|_| now < self.thread.end.0);
-        let Some(which) = which else {
-            self.ended = true;
-            return Some(Change::Ends);
-        };
-        let change = self.take(which, now)?;
-        self.look(which);
-        if which == 4 {
+        let (now, list) = self.next;
+        if self.ended || now >= self.thread.end.0 {
+            let is_new = !std::mem::replace(&mut self.ended, true);
+            return is_new.then_some(Change::Ends);
+        }
+        let change = self.take(list, now)?;
+        self.look(list);
+        if list == 4 {
             self.look(1);
         }
+        self.choose();
         Some(change)
     }
 

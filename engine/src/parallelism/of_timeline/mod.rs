@@ -6,6 +6,7 @@ mod cursor;
 mod seen;
 
 use super::account::{Account, NONE, Places};
+use super::balance::Balance;
 use super::clock::Phase;
 use super::spread::RowErrors;
 use crate::attribution::{Attribution, Grouping};
@@ -40,11 +41,13 @@ struct Now {
     behalf: Option<u32>,
     /// Something is known of who created it.
     has_creator: bool,
+    /// The part of functions' time that it was in last.
+    part: Option<(Key, u32)>,
 }
 
 /// The accounts of a measured run, divided.
 pub(super) struct Accounted {
-    pub(super) account: Account,
+    pub(super) balance: Balance,
     /// What rows may be wrong by.
     pub(super) errors: Vec<RowErrors>,
     /// How many samples made them.
@@ -93,11 +96,11 @@ pub(super) fn account(timeline: &Timeline, program: &Program, measured: &Measure
     let start = feed.start_ns();
     feed.run(start);
     let end = Ticks::from_ns(timeline.end.0.saturating_sub(start)).0;
-    feed.account.finish(end);
     let orphans = feed.orphans();
-    let Feed { mut account, parts, .. } = feed;
-    let errors = parts.spread(&attribution.keys, &mut account);
-    Accounted { account, errors, samples: parts.samples, orphans }
+    let Feed { account, parts, .. } = feed;
+    let mut balance = account.finish(end);
+    let errors = parts.spread(&attribution.keys, &mut balance);
+    Accounted { balance, errors, samples: parts.samples, orphans }
 }
 
 impl Feed<'_> {
@@ -124,18 +127,19 @@ impl Feed<'_> {
         };
         let mut cursors: Vec<Option<Cursor<'_>>> =
             self.timeline.threads.iter().enumerate().map(cursor).collect();
-        let mut queue: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::with_capacity(cursors.len());
-        let next = |cursor: &Option<Cursor<'_>>| cursor.as_ref().and_then(Cursor::next_time);
-        queue.extend(
-            cursors.iter().enumerate().filter_map(|(index, cursor)| Some(Reverse((next(cursor)?, index)))),
-        );
+        // Time and thread as one number, which is compared without a jump that depends on chance.
+        let place = |time: u64, index: usize| Reverse(u128::from(time) << 64 | index as u128);
+        let next = |(index, cursor): (usize, &Option<Cursor<'_>>)| {
+            Some(place(cursor.as_ref().and_then(Cursor::next_time)?, index))
+        };
+        let mut queue: BinaryHeap<Reverse<u128>> = cursors.iter().enumerate().filter_map(next).collect();
         while let Some(mut first) = queue.peek_mut() {
-            let Reverse((time, index)) = *first;
+            let (time, index) = ((first.0 >> 64) as u64, first.0 as usize);
             let cursor = cursors.get_mut(index).and_then(Option::as_mut);
             let change = cursor.and_then(|cursor| {
                 let change = cursor.advance();
                 if let Some(next) = cursor.next_time() {
-                    *first = Reverse((next, index));
+                    *first = place(next, index);
                     return change;
                 }
                 PeekMut::pop(first);
@@ -340,7 +344,7 @@ impl Feed<'_> {
         if !is_running || now.in_probe || now.spins || !now.waits.is_empty() {
             return;
         }
-        let part = self.parts.number(self.key(thread, index));
+        let part = self.part(index, self.key(thread, index));
         self.parts.add(part, self.account.clock.level(), view);
     }
 
@@ -357,10 +361,23 @@ impl Feed<'_> {
         }
     }
 
+    fn part(&mut self, index: usize, key: Key) -> u32 {
+        let last = self.now.get(index).and_then(|now| now.part);
+        if let Some((_, part)) = last.filter(|(last, _)| *last == key) {
+            return part;
+        }
+        let part = self.parts.number(key);
+        if let Some(now) = self.now.get_mut(index) {
+            now.part = Some((key, part));
+        }
+        part
+    }
+
     /// Tells the accounts what the thread does now.
     fn update(&mut self, index: usize, thread: u32) {
         let key = self.key(thread, index);
         let Some(now) = self.now.get(index) else { return };
+        let in_probe = now.in_probe;
         let waits_for = now.waits.last().copied().or(now.sleeps_for).unwrap_or(NONE);
         let phase = match now.state {
             Some(State::Running { .. }) if now.spins || !now.waits.is_empty() => Phase::Spinning,
@@ -370,12 +387,12 @@ impl Feed<'_> {
             Some(State::Unknown(_)) | None => Phase::Off,
         };
         let waits = matches!(phase, Phase::Blocked | Phase::Spinning);
-        let own = if now.in_probe && phase == Phase::Busy {
+        let own = if in_probe && phase == Phase::Busy {
             self.recording
         } else if self.program.samples.is_empty() {
             key.top
         } else {
-            self.account.places.part(self.parts.number(key))
+            self.account.places.part(self.part(index, key))
         };
         self.account.is_in(thread, own);
         self.account.does(thread, phase, if waits { waits_for } else { NONE });

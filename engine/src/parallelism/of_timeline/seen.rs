@@ -3,7 +3,8 @@
 //! time in which its thread was alone, and none of another that runs beside others. Where that are too few samples to
 //! tell, those of other threads count, then those of other numbers of busy processors; what is left stays where it is.
 
-use super::super::account::{Account, NONE};
+use super::super::account::NONE;
+use super::super::balance::Balance;
 use super::super::spread::{Part, RowErrors, Shares, spread};
 use crate::attribution::{Keys, NO_KEY, View};
 use crate::program::Program;
@@ -88,10 +89,10 @@ impl Parts {
     }
 
     /// Divides all parts among the rows.
-    pub(super) fn spread(&self, keys: &Keys, account: &mut Account) -> Vec<RowErrors> {
-        let rows = if self.samples == 0 { 0 } else { account.places.part(0) as usize };
+    pub(super) fn spread(&self, keys: &Keys, balance: &mut Balance) -> Vec<RowErrors> {
+        let rows = if self.samples == 0 { 0 } else { balance.places.part(0) as usize };
         let mut errors = vec![RowErrors::default(); rows];
-        let outside = account.places.outside();
+        let outside = balance.places.outside();
         let top_of = |key: &Key| if key.top == outside { NO_KEY } else { key.top };
         let mut by_part: BTreeMap<u32, Counts> = BTreeMap::new();
         let mut by_level: BTreeMap<(u32, u32), Counts> = BTreeMap::new();
@@ -122,15 +123,15 @@ impl Parts {
             .collect();
         for (number, key) in (0u32..).zip(&self.keys) {
             let top = top_of(key);
-            let row = account.places.part(number);
+            let row = balance.places.part(number);
             if key.asleep != NONE {
                 let counts = Counts::from_iter([(key.asleep, 1)]);
                 let shares = self.shares(keys, top, key.behalf, &counts);
                 let part = Part { row, top, levels: Vec::new(), all: Some(&shares), blocked: Some(&shares) };
-                spread(account, &part, &mut errors);
+                spread(balance, &part, &mut errors);
                 continue;
             }
-            let levels = account.meters.get(row as usize).map_or(0, |meter| meter.normalized.len());
+            let levels = balance.meters.get(row as usize).map_or(0, |meter| meter.normalized.len());
             let own: Vec<Option<Shares>> = (0u32..)
                 .take(levels)
                 .map(|level| enough(self.seen.get(&(number, level)), top, key.behalf))
@@ -142,7 +143,7 @@ impl Parts {
                 own.as_ref().or(level)
             });
             let part = Part { row, top, levels: chosen.collect(), all, blocked: None };
-            spread(account, &part, &mut errors);
+            spread(balance, &part, &mut errors);
         }
         errors
     }

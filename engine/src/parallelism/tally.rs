@@ -1,0 +1,154 @@
+//! How far the clocks went while a thread did what it did, and what of that rows have had. What the clocks say is taken off
+//! a thread's tally when it begins to do something and put back when it ends, so that what others do costs it nothing. A
+//! row gets what a thread's tally grew by in the same way, as the difference between then and now (2001, section 2.2).
+
+use super::clock::{Clock, PHASES, Phase};
+
+/// What a thread has had so far. What belongs to the phase that it is in is what the clocks said less: wrapped around.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    /// Ticks of computing, by place of [`Clock::computing`].
+    computing: Vec<u64>,
+    /// Ticks in each phase, by place of [`Clock::runnable`].
+    phases: [Vec<u64>; PHASES],
+    time: [u64; PHASES],
+    /// Ticks multiplied by the number of runnable threads.
+    runnable: [u128; PHASES],
+    /// Normalized time, in parts of a tick.
+    pub(super) normalized: u128,
+}
+
+impl Tally {
+    /// The thread is in this phase from now on.
+    pub(super) fn begin(&mut self, clock: &Clock, phase: Phase) {
+        self.shift(clock, phase, u64::wrapping_sub, u128::wrapping_sub);
+    }
+
+    /// It was in it up to now.
+    pub(super) fn end(&mut self, clock: &Clock, phase: Phase) {
+        self.shift(clock, phase, u64::wrapping_add, u128::wrapping_add);
+    }
+
+    #[inline(always)]
+    fn shift(
+        &mut self,
+        clock: &Clock,
+        phase: Phase,
+        by: impl Fn(u64, u64) -> u64 + Copy,
+        by_long: impl Fn(u128, u128) -> u128,
+    ) {
+        let Some(place) = phase.place() else { return };
+        each(&mut self.phases[place], &clock.runnable.ticks, by);
+        self.time[place] = by(self.time[place], clock.now);
+        self.runnable[place] = by_long(self.runnable[place], clock.runnable_ticks);
+        if phase == Phase::Busy {
+            each(&mut self.computing, &clock.computing.ticks, by);
+            self.normalized = by_long(self.normalized, clock.normalized);
+        }
+    }
+}
+
+/// What a row has had, as a [`Tally`] has it: of many threads, so that it may be more than a machine word holds. Of what is
+/// done on its behalf `phases` stay empty where processors are not shared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) computing: Vec<u128>,
+    pub(super) phases: [Vec<u128>; PHASES],
+    pub(super) time: [u128; PHASES],
+    pub(super) runnable: [u128; PHASES],
+}
+
+/// Whether a row begins or ends to get what a thread has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    From,
+    To,
+}
+
+impl Sum {
+    /// What a thread has in this phase, which it is not in now, is the row's.
+    pub(super) fn own(&mut self, tally: &Tally, phase: usize, side: Side) {
+        if Some(phase) == Phase::Busy.place() {
+            side.each(&mut self.computing, &tally.computing);
+        }
+        side.each(&mut self.phases[phase], &tally.phases[phase]);
+        self.runnable[phase] = side.by(self.runnable[phase], tally.runnable[phase]);
+    }
+
+    /// All that a thread that is in no phase now has is done on the row's behalf.
+    pub(super) fn whole(&mut self, tally: &Tally, shares: bool, side: Side) {
+        side.each(&mut self.computing, &tally.computing);
+        for place in 0..PHASES {
+            self.time[place] = side.by(self.time[place], tally.time[place].into());
+            self.runnable[place] = side.by(self.runnable[place], tally.runnable[place]);
+            if shares {
+                side.each(&mut self.phases[place], &tally.phases[place]);
+            }
+        }
+    }
+}
+
+impl Side {
+    pub(super) fn by(self, to: u128, from: u128) -> u128 {
+        match self {
+            Side::From => to.wrapping_sub(from),
+            Side::To => to.wrapping_add(from),
+        }
+    }
+
+    fn each(self, to: &mut Vec<u128>, from: &[u64]) {
+        match self {
+            Side::From => each(to, from, |to, from| to.wrapping_sub(from.into())),
+            Side::To => each(to, from, |to, from| to.wrapping_add(from.into())),
+        }
+    }
+}
+
+/// A plain loop: it is the innermost one, and becomes vector instructions without a call.
+#[inline(always)]
+fn each<T: Copy + Default>(to: &mut Vec<T>, from: &[u64], with: impl Fn(T, u64) -> T) {
+    if to.len() < from.len() {
+        to.resize(from.len(), T::default());
+    }
+    let to = &mut to[..from.len()];
+    for place in 0..from.len() {
+        to[place] = with(to[place], from[place]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_many_threads_may_have_more_than_a_machine_word() {
+        let mut clock = Clock::new(None);
+        let mut tally = Tally::default();
+        tally.begin(&clock, Phase::Blocked);
+        clock.advance(u64::MAX - 1);
+        tally.end(&clock, Phase::Blocked);
+        let mut sum = Sum::default();
+        for _ in 0..1_000 {
+            sum.own(&tally, 3, Side::To);
+        }
+        assert_eq!(sum.phases[3], [1_000 * u128::from(u64::MAX - 1)]);
+    }
+
+    #[test]
+    fn a_row_has_what_a_thread_did_while_it_was_the_rows() {
+        let mut clock = Clock::new(None);
+        let (mut tally, mut sum) = (Tally::default(), Sum::default());
+        clock.change(Phase::Off, Phase::Busy);
+        tally.begin(&clock, Phase::Busy);
+        clock.advance(10);
+        tally.end(&clock, Phase::Busy);
+        sum.whole(&tally, false, Side::From);
+        tally.begin(&clock, Phase::Busy);
+        clock.change(Phase::Off, Phase::Busy);
+        clock.advance(17);
+        tally.end(&clock, Phase::Busy);
+        sum.whole(&tally, false, Side::To);
+        assert_eq!(sum.computing, [0, 0, 7], "ticks by computing threads");
+        assert_eq!((sum.time[0], sum.runnable[0]), (7, 14));
+    }
+}
