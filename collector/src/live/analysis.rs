@@ -5,6 +5,7 @@ use crate::tui::{CpuWish, Snapshot};
 use engine::attribution::{Grouping, around};
 use engine::event::Recording;
 use engine::limit::{Limits, Search};
+use engine::parallelism::{measured, predicted};
 use engine::predict::Model;
 use engine::report::{Cpus, Detail, report_by};
 use std::time::Instant;
@@ -33,10 +34,15 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
     let began = Instant::now();
     let timeline = engine::timeline::build(recording);
     let mut program = engine::program::from_timeline(&timeline);
-    drop(timeline);
     program.recorded_cpus = asked.recorded_cpus;
     // One run: the window is looked at again and again.
     let model = Model { runs: 1, ..Model::default() };
+    let chosen = asked.wish.get().filter(|cpus| asked.recorded_cpus.and_then(Cpus::count) != Some(*cpus));
+    let parallelism = match chosen {
+        Some(cpus) => predicted(&program, cpus, &model).unwrap_or_default(),
+        None => measured(&timeline, &program, false),
+    };
+    drop(timeline);
     let report = report_by(&program, &asked.cpus, Detail::Functions, Grouping::Function, &model);
     let limits = Search::new(&program, &asked.cpus, &model).map_or_else(
         |_| Limits::default(),
@@ -52,6 +58,7 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
     let snapshot = Snapshot {
         limits,
         around: around(&program, AROUND),
+        parallelism,
         report,
         threads: program.threads.len(),
         window_ns,

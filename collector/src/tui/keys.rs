@@ -79,7 +79,7 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
         KeyCode::Enter => Action::Open,
         KeyCode::Tab => Action::Turn(Direction::Forward),
         KeyCode::BackTab => Action::Turn(Direction::Back),
-        KeyCode::Char(digit @ '1'..='4') => {
+        KeyCode::Char(digit @ '1'..='5') => {
             let number = digit.to_digit(10).and_then(|number| number.checked_sub(1))?;
             Action::Show(*View::ALL.get(number as usize)?)
         }
@@ -116,11 +116,12 @@ mod tests {
         assert_eq!(press(KeyCode::Enter), Some(Action::Open));
         assert_eq!(press(KeyCode::Char('1')), Some(Action::Show(View::Functions)));
         assert_eq!(press(KeyCode::Char('4')), Some(Action::Show(View::Waits)));
+        assert_eq!(press(KeyCode::Char('5')), Some(Action::Show(View::Parallelism)));
         assert_eq!(press(KeyCode::Char('/')), Some(Action::Ask(Asking::Filter)));
         assert_eq!(press(KeyCode::Char('f')), Some(Action::Ask(Asking::Probe)));
         assert_eq!(press(KeyCode::Char('u')), Some(Action::Ask(Asking::TakeOff)));
         assert_eq!(press(KeyCode::Char('x')), None);
-        assert_eq!(press(KeyCode::Char('5')), None);
+        assert_eq!(press(KeyCode::Char('6')), None);
     }
 
     #[test]

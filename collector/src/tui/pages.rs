@@ -4,6 +4,7 @@ use super::picture::written;
 use super::state::{Snapshot, State, View};
 use crate::present::cell::{duration, grouped};
 use crate::present::screen::{clip, wait_name};
+use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style};
 use crate::present::text::file_name;
 use crate::present::{notes, table};
@@ -18,7 +19,7 @@ pub(super) enum Page {
     Row(View, String),
 }
 
-const HELP: [&str; 22] = [
+const HELP: [&str; 23] = [
     "The same screen as longpole report, of the last seconds.",
     "",
     "LIMIT      what holds the program up: the time is computed again with one",
@@ -28,7 +29,8 @@ const HELP: [&str; 22] = [
     "ago        when these seconds ended: analysing takes 2 % of one CPU at most,",
     "           so it comes more seldom and of fewer seconds where much happens",
     "",
-    "Tab, 1 to 4   functions, locks, threads, waits",
+    "Tab, 1 to 5   functions, locks, threads, waits, parallelism: time divided by the",
+    "              CPUs that are busy meanwhile, and what to do about the chosen row",
     "Up, Down      choose a row; it stays chosen wherever it goes",
     "Enter         callers and callees of a function, holders and waiters of a lock",
     "Esc           back; all rows",
@@ -60,6 +62,7 @@ pub(super) fn lines(state: &State, page: &Page, style: &Style) -> Vec<String> {
                 View::Locks => page.lock(snapshot, of),
                 View::Threads => page.threads(snapshot, of),
                 View::Waits => page.wait(snapshot, of),
+                View::Parallelism => page.lines = parallelism::page(&snapshot.parallelism, of, style),
             }
             page.lines
         }

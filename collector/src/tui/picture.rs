@@ -6,13 +6,15 @@ use super::pages::{self, Page};
 use super::state::{Phase, Snapshot, State, View};
 use crate::present::cell::{duration, width};
 use crate::present::screen::{self, About, Live, Table};
+use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
 use std::io;
 
 /// For questions about rows in which it does not matter how they look.
 pub(super) const ANY: Style = Style { colour: false, unicode: true, width: 80 };
-/// Lines that the table keeps, with its head.
+/// Lines that the table keeps, with its head; and with what stands below it about the chosen row.
 const TABLE: usize = 7;
+const TABLE_WITH_ROW: usize = 14;
 /// Changes shown.
 const FIXES: usize = 2;
 /// Numbers get a word about their age from then on, seconds.
@@ -36,8 +38,9 @@ pub fn picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
         _ => (above(state, style), below(state, style)),
     };
     below.push(Block { worth: ALWAYS, lines: vec![bottom(state, style)] });
+    let table = if state.view == View::Parallelism { TABLE_WITH_ROW } else { TABLE };
     let lines = |blocks: &[Block]| blocks.iter().map(|block| block.lines.len()).sum::<usize>();
-    while lines(&above) + lines(&below) + TABLE > height
+    while lines(&above) + lines(&below) + table > height
         && let Some(worth) = above.iter().chain(&below).map(|block| block.worth).min()
         && worth < ALWAYS
     {
@@ -181,7 +184,7 @@ fn bottom(state: &State, style: &Style) -> String {
         (Some(_), _) => "Esc back",
         (None, View::Functions) => "Enter callers",
         (None, View::Locks) => "Enter holders",
-        (None, View::Threads | View::Waits) => "Enter more",
+        (None, View::Threads | View::Waits | View::Parallelism) => "Enter more",
     };
     let keys = format!("q quit  Tab table  {arrows} CPUs  {open}  / filter  p pause  n notes  ? help");
     if badge.is_empty() {
@@ -200,8 +203,14 @@ fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
         return page.into_iter().skip(state.scroll).take(lines).collect();
     }
     let Some(table) = state.table(style) else { return Vec::new() };
-    let rows = lines.saturating_sub(2);
     let selected = state.selected(&table);
+    let about = match (state.shown(), table.rows.get(selected)) {
+        (Some(snapshot), Some(row)) if state.view == View::Parallelism => {
+            parallelism::about(&snapshot.parallelism, &row.of, lines.saturating_sub(TABLE - 1), style)
+        }
+        _ => Vec::new(),
+    };
+    let rows = lines.saturating_sub(2 + about.len());
     state.page_rows = rows;
     // The chosen row is always in sight.
     let most = table.rows.len().saturating_sub(rows);
@@ -216,6 +225,7 @@ fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
         let paint = if number == selected { Paint::Selected } else { Paint::Plain };
         body.push(style.paint(paint, &row.line));
     }
+    body.extend(about);
     body
 }
 
@@ -249,6 +259,7 @@ fn nothing(state: &State) -> String {
         View::Locks => "no lock keeps threads waiting in this stretch (4: what they slept for)",
         View::Threads => "no thread ran in this stretch",
         View::Waits => "no thread slept in this stretch",
+        View::Parallelism => return parallelism::nothing(state.shown().map(|shown| &shown.parallelism)),
     };
     why.to_owned()
 }
@@ -256,12 +267,13 @@ fn nothing(state: &State) -> String {
 impl State {
     /// All rows of a table, what weighs most first.
     pub(super) fn whole_table(&self, view: View, style: &Style) -> Option<Table> {
-        let Snapshot { report, limits, .. } = self.shown()?;
+        let Snapshot { report, limits, parallelism, .. } = self.shown()?;
         Some(match view {
             View::Functions => screen::functions(report, limits, self.result()?, false, style),
             View::Locks => screen::locks(limits, style),
             View::Threads => screen::threads(limits, true, style),
             View::Waits => screen::waits(report, style),
+            View::Parallelism => parallelism::rows(parallelism, style),
         })
     }
 

@@ -5,9 +5,11 @@ use super::order::Order;
 use super::pages::Page;
 use super::prompt::Prompt;
 use crate::present::screen::Table;
+use crate::present::study::parallelism::table as parallelism;
 use engine::attribution::Around;
 use engine::event::{LossCounts, Overhead, SampleCounts};
 use engine::limit::Limits;
+use engine::parallelism::Parallelism;
 use engine::report::{CpuResult, Cpus, Report};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,7 +56,7 @@ pub struct State {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chosen {
     pub order: Order,
-    /// What the chosen row is about; `None`: the first row.
+    /// What the chosen row is about; `None`: the first row, or the one to change first.
     pub row: Option<String>,
 }
 
@@ -122,6 +124,8 @@ pub struct Snapshot {
     pub limits: Limits,
     /// Callers and callees of the functions that are on most stacks.
     pub around: Vec<Around>,
+    /// Where the parallelism goes: of the measured run, or of the one predicted for the CPU count that keys chose.
+    pub parallelism: Parallelism,
     /// Threads in the window.
     pub threads: usize,
     /// Length of the window behind it, nanoseconds.
@@ -144,11 +148,13 @@ pub enum View {
     Threads,
     /// What threads slept for.
     Waits,
+    /// A function, lock or thread, by the CPUs that were busy meanwhile.
+    Parallelism,
 }
 
 impl View {
     /// All, in the order of their numbers.
-    pub const ALL: [View; 4] = [View::Functions, View::Locks, View::Threads, View::Waits];
+    pub const ALL: [View; 5] = [View::Functions, View::Locks, View::Threads, View::Waits, View::Parallelism];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -157,6 +163,7 @@ impl View {
             View::Locks => "locks",
             View::Threads => "threads",
             View::Waits => "waits",
+            View::Parallelism => "parallelism",
         }
     }
 }
@@ -252,9 +259,13 @@ impl State {
 
     /// Where the chosen row is.
     pub(super) fn selected(&self, table: &Table) -> usize {
-        let row = self.table_state().and_then(|of| of.row.as_deref());
-        let place = row.and_then(|row| table.rows.iter().position(|other| other.of == row));
-        place.unwrap_or(0)
+        let chosen = self.table_state().and_then(|of| of.row.clone());
+        let first = || match (self.view, self.shown()) {
+            (View::Parallelism, Some(snapshot)) => parallelism::first(&snapshot.parallelism),
+            _ => None,
+        };
+        let place = |row: String| table.rows.iter().position(|other| other.of == row);
+        chosen.or_else(first).and_then(place).unwrap_or(0)
     }
 
     /// The filter that rows have to pass: what is typed counts at once.

@@ -108,6 +108,10 @@ fn other_tables_and_pages() {
     check("holders", &mut state);
     press(&mut state, KeyCode::Char('4'));
     check("waits", &mut state);
+    press(&mut state, KeyCode::Char('5'));
+    check("parallelism", &mut state);
+    press(&mut state, KeyCode::Enter);
+    check("parallelism-row", &mut state);
     press(&mut state, KeyCode::Char('1'));
     press(&mut state, KeyCode::Enter);
     check("callers", &mut state);
@@ -132,13 +136,13 @@ fn it_says_what_report_says() {
 #[test]
 fn tab_and_numbers_turn_to_tables() {
     let mut state = showing(recorded("store"));
-    for title in ["LOCKS", "THREADS", "WAITS", "FUNCTIONS"] {
+    for title in ["LOCKS", "THREADS", "WAITS", "MEASURED", "FUNCTIONS"] {
         press(&mut state, KeyCode::Tab);
         let text = text(&mut state, 80, 24);
         assert!(text.contains(&format!("\n{title} ")), "{title}:\n{text}");
     }
     press(&mut state, KeyCode::BackTab);
-    assert!(text(&mut state, 80, 24).contains("\nWAITS "));
+    assert!(text(&mut state, 80, 24).contains("\nMEASURED "));
     press(&mut state, KeyCode::Char('3'));
     assert!(text(&mut state, 80, 24).contains("\nTHREADS "));
 }
@@ -195,6 +199,32 @@ fn the_chosen_row_stays_chosen_wherever_it_goes() {
     assert_eq!(chosen(&mut state), "digest_row");
 }
 
+/// Of the measured run where nothing else is asked for, and of the run on the CPU count that keys chose.
+#[test]
+fn the_parallelism_table_has_the_run_that_the_keys_chose() {
+    let mut state = showing(recorded("store"));
+    press(&mut state, KeyCode::Char('5'));
+    let shown = text(&mut state, 80, 24);
+    assert!(shown.contains("\nMEASURED ") && shown.contains("BUSY CPUs"), "{shown}");
+    assert!(
+        shown.contains("Split registry.gate, or hold it for a shorter time"),
+        "what to do first: {shown}"
+    );
+    let gate = state.shown().map(|shown| shown.parallelism.rows.clone()).expect("a snapshot");
+    let gate = gate.iter().find(|row| row.name.as_deref() == Some("mutex registry.gate")).expect("the lock");
+    assert!(gate.own.blocked.ns > 1_000_000_000, "three of four threads wait for a second: {gate:?}");
+    assert_eq!(chosen(&mut state), "mutex");
+    press(&mut state, KeyCode::Home);
+    assert!(text(&mut state, 80, 24).contains(": 97 % of the run."), "the main thread's");
+    for _ in 0..3 {
+        press(&mut state, KeyCode::Right);
+    }
+    let path = format!("{}/../tests/data/recordings/store.lp", env!("CARGO_MANIFEST_DIR"));
+    let (recording, _) = crate::session::read(path.as_ref()).expect("a session");
+    state.show(Arc::new(snapshot(&recording, &Asked { wish: state.wish(), ..asked() }, false)));
+    assert!(text(&mut state, 80, 24).contains("\n16 CPUs "));
+}
+
 #[test]
 fn a_filter_counts_while_it_is_typed_and_escape_takes_it_back() {
     let mut state = showing(two_functions());
@@ -218,7 +248,7 @@ fn enter_opens_a_row_and_escape_closes_it() {
     assert!(opened.contains("called by") && opened.contains("store_row"), "{opened}");
     press(&mut state, KeyCode::Esc);
     assert!(text(&mut state, 80, 30).contains("\nFUNCTIONS"));
-    for table in ['2', '3', '4'] {
+    for table in ['2', '3', '4', '5'] {
         press(&mut state, KeyCode::Char(table));
         let before = text(&mut state, 80, 30);
         press(&mut state, KeyCode::Enter);
@@ -275,7 +305,7 @@ fn a_stretch_without_anything_is_no_empty_table() {
     let mut empty = Snapshot { threads: 1, window_ns: 5_000_000, ..Snapshot::default() };
     empty.limits.at = vec![nothing];
     let mut state = showing(empty);
-    for table in ['1', '2', '3', '4'] {
+    for table in ['1', '2', '3', '4', '5'] {
         press(&mut state, KeyCode::Char(table));
         press(&mut state, KeyCode::Enter);
         text(&mut state, 80, 24);
@@ -313,6 +343,10 @@ fn hostile() -> State {
         limit.kind = Kind::Device { device: evil.clone() };
     }
     snapshot.limits.threads.iter_mut().for_each(|of| of.names = vec![evil.clone(); 3]);
+    for row in &mut snapshot.parallelism.rows {
+        row.name = Some(evil.clone());
+        row.callers.iter_mut().chain(&mut row.callees).for_each(|link| link.name = Some(evil.clone()));
+    }
     snapshot.report.recorded.waits.iter_mut().for_each(|wait| wait.name.clone_from(&evil));
     snapshot.report.findings = vec![Finding::Other { kind: "deadlock".to_owned(), text: evil.clone() }];
     let mut state = showing(snapshot);
@@ -329,7 +363,7 @@ fn names_command_nothing_and_every_size_is_a_picture() {
     for unicode in [true, false] {
         for columns in [1, 7, 20, 40, 80, 500] {
             for lines in [1, 2, 5, 10, 24] {
-                for keys in ["", "2", "3", "4", "1\n", "2\n", "3\n", "4\n", "?", "n"] {
+                for keys in ["", "2", "3", "4", "5", "1\n", "2\n", "3\n", "4\n", "5\n", "?", "n"] {
                     let mut state = first.clone();
                     for key in keys.chars() {
                         press(&mut state, if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) });

@@ -99,8 +99,7 @@ impl Parallelism {
         if all_busy >= MOSTLY {
             return Some(Advice::Optimize { all_busy });
         }
-        // Busy time ÷ normalized time is the average number of busy processors, weighted by normalized time.
-        let busy = row.total.busy.ns as f64 / whole as f64;
+        let busy = row.busy_processors();
         let spinning = row.total.busy.runnable - self.busy_beside(row);
         if spinning >= SPINNING && self.spins() {
             return Some(Advice::OthersSpin { spinning });

@@ -143,11 +143,11 @@ impl Row {
         if time > 0.0 { sum / time } else { 0.0 }
     }
 
-    /// Average number of busy processors while it was busy itself: processor time ÷ normalized time; 0 if it never was.
+    /// Average number of processors that were busy while it was, with all that was done on its behalf, weighted by
+    /// normalized time: processor time ÷ normalized time. 0 if it never was. Where spinning threads share processors a
+    /// part of one counts as one.
     pub fn busy_processors(&self) -> f64 {
-        if self.normalized_self_ns == 0 {
-            return 0.0;
-        }
-        self.own.busy.ns as f64 / self.normalized_self_ns as f64
+        let sum: f64 = self.total_by_busy.iter().map(|&(level, ns)| f64::from(level) * ns as f64).sum();
+        if self.normalized_total_ns == 0 { 0.0 } else { sum / self.normalized_total_ns as f64 }
     }
 }

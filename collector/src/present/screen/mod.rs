@@ -8,7 +8,7 @@ mod tests;
 
 pub(crate) use super::frame::clip;
 pub(crate) use functions::rows as functions;
-pub(crate) use rows::{Table, locks, threads, wait_name, waits};
+pub(crate) use rows::{Row, Table, locks, threads, wait_name, waits};
 
 use super::cell::{duration, grouped, width};
 use super::counts;

@@ -35,7 +35,7 @@ pub(crate) struct Row {
 }
 
 impl Table {
-    pub(super) fn new(title: &str, rows: Vec<Row>, style: &Style) -> Table {
+    pub(crate) fn new(title: &str, rows: Vec<Row>, style: &Style) -> Table {
         Table { title: clip(title, style.width, style), rows }
     }
 

@@ -4,4 +4,5 @@ pub mod json;
 mod notice;
 pub mod row;
 pub mod screen;
+pub(crate) mod table;
 mod words;

@@ -61,7 +61,7 @@ fn facts(run: &Parallelism, row: &Row) -> String {
 }
 
 /// Its normalized time by busy CPUs (1989, Fig. 1).
-fn histogram(run: &Parallelism, row: &Row, style: &Style, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn histogram(run: &Parallelism, row: &Row, style: &Style, out: &mut impl Write) -> io::Result<()> {
     if row.normalized_total_ns == 0 {
         return Ok(());
     }

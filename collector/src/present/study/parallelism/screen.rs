@@ -132,7 +132,7 @@ fn on(cpus: Option<Cpus>) -> String {
 }
 
 /// A title over a column of a run.
-fn column(run: &Parallelism, style: &Style) -> String {
+pub(super) fn column(run: &Parallelism, style: &Style) -> String {
     match run.cpus {
         _ if run.measured => "measured".to_owned(),
         Some(Cpus::Count(count)) if count.get() == 1 => "1 CPU".to_owned(),
@@ -241,7 +241,8 @@ fn rows(
     }
 }
 
-fn is_worth(run: &Parallelism, row: &Row) -> bool {
+/// Whether it is shown unasked.
+pub(super) fn is_worth(run: &Parallelism, row: &Row) -> bool {
     let elapsed = run.elapsed_ns as f64;
     let waited = (row.own.blocked.ns + row.own.spinning.ns) as f64;
     match Class::of(row.kind) {
@@ -299,7 +300,7 @@ fn code(
         let cpus = if row.normalized_total_ns == 0 {
             "-".to_owned()
         } else {
-            format!("{:.1}", row.total.busy.ns as f64 / row.normalized_total_ns as f64)
+            format!("{:.1}", row.busy_processors())
         };
         let advice = run.advice(row).map(brief).unwrap_or_default();
         let line = format!(

@@ -1,0 +1,96 @@
+//! All rows of a run in one table, and what is to be said about one of them: the parallelism of `longpole top`.
+
+use super::screen::{column, is_worth};
+use super::words::{name, sentence, share};
+use super::{notice, row};
+use crate::present::cell::{duration, width};
+use crate::present::screen::{Row, Table, clip};
+use crate::present::style::{Paint, Style};
+use crate::present::table::wrap;
+use engine::parallelism::{self, Kind, Parallelism};
+
+/// Columns of a name, and of a number.
+const NAME: usize = 24;
+const CELL: usize = 9;
+
+/// By normalized time with all done on a row's behalf, the most first. States are of all its threads, summed.
+pub(crate) fn rows(run: &Parallelism, style: &Style) -> Table {
+    let columns = if style.width < 60 { 14 } else { NAME };
+    let head = ["of run", "itself", "busy", "spinning", "blocked", "ready"];
+    let head: String = head.iter().map(|word| format!("{word:>CELL$}")).collect();
+    let title = format!("{:columns$}{head}", column(run, style).replace("measured", "MEASURED"));
+    let rows = run.rows.iter().filter(|row| !notice::is_empty(run) && is_worth(run, row)).map(|row| {
+        let name = style.fit(&told(row), columns - 1);
+        let mut line = format!("{name}{}", " ".repeat(columns.saturating_sub(width(&name))));
+        let of = &row.total;
+        let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
+        let shares = [row.normalized_total_ns, row.normalized_self_ns].map(|ns| share(ns, run));
+        let states = [of.busy.ns, of.spinning.ns, of.blocked.ns, of.ready.ns].map(time);
+        for text in shares.iter().chain(&states) {
+            let text = style.text(text);
+            line.push_str(&" ".repeat(CELL.saturating_sub(width(&text))));
+            line.push_str(&text);
+        }
+        let weight = row.normalized_total_ns as f64 + row.normalized_self_ns as f64 * 1e-3;
+        Row { of: key(row), weight, line: clip(&line, style.width, style) }
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    rows.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    Table::new(&title, rows, style)
+}
+
+/// Why there are no rows.
+pub(crate) fn nothing(run: Option<&Parallelism>) -> String {
+    let problem = run.and_then(notice::problem);
+    problem.unwrap_or_else(|| "no function, lock or thread takes a part worth telling".to_owned())
+}
+
+/// What to do about a row and its histogram, in so many lines at most, after an empty one.
+pub(crate) fn about(run: &Parallelism, of: &str, most: usize, style: &Style) -> Vec<String> {
+    let Some(row) = found(run, of) else { return Vec::new() };
+    let mut lines = vec![String::new()];
+    let mut said = Vec::new();
+    let advice = match run.advice(row) {
+        Some(advice) => sentence(run, row, advice),
+        None => format!("{}: {} of the run.", name(row), share(row.normalized_total_ns, run)),
+    };
+    // Memory takes everything.
+    let _ = wrap(&mut said, style, Paint::Bold, "", &style.text(&advice), "");
+    let _ = row::histogram(run, row, style, &mut said);
+    lines.extend(String::from_utf8_lossy(&said).lines().map(str::to_owned));
+    lines.truncate(most);
+    lines
+}
+
+/// All that is known of a row.
+pub(crate) fn page(run: &Parallelism, of: &str, style: &Style) -> Vec<String> {
+    let Some(row) = found(run, of) else { return Vec::new() };
+    let mut said = Vec::new();
+    let _ = row::write(run, row, style, &mut said);
+    String::from_utf8_lossy(&said).lines().map(str::to_owned).collect()
+}
+
+/// The row to change first.
+pub(crate) fn first(run: &Parallelism) -> Option<String> {
+    run.first().map(|(row, _)| key(row))
+}
+
+fn found<'r>(run: &'r Parallelism, of: &str) -> Option<&'r parallelism::Row> {
+    run.rows.iter().find(|row| key(row) == of)
+}
+
+/// Unique: a function may be called as a thread is.
+fn key(row: &parallelism::Row) -> String {
+    match (row.kind, &row.name) {
+        (Kind::Thread, Some(name)) => format!("thread {name}"),
+        (_, Some(name)) => name.clone(),
+        (_, None) => name(row),
+    }
+}
+
+fn told(row: &parallelism::Row) -> String {
+    match row.kind {
+        Kind::Function => name(row),
+        _ => key(row),
+    }
+}
