@@ -3,7 +3,8 @@
 //! with all done on its behalf, the walk goes down as long as one callee has most of that: there it is split among several,
 //! or it is the function's own. What only starts others and waits for them is passed, to the one of them that costs most: of
 //! a pipeline the slow stage. If threads queue for a lock meanwhile and most of it is executed under that, it is the lock.
-//! Where next to nothing is lost, what is left is the function with the most normalized time of its own.
+//! Where next to nothing is lost, what is left is the function with the most normalized time of its own, what code of the
+//! language, the C library and without names did for it included.
 
 use super::advice::Advice;
 use super::result::{Kind, Parallelism, Row};
@@ -51,7 +52,9 @@ impl Parallelism {
         }
         let own = functions.values().copied().filter(|row| !row.is_foreign && !is_others(row));
         let mut own: Vec<&Row> = own.collect();
-        own.sort_by(|a, b| b.normalized_self_ns.cmp(&a.normalized_self_ns).then_with(|| a.name.cmp(&b.name)));
+        own.sort_by(|a, b| {
+            uses_ns(b, &functions).total_cmp(&uses_ns(a, &functions)).then_with(|| a.name.cmp(&b.name))
+        });
         own.into_iter().find_map(|row| Some((row, self.advice(row)?)))
     }
 
@@ -112,6 +115,16 @@ impl Parallelism {
         waited.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));
         waited.first().copied()
     }
+}
+
+/// Normalized time of its own, and of the functions that it calls that nobody changes.
+fn uses_ns(row: &Row, functions: &FxHashMap<&str, &Row>) -> f64 {
+    let used = row.callees.iter().filter_map(|link| {
+        let callee = functions.get(link.name.as_deref()?).filter(|callee| callee.is_foreign)?;
+        let own = callee.normalized_self_ns as f64 / callee.normalized_total_ns.max(1) as f64;
+        Some(link.normalized_ns as f64 * own)
+    });
+    row.normalized_self_ns as f64 + used.sum::<f64>()
 }
 
 /// None of the author's functions calls it.

@@ -240,3 +240,15 @@ fn a_timer_is_no_device() {
         assert_eq!((row.of, run.advice(row)), (of, advice), "{device}");
     }
 }
+/// All CPUs are busy with a library's code without names: it is the caller's that uses it.
+#[test]
+fn what_nobody_changes_counts_for_who_calls_it() {
+    let worker = |name: &str| {
+        format!(
+            r#"{{"name":"{name}","ops":[["exec","checksum",20],["call","deflate"],["exec","[libz.so.1]",80],["ret"]]}}"#
+        )
+    };
+    let run = on(&["A", "B"].map(worker).join(","), 2);
+    let (first, advice) = run.first().expect("a row");
+    assert_eq!((first.name.as_deref(), advice), (Some("deflate"), Advice::Optimize { all_busy: 1.0 }));
+}

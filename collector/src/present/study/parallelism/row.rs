@@ -21,8 +21,10 @@ pub fn write(run: &Parallelism, row: &Row, style: &Style, mut out: &mut dyn Writ
     };
     table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
     table::wrap(out, style, Paint::Plain, "", &style.text(&facts(run, row)), "")?;
-    writeln!(out)?;
-    histogram(run, row, style, out)?;
+    if row.normalized_total_ns > 0 {
+        writeln!(out)?;
+        histogram(run, row, style, out)?;
+    }
     states(row, style, out)?;
     if !row.queue.is_empty() && row.queue_length() > 0.0 {
         queue(run, row, style, out)?;
