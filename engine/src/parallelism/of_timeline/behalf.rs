@@ -1,20 +1,29 @@
 //! On whose behalf threads work, as far as the recording shows it (1989, section 3.3: a thread has its creator's profile
-//! stack). Probes tell what was open when a thread was created. What only samples know was open if the sample at the waking
-//! of the new thread has it, or those before and after it in their outermost frames; before the first sample, what all
-//! samples of the creator have in common there. A thread that another one wakes while it waits for something to do (for a
-//! condition, a semaphore, a futex, a pipe, not for a lock) works for that one until it waits so again: what a pool does is
-//! done for who submitted it, and an OpenMP region for its function. Who was created by the woken thread only answers it.
-//! Only the author's functions are taken over, and none that threads have on their own stacks anyway.
+//! stack). A thread that another one wakes while it waits for something to do (for a condition, a semaphore, a completion,
+//! what comes through a descriptor, a futex through which work is handed over) works for that one until it waits so again:
+//! what a pool does is done for who submitted it, and an OpenMP region for its function. Of what it has from its creator
+//! only that stays which is on the submitter's stack, too. Whoever is woken by the thread that it woke to work is only
+//! answered, and so is who created it.
+//!
+//! What is open on the other thread's stack is what probes say, and what the sample at this wake-up has. Without one it is
+//! what all samples of its wake-ups have in common: those between wake-ups tell nothing of the function that wakes. A
+//! creator that has no such sample has open what its samples before and after have in common in their outermost frames;
+//! before the first sample, what all have in common there. Only the author's functions are taken over, and none that
+//! threads have on their own stacks anyway.
 
 use crate::attribution::{Keys, NO_KEY, is_standard};
 use crate::program::Program;
 use crate::time::Timestamp;
-use crate::timeline::{Birth, NO_STACK, Seen, Thread, Timeline};
+use crate::timeline::{Birth, NO_STACK, Seen, Thread, Timeline, WaitReason};
 use probe_abi::SampleReason;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Samples of a creator that are compared, at most.
 const COMPARED: usize = 64;
+/// Fewer samples tell nothing of what they have in common.
+const FEWEST: usize = 2;
+/// A futex that was woken less often may be a lock that one thread happened to wait for and the other not.
+const OFTEN: usize = 8;
 /// Frames that are taken over, at most.
 const DEEPEST: usize = 64;
 
@@ -63,33 +72,73 @@ impl Stacks<'_> {
         names.any(|name| SUBMITS.iter().any(|part| name.contains(part)))
     }
 
-    /// What was open on a thread's stack at this instant, the outermost first.
-    pub(super) fn open_at(&self, thread: &Thread, time: Timestamp) -> Vec<u32> {
-        let whole = |seen: &&Seen| seen.stack != NO_STACK && !seen.truncated;
+    /// What a thread's stack was that wakes another one at this instant, if that was seen; the outermost first.
+    pub(super) fn waking_at(&self, thread: &Thread, time: Timestamp) -> Option<Vec<u32>> {
+        let from = thread.samples.partition_point(|seen| seen.time < time);
+        let at = thread.samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
+        let seen = at.filter(|seen| seen.reason == SampleReason::Wake).find(is_whole)?;
+        Some(self.first_rows(seen.stack))
+    }
+
+    /// What is on all stacks of a thread that wakes others; nothing if there are too few to tell.
+    pub(super) fn always_waking(&self, thread: &Thread) -> Vec<u32> {
+        let seen = thread.samples.iter().filter(|seen| seen.reason == SampleReason::Wake && is_whole(seen));
+        let stacks: FxHashSet<u32> = seen.map(|seen| seen.stack).collect();
+        let number = thread.samples.iter().filter(|seen| seen.reason == SampleReason::Wake).count();
+        if number < FEWEST { Vec::new() } else { self.common(stacks.into_iter()) }
+    }
+
+    /// What was open on the stack of a thread that creates another one at this instant, the outermost first.
+    pub(super) fn creating_at(&self, thread: &Thread, time: Timestamp) -> Vec<u32> {
         let later = thread.samples.partition_point(|seen| seen.time < time);
         let (before, after) = thread.samples.split_at(later);
-        let mut rows = match after.iter().find(|seen| seen.time == time && seen.reason == SampleReason::Wake)
-        {
-            Some(seen) if whole(&seen) => self.rows(seen.stack),
-            _ => {
-                let before = before.iter().rev().find(whole);
-                let most = if before.is_some() { 1 } else { COMPARED };
-                let mut stacks = before.into_iter().chain(after.iter().filter(whole).take(most));
-                let first = stacks.next().map_or(Vec::new(), |seen| self.rows(seen.stack));
-                let mut stacks = stacks.peekable();
-                // One sample alone does not tell what was open at another instant.
-                let is_known = stacks.peek().is_some();
-                let common = stacks.fold(first, |common, seen| {
-                    let other = self.rows(seen.stack);
-                    let same = common.iter().zip(&other).take_while(|(a, b)| a == b).count();
-                    common.into_iter().take(same).collect()
-                });
-                if is_known { common } else { Vec::new() }
-            }
-        };
+        let before = before.iter().rev().find(is_whole);
+        let most = if before.is_some() { 1 } else { COMPARED };
+        let seen = before.into_iter().chain(after.iter().filter(is_whole).take(most));
+        let stacks: Vec<u32> = seen.map(|seen| seen.stack).collect();
+        // One sample alone does not tell what was open at another instant.
+        if stacks.len() < FEWEST { Vec::new() } else { self.common(stacks.into_iter()) }
+    }
+
+    /// The outermost frames that stacks have in common.
+    fn common(&self, mut stacks: impl Iterator<Item = u32>) -> Vec<u32> {
+        let first = stacks.next().map_or(Vec::new(), |stack| self.first_rows(stack));
+        stacks.fold(first, |common, stack| {
+            let other = self.first_rows(stack);
+            let same = common.iter().zip(&other).take_while(|(a, b)| a == b).count();
+            common.into_iter().take(same).collect()
+        })
+    }
+
+    fn first_rows(&self, stack: u32) -> Vec<u32> {
+        let mut rows = self.rows(stack);
         rows.truncate(DEEPEST);
         rows
     }
+}
+
+fn is_whole(seen: &&Seen) -> bool {
+    seen.stack != NO_STACK && !seen.truncated
+}
+
+/// Futex words through which work is handed over: some threads only wait for them and others only wake those. Who takes a
+/// lock does both, sooner or later.
+pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
+    let mut words: FxHashMap<(u32, u64), (FxHashSet<u32>, FxHashSet<u32>, usize)> = FxHashMap::default();
+    for wakeup in &timeline.wakeups {
+        let woken = timeline.threads.get(wakeup.wakee as usize);
+        let wait = woken.zip(wakeup.ended).and_then(|(thread, wait)| thread.waits.get(wait as usize));
+        if let (Some(thread), Some(WaitReason::Futex(futex))) = (woken, wait.map(|wait| wait.reason)) {
+            let (waiters, wakers, times) = words.entry((thread.pid, futex.word)).or_default();
+            waiters.insert(wakeup.wakee);
+            wakers.insert(wakeup.waker);
+            *times += 1;
+        }
+    }
+    let is_one_way = |(waiters, wakers, times): &(FxHashSet<u32>, FxHashSet<u32>, usize)| {
+        *times >= OFTEN && waiters.is_disjoint(wakers)
+    };
+    words.into_iter().filter(|(_, used)| is_one_way(used)).map(|(word, _)| word).collect()
 }
 
 /// All rows that were seen on the stacks of threads other than the first: they have them anyway.

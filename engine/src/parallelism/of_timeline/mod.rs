@@ -12,12 +12,12 @@ use super::spread::RowErrors;
 use crate::attribution::{Attribution, Grouping};
 use crate::event::CallKind;
 use crate::program::{Measured, Program};
-use crate::time::Ticks;
-use crate::timeline::{Birth, NO_STACK, Seen, State, Timeline, Wakeup};
-use behalf::{Stacks, is_ancestor, own_rows};
+use crate::time::{Ticks, Timestamp};
+use crate::timeline::{Birth, NO_STACK, Seen, State, Timeline, WaitReason, Wakeup};
+use behalf::{Stacks, handed_over, is_ancestor, own_rows};
 use cursor::{Change, Cursor};
 use probe_abi::SampleReason;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use seen::{Key, Parts};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,10 +35,13 @@ struct Now {
     in_probe: bool,
     /// What it was seen going to sleep in.
     asleep: Option<u32>,
-    /// What it does is also done for these, until it waits for something to do; and the innermost one that it has from
-    /// its creator or from who woke it.
+    /// What it does is also done for these: its creator's functions; those of who woke it, until it waits for something
+    /// to do; the innermost one of them.
+    inherited: Vec<u32>,
     works_for: Vec<u32>,
     behalf: Option<u32>,
+    /// Who woke it to work, by index.
+    submitter: Option<usize>,
     /// Something is known of who created it.
     has_creator: bool,
     /// The part of functions' time that it was in last.
@@ -56,6 +59,9 @@ pub(super) struct Accounted {
     pub(super) orphans: u32,
 }
 
+/// Who woke who woke the one that works, at most.
+const MOST_SUBMITTERS: usize = 64;
+
 struct Feed<'a> {
     timeline: &'a Timeline,
     program: &'a Program,
@@ -66,6 +72,10 @@ struct Feed<'a> {
     now: Vec<Now>,
     /// Functions on sampled stacks of all threads but the first, and those that are the author's.
     own: FxHashSet<u32>,
+    /// Futex words, by process, through which work is handed over.
+    handed_over: FxHashSet<(u32, u64)>,
+    /// By thread: what is always open when it wakes others, once it was asked for.
+    always_waking: FxHashMap<usize, Vec<u32>>,
     /// The row of what recording took.
     recording: u32,
     /// The time of the recording.
@@ -87,9 +97,11 @@ pub(super) fn account(timeline: &Timeline, program: &Program, measured: &Measure
         measured,
         attribution: &attribution,
         account: Account::new(places, None),
-        parts: Parts::default(),
+        parts: Parts::new(program),
         now: vec![Now::default(); timeline.threads.len()],
         own: own_rows(timeline, program, &attribution.keys),
+        handed_over: handed_over(timeline),
+        always_waking: FxHashMap::default(),
         recording: functions,
         time_ns: 0,
     };
@@ -184,7 +196,13 @@ impl Feed<'_> {
                 }
             }
             Change::Gives(object) => self.account.leave(thread, self.account.places.object(object)),
-            Change::Spins(spins) => now.spins = spins,
+            Change::Spins(spins) => {
+                now.spins = spins;
+                // Who gives it something to do then wakes nobody.
+                if spins && now.waits.is_empty() {
+                    self.stop_working_for(index, thread);
+                }
+            }
             Change::Probe(begins) => now.in_probe = begins,
             Change::Wakes(wakeup) => return self.wakes(index, wakeup),
             Change::Nothing => return,
@@ -237,20 +255,36 @@ impl Feed<'_> {
         let number = self.thread(child as usize);
         self.account.inherit(thread, number, &self.own);
         let behalf = self.now.get(index).and_then(|now| now.behalf);
-        let rows = self.open_now(index);
+        let rows = self.creating_now(index);
         let adopted = self.adopt(child as usize, rows);
+        let inherited = self.account.functions(number);
         if let Some(now) = self.now.get_mut(child as usize) {
+            now.inherited = inherited;
             let top = Some(self.account.top(thread)).filter(|top| *top != self.account.places.outside());
             now.behalf = adopted.last().copied().or(top).or(behalf);
             now.has_creator = now.behalf.is_some();
         }
     }
 
-    /// What samples say was open on a thread's stack now.
-    fn open_now(&self, index: usize) -> Vec<u32> {
+    fn stacks(&self) -> Stacks<'_> {
+        Stacks { program: self.program, keys: &self.attribution.keys }
+    }
+
+    /// What samples say is open on the stack of a thread that creates another one now.
+    fn creating_now(&self, index: usize) -> Vec<u32> {
+        let Some(thread) = self.timeline.threads.get(index) else { return Vec::new() };
+        let (stacks, time) = (self.stacks(), Timestamp(self.time_ns));
+        stacks.waking_at(thread, time).unwrap_or_else(|| stacks.creating_at(thread, time))
+    }
+
+    /// What samples say is open on the stack of a thread that wakes another one now.
+    fn waking_now(&mut self, index: usize) -> Vec<u32> {
+        let Some(thread) = self.timeline.threads.get(index) else { return Vec::new() };
         let stacks = Stacks { program: self.program, keys: &self.attribution.keys };
-        let time = crate::time::Timestamp(self.time_ns);
-        self.timeline.threads.get(index).map_or(Vec::new(), |thread| stacks.open_at(thread, time))
+        let seen = stacks.waking_at(thread, Timestamp(self.time_ns));
+        let always =
+            || self.always_waking.entry(index).or_insert_with(|| stacks.always_waking(thread)).clone();
+        seen.unwrap_or_else(always)
     }
 
     /// What a thread does is also done for these rows. Gives those that are not its own anyway.
@@ -272,25 +306,39 @@ impl Feed<'_> {
             return;
         };
         let woken = wakeup.wakee as usize;
-        if self.thread(woken) == NONE
-            || is_ancestor(timeline, woken, index)
-            || !self.waits_for_work(woken, wakeup)
-        {
+        let thread = self.thread(woken);
+        if thread == NONE || self.is_answered(woken, index) || !self.waits_for_work(woken, wakeup) {
             return;
         }
         let mut rows = self.account.functions(self.thread(index));
-        rows.extend(self.open_now(index));
-        self.stop_working_for(woken, self.thread(woken));
+        rows.extend(self.waking_now(index));
+        rows.retain(|row| !self.own.contains(row));
+        self.stop_working_for(woken, thread);
+        let Some(behalf) = rows.last().copied() else { return };
+        let inherited = self.now.get_mut(woken).map(|now| std::mem::take(&mut now.inherited));
+        let (stay, go): (Vec<u32>, Vec<u32>) =
+            inherited.into_iter().flatten().partition(|row| rows.contains(row));
+        for row in go.into_iter().rev() {
+            self.account.leave(thread, row);
+        }
         let adopted = self.adopt(woken, rows);
-        if let Some(now) = self.now.get_mut(woken).filter(|_| !adopted.is_empty()) {
-            now.behalf = adopted.last().copied();
+        if let Some(now) = self.now.get_mut(woken) {
+            (now.inherited, now.works_for) = (stay, adopted);
+            (now.behalf, now.submitter) = (Some(behalf), Some(index));
             now.has_creator = true;
-            now.works_for = adopted;
         }
     }
 
+    /// Whether a thread that is woken gets but an answer: it created who wakes it, or woke it to work.
+    fn is_answered(&self, woken: usize, waker: usize) -> bool {
+        let submitter = |of: &usize| self.now.get(*of).and_then(|now| now.submitter);
+        let chain = std::iter::successors(Some(waker), submitter).take(MOST_SUBMITTERS);
+        is_ancestor(self.timeline, woken, waker) || chain.skip(1).any(|submitter| submitter == woken)
+    }
+
     /// Whether a thread waits for something to do: for a condition or a semaphore, or for what comes through a descriptor;
-    /// for a futex of which no operation was recorded if the function that wakes it is known for that.
+    /// for a futex of which no operation was recorded if work is handed over through it, or the function that wakes it is
+    /// known for that.
     fn waits_for_work(&self, woken: usize, wakeup: &Wakeup) -> bool {
         let Some(now) = self.now.get(woken) else { return false };
         if !now.waits.is_empty() {
@@ -302,18 +350,22 @@ impl Feed<'_> {
         let Some(wait) = wait else { return false };
         match wait.kind() {
             CallKind::Futex => {
-                let stacks = Stacks { program: self.program, keys: &self.attribution.keys };
+                let word = thread.zip(match wait.reason {
+                    WaitReason::Futex(futex) => Some(futex.word),
+                    _ => None,
+                });
                 let waker = self.timeline.threads.get(wakeup.waker as usize);
-                waker.is_some_and(|waker| stacks.submits(waker, wakeup.time))
+                word.is_some_and(|(thread, word)| self.handed_over.contains(&(thread.pid, word)))
+                    || waker.is_some_and(|waker| self.stacks().submits(waker, wakeup.time))
             }
-            CallKind::Read => true,
+            CallKind::Read | CallKind::Receive | CallKind::Completion => true,
             _ => wait.is_for_anything(),
         }
     }
 
     fn stop_working_for(&mut self, index: usize, thread: u32) {
-        let Some(now) = self.now.get_mut(index).filter(|now| !now.works_for.is_empty()) else { return };
-        now.behalf = None;
+        let Some(now) = self.now.get_mut(index).filter(|now| now.submitter.is_some()) else { return };
+        (now.behalf, now.submitter) = (now.inherited.last().copied(), None);
         for row in std::mem::take(&mut now.works_for).into_iter().rev() {
             self.account.leave(thread, row);
         }

@@ -38,12 +38,27 @@ pub(super) struct Parts {
     /// Samples by part and number of busy processors, and what they saw.
     seen: BTreeMap<(u32, u32), BTreeMap<u32, u32>>,
     pub(super) samples: u64,
+    /// Functions that are made of parallel regions, and in which function those stand.
+    regions: FxHashMap<u32, u32>,
 }
 
 /// Samples taken together.
 type Counts = BTreeMap<u32, u32>;
 
 impl Parts {
+    pub(super) fn new(program: &Program) -> Parts {
+        let numbers: FxHashMap<&str, u32> = program
+            .functions
+            .iter()
+            .zip(0..)
+            .map(|(function, number)| (function.name.as_str(), number))
+            .collect();
+        let regions = program.functions.iter().zip(0..).filter_map(|(function, number)| {
+            Some((number, *numbers.get(function_of_region(&function.name)?)?))
+        });
+        Parts { regions: regions.collect(), ..Parts::default() }
+    }
+
     /// The number of a part.
     pub(super) fn number(&mut self, key: Key) -> u32 {
         if let Some(number) = self.numbers.get(&key) {
@@ -63,12 +78,16 @@ impl Parts {
         stack: u32,
         is_open: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let rows = || program.samples.stack(stack).map(|(place, _)| keys.of_place(place));
-        let own = rows().next().filter(|row| *row != NO_KEY)?;
+        let rows: Vec<u32> = program.samples.stack(stack).map(|(place, _)| keys.of_place(place)).collect();
+        let own = rows.first().copied().filter(|row| *row != NO_KEY)?;
         let mut within: Vec<u32> = Vec::new();
-        for row in rows().filter(|row| *row != NO_KEY && !is_open(*row)) {
-            if !within.contains(&row) {
-                within.push(row);
+        for row in rows.iter().copied().filter(|row| *row != NO_KEY) {
+            // A region of OpenMP is its function's, whose stack it is not on in the threads of the team.
+            let region_of = self.regions.get(&row).copied().filter(|function| !rows.contains(function));
+            for row in [Some(row), region_of].into_iter().flatten() {
+                if !is_open(row) && !within.contains(&row) {
+                    within.push(row);
+                }
             }
         }
         let view = View { own, within };
@@ -152,6 +171,12 @@ impl Parts {
         let seen = counts.iter().filter_map(|(view, count)| Some((self.views.get(*view as usize)?, *count)));
         Shares::of(keys, top, if top == NO_KEY { behalf } else { top }, seen)
     }
+}
+
+/// The function that a parallel region stands in, as GCC (`f._omp_fn.0`) and Clang (`f.omp_outlined`) name it.
+fn function_of_region(name: &str) -> Option<&str> {
+    let end = name.find("._omp_fn.").or_else(|| name.find(".omp_outlined"))?;
+    name.get(..end).filter(|function| !function.is_empty())
 }
 
 fn merge(into: &mut Counts, counts: &Counts) {
