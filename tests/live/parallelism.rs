@@ -62,6 +62,71 @@ fn first_thread(run: &Value) -> String {
     thread.and_then(|row| row["name"].as_str()).expect("a thread").to_owned()
 }
 
+/// Whatever it is generic over.
+fn is_it(own: &str, name: &str) -> bool {
+    own.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::<"))
+}
+
+/// What two functions of the main thread hand to others counts for them, in the proportion of three to one. Some of it may
+/// count for nobody: wake-ups of which there is neither a stack nor a probe, and work that was there without a wait.
+fn counts_for_who_ordered(what: &str, recorded: &Recorded, [large, small, work]: [&str; 3]) {
+    let run = parallelism(recorded, &[]);
+    adds_up(&run);
+    let busy = |name: &str| {
+        let rows = run["rows"].as_array().expect("rows").iter().filter(|row| row["kind"] == "function");
+        let named = rows.filter(|row| row["name"].as_str().is_some_and(|own| is_it(own, name)));
+        named.map(|row| ns(&row["total"], "busy_ns")).max().unwrap_or_else(|| panic!("{what}: no {name}"))
+    };
+    let work = busy(work) as f64;
+    let (large, small) = (busy(large) as f64 / work, busy(small) as f64 / work);
+    let (sum, ratio) = (large + small, large / small);
+    assert!((0.6..1.15).contains(&sum) && (1.7..5.0).contains(&ratio), "{what}: {large:.2} {small:.2}");
+}
+
+#[test]
+fn what_is_handed_over_counts_for_who_did_it() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("submit.c"));
+    for how in ["condition", "semaphore", "futex", "pipe", "socket", "io_uring"] {
+        let recorded = Recorded::good(&[], &program, &[how]);
+        counts_for_who_ordered(how, &recorded, ["OrderLarge", "OrderSmall", "Work"]);
+        // It computes one and a half times as much as all jobs, and hands nothing over.
+        let run = parallelism(&recorded, &[]);
+        let busy = |name: &str| ns(&row(&run, "function", name)["total"], "busy_ns") as f64;
+        let part = busy("Prepare") / busy("Work");
+        assert!((1.25..1.75).contains(&part), "{how}: {part}");
+    }
+}
+
+#[test]
+fn what_is_sent_through_channels_counts_for_who_sent_it() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("zoo/rust_locks"));
+    for channel in ["mpsc_jobs", "crossbeam_jobs"] {
+        let recorded = Recorded::good(&[], &program, &[channel, "201"]);
+        counts_for_who_ordered(
+            channel,
+            &recorded,
+            ["rust_locks::order_large", "rust_locks::order_small", "rust_locks::job"],
+        );
+    }
+}
+
+/// Whether the team sleeps between the regions or spins.
+#[test]
+fn regions_of_openmp_count_for_their_functions() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("regions.c"));
+    for policy in ["passive", "active"] {
+        let recorded = Recorded::good(
+            &[],
+            "env".as_ref(),
+            &[&format!("OMP_WAIT_POLICY={policy}"), &program.display().to_string()],
+        );
+        counts_for_who_ordered(policy, &recorded, ["Wide", "Narrow", "Tile"]);
+    }
+}
+
 #[test]
 fn a_hot_lock_is_what_to_change() {
     skip_unless_live!();

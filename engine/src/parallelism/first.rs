@@ -18,6 +18,8 @@ const INSIDE: f64 = 1.1;
 const STARTS: f64 = 0.9;
 /// A lock under which this share of it is executed is what costs it.
 const UNDER: f64 = 0.5;
+/// A futex that was waited for less often may be that of a thread that has nothing to do.
+const OFTEN: u64 = 8;
 /// Less than this share of the elapsed time is not worth changing the program's structure.
 const WORTH: f64 = 0.1;
 
@@ -96,7 +98,7 @@ impl Parallelism {
         let is_optimized = matches!(self.advice(row), Some(Advice::Optimize { .. }) | None);
         let waited = |row: &Row| row.own.blocked.ns.saturating_add(row.own.spinning.ns);
         let objects = self.rows.iter().filter(|object| match self.advice(object) {
-            Some(Advice::Wait { .. }) => true,
+            Some(Advice::Wait { .. }) => object.calls.is_some_and(|calls| calls >= OFTEN),
             Some(Advice::Balance { .. }) => is_optimized,
             _ => false,
         });

@@ -121,23 +121,29 @@ fn is_whole(seen: &&Seen) -> bool {
     seen.stack != NO_STACK && !seen.truncated
 }
 
-/// Futex words through which work is handed over: some threads only wait for them and others only wake those. Who takes a
-/// lock does both, sooner or later.
+/// Who waited for a futex word, who woke it, and how often that happened.
+#[derive(Debug, Default)]
+struct Used {
+    waiters: FxHashSet<u32>,
+    wakers: FxHashSet<u32>,
+    times: usize,
+}
+
+/// Futex words, by process, through which work is handed over: some threads only wait for them and others only wake those.
+/// Who takes a lock does both, sooner or later.
 pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
-    let mut words: FxHashMap<(u32, u64), (FxHashSet<u32>, FxHashSet<u32>, usize)> = FxHashMap::default();
+    let mut words: FxHashMap<(u32, u64), Used> = FxHashMap::default();
     for wakeup in &timeline.wakeups {
         let woken = timeline.threads.get(wakeup.wakee as usize);
         let wait = woken.zip(wakeup.ended).and_then(|(thread, wait)| thread.waits.get(wait as usize));
         if let (Some(thread), Some(WaitReason::Futex(futex))) = (woken, wait.map(|wait| wait.reason)) {
-            let (waiters, wakers, times) = words.entry((thread.pid, futex.word)).or_default();
-            waiters.insert(wakeup.wakee);
-            wakers.insert(wakeup.waker);
-            *times += 1;
+            let used = words.entry((thread.pid, futex.word)).or_default();
+            used.waiters.insert(wakeup.wakee);
+            used.wakers.insert(wakeup.waker);
+            used.times += 1;
         }
     }
-    let is_one_way = |(waiters, wakers, times): &(FxHashSet<u32>, FxHashSet<u32>, usize)| {
-        *times >= OFTEN && waiters.is_disjoint(wakers)
-    };
+    let is_one_way = |used: &Used| used.times >= OFTEN && used.waiters.is_disjoint(&used.wakers);
     words.into_iter().filter(|(_, used)| is_one_way(used)).map(|(word, _)| word).collect()
 }
 
@@ -161,4 +167,34 @@ pub(super) fn is_ancestor(timeline: &Timeline, ancestor: usize, of: usize) -> bo
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::FutexFact;
+    use crate::timeline::{Wait, Wake, Wakeup};
+
+    /// Threads that wake others, so often, at one word: who whom.
+    fn used(wakes: &[(u32, u32, usize)]) -> Timeline {
+        let reason = WaitReason::Futex(FutexFact { word: 0x40, ..FutexFact::default() });
+        let wait = Wait { reason, wake: Wake::CutByUnknown, cut_at_start: false, moved_to: None };
+        let thread = || Thread { pid: 7, waits: vec![wait], ..Thread::default() };
+        let wakeup = |waker, wakee| Wakeup { time: Timestamp(0), waker, wakee, ended: Some(0) };
+        let all = wakes.iter().flat_map(|&(waker, wakee, times)| vec![wakeup(waker, wakee); times]);
+        Timeline {
+            threads: vec![thread(), thread(), thread()],
+            wakeups: all.collect(),
+            ..Timeline::default()
+        }
+    }
+
+    #[test]
+    fn a_futex_hands_work_over_if_nobody_both_waits_for_it_and_wakes_it() {
+        let is_handed_over = |wakes: &[(u32, u32, usize)]| handed_over(&used(wakes)).contains(&(7, 0x40));
+        assert!(is_handed_over(&[(0, 1, 5), (0, 2, 3)]), "a queue of two threads");
+        assert!(!is_handed_over(&[(0, 1, 5), (0, 2, 3), (1, 0, 1)]), "a lock");
+        assert!(!is_handed_over(&[(0, 1, 5), (0, 2, 2)]), "too seldom to tell");
+        assert!(!handed_over(&used(&[(0, 1, 8)])).contains(&(8, 0x40)), "another process's");
+    }
 }

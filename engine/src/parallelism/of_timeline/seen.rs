@@ -184,3 +184,16 @@ fn merge(into: &mut Counts, counts: &Counts) {
         *into.entry(*view).or_insert(0) += count;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_name_parallel_regions_after_their_functions() {
+        assert_eq!(function_of_region("Wide._omp_fn.0"), Some("Wide"));
+        assert_eq!(function_of_region("render(int).omp_outlined"), Some("render(int)"));
+        assert_eq!(function_of_region(".omp_outlined."), None, "older Clangs name them after nothing");
+        assert_eq!(function_of_region("Wide"), None);
+    }
+}

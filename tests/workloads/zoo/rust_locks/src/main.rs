@@ -1,4 +1,5 @@
 //! A hot mutex of std (`std`) or parking_lot (`parking_lot`), two stages with a crossbeam channel between them (`crossbeam`),
+//! jobs of two sizes that two functions send through a channel of std (`mpsc_jobs`) or crossbeam (`crossbeam_jobs`),
 //! rayon (`rayon`), tokio with tasks that share nothing (`tokio`) and with its mutex (`tokio_mutex`). Arguments: which, rounds.
 
 use std::hint::black_box;
@@ -27,6 +28,7 @@ macro_rules! work {
 work!(update_ledger, 100_000);
 work!(parse_record, 50_000);
 work!(tile, 1_000_000);
+work!(job, 800_000);
 
 /// Three threads, two thirds of the work of each under the lock.
 fn clerks(rounds: u64, update: impl Fn() + Sync) {
@@ -76,6 +78,53 @@ fn with_crossbeam(rounds: u64) -> u64 {
     let sum = receiver.iter().fold(0, |sum, item| sum ^ update_ledger(item));
     drop(producer.join());
     sum
+}
+
+/// A large job takes three times as long as a small one; the thread that does them always waits before there is one.
+fn jobs(rounds: u64, send: impl Fn(u64), work: impl FnOnce() -> u64 + Send) -> u64 {
+    thread::scope(|scope| {
+        let worker = scope.spawn(work);
+        let mut state = 1;
+        for round in 0..rounds {
+            state = prepare(state);
+            if round % 2 == 0 { order_small(&send) } else { order_large(&send) }
+        }
+        send(0);
+        black_box(state) ^ worker.join().unwrap_or_default()
+    })
+}
+
+#[inline(never)]
+fn prepare(state: u64) -> u64 {
+    (0..4).fold(state, |state, _| tile(state))
+}
+
+#[inline(never)]
+fn order_small(send: impl Fn(u64)) {
+    send(black_box(1));
+}
+
+#[inline(never)]
+fn order_large(send: impl Fn(u64)) {
+    send(black_box(3));
+}
+
+fn work(next: impl Fn() -> Option<u64>) -> u64 {
+    let mut state = 1;
+    while let Some(size) = next().filter(|size| *size > 0) {
+        state = (0..size).fold(state, |state, _| job(state));
+    }
+    state
+}
+
+fn with_mpsc_jobs(rounds: u64) -> u64 {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    jobs(rounds, |size| sender.send(size).unwrap_or_default(), move || work(|| receiver.recv().ok()))
+}
+
+fn with_crossbeam_jobs(rounds: u64) -> u64 {
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    jobs(rounds, |size| sender.send(size).unwrap_or_default(), move || work(|| receiver.recv().ok()))
 }
 
 fn with_rayon(rounds: u64) -> u64 {
@@ -132,10 +181,12 @@ fn main() {
         "std" => with_std(rounds),
         "parking_lot" => with_parking_lot(rounds),
         "crossbeam" => with_crossbeam(rounds),
+        "mpsc_jobs" => with_mpsc_jobs(rounds),
+        "crossbeam_jobs" => with_crossbeam_jobs(rounds),
         "rayon" => with_rayon(rounds),
         "tokio" => with_tokio(rounds),
         "tokio_mutex" => with_tokio_mutex(rounds),
-        _ => return println!("std, parking_lot, crossbeam, rayon, tokio or tokio_mutex"),
+        _ => return println!("std, parking_lot, crossbeam, mpsc_jobs, crossbeam_jobs, rayon, tokio or tokio_mutex"),
     };
     println!("{which}: {result:x}");
 }
