@@ -133,7 +133,7 @@ impl Gain {
         let Gain { function, how, .. } = self;
         let how = if *how == HALF { String::new() } else { format!(" ({how})") };
         let mark = if is_right { "**" } else { "" };
-        let error = error(&self.of_turns) * 100.0;
+        let error = (error(&self.of_turns) * 100.0).max(1.0);
         // No minus before nothing.
         let percent = (self.median() * 100.0).round() + 0.0;
         format!("{mark}{function}{mark}{how} {percent:.0} ±{error:.0} %")
