@@ -201,6 +201,7 @@ impl Feed<'_> {
                 // Who gives it something to do then wakes nobody.
                 if spins && now.waits.is_empty() {
                     self.stop_working_for(index, thread);
+                    self.leave_returned(index, thread);
                 }
             }
             Change::Probe(begins) => now.in_probe = begins,
@@ -367,6 +368,27 @@ impl Feed<'_> {
         let Some(now) = self.now.get_mut(index).filter(|now| now.submitter.is_some()) else { return };
         (now.behalf, now.submitter) = (now.inherited.last().copied(), None);
         for row in std::mem::take(&mut now.works_for).into_iter().rev() {
+            self.account.leave(thread, row);
+        }
+    }
+
+    /// What its creator has returned from is nothing that a thread works for which waits for something else to do.
+    fn leave_returned(&mut self, index: usize, thread: u32) {
+        let Some(Birth::By(creator)) = self.timeline.threads.get(index).map(|thread| thread.birth) else {
+            return;
+        };
+        let creator = self.thread(creator as usize);
+        let Some(now) = self.now.get_mut(index) else { return };
+        let has_returned = |row: &u32| {
+            let function = self.program.functions.get(*row as usize);
+            // Of functions without probes it is not known.
+            function.is_some_and(|function| !function.sampled) && !self.account.is_open(creator, *row)
+        };
+        let (go, stay): (Vec<u32>, Vec<u32>) =
+            std::mem::take(&mut now.inherited).into_iter().partition(has_returned);
+        now.behalf = stay.last().copied();
+        now.inherited = stay;
+        for row in go.into_iter().rev() {
             self.account.leave(thread, row);
         }
     }
