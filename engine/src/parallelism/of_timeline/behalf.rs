@@ -22,7 +22,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const COMPARED: usize = 64;
 /// Fewer samples tell nothing of what they have in common.
 const FEWEST: usize = 2;
-/// A futex that was woken less often may be a lock that one thread happened to wait for and the other not.
+/// A futex that was woken less often may be a lock that one thread happened to wait for and the other not; and the samples of
+/// fewer wake-ups may have in common what others have not.
 const OFTEN: usize = 8;
 /// Frames that are taken over, at most.
 const DEEPEST: usize = 64;
@@ -85,7 +86,7 @@ impl Stacks<'_> {
         let seen = thread.samples.iter().filter(|seen| seen.reason == SampleReason::Wake && is_whole(seen));
         let stacks: FxHashSet<u32> = seen.map(|seen| seen.stack).collect();
         let number = thread.samples.iter().filter(|seen| seen.reason == SampleReason::Wake).count();
-        if number < FEWEST { Vec::new() } else { self.common(stacks.into_iter()) }
+        if number < OFTEN { Vec::new() } else { self.common(stacks.into_iter()) }
     }
 
     /// What was open on the stack of a thread that creates another one at this instant, the outermost first.
