@@ -149,6 +149,6 @@ mod tests {
         let fitting = quantum(100, |quantum| told(&list, quantum).len());
         assert!(fitting > 0 && told(&list, fitting).len() <= 100);
         assert_eq!(quantum(1_000, |quantum| told(&list, quantum).len()), 0);
-        assert_eq!(quantum(1, |_| 2), 131_072_000_000_000, "some lanes cannot be shorter");
+        assert!(quantum(1, |_| 2) > 86_400_000_000_000, "some lanes cannot be shorter");
     }
 }

@@ -1,6 +1,7 @@
 //! What changes of single functions and locks bring, for somebody who moves a slider: each step is simulated beforehand.
 
 use crate::page::{Curve, Stop};
+use engine::attribution::is_start_up;
 use engine::predict::{Model, Timing};
 use engine::program::{FunctionRef, ObjectId, Program};
 use engine::report::{Cpus, Report};
@@ -65,7 +66,8 @@ fn functions(report: &Report, program: &Program) -> Vec<Change> {
         });
         shares.fold(0.0, f64::max)
     };
-    let known = (0..).zip(&program.functions);
+    // Nobody makes faster what threads start with.
+    let known = (0..).zip(&program.functions).filter(|(_, function)| !is_start_up(&function.name));
     let mut shares: Vec<(f64, FunctionRef)> =
         known.map(|(number, function)| (share(&function.name), FunctionRef(number))).collect();
     shares.retain(|(share, _)| *share > 0.0);
