@@ -61,7 +61,9 @@ export interface Document {
   };
   cpus: string[];
   limit: { limit: string; more: string[]; fixes: { what: string; gain: string; at_largest: string | null }[] };
-  report: Report; predict: Prediction; parallelism: Quartz; slack: Slack; paths: Paths;
+  report: Report; predict: Prediction;
+  /** Null: too large for a page. */
+  parallelism: Quartz | null; slack: Slack | null; paths: Paths | null;
   curves: Curve[];
   names: {
     threads: { name: string; process: string | null }[];

@@ -31,7 +31,8 @@ interface Placed { row: Row; top: number; height: number }
 export class Flow {
   scroll = 0;
   readonly open = new Set<string>();
-  private readonly deep = new Set<number>();
+  private readonly deep = new Map<number, number>();
+  private isPlaced = false;
   private readonly series = new Map<string, Series>();
   private placed: Placed[] = [];
   private content = 0;
@@ -50,14 +51,24 @@ export class Flow {
     if (row.lane < 0) {
       if (!this.open.delete(row.title)) this.open.add(row.title);
     } else if (!this.deep.delete(row.lane)) {
-      this.deep.add(row.lane);
+      this.deep.set(row.lane, this.depth(row.lane));
     }
+    this.isPlaced = false;
+  }
+
+  /** Opens these groups. */
+  unfold(titles: Iterable<string>): void {
+    for (const title of titles) this.open.add(title);
+    this.isPlaced = false;
   }
 
   private place(): void {
+    if (this.isPlaced) return;
+    this.isPlaced = true;
     let top = 0;
     this.placed = rows(this.names(), this.open).map((row) => {
-      const height = row.lane >= 0 && this.deep.has(row.lane) ? ROW + this.depth(row.lane) * CALL + 2 : ROW;
+      const calls = this.deep.get(row.lane);
+      const height = calls === undefined ? ROW : ROW + calls * CALL + 2;
       const placed = { row, top, height };
       top += height;
       return placed;
@@ -88,7 +99,7 @@ export class Flow {
     this.place();
     if (!this.placed.some(({ row }) => row.lane === lane)) {
       const group = this.placed.find(({ row }) => row.group?.includes(lane));
-      if (group) this.open.add(group.row.title);
+      if (group) this.unfold([group.row.title]);
       this.place();
     }
     const found = this.placed.find(({ row }) => row.lane === lane);

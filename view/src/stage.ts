@@ -77,7 +77,7 @@ export class Stage {
       if (run && pane.flow?.run !== run) {
         const { open, scroll } = pane.flow ?? { open: new Set<string>(), scroll: 0 };
         pane.flow = new Flow(this.model, run, pane.kind, pane.surface, this.model.length);
-        open.forEach((title) => pane.flow?.open.add(title));
+        pane.flow.unfold(open);
         pane.flow.scroll = scroll;
       }
     }

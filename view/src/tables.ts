@@ -1,7 +1,7 @@
 // Tables: the rows of longpole's own documents, as they are. A cell's number is that of the document; its text is for people.
 
 import type { Model } from "./model";
-import { duration, grouped, onCpus, percent, short } from "./format";
+import { duration, fileName, grouped, onCpus, percent, short } from "./format";
 
 export interface Cell { text: string; value?: number; title?: string }
 export interface Table { id: string; title: string; note?: string; columns: string[]; rows: { cells: Cell[]; lights?: string[] }[] }
@@ -42,7 +42,7 @@ export function functions(model: Model): Table {
             const row = byCpus[place].get(of);
             return share(row?.tet_ns, result.time_ns, row?.tet_error_ns);
           }),
-          { text: known?.location ?? "" },
+          { text: fileName(known?.location ?? ""), title: known?.location ?? "" },
         ],
       };
     }),
@@ -111,8 +111,14 @@ export function threads(model: Model, cpus: number): Table {
   };
 }
 
+/** In place of a table that the page has no room for. */
+function leftOut(id: string, title: string): Table {
+  return { id, title, note: `Left out, since it is very large: longpole ${id}.`, columns: [title], rows: [] };
+}
+
 export function quartz(model: Model): Table {
   const { parallelism } = model.doc;
+  if (!parallelism) return leftOut("parallelism", "Normalized processor time");
   const all = parallelism.elapsed_ns;
   return {
     id: "parallelism",
@@ -138,12 +144,14 @@ export function histogram(of: [number, number][]): string {
 }
 
 export function slack(model: Model): Table {
+  const { slack: all } = model.doc;
+  if (!all) return leftOut("slack", "Slack");
   return {
     id: "slack",
     title: "Slack on unlimited CPUs: what the run gains without the function",
     note: "With locks taken in the order of this run: all of it, less what then takes its place, and what is sure. Simulated: locks decided anew.",
     columns: ["function", "on the path", "without it", "for sure", "simulated"],
-    rows: model.doc.slack.functions.map((row) => ({
+    rows: all.functions.map((row) => ({
       cells: [name(row.function), time(row.critical_path_ns), time(row.zeroing_ns), time(row.slack_ns), time(row.simulated_ns)],
     })),
   };
@@ -151,6 +159,7 @@ export function slack(model: Model): Table {
 
 export function paths(model: Model): Table {
   const { paths: all } = model.doc;
+  if (!all) return leftOut("paths", "The longest paths");
   return {
     id: "paths",
     title: "The longest paths on unlimited CPUs",

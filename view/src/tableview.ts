@@ -48,7 +48,7 @@ export function tableView(table: Table, choose: (threads: string[]) => void): HT
   fill();
   return el("section", { class: "table", id: `table-${table.id}` },
     el("table", {}, el("caption", {}, table.title), el("thead", {}, head), body),
-    table.rows.length === 0 && el("p", { class: "note" }, "There is nothing of this in the recording."),
+    table.rows.length === 0 && !table.note?.startsWith("Left out") && el("p", { class: "note" }, "There is nothing of this in the recording."),
     more, table.note && el("p", { class: "note" }, table.note));
 }
 

@@ -68,33 +68,75 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
+/// With more threads than this, tables that compare threads with each other take too long.
+const MOST_THREADS: usize = 5_000;
+/// A larger table is left out: nobody reads it in a page.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What has no parts that are independent of each other.
+#[derive(Clone, Copy)]
+enum Whole {
+    Parallelism,
+    Slack,
+    Paths,
+}
+
 fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, UserError> {
     let (program, cpus, machine) = (&parts.program, &model.cpus, model.machine());
     let prediction = Forecast::new(program, cpus, machine).map_err(super::invalid)?;
     let runs = super::on_all_cores(prediction.wanted(), |cpus| prediction.at(*cpus));
     let prediction = prediction.conclude(runs);
-    let quartz = match &parts.timeline {
-        Some(timeline) => measured(timeline, program, false),
-        None => predicted(program, Cpus::Infinite, machine).map_err(super::invalid)?,
-    };
     let spelled = spelled_out(program.clone());
-    let times = engine::graph::slack_report(&spelled, false, SIMULATED, machine).map_err(super::invalid)?;
-    let wanted = PathsWanted {
-        most: PATHS,
-        within: None,
-        routes: paths::ROUTES,
-        shown: None,
-        segments: false,
-        simulated: SIMULATED,
-    };
-    let longest = engine::graph::paths_report(&spelled, &wanted, machine).map_err(super::invalid)?;
+    let is_large = program.threads.len() > MOST_THREADS;
+    let mut others =
+        super::on_all_cores(&[Whole::Parallelism, Whole::Slack, Whole::Paths], |whole| match whole {
+            Whole::Parallelism | Whole::Paths if is_large => Ok(left_out()),
+            Whole::Parallelism => {
+                let quartz = match &parts.timeline {
+                    Some(timeline) => measured(timeline, program, false),
+                    None => predicted(program, Cpus::Infinite, machine).map_err(super::invalid)?,
+                };
+                small(|out| parallelism::json::write(&[quartz], out))
+            }
+            Whole::Slack => {
+                let times = engine::graph::slack_report(&spelled, false, SIMULATED, machine);
+                let times = times.map_err(super::invalid)?;
+                small(|out| slack::json(&times, false, out))
+            }
+            Whole::Paths => {
+                let wanted = PathsWanted {
+                    most: PATHS,
+                    within: None,
+                    routes: paths::ROUTES,
+                    shown: None,
+                    segments: false,
+                    simulated: SIMULATED,
+                };
+                let longest =
+                    engine::graph::paths_report(&spelled, &wanted, machine).map_err(super::invalid)?;
+                small(|out| paths_json::json(&longest, false, out))
+            }
+        })
+        .into_iter();
+    let mut next = || others.next().unwrap_or_else(|| Ok(left_out()));
     Ok(Tables {
         report: raw(|out| json::write(model.report(), limits, json::Options::default(), out))?,
         predict: raw(|out| predict_json::write(&prediction, limits, out))?,
-        parallelism: raw(|out| parallelism::json::write(&[quartz], out))?,
-        slack: raw(|out| slack::json(&times, false, out))?,
-        paths: raw(|out| paths_json::json(&longest, false, out))?,
+        parallelism: next()?,
+        slack: next()?,
+        paths: next()?,
     })
+}
+
+/// What stands for a table that is left out.
+fn left_out() -> Box<RawValue> {
+    RawValue::NULL.to_owned()
+}
+
+/// The same as [`raw`], if it is not too large.
+fn small(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValue>, UserError> {
+    let table = raw(write)?;
+    Ok(if table.get().len() > MOST_BYTES { left_out() } else { table })
 }
 
 /// What a command prints with `--json`.
