@@ -1,5 +1,6 @@
 //! `./x view`: makes the page of `longpole view` anew from `view/`, or proves that what is checked in is what its sources give.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -15,9 +16,19 @@ const PAGE: &str = "collector/embedded/page/page.html";
 #[derive(clap::Args)]
 pub struct Options {
     /// Only compare what is checked in with what the sources give
-    #[arg(long)]
+    #[arg(long, conflicts_with = "pictures")]
     check: bool,
+    /// Only draw the documents' pictures, with Chromium (`CHROMIUM`, else /usr/bin/chromium)
+    #[arg(long)]
+    pictures: bool,
 }
+
+/// Pictures: the recording, the file in docs/, what of the page is shown.
+const PICTURES: [(&str, &str, &str); 1] = [(
+    "store",
+    "view.png",
+    "#cpus=2&t=300000000-304000000&at=measured,2,300500000&tab=functions&theme=light",
+)];
 
 /// Makes or checks the page.
 ///
@@ -31,8 +42,59 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         return Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     packages(&workspace)?.map_err(anyhow::Error::msg)?;
-    make(&workspace, &workspace.root.join(PAGE))?;
+    match options.pictures {
+        true => pictures(&workspace)?,
+        false => make(&workspace, &workspace.root.join(PAGE))?,
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Draws what is in [`PICTURES`] with the longpole that was built.
+fn pictures(workspace: &Workspace) -> Result<()> {
+    for (recording, picture, link) in PICTURES {
+        let page = workspace.target.join("picture.html");
+        let recording = workspace.root.join("tests/data/recordings").join(recording).with_extension("lp");
+        let mut view = Command::new(workspace.target.join("release/longpole"));
+        view.args(["view", "--no-open", "--force", "-o"]).arg(&page).arg(recording);
+        command::must(&mut view, "longpole view")?;
+        let mut drive = node(workspace);
+        drive
+            .args(["test/drive.mjs", "pictures"])
+            .arg(&page)
+            .arg(workspace.root.join("docs").join(picture))
+            .arg(link);
+        command::must(drive.env("CHROMIUM", chromium()), "drawing")?;
+    }
+    Ok(())
+}
+
+fn chromium() -> OsString {
+    std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into())
+}
+
+/// How fast a page is, milliseconds.
+#[derive(serde::Deserialize)]
+pub struct Speed {
+    /// From the start until it can be used.
+    pub ready_ms: f64,
+    /// Drawing it once.
+    pub median_ms: f64,
+    /// The same at worst.
+    pub worst_ms: f64,
+}
+
+/// Opens a page and moves it; `None` without Node.js or Chromium.
+///
+/// # Errors
+/// The page does not work.
+pub fn speed(workspace: &Workspace, page: &Path) -> Result<Option<Speed>> {
+    let chromium = chromium();
+    if packages(workspace)?.is_err() || !Path::new(&chromium).exists() {
+        return Ok(None);
+    }
+    let mut drive = node(workspace);
+    drive.args(["test/drive.mjs", "speed"]).arg(page).env("CHROMIUM", chromium);
+    Ok(Some(serde_json::from_str(&command::text(&mut drive)?)?))
 }
 
 /// What differs, and what the page's own tests complain about; or why nothing can be made here.

@@ -11,6 +11,7 @@ use longpole_tests::workload;
 use super::Scratch;
 use crate::command;
 use crate::sample::digits;
+use crate::view;
 use crate::workspace::Workspace;
 
 /// Formats, and whether they are folders.
@@ -69,6 +70,20 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         }
         let written = digits(bytes as f64 / 1e6);
         writeln!(text, "| `{format}` | {} | {} | {written} |", digits(taken.0), digits(taken.1))?;
+    }
+    let page = scratch.0.join("store.html");
+    let taken = watched(Command::new(longpole).arg("report").arg(&recording).arg("--html").arg(&page))?;
+    let written = digits(std::fs::metadata(&page)?.len() as f64 / 1e6);
+    writeln!(text, "| `report --html` | {} | {} | {written} |", digits(taken.0), digits(taken.1))?;
+    if let Some(shown) = view::speed(workspace, &page)? {
+        writeln!(
+            text,
+            "\nThat page in headless Chromium: ready after {} ms; drawing it anew while it is moved takes {} ms (median; \
+             the worst of 90 times {} ms).",
+            digits(shown.ready_ms),
+            digits(shown.median_ms),
+            digits(shown.worst_ms)
+        )?;
     }
     text.push('\n');
     Ok(text)
