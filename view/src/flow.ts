@@ -31,7 +31,7 @@ interface Placed { row: Row; top: number; height: number }
 export class Flow {
   scroll = 0;
   readonly open = new Set<string>();
-  private readonly deep = new Map<number, number>();
+  private readonly deep = new Map<number, [number, number]>();
   private isPlaced = false;
   private readonly series = new Map<string, Series>();
   private placed: Placed[] = [];
@@ -68,7 +68,7 @@ export class Flow {
     let top = 0;
     this.placed = rows(this.names(), this.open).map((row) => {
       const calls = this.deep.get(row.lane);
-      const height = calls === undefined ? ROW : ROW + calls * CALL + 2;
+      const height = calls === undefined ? ROW : ROW + (calls[0] + calls[1]) * CALL + 4;
       const placed = { row, top, height };
       top += height;
       return placed;
@@ -76,12 +76,15 @@ export class Flow {
     this.content = top;
   }
 
-  private depth(lane: number): number {
-    const { calls } = this.run;
-    if (!calls) return 0;
-    let most = 0;
-    for (let call = calls.first[lane]; call < calls.first[lane + 1]; call++) most = Math.max(most, calls.depth[call] + 1);
-    return Math.min(most, MOST_DEEP);
+  /** Rows below the thread's own: its recorded calls, then the stacks that samples saw. */
+  private depth(lane: number): [number, number] {
+    const { calls, samples } = this.run;
+    let [called, sampled] = [0, 0];
+    for (let call = calls?.first[lane] ?? 0; calls && call < calls.first[lane + 1]; call++) called = Math.max(called, calls.depth[call] + 1);
+    for (let i = samples?.first[lane] ?? 0; samples && i < samples.first[lane + 1]; i++) {
+      sampled = Math.max(sampled, this.model.doc.names.stacks[samples.stack[i]]?.length ?? 0);
+    }
+    return [Math.min(called, MOST_DEEP), Math.min(sampled, MOST_DEEP)];
   }
 
   /** Height of all rows. */
@@ -145,7 +148,11 @@ export class Flow {
     else {
       this.states(row.lane, y, shown);
       this.locks(row.lane, y, shown);
-      if (this.deep.has(row.lane)) this.calls(row.lane, y + ROW, shown);
+      const deep = this.deep.get(row.lane);
+      if (deep) {
+        this.calls(row.lane, y + ROW, shown);
+        this.stacks(row.lane, y + ROW + deep[0] * CALL + 2, shown);
+      }
     }
     context.fillStyle = shown.theme.line;
     context.fillRect(0, y + height - 1, width, 0.5);
@@ -280,7 +287,6 @@ export class Flow {
   private calls(lane: number, y: number, shown: Shown): void {
     const { calls } = this.run;
     if (!calls) return;
-    const { context } = this.surface;
     const { scale, theme } = shown;
     const drawn: number[] = [];
     for (let call = calls.first[lane]; call < calls.first[lane + 1]; call++) {
@@ -290,13 +296,41 @@ export class Flow {
       const [x, right] = [Math.max(scale.x(from), GUTTER), Math.min(scale.x(to), scale.width)];
       if (right <= (drawn[depth] ?? 0) + 0.5) continue;
       drawn[depth] = right;
-      const name = this.model.functionName(calls.function[call]);
-      context.fillStyle = functionColour(theme, name);
-      context.fillRect(x, y + depth * CALL, Math.max(right - x, 0.5), CALL - 1);
-      if (right - x > 40) {
-        context.fillStyle = "#ffffff";
-        context.fillText(fitted(context, short(name), right - x - 6), x + 3, y + depth * CALL + CALL / 2);
-      }
+      this.frame(this.model.functionName(calls.function[call]), x, right, y + depth * CALL, theme);
+    }
+  }
+
+  private frame(name: string, x: number, right: number, y: number, theme: Theme): void {
+    const { context } = this.surface;
+    context.fillStyle = functionColour(theme, name);
+    context.fillRect(x, y, Math.max(right - x, 0.5), CALL - 1);
+    if (right - x > 40) {
+      context.fillStyle = "#ffffff";
+      context.fillText(fitted(context, short(name), right - x - 6), x + 3, y + CALL / 2);
+    }
+  }
+
+  /** Stacks that samples saw, the outermost function on top, each from half-way to the sample before to half-way to the next. */
+  private stacks(lane: number, y: number, shown: Shown): void {
+    const { samples } = this.run;
+    if (!samples) return;
+    const { scale, theme } = shown;
+    const { stacks, places } = this.model.doc.names;
+    const [first, end] = [samples.first[lane], samples.first[lane + 1]];
+    let drawn = 0;
+    for (let i = Math.max(lastAt(samples, lane, scale.from), first); i < end; i++) {
+      const time = samples.time[i];
+      const item = this.run.lanes.at(lane, time);
+      if (item < 0) continue;
+      const [from, to] = [this.run.lanes.start[item], this.run.lanes.endOf(lane, item)];
+      const begin = Math.max(from, i > first ? (samples.time[i - 1] + time) / 2 : from);
+      if (begin > scale.to) break;
+      const x = Math.max(scale.x(begin), GUTTER);
+      const right = Math.min(scale.x(Math.min(to, i + 1 < end ? (samples.time[i + 1] + time) / 2 : to)), scale.width);
+      if (right <= drawn + 0.5) continue;
+      drawn = right;
+      const frames = [...(stacks[samples.stack[i]] ?? [])].reverse().slice(0, MOST_DEEP);
+      frames.forEach((place, depth) => this.frame(this.model.functionName(places[place][0]), x, right, y + depth * CALL, theme));
     }
   }
 

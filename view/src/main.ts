@@ -130,7 +130,7 @@ class Page {
       this.hits.replaceChildren(...found.map((hit) => el("li", {}, button(`${hit.kind} ${hit.name}`, () => this.hit(hit)))));
     }
     if (any("picked", "cpus")) this.details.replaceChildren(...detailView(this.model, state, (to) => this.go(to), (stretch) => this.follow(stretch)));
-    if (any("tab", "theme") || (any("cpus") && ["threads", "curve", "flames", "what-if"].includes(state.tab)) || (any("selection") && state.tab === "selection") || (any("search") && state.tab === "flames")) this.tabs.show();
+    if (any("tab", "theme") || (any("cpus") && ["threads", "curve", "flames", "what-if", "selection"].includes(state.tab)) || (any("selection") && state.tab === "selection") || (any("search") && state.tab === "flames")) this.tabs.show();
     this.stage.redraw();
     const link = toLink(state, this.model.doc.cpus, this.model.length);
     if (link !== location.hash.slice(1)) history.replaceState(null, "", `#${link}`);

@@ -1,7 +1,8 @@
 // Tables of a selected range of the measured run: sums of what is drawn there.
 
 import type { Model } from "./model";
-import { duration, grouped, percent } from "./format";
+import { stretch } from "./causes";
+import { duration, grouped, onCpus, percent } from "./format";
 import { levels } from "./lanes";
 import { CLASSES, lastAt, RUNNING, SPINNING, type Run } from "./run";
 import type { Cell, Table } from "./tables";
@@ -9,8 +10,30 @@ import type { Cell, Table } from "./tables";
 const time = (ns: number): Cell => ({ text: duration(ns), value: ns });
 const part = (ns: number, all: number): Cell => ({ text: percent(ns / all), value: ns, title: duration(ns) });
 
-export function selected(model: Model, run: Run, from: number, to: number): Table[] {
-  return [threads(model, run, from, to), functions(model, run, from, to), locks(model, run, from, to), busy(run, from, to)];
+export function selected(model: Model, run: Run, cpus: number, from: number, to: number): Table[] {
+  const measured = [threads(model, run, from, to), functions(model, run, from, to), locks(model, run, from, to), busy(run, from, to)];
+  return model.path(cpus).isOne ? [...measured, path(model, cpus, from, to)] : measured;
+}
+
+/** What the critical path goes to in the same stretch of the predicted run. */
+export function path(model: Model, cpus: number, from: number, to: number): Table {
+  const sums = new Map<string, number>();
+  const { lanes } = model.path(cpus);
+  const [first, last] = lanes.count ? lanes.range(0, from, to) : [0, 0];
+  for (let item = first; item < last; item++) {
+    const found = stretch(model, cpus, 0, item);
+    if (!found) continue;
+    const name = found.wait ? `[${found.wait}]` : model.functionName(found.function);
+    sums.set(name, (sums.get(name) ?? 0) + Math.max(0, Math.min(found.to, to) - Math.max(found.from, from)));
+  }
+  const all = [...sums.values()].reduce((sum, ns) => sum + ns, 0);
+  const rows = [...sums].filter(([, ns]) => ns > 0).sort((a, b) => b[1] - a[1]);
+  return {
+    id: "selected-path",
+    title: `Critical path on ${onCpus(model.doc.cpus[cpus])}, in the same stretch of the predicted run: ${duration(all)}`,
+    columns: ["function", "time", "share"],
+    rows: rows.map(([name, ns]) => ({ cells: [{ text: name }, time(ns), part(ns, all)] })),
+  };
 }
 
 export function threads(model: Model, run: Run, from: number, to: number): Table {

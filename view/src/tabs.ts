@@ -58,7 +58,7 @@ function selection(model: Model, state: State, _: Theme, choose: Choose): Node[]
   const [from, to] = state.selection ?? [0, run.length];
   const what = state.selection ? `${duration(from)} to ${duration(to)}` : "the whole run (shift and drag in a picture selects a range)";
   if (!(to > from)) return [el("p", { class: "note" }, "The recording has no length.")];
-  return [el("p", { class: "note" }, `Measured, ${what}.`), ...selected(model, run, from, to).map((table) => tableView(table, choose))];
+  return [el("p", { class: "note" }, `Measured, ${what}.`), ...selected(model, run, state.cpus, from, to).map((table) => tableView(table, choose))];
 }
 
 export class Tabs {
