@@ -7,7 +7,7 @@ import type { Model } from "./model";
 import { Series } from "./parallelism";
 import { rows, type Row } from "./rows";
 import { CLASSES, lastAt, LOCK, NONE, READY, RUNNING, sampleNear, SPINNING, type Run } from "./run";
-import { short } from "./format";
+import { duration, short } from "./format";
 
 export const ROW = 22;
 const CALL = 14;
@@ -116,6 +116,19 @@ export class Flow {
   rowAt(y: number): Row | null {
     const at = y + this.scroll;
     return this.placed.find(({ top, height }) => at >= top && at < top + height)?.row ?? null;
+  }
+
+  /** What is at a place of the canvas, in a line. */
+  tell(x: number, y: number, scale: Scale): string {
+    const row = this.rowAt(y);
+    if (!row || x < GUTTER || row.lane < 0) return row?.title ?? "";
+    const { lanes } = this.run;
+    const item = lanes.at(row.lane, scale.time(x));
+    if (item < 0) return row.title;
+    const state = this.model.doc.states[lanes.code[item]];
+    const [from, to] = [lanes.start[item], lanes.endOf(row.lane, item)];
+    const what = lanes.kindOf(item) === RUNNING ? this.functionAt(row.lane, scale.time(x), from, to) : state.object === undefined ? state.reason : this.model.object(state.object);
+    return `${row.title}: ${state.state}${what ? ` (${short(what)})` : ""}, ${duration(to - from)}`;
   }
 
   draw(shown: Shown, height: number): void {

@@ -22,6 +22,7 @@ class Page {
   private readonly hits = el("ul", { class: "hits" });
   private readonly cpusText = el("output", { for: "cpus" });
   private readonly cpus: HTMLInputElement;
+  private isShowing = false;
 
   constructor(readonly model: Model, private readonly app: HTMLElement) {
     const usual: State = {
@@ -115,6 +116,16 @@ class Page {
     }
   }
 
+  /** Once for all that happens before the next frame: a range is dragged in many steps. */
+  private showSoon(): void {
+    if (this.isShowing) return;
+    this.isShowing = true;
+    requestAnimationFrame(() => {
+      this.isShowing = false;
+      this.tabs.show();
+    });
+  }
+
   private update(changed: ReadonlySet<keyof State>): void {
     const { state } = this.store;
     const any = (...names: (keyof State)[]) => names.some((name) => changed.has(name));
@@ -130,7 +141,9 @@ class Page {
       this.hits.replaceChildren(...found.map((hit) => el("li", {}, button(`${hit.kind} ${hit.name}`, () => this.hit(hit)))));
     }
     if (any("picked", "cpus")) this.details.replaceChildren(...detailView(this.model, state, (to) => this.go(to), (stretch) => this.follow(stretch)));
-    if (any("tab", "theme") || (any("cpus") && ["threads", "curve", "flames", "what-if", "selection"].includes(state.tab)) || (any("selection") && state.tab === "selection") || (any("search") && state.tab === "flames")) this.tabs.show();
+    const dependsOnCpus = ["threads", "curve", "flames", "what-if", "selection"].includes(state.tab);
+    if (any("tab", "theme") || (any("cpus") && dependsOnCpus) || (any("search") && state.tab === "flames")) this.tabs.show();
+    else if (any("selection") && state.tab === "selection") this.showSoon();
     this.stage.redraw();
     const link = toLink(state, this.model.doc.cpus, this.model.length);
     if (link !== location.hash.slice(1)) history.replaceState(null, "", `#${link}`);

@@ -37,6 +37,9 @@ export class Stage {
         },
         click: (x, y) => this.click(of, x, y),
       });
+      of.surface.canvas.addEventListener("pointermove", (event) => {
+        if (event.buttons === 0) of.surface.canvas.title = of.flow?.tell(event.offsetX, event.offsetY, this.scale()) ?? "";
+      });
     }
     new ResizeObserver(() => this.redraw()).observe(this.element);
   }

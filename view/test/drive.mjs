@@ -96,6 +96,14 @@ async function use() {
   await page.waitForFunction((width) => window.longpole.store.state.to - window.longpole.store.state.from < width * 0.9, zoomedIn.to - zoomedIn.from);
   await page.click("text=whole run");
 
+  const touch = await page.context().newCDPSession(page);
+  const fingers = (type, ...at) => touch.send("Input.dispatchTouchEvent", { type, touchPoints: at.map((x, id) => ({ x: box.x + x, y: box.y + 30, id })) });
+  await fingers("touchStart", 400, 500);
+  for (const apart of [20, 60, 100]) await fingers("touchMove", 400 - apart, 500 + apart);
+  await fingers("touchEnd");
+  await page.waitForFunction((width) => window.longpole.store.state.to - window.longpole.store.state.from < width * 0.7, whole.to - whole.from);
+  await page.click("text=whole run");
+
   await page.keyboard.down("Shift");
   await page.mouse.move(box.x + 300, box.y + 30);
   await page.mouse.down();
@@ -104,7 +112,14 @@ async function use() {
   await page.keyboard.up("Shift");
   const chosen = await state(page);
   assert.ok(chosen.selection && chosen.tab === "selection", "dragging with shift selects");
+  // Its tables come with the next frame.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   assert.ok((await cells(page, "selected-threads")).length > 0);
+  // The critical path is what the predicted run does all the time: its parts add up to the range, as far as that run goes.
+  const parts = (await cells(page, "selected-path")).reduce((all, row) => all + row[1].value, 0);
+  const predicted = await page.evaluate(() => window.longpole.model.path(window.longpole.store.state.cpus).lanes.end[0]);
+  const within = Math.max(0, Math.min(predicted, chosen.selection[1]) - chosen.selection[0]);
+  assert.ok(Math.abs(parts - within) < 2, `${parts} of ${within}`);
   // Each thread's states add up to no more than the range.
   for (const row of await cells(page, "selected-threads")) {
     const sum = row.slice(1).reduce((all, cell) => all + cell.value, 0);
@@ -139,6 +154,8 @@ async function use() {
   assert.equal(Math.round((await state(page)).picked.time), Math.round(before));
 
   await page.click("text=whole run");
+  await canvas.hover({ position: { x: 500, y: 33 } });
+  assert.match(await canvas.getAttribute("title"), /./, "pointing tells what it is");
   await canvas.click({ position: { x: 500, y: 33 } });
   assert.ok(await fact(page, "thread"), "a click tells what it is");
   const woken = await page.evaluate(() => {

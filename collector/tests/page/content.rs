@@ -215,6 +215,19 @@ fn a_page_is_there_whole_and_replaces_only_pages() {
     longpole(&["view", "-", "--no-open"]).fails(2, "has no name", "-o OUT.html");
 }
 
+/// Tables that compare each thread with all others would take the square of their number.
+#[test]
+fn tables_that_compare_very_many_threads_are_left_out() {
+    let folder = Folder::new();
+    let threads: Vec<Value> = (0..6_000)
+        .map(|thread| serde_json::json!({"name": format!("t{thread}"), "ops": [["exec", "f", 1_000 + thread]]}))
+        .collect();
+    let program = serde_json::json!({"format": "longpole-program", "version": 1, "threads": threads});
+    let (page, _) = page_of(&folder, &folder.file("many.json", program.to_string()), &[]);
+    assert!(page["parallelism"].is_null() && page["paths"].is_null());
+    assert!(page["report"]["results"].is_array() && page["slack"]["functions"].is_array());
+}
+
 /// Most of a page is what happens: a state has 10 bytes or fewer, and what is too much is summed up.
 #[test]
 fn a_page_stays_small() {
