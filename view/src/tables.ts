@@ -163,7 +163,7 @@ export function paths(model: Model): Table {
   return {
     id: "paths",
     title: "The longest paths on unlimited CPUs",
-    note: `${grouped(all.path_count)} paths in all. Choose one to mark its threads.`,
+    note: `${grouped(all.path_count)} paths in all. Choose one that tells its way to mark its threads.`,
     columns: ["path", "length", "of the longest", "way"],
     rows: all.paths.map((row) => ({
       lights: [...new Set((row.route ?? []).map((stay) => stay.thread))],
