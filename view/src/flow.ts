@@ -235,6 +235,8 @@ export class Flow {
     if (kind === NONE) return;
     const { context } = this.surface;
     const [start, end] = [Math.max(lanes.start[item], scale.from), Math.min(lanes.endOf(lane, item), scale.to)];
+    // The last item of a thread that has ended before.
+    if (end <= start) return;
     const [x, right] = [scale.x(start), scale.x(end)];
     const wide = Math.max(right - x, 0.5);
     const tall = kind === RUNNING || kind === SPINNING ? ROW - 6 : kind === READY ? ROW - 10 : ROW - 14;

@@ -11,10 +11,10 @@ export interface Row {
   group?: number[];
 }
 
-/** What threads with the same job are called: the name without the number at its end. */
+/** What threads with the same job are called: the name without its thread number and without a number at its end. */
 export function family(name: string): string {
-  const bare = name.replace(/[\s/#:._-]*\d+$/, "");
-  return bare === "" ? name : bare;
+  const bare = (of: string): string => of.replace(/[\s/#:._-]*\d+$/, "") || of;
+  return bare(name.replace(/\/\d+$/, "") || name);
 }
 
 /** Rows of threads with these names; groups whose names are among `open` have their threads below them. */

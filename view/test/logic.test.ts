@@ -85,7 +85,7 @@ test("zooming stays within the run", () => {
 });
 
 test("many threads are groups that open", () => {
-  assert.deepEqual(["worker-12", "pool/3", "T1", "77", "main"].map(family), ["worker", "pool", "T", "77", "main"]);
+  assert.deepEqual(["worker-12", "pool/3", "T1", "77", "main", "io-7/28451", "/9"].map(family), ["worker", "pool", "T", "77", "main", "io", "/9"]);
   const names = ["main", ...Array.from({ length: 100 }, (_, i) => `worker-${i}`)];
   assert.equal(rows(names, new Set()).length, 2);
   const open = rows(names, new Set(["worker"]));

@@ -70,6 +70,8 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
 
 /// With more threads than this, tables that compare threads with each other take too long.
 const MOST_THREADS: usize = 5_000;
+/// Threads times operations that the accounts of processor time may take: each change of one concerns all of them.
+const MOST_CHANGES: usize = 500_000_000;
 /// A larger table is left out: nobody reads it in a page.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -88,9 +90,12 @@ fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, U
     let prediction = prediction.conclude(runs);
     let spelled = spelled_out(program.clone());
     let is_large = program.threads.len() > MOST_THREADS;
+    let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
+    let changes = operations.saturating_mul(program.threads.len());
     let mut others =
         super::on_all_cores(&[Whole::Parallelism, Whole::Slack, Whole::Paths], |whole| match whole {
             Whole::Parallelism | Whole::Paths if is_large => Ok(left_out()),
+            Whole::Parallelism if changes > MOST_CHANGES => Ok(left_out()),
             Whole::Parallelism => {
                 let quartz = match &parts.timeline {
                     Some(timeline) => measured(timeline, program, false),
