@@ -12,6 +12,7 @@ pub mod file_key;
 pub mod interpose;
 pub mod live;
 pub mod outline;
+pub mod page;
 pub mod present;
 pub mod probe;
 pub mod rights;

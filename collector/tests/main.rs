@@ -8,6 +8,7 @@ mod exports;
 mod goldens;
 mod launch_gate;
 mod lossy_recordings;
+mod page;
 mod screens;
 mod symbols;
 mod unwind_tables;

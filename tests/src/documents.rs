@@ -132,6 +132,9 @@ impl Desk {
             .env("COLUMNS", "80")
             .env("NO_COLOR", "1")
             .env_remove("LONGPOLE_LOG")
+            // No window is to open.
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY")
             .env_remove("SUDO_UID");
         shell
     }

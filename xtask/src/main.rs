@@ -13,6 +13,7 @@ mod test;
 mod tidy;
 mod toolchain;
 mod validate;
+mod view;
 mod wait;
 mod workspace;
 mod zoo;
@@ -57,6 +58,8 @@ enum Task {
     Recordings,
     /// The rules for source files that no lint knows
     Tidy,
+    /// Makes the page of `longpole view` anew from `view/`, or checks that it is what its sources give
+    View(view::Options),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Task::Zoo(options) => zoo::run(&options),
         Task::Recordings => recordings::run(),
         Task::Tidy => tidy::run(),
+        Task::View(options) => view::run(&options),
     };
     result.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");

@@ -41,6 +41,8 @@ pub enum Command {
     Symbolize(SymbolizeArguments),
     /// Write a recording in another format
     Export(ExportArguments),
+    /// Show a recording in a browser: threads, locks and critical paths over time, and all tables
+    View(ViewArguments),
     /// Show what a recording holds
     Info(InfoArguments),
     /// Show all that was noticed of a recording, and how much it can change the answer
@@ -200,6 +202,10 @@ pub struct ReportArguments {
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Write the page of `longpole view` to this file instead
+    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["json", "segments", "top", "wide", "all", "by", "raw",
+        "probed_only", "model"])]
+    pub html: Option<PathBuf>,
     /// List every segment with its weight, too
     #[arg(long)]
     pub segments: bool,
@@ -329,6 +335,36 @@ pub struct ExportArguments {
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
+}
+
+/// What has to be known about `view`.
+const VIEW_HELP: &str = "\
+The page is one file that needs neither network nor server. It holds all names of the recording and, with --sources, lines of \
+the sources: give it to those who may see them.";
+
+#[derive(Debug, Args)]
+#[command(after_help = VIEW_HELP)]
+pub struct ViewArguments {
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Where to write [default: FILE with .html at its end]; - is standard output
+    #[arg(short, long, value_name = "OUT.html")]
+    pub output: Option<PathBuf>,
+    /// CPU counts to predict for, for example 1,2,4-8,inf
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
+    pub cpus: String,
+    /// Write the page, and open nothing
+    #[arg(long)]
+    pub no_open: bool,
+    /// Put the source lines around functions and samples into the page
+    #[arg(long)]
+    pub sources: bool,
+    /// Replace OUT.html even if it is no page of longpole's
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub symbols: SymbolSources,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use super::args::{self, Command};
 use super::plan::{
     CapturePlan, DoctorPlan, ExportPlan, GatePlan, InfoPlan, InputPlan, MOST_FUNCTIONS, NotesPlan,
     OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan, TargetPlan,
-    TopPlan, ValidatePlan,
+    TopPlan, ValidatePlan, ViewPlan,
 };
 use super::{study, value};
 use crate::export::{Format, Table};
@@ -15,7 +15,7 @@ use crate::target::{self, CpuList};
 use crate::validate::{depends_on_cpus, doubling};
 use engine::event::{CallGraph, SamplingFact};
 use engine::predict::{Io, Model};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Checks a command line; every error is a usage error.
 pub fn check(command: Command) -> Result<Plan, UserError> {
@@ -27,6 +27,17 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             capture: from_samples_if_attached(capture("record", args.capture)?),
         }),
         Command::Top(args) => Plan::Top(top(args)?),
+        Command::Report(args::ReportArguments { html: Some(output), file, cpus, sources, .. }) => {
+            Plan::View(ViewPlan {
+                input: InputPlan::of(file),
+                cpus: value::cpu_list(&cpus)?,
+                output: Some(OutputPlan::of(output)),
+                open: false,
+                sources: false,
+                force: false,
+                symbols: symbols(sources)?,
+            })
+        }
         Command::Report(args) => Plan::Report(ReportPlan {
             scheduler: value::scheduler(&args.model)?,
             cpus: value::cpu_list(&args.cpus)?,
@@ -53,6 +64,15 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             Plan::Symbolize(SymbolizePlan { symbols: symbols(args.sources)?, file: args.file })
         }
         Command::Export(args) => Plan::Export(export(args)?),
+        Command::View(args) => Plan::View(ViewPlan {
+            input: InputPlan::of(args.file),
+            cpus: value::cpu_list(&args.cpus)?,
+            open: !args.no_open && args.output.as_deref() != Some(Path::new("-")),
+            output: args.output.map(OutputPlan::of),
+            sources: args.sources,
+            force: args.force,
+            symbols: symbols(args.symbols)?,
+        }),
         Command::Info(args) => Plan::Info(InfoPlan { input: InputPlan::of(args.file), json: args.json }),
         Command::Notes(args) => Plan::Notes(NotesPlan { input: InputPlan::of(args.file) }),
         Command::Validate(args) => Plan::Validate(validate(args)?),
@@ -408,7 +428,7 @@ fn export(args: args::ExportArguments) -> Result<ExportPlan, UserError> {
         table,
         raw: args.raw,
         input: InputPlan::of(args.file),
-        output: if is_stdout { OutputPlan::Stdout } else { OutputPlan::File(args.output) },
+        output: OutputPlan::of(args.output),
         force: args.force,
     })
 }

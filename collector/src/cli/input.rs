@@ -231,7 +231,7 @@ impl Content {
 }
 
 /// The newest `*.lp` of a folder, by the time of its last change; of two the one whose name comes last.
-fn newest(folder: &Path) -> Result<PathBuf, UserError> {
+pub(super) fn newest(folder: &Path) -> Result<PathBuf, UserError> {
     let entries = std::fs::read_dir(folder).map_err(|error| unreadable("the current folder", &error))?;
     let recordings = entries.filter_map(|entry| {
         let path = PathBuf::from(entry.ok()?.file_name());

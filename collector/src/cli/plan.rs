@@ -43,6 +43,8 @@ pub enum Plan {
     Symbolize(SymbolizePlan),
     /// `longpole export`
     Export(ExportPlan),
+    /// `longpole view`, and `report --html`
+    View(ViewPlan),
     /// `longpole info`
     Info(InfoPlan),
     /// `notes`
@@ -224,6 +226,13 @@ pub enum OutputPlan {
     Stdout,
 }
 
+impl OutputPlan {
+    /// What a file name means.
+    pub fn of(file: PathBuf) -> OutputPlan {
+        if file.as_os_str() == "-" { OutputPlan::Stdout } else { OutputPlan::File(file) }
+    }
+}
+
 /// `longpole report`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportPlan {
@@ -310,6 +319,25 @@ pub struct ExportPlan {
     pub output: OutputPlan,
     /// Replace a file that exists.
     pub force: bool,
+}
+
+/// `longpole view`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewPlan {
+    /// What to read.
+    pub input: InputPlan,
+    /// CPU counts, in the order asked; not empty.
+    pub cpus: Vec<Cpus>,
+    /// Where to; `None`: beside what was read.
+    pub output: Option<OutputPlan>,
+    /// Opens the page when it is written.
+    pub open: bool,
+    /// With source lines.
+    pub sources: bool,
+    /// Replace any output file that exists, not only a page.
+    pub force: bool,
+    /// Names that the recording lacks: where to look for them.
+    pub symbols: SymbolPlan,
 }
 
 /// `longpole info`.

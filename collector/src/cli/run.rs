@@ -64,6 +64,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
         Plan::Check(plan) => command::check::run(&plan),
         Plan::Symbolize(plan) => command::symbolize::run(&plan),
         Plan::Export(plan) => command::export::run(&plan),
+        Plan::View(plan) => command::view::run(&plan),
         Plan::Info(plan) => command::info::run(&plan),
         Plan::Notes(plan) => command::notes::run(&plan),
         Plan::Validate(plan) => crate::validate::validate(&plan),

@@ -21,7 +21,7 @@ mod samples;
 pub mod screen;
 mod segments;
 mod short;
-mod source;
+pub(crate) mod source;
 pub mod study;
 pub mod style;
 pub(crate) mod table;

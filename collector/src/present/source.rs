@@ -14,16 +14,20 @@ const ENDINGS: [&str; 22] = [
 
 /// Files that were looked at.
 #[derive(Debug, Default)]
-pub(super) struct Sources(HashMap<String, Option<String>>);
+pub(crate) struct Sources(HashMap<String, Option<String>>);
 
 impl Sources {
     /// The line of `file:line` without what it begins with; `None` if the file is not there or has no such line.
     pub(super) fn line(&mut self, place: &str) -> Option<String> {
         let (file, line) = place.rsplit_once(':')?;
         let line: usize = line.parse().ok()?;
-        let text = self.0.entry(file.to_owned()).or_insert_with(|| read(Path::new(file))).as_deref()?;
-        let line = text.lines().nth(line.checked_sub(1)?)?.trim();
+        let line = self.text(file)?.lines().nth(line.checked_sub(1)?)?.trim();
         (!line.is_empty()).then(|| line.replace('\t', " "))
+    }
+
+    /// All of a file; `None` if it is not there.
+    pub(crate) fn text(&mut self, file: &str) -> Option<&str> {
+        self.0.entry(file.to_owned()).or_insert_with(|| read(Path::new(file))).as_deref()
     }
 }
 

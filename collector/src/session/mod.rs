@@ -21,5 +21,6 @@ pub use file::{CreateError, CreateProblem, Overwrite, check_file, create_file, c
 pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use read::{is_session, read, read_from};
+pub(crate) use v1::varint;
 pub use v1::{Contradiction, Disk, EventChunk, EventChunks, Limits, Summary, Writer, stack_bytes};
 pub use whole::write_whole;

@@ -5,7 +5,7 @@ mod compare_metrics;
 mod parallelism;
 mod predict;
 mod program;
-mod session;
+pub(crate) mod session;
 mod usage;
 
 use std::ffi::OsStr;

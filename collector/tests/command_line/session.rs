@@ -14,7 +14,7 @@ fn meta() -> Meta {
 }
 
 /// Writes a recording as `longpole record` does.
-fn write(path: &str, recording: &Recording) {
+pub(crate) fn write(path: &str, recording: &Recording) {
     write_as(path, recording, &meta());
 }
 

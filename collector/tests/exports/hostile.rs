@@ -3,7 +3,7 @@
 use crate::command_line::{Folder, longpole};
 
 /// A program whose names are scripts, formulas, ends of lines and what no text may hold.
-fn hostile(folder: &Folder) -> String {
+pub(crate) fn hostile(folder: &Folder) -> String {
     let names = [
         "</script><script>alert(1)</script>",
         "=HYPERLINK(\"http://x\")",

@@ -3,7 +3,7 @@
 
 mod flame_graphs;
 mod graphs;
-mod hostile;
+pub(crate) mod hostile;
 mod perfetto;
 mod pprof;
 mod queries;
@@ -20,12 +20,12 @@ use std::path::PathBuf;
 const CPUS: &str = "1,2,4,inf";
 
 /// A kept recording, by name.
-fn recording(name: &str) -> PathBuf {
+pub(crate) fn recording(name: &str) -> PathBuf {
     data_folder().join("recordings").join(format!("{name}.lp"))
 }
 
 /// Recordings with all there is: locks, waits, wakes, samples, probed functions; launched and attached.
-const RECORDINGS: [&str; 5] = ["store", "pipeline", "attached", "quicksort", "timers"];
+pub(crate) const RECORDINGS: [&str; 5] = ["store", "pipeline", "attached", "quicksort", "timers"];
 
 /// Writes an export and the report beside it; gives their paths.
 fn export(folder: &Folder, input: &str, format: &str, options: &[&str]) -> (String, String) {

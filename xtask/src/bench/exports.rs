@@ -11,6 +11,7 @@ use longpole_tests::workload;
 use super::Scratch;
 use crate::command;
 use crate::sample::digits;
+use crate::view;
 use crate::workspace::Workspace;
 
 /// Formats, and whether they are folders.
@@ -31,6 +32,9 @@ const FORMATS: [(&str, bool); 12] = [
 
 /// Threads, rows of each, registries, work in a row.
 const STORE: [&str; 5] = ["4", "65000", "8", "200", "200"];
+
+/// Operations and threads of the generated recording.
+const LARGE: [&str; 2] = ["6000000", "32"];
 
 /// Records once, and exports once in each format.
 ///
@@ -70,8 +74,53 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         let written = digits(bytes as f64 / 1e6);
         writeln!(text, "| `{format}` | {} | {} | {written} |", digits(taken.0), digits(taken.1))?;
     }
+    text.push_str(&page(workspace, longpole, &recording, &scratch)?);
+    text.push_str(&large_page(workspace, longpole, &scratch)?);
     text.push('\n');
     Ok(text)
+}
+
+/// A row about the page of this recording, and how fast a browser shows it.
+fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scratch) -> Result<String> {
+    let page = scratch.0.join("page.html");
+    let taken = watched(Command::new(longpole).arg("report").arg(recording).arg("--html").arg(&page))?;
+    let written = digits(std::fs::metadata(&page)?.len() as f64 / 1e6);
+    let mut text = format!("| `report --html` | {} | {} | {written} |\n", digits(taken.0), digits(taken.1));
+    if let Some(shown) = view::speed(workspace, &page)? {
+        writeln!(
+            text,
+            "\nThat page in headless Chromium: ready after {} ms; drawing it anew while it is moved takes {} ms (median; \
+             the worst of 90 times {} ms).",
+            digits(shown.ready_ms),
+            digits(shown.median_ms),
+            digits(shown.worst_ms)
+        )?;
+    }
+    Ok(text)
+}
+
+/// The same for a generated recording with 3 million segments.
+fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Result<String> {
+    let mut build = command::cargo(workspace);
+    build.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "collector",
+        "--example",
+        "generated_session",
+    ]);
+    command::must(&mut build, "building the generator")?;
+    let recording = scratch.0.join("large.lp");
+    let mut generate = Command::new(workspace.target.join("release/examples/generated_session"));
+    command::must(generate.arg(&recording).args(LARGE), "generating")?;
+    let rows = page(workspace, longpole, &recording, scratch)?;
+    Ok(format!(
+        "\nA generated recording of {} operations, half of them segments, on {} threads:\n\n\
+         | format | seconds | memory, MB | written, MB |\n|---|---|---|---|\n{rows}",
+        LARGE[0], LARGE[1]
+    ))
 }
 
 /// Seconds, and megabytes of memory at most.

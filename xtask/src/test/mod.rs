@@ -18,10 +18,13 @@ use score::Score;
 use crate::command;
 use crate::embed;
 use crate::tidy;
+use crate::view;
 use crate::workspace::Workspace;
 
 /// What the binary embeds, as a check.
 const EMBEDDED: &str = "embedded objects are what their sources give";
+/// The page of `longpole view`, as a check.
+const PAGE: &str = "the page is what its sources give";
 /// All crates but the kernel programs, which no host can compile.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "probe-ebpf"];
 
@@ -48,6 +51,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     match score.unless_broken(EMBEDDED, embed::compare(&workspace)) {
         Some(Ok(complaints)) => score.complaints(EMBEDDED, complaints),
         Some(Err(reason)) => score.skip(EMBEDDED, &reason),
+        None => {}
+    }
+    match score.unless_broken(PAGE, view::compare(&workspace)) {
+        Some(Ok(complaints)) => score.complaints(PAGE, complaints),
+        Some(Err(reason)) => score.skip(PAGE, &reason),
         None => {}
     }
     lint(&workspace, &HOST.map(OsString::from), true, &mut score);

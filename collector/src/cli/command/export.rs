@@ -58,7 +58,8 @@ fn formatted(
     }
 }
 
-fn about(input: &InputPlan, meta: Option<&Meta>) -> About {
+/// Which recording it is.
+pub(super) fn about(input: &InputPlan, meta: Option<&Meta>) -> About {
     let name = match input {
         InputPlan::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
         InputPlan::Stdin | InputPlan::Newest => None,

@@ -1,5 +1,6 @@
 //! The commands that read: one file each.
 
+mod changes;
 pub mod check;
 pub mod compare_metrics;
 pub mod diff;
@@ -17,6 +18,7 @@ mod progress;
 pub mod report;
 pub mod slack;
 pub mod symbolize;
+pub mod view;
 pub mod what_if;
 
 pub use limit_line::limit_line;

@@ -8,6 +8,7 @@ use crate::present::text::file_name;
 use engine::limit::{Change, Fix, Kind, Limit, Limits};
 use engine::program::bare_name;
 use engine::report::Cpus;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Below what stands behind a word in the margin.
@@ -47,6 +48,42 @@ pub(crate) fn write(
         writeln!(out, "{}{line}", style.paint(Paint::Bold, word))?;
     }
     Ok(())
+}
+
+/// LIMIT and FIX as texts.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Words {
+    /// What limits, in one sentence.
+    pub(crate) limit: String,
+    /// What else is to be said of it.
+    pub(crate) more: Vec<String>,
+    /// What to change, the best first.
+    pub(crate) fixes: Vec<FixWords>,
+}
+
+/// A change.
+#[derive(Debug, Serialize)]
+pub(crate) struct FixWords {
+    pub(crate) what: String,
+    /// Of the time, as on the screen.
+    pub(crate) gain: String,
+    pub(crate) at_largest: Option<String>,
+}
+
+/// The same in words alone.
+pub(crate) fn words(limits: &Limits) -> Words {
+    let Some(first) = limits.at.first() else { return Words::default() };
+    let largest = limits.at.get(1).map(|limit| limit.cpus);
+    let fixes = limits.fixes.iter().map(|fix| FixWords {
+        what: what(fix, first.cpus),
+        gain: gain(fix).trim().to_owned(),
+        at_largest: at_largest(fix, largest),
+    });
+    Words {
+        limit: format!("on {}: {}", cpus(first.cpus), sentence(first)),
+        more: more(first, limits),
+        fixes: fixes.collect(),
+    }
 }
 
 /// One sentence.

@@ -46,7 +46,7 @@ mod stacks;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod varint;
+pub(crate) mod varint;
 mod walk;
 mod writer;
 

@@ -1,0 +1,190 @@
+//! `longpole view`, and `report --html`
+
+use super::output::to_stdout;
+use super::{SIMULATED, changes};
+use crate::cli::input::{Input, Parts};
+use crate::cli::plan::{InputPlan, OutputPlan, ViewPlan};
+use crate::cli::{Outcome, UserError, say};
+use crate::export::Model;
+use crate::page::{Document, Tables, is_page, write};
+use crate::present::study::{parallelism, paths, paths_json, slack};
+use crate::present::{json, predict_json};
+use crate::session::{Overwrite, check_file, write_whole};
+use crate::target::SudoUser;
+use engine::attribution::spelled_out;
+use engine::graph::PathsWanted;
+use engine::limit::Limits;
+use engine::parallelism::{measured, predicted};
+use engine::predict::Forecast;
+use engine::report::Cpus;
+use serde_json::value::RawValue;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Paths in the table, as `longpole paths` has them.
+const PATHS: usize = 100;
+
+/// Reads, analyses, writes the page, opens it.
+pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
+    let output = match &plan.output {
+        Some(output) => output.clone(),
+        None => OutputPlan::File(beside(&plan.input)?),
+    };
+    let overwrite = match &output {
+        OutputPlan::File(path) if plan.force || is_page_file(path) => Overwrite::Reports,
+        _ => Overwrite::Devices,
+    };
+    if let OutputPlan::File(path) = &output {
+        // Reading and simulating may take long.
+        check_file(path, overwrite)?;
+    }
+    let mut input = Input::open(&plan.input)?;
+    if let Input::Session(read) = &mut input {
+        super::symbolize::in_memory(&mut read.0, &plan.symbols)?;
+    }
+    let parts = input.into_parts();
+    let about = super::export::about(&plan.input, parts.meta.as_ref());
+    let model = Model::new(parts.timeline.as_ref(), &parts.program, plan.cpus.clone(), about)
+        .map_err(super::invalid)?;
+    let limits = super::limits_on_all_cores(&parts.program, &plan.cpus, model.machine());
+    let document = Document {
+        model: &model,
+        limits: &limits,
+        tables: tables(&parts, &model, &limits)?,
+        curves: changes::curves(model.spelled(), model.report(), &plan.cpus, model.machine()),
+        has_sources: plan.sources,
+    };
+    match &output {
+        OutputPlan::Stdout => to_stdout(|out| write(&document, out))?,
+        OutputPlan::File(path) => {
+            write_whole(path, overwrite, |out| write(&document, out))?;
+            if plan.open {
+                open(path);
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// With more threads than this, tables that compare threads with each other take too long.
+const MOST_THREADS: usize = 5_000;
+/// Threads times operations that the accounts of processor time may take: each change of one concerns all of them.
+const MOST_CHANGES: usize = 500_000_000;
+/// A larger table is left out: nobody reads it in a page.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What has no parts that are independent of each other.
+#[derive(Clone, Copy)]
+enum Whole {
+    Parallelism,
+    Slack,
+    Paths,
+}
+
+fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, UserError> {
+    let (program, cpus, machine) = (&parts.program, &model.cpus, model.machine());
+    let prediction = Forecast::new(program, cpus, machine).map_err(super::invalid)?;
+    let runs = super::on_all_cores(prediction.wanted(), |cpus| prediction.at(*cpus));
+    let prediction = prediction.conclude(runs);
+    let spelled = spelled_out(program.clone());
+    let is_large = program.threads.len() > MOST_THREADS;
+    let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
+    let changes = operations.saturating_mul(program.threads.len());
+    let mut others =
+        super::on_all_cores(&[Whole::Parallelism, Whole::Slack, Whole::Paths], |whole| match whole {
+            Whole::Parallelism | Whole::Paths if is_large => Ok(left_out()),
+            Whole::Parallelism if changes > MOST_CHANGES => Ok(left_out()),
+            Whole::Parallelism => {
+                let quartz = match &parts.timeline {
+                    Some(timeline) => measured(timeline, program, false),
+                    None => predicted(program, Cpus::Infinite, machine).map_err(super::invalid)?,
+                };
+                small(|out| parallelism::json::write(&[quartz], out))
+            }
+            Whole::Slack => {
+                let times = engine::graph::slack_report(&spelled, false, SIMULATED, machine);
+                let times = times.map_err(super::invalid)?;
+                small(|out| slack::json(&times, false, out))
+            }
+            Whole::Paths => {
+                let wanted = PathsWanted {
+                    most: PATHS,
+                    within: None,
+                    routes: paths::ROUTES,
+                    shown: None,
+                    segments: false,
+                    simulated: SIMULATED,
+                };
+                let longest =
+                    engine::graph::paths_report(&spelled, &wanted, machine).map_err(super::invalid)?;
+                small(|out| paths_json::json(&longest, false, out))
+            }
+        })
+        .into_iter();
+    let mut next = || others.next().unwrap_or_else(|| Ok(left_out()));
+    Ok(Tables {
+        report: raw(|out| json::write(model.report(), limits, json::Options::default(), out))?,
+        predict: raw(|out| predict_json::write(&prediction, limits, out))?,
+        parallelism: next()?,
+        slack: next()?,
+        paths: next()?,
+    })
+}
+
+/// What stands for a table that is left out.
+fn left_out() -> Box<RawValue> {
+    RawValue::NULL.to_owned()
+}
+
+/// The same as [`raw`], if it is not too large.
+fn small(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValue>, UserError> {
+    let table = raw(write)?;
+    Ok(if table.get().len() > MOST_BYTES { left_out() } else { table })
+}
+
+/// What a command prints with `--json`.
+fn raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValue>, UserError> {
+    let mut bytes = Vec::new();
+    let problem =
+        |error: String| UserError::runtime(error, "report this: longpole's own JSON cannot be read");
+    write(&mut bytes).map_err(|error| problem(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| problem(error.to_string()))?;
+    RawValue::from_string(text.trim_end().to_owned()).map_err(|error| problem(error.to_string()))
+}
+
+/// The file with another ending.
+fn beside(input: &InputPlan) -> Result<PathBuf, UserError> {
+    match input {
+        InputPlan::File(path) => Ok(path.with_extension("html")),
+        InputPlan::Newest => Ok(crate::cli::input::newest(Path::new("."))?.with_extension("html")),
+        InputPlan::Stdin => Err(UserError::usage(
+            "what comes from standard input has no name to write beside",
+            "say where to write: -o OUT.html",
+        )),
+    }
+}
+
+/// An older page may be written anew.
+fn is_page_file(path: &Path) -> bool {
+    let mut start = [0; 64];
+    let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    let read = is_file.then(|| File::open(path).and_then(|mut file| file.read(&mut start)));
+    matches!(read, Some(Ok(_))) && is_page(&start)
+}
+
+/// Opens it in the user's browser, where there is one; says where it is.
+fn open(path: &Path) {
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    // A browser must not run as root.
+    let opener = (has_screen && SudoUser::from_environment().is_none()).then(|| {
+        let mut command = Command::new("xdg-open");
+        command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn()
+    });
+    match opener {
+        Some(Ok(_)) => say(format_args!("{}", path.display())),
+        _ => say(format_args!("{}: open it in a browser", path.display())),
+    }
+}

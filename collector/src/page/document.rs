@@ -1,0 +1,229 @@
+//! All that the page shows.
+
+use super::columns::Columns;
+use super::measured::{self, MeasuredRun};
+use super::palette::{Palette, PathColour, StateColour};
+use super::path::{self, PathJson};
+use super::predicted::{self, PredictedRun};
+use super::sources;
+use crate::export::Model;
+use crate::present::screen::limit::{self, Words};
+use engine::limit::Limits;
+use engine::predict::Timing;
+use engine::program::Program;
+use engine::report::Cpus;
+use engine::view::{Frame, Stacks};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// JSON documents of other commands, as they print them; null for those that there are none of.
+#[derive(Debug, Serialize)]
+pub struct Tables {
+    /// `report --json`.
+    pub report: Box<RawValue>,
+    /// `predict --json`.
+    pub predict: Box<RawValue>,
+    /// `parallelism --json`.
+    pub parallelism: Box<RawValue>,
+    /// `slack --json`.
+    pub slack: Box<RawValue>,
+    /// `paths --json`.
+    pub paths: Box<RawValue>,
+}
+
+/// What a change brings, step by step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// `function` or `lock`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The first is the program as it is.
+    pub stops: Vec<Stop>,
+}
+
+/// A step of a [`Curve`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stop {
+    /// What is left of a function's computing, or the number of locks.
+    pub value: f64,
+    /// Predicted time on each CPU count, nanoseconds.
+    pub times_ns: Vec<f64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Document<'a> {
+    /// Its runs and names.
+    pub model: &'a Model<'a>,
+    /// What limits.
+    pub limits: &'a Limits,
+    /// Its tables.
+    pub tables: Tables,
+    /// Changes and what they bring.
+    pub curves: Vec<Curve>,
+    /// With source lines.
+    pub has_sources: bool,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    format: &'static str,
+    about: About<'a>,
+    cpus: Vec<String>,
+    limit: Words,
+    #[serde(flatten)]
+    tables: &'a Tables,
+    curves: &'a [Curve],
+    names: Names<'a>,
+    states: Palette<StateColour>,
+    path_colours: Palette<PathColour>,
+    measured: Option<MeasuredRun<'a>>,
+    predicted: Vec<PredictedRun>,
+    paths_on: Vec<PathJson>,
+    flames: Vec<Flame>,
+    sources: BTreeMap<String, BTreeMap<usize, String>>,
+    columns: BTreeMap<String, (usize, usize)>,
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    title: &'a str,
+    file: &'a str,
+    command: Option<&'a str>,
+    host: Option<&'a str>,
+    longpole: Option<&'a str>,
+    recorded_cpus: Option<u32>,
+    start_ns: u64,
+    /// Since 1970.
+    recorded_at_ns: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Names<'a> {
+    threads: Vec<ThreadName<'a>>,
+    functions: Vec<FunctionName<'a>>,
+    objects: &'a [String],
+    /// Function and line of each place.
+    places: Vec<(u32, Option<&'a str>)>,
+    /// Places of each stack that samples saw, the innermost first.
+    stacks: Vec<Vec<u32>>,
+}
+
+#[derive(Serialize)]
+struct ThreadName<'a> {
+    name: &'a str,
+    process: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FunctionName<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<&'a str>,
+}
+
+/// A call stack of all threads, as functions; the outermost first.
+#[derive(Serialize)]
+struct Flame {
+    functions: Vec<u32>,
+    cpu_ns: f64,
+    owed_ns: Vec<f64>,
+}
+
+impl Document<'_> {
+    /// Writes the JSON with its length before it (32 bits, lowest byte first), and the columns behind it.
+    ///
+    /// # Errors
+    /// What writing says; a JSON of more than 4 GiB.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let model = self.model;
+        let mut columns = Columns::default();
+        let (mut states, mut path_colours) = (Palette::default(), Palette::default());
+        let measured = model.measured.as_ref().map(|run| measured::run(run, &mut states, &mut columns));
+        let (mut predicted, mut paths_on) = (Vec::new(), Vec::new());
+        let spelled = model.spelled();
+        // It has been checked.
+        let timing = Timing::new(spelled, model.machine()).ok();
+        for (place, cpus) in model.cpus.iter().enumerate() {
+            let on_path = model.path(*cpus);
+            // A path with weights lies on the schedule of unlimited CPUs.
+            let shown = if on_path.is_one_path { *cpus } else { Cpus::Infinite };
+            if let Some(timing) = &timing {
+                let name = format!("predicted{place}");
+                predicted.push(predicted::run(timing, shown, &name, &mut states, &mut columns));
+            }
+            let name = format!("path{place}");
+            let threads = spelled.threads.len();
+            paths_on.push(path::path(&on_path, threads, &name, &mut path_colours, &mut columns));
+        }
+        let json = Json {
+            format: "longpole-page/1",
+            about: about(model),
+            cpus: model.cpus.iter().map(ToString::to_string).collect(),
+            limit: limit::words(self.limits),
+            tables: &self.tables,
+            curves: &self.curves,
+            names: names(model.program, spelled),
+            states,
+            path_colours,
+            measured,
+            predicted,
+            paths_on,
+            flames: flames(&model.stacks()),
+            sources: if self.has_sources { sources::lines(model.program) } else { BTreeMap::new() },
+            columns: columns.places().clone(),
+        };
+        let bytes = serde_json::to_vec(&json)?;
+        let length = u32::try_from(bytes.len()).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        out.write_all(&length.to_le_bytes())?;
+        out.write_all(&bytes)?;
+        out.write_all(columns.bytes())
+    }
+}
+
+fn about<'a>(model: &'a Model<'_>) -> About<'a> {
+    let start = model.measured.as_ref().map(|measured| measured.window().0);
+    About {
+        title: model.title(),
+        file: &model.about.name,
+        command: model.about.command.as_deref(),
+        host: model.about.host.as_deref(),
+        longpole: model.about.longpole.as_deref(),
+        recorded_cpus: model.program.recorded_cpus,
+        start_ns: start.map_or(0, |start| start.0),
+        recorded_at_ns: start.and_then(|start| model.about.at(start)),
+    }
+}
+
+/// Samples are the program's; calls that were made of them have names, too.
+fn names<'a>(program: &'a Program, spelled: &'a Program) -> Names<'a> {
+    let threads = program.threads.iter();
+    let functions = spelled.functions.iter();
+    let samples = &program.samples;
+    Names {
+        threads: threads
+            .map(|thread| ThreadName { name: &thread.name, process: thread.process.as_deref() })
+            .collect(),
+        functions: functions
+            .map(|function| FunctionName { name: &function.name, location: function.location.as_deref() })
+            .collect(),
+        objects: &program.objects,
+        places: samples.places.iter().map(|place| (place.function.0, place.line.as_deref())).collect(),
+        stacks: samples.stacks.iter().map(|stack| stack.iter().map(|place| place.0).collect()).collect(),
+    }
+}
+
+fn flames(stacks: &Stacks) -> Vec<Flame> {
+    let mut sums: BTreeMap<Vec<u32>, (f64, Vec<f64>)> = BTreeMap::new();
+    for stack in &stacks.stacks {
+        let functions = stack.frames.iter().map(|frame: &Frame| frame.function.0).collect();
+        let sum = sums.entry(functions).or_insert_with(|| (0.0, vec![0.0; stacks.on.len()]));
+        sum.0 += stack.cpu_ns;
+        sum.1.iter_mut().zip(&stack.owed_ns).for_each(|(sum, ns)| *sum += ns);
+    }
+    let flame = |(functions, (cpu_ns, owed_ns))| Flame { functions, cpu_ns, owed_ns };
+    sums.into_iter().map(flame).collect()
+}

@@ -1,0 +1,16 @@
+//! The page: a recording as one HTML file that needs nothing else, neither network nor server. Its tables are the JSON documents
+//! of the other commands, as they are; its pictures are states, calls, lock sections and critical paths ([`engine::view`]), as
+//! coarse as it takes to stay below a size.
+
+mod columns;
+mod document;
+mod html;
+mod lanes;
+mod measured;
+mod palette;
+mod path;
+mod predicted;
+mod sources;
+
+pub use document::{Curve, Document, Stop, Tables};
+pub use html::{is_page, write};

@@ -1,0 +1,85 @@
+//! The critical path on so many CPUs.
+
+use super::columns::Columns;
+use super::lanes::{Item, Lanes, quantum, summed};
+use super::palette::{Palette, PathColour};
+use super::predicted::whole;
+use crate::present::passing;
+use engine::view::{CriticalPath, Stretch, StretchKind};
+use serde::Serialize;
+
+/// Stretches at most, on one CPU count.
+const STRETCHES: usize = 100_000;
+
+/// See [`CriticalPath`].
+#[derive(Debug, Serialize)]
+pub struct PathJson {
+    /// One lane, stretch after stretch; otherwise a lane for each thread, whose stretches have weights.
+    is_one: bool,
+    /// Shorter stretches of one path are summed up; 0: none are.
+    quantum_ns: u64,
+    /// Of these is the weight of each stretch that is on no single path: its further number.
+    weights: Vec<f64>,
+    /// Stretches without room.
+    left_out: usize,
+}
+
+/// Adds its columns under this name.
+pub fn path(
+    path: &CriticalPath,
+    threads: usize,
+    name: &str,
+    colours: &mut Palette<PathColour>,
+    columns: &mut Columns,
+) -> PathJson {
+    let none = colours.number(PathColour::default());
+    let mut item = |stretch: &Stretch| Item {
+        code: colours.number(colour(&stretch.kind)),
+        ns: whole(stretch.end).saturating_sub(whole(stretch.start)),
+        more: 0,
+    };
+    let mut lanes = Lanes::default();
+    let mut json = PathJson { is_one: path.is_one_path, quantum_ns: 0, weights: Vec::new(), left_out: 0 };
+    if path.is_one_path {
+        let items: Vec<Item> = path.stretches.iter().map(item).collect();
+        json.quantum_ns = quantum(STRETCHES, |quantum| {
+            let mut count = 0;
+            summed(items.iter().copied(), quantum, |_, _| count += 1);
+            count
+        });
+        lanes.add(0, items.into_iter(), json.quantum_ns);
+    } else {
+        json.left_out = path.stretches.len().saturating_sub(STRETCHES);
+        let mut weights: Palette<u64> = Palette::default();
+        let mut by_thread: Vec<Vec<Item>> = vec![Vec::new(); threads];
+        let mut ends = vec![0; threads];
+        for stretch in path.stretches.iter().take(STRETCHES) {
+            let StretchKind::Computes { thread, .. } = stretch.kind else { continue };
+            let place = thread as usize;
+            let (Some(lane), Some(end)) = (by_thread.get_mut(place), ends.get_mut(place)) else { continue };
+            let mut shown = item(stretch);
+            let known = json.weights.len();
+            shown.more = weights.number(stretch.weight.to_bits());
+            if shown.more as usize == known {
+                json.weights.push(stretch.weight);
+            }
+            lane.push(Item { code: none, ns: whole(stretch.start).saturating_sub(*end), more: 0 });
+            lane.push(shown);
+            *end = whole(stretch.end);
+        }
+        for lane in by_thread {
+            lanes.add(0, lane.into_iter(), 0);
+        }
+    }
+    lanes.finish(name, columns);
+    json
+}
+
+fn colour(kind: &StretchKind) -> PathColour {
+    match kind {
+        StretchKind::Computes { thread, function } => {
+            PathColour { thread: Some(*thread), function: function.map(|function| function.0), wait: None }
+        }
+        StretchKind::Passes(wait) => PathColour { wait: Some(passing::words(wait)), ..PathColour::default() },
+    }
+}

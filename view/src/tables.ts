@@ -1,0 +1,185 @@
+// Tables: the rows of longpole's own documents, as they are. A cell's number is that of the document; its text is for people.
+
+import type { Model } from "./model";
+import { duration, fileName, grouped, onCpus, percent, short } from "./format";
+
+export interface Cell { text: string; value?: number; title?: string }
+export interface Table { id: string; title: string; note?: string; columns: string[]; rows: { cells: Cell[]; lights?: string[] }[] }
+
+const name = (text: string | null): Cell => ({ text: text === null ? "(outside of functions)" : short(text), ...(text ? { title: text } : {}) });
+const time = (ns: number | undefined | null): Cell => (ns === undefined || ns === null ? { text: "–" } : { text: duration(ns), value: ns });
+const count = (of: number | undefined | null): Cell => (of === undefined || of === null ? { text: "–" } : { text: grouped(of), value: of });
+const share = (ns: number | undefined, all: number, error?: number): Cell => {
+  if (ns === undefined) return { text: "–" };
+  const width = error && all > 0 && error / all >= 0.005 ? ` ±${((error / all) * 100).toFixed(0)}` : "";
+  return { text: all > 0 ? percent(ns / all).replace(" %", `${width} %`) : "–", value: ns, title: duration(ns) };
+};
+
+export function functions(model: Model): Table {
+  const { results } = model.doc.report;
+  const best = new Map<string, number>();
+  for (const result of results) {
+    for (const row of result.functions) {
+      best.set(row.function, Math.max(best.get(row.function) ?? -Infinity, result.time_ns > 0 ? row.tet_ns / result.time_ns : 0));
+    }
+  }
+  const byCpus = results.map((result) => new Map(result.functions.map((row) => [row.function, row])));
+  const order = [...best].sort((a, b) => b[1] - a[1]).map(([of]) => of);
+  const first = (of: string) => byCpus.map((rows) => rows.get(of)).find((row) => row !== undefined);
+  return {
+    id: "functions",
+    title: "Functions: share of the critical path by number of CPUs",
+    note: "What of the predicted time is owed to the function's own computing. ± where samples tell.",
+    columns: ["function", "calls", ...results.map((result) => onCpus(result.cpus)), "where"],
+    rows: order.map((of) => {
+      const known = first(of);
+      const calls: Cell = known?.uncounted ? { text: "–" } : count(known?.calls);
+      if (known?.calls_partial) calls.text = `≥ ${calls.text}`;
+      return {
+        cells: [
+          name(of), calls,
+          ...results.map((result, place) => {
+            const row = byCpus[place].get(of);
+            return share(row?.tet_ns, result.time_ns, row?.tet_error_ns);
+          }),
+          { text: fileName(known?.location ?? ""), title: known?.location ?? "" },
+        ],
+      };
+    }),
+  };
+}
+
+export function locks(model: Model): Table {
+  const { results, locks: all = [] } = model.doc.report;
+  const held = results.map((result) => new Map((result.locks ?? []).map((row) => [row.lock, row.held_ns])));
+  return {
+    id: "locks",
+    title: "Locks",
+    note: "As recorded; then the share of the critical path that is computed with the lock held, by number of CPUs.",
+    columns: ["lock", "acquired", "contended", "waited", "held", "holder", ...results.map((result) => onCpus(result.cpus))],
+    rows: all.map((row) => ({
+      cells: [
+        name(row.lock), count(row.acquisitions), count(row.contended), time(row.wait_ns), time(row.hold_ns), { text: row.holder ?? "" },
+        ...results.map((result, place) => share(held[place].get(row.lock), result.time_ns)),
+      ],
+    })),
+  };
+}
+
+export function waits(model: Model): Table {
+  const { results } = model.doc.report;
+  const key = (row: { kind: string; object?: string }) => [row.kind.replaceAll("_", " "), row.object].filter(Boolean).join(" ");
+  const keys = new Set(results.flatMap((result) => (result.waits ?? []).map(key)));
+  return {
+    id: "waits",
+    title: "What passes without being computed: share of the predicted time",
+    columns: ["wait", ...results.map((result) => onCpus(result.cpus))],
+    rows: [...keys].map((of) => ({
+      cells: [
+        { text: of },
+        ...results.map((result) => share(result.waits?.find((row) => key(row) === of)?.weighted_ns, result.time_ns)),
+      ],
+    })),
+  };
+}
+
+export function curve(model: Model): Table {
+  const { results } = model.doc.predict;
+  return {
+    id: "curve",
+    title: "Predicted time by number of CPUs",
+    columns: ["CPUs", "time", "from", "to", "speed-up", "efficiency"],
+    rows: results.map((row) => ({
+      cells: [
+        { text: onCpus(row.cpus) }, time(row.time_ns), time(row.low_ns), time(row.high_ns),
+        { text: row.speedup.toFixed(2), value: row.speedup }, { text: percent(row.efficiency), value: row.efficiency },
+      ],
+    })),
+  };
+}
+
+export function threads(model: Model, cpus: number): Table {
+  const result = model.doc.predict.results.find((row) => String(row.cpus) === model.doc.cpus[cpus]);
+  return {
+    id: "threads",
+    title: `Threads in the run predicted for ${onCpus(model.doc.cpus[cpus])}`,
+    columns: ["thread", "running", "spinning", "ready", "blocked"],
+    rows: (result?.threads ?? []).map((row) => ({
+      lights: [row.thread],
+      cells: [name(row.thread), time(row.busy_ns), time(row.spinning_ns), time(row.ready_ns), time(row.blocked_ns)],
+    })),
+  };
+}
+
+/** In place of a table that the page has no room for. */
+function leftOut(id: string, title: string): Table {
+  return { id, title, note: `Left out, since it is very large: longpole ${id}.`, columns: [title], rows: [] };
+}
+
+export function quartz(model: Model): Table {
+  const { parallelism } = model.doc;
+  if (!parallelism) return leftOut("parallelism", "Normalized processor time");
+  const all = parallelism.elapsed_ns;
+  return {
+    id: "parallelism",
+    title: `Normalized processor time, ${parallelism.run} run: time divided by the CPUs that are busy meanwhile`,
+    note: `Nobody is busy for ${duration(parallelism.nobody_busy_ns)} of ${duration(all)}.`,
+    columns: ["kind", "name", "itself", "with what it calls", "busy", "ready", "blocked", "calls", "CPUs busy meanwhile"],
+    rows: parallelism.rows.map((row) => ({
+      ...(row.kind === "thread" && row.name ? { lights: [row.name] } : {}),
+      cells: [
+        { text: row.kind }, name(row.name), share(row.normalized_self_ns, all), share(row.normalized_total_ns, all),
+        time(row.busy_ns), time(row.ready_ns), time(row.blocked_ns), count(row.calls),
+        { text: histogram(row.by_busy) },
+      ],
+    })),
+  };
+}
+
+/** `2: 70 %, 4: 30 %`: the CPUs that were busy, and for what share of the time. */
+export function histogram(of: [number, number][]): string {
+  const all = of.reduce((sum, [, ns]) => sum + ns, 0);
+  const parts = of.filter(([, ns]) => ns / all >= 0.005).map(([cpus, ns]) => `${cpus}: ${percent(ns / all)}`);
+  return parts.join(", ");
+}
+
+export function slack(model: Model): Table {
+  const { slack: all } = model.doc;
+  if (!all) return leftOut("slack", "Slack");
+  return {
+    id: "slack",
+    title: "Slack on unlimited CPUs: what the run gains without the function",
+    note: "With locks taken in the order of this run: all of it, less what then takes its place, and what is sure. Simulated: locks decided anew.",
+    columns: ["function", "on the path", "without it", "for sure", "simulated"],
+    rows: all.functions.map((row) => ({
+      cells: [name(row.function), time(row.critical_path_ns), time(row.zeroing_ns), time(row.slack_ns), time(row.simulated_ns)],
+    })),
+  };
+}
+
+export function paths(model: Model): Table {
+  const { paths: all } = model.doc;
+  if (!all) return leftOut("paths", "The longest paths");
+  return {
+    id: "paths",
+    title: "The longest paths on unlimited CPUs",
+    note: `${grouped(all.path_count)} paths in all. Choose one that tells its way to mark its threads.`,
+    columns: ["path", "length", "of the longest", "way"],
+    rows: all.paths.map((row) => ({
+      lights: [...new Set((row.route ?? []).map((stay) => stay.thread))],
+      cells: [
+        { text: String(row.rank), value: row.rank }, time(row.length_ns), { text: percent(row.nearness), value: row.nearness },
+        { text: (row.route ?? []).map((stay) => stay.thread).slice(0, 12).join(" → ") },
+      ],
+    })),
+  };
+}
+
+export function notes(model: Model): Table {
+  return {
+    id: "notes",
+    title: "What was noticed",
+    columns: ["severity", "note"],
+    rows: model.doc.report.findings.map((row) => ({ cells: [{ text: row.severity.replaceAll("_", " ") }, { text: row.text }] })),
+  };
+}

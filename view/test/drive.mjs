@@ -1,0 +1,272 @@
+// Drives pages in headless Chromium: `node drive.mjs WHAT PAGE.html [REPORT.json]`. Prints what it found as JSON; fails with what is
+// wrong. CHROMIUM names the browser.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [what, file, ...rest] = process.argv.slice(2);
+const address = pathToFileURL(file).href;
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+
+/** A page on which nothing may be said, asked for or opened. */
+async function opened(link = "", viewport = { width: 1280, height: 900 }) {
+  const page = await browser.newPage({ viewport });
+  const said = [];
+  page.on("console", (message) => said.push(`console ${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => said.push(`error: ${error.message}`));
+  page.on("request", (request) => request.url().split("#")[0] === address || said.push(`request: ${request.url()}`));
+  page.on("dialog", (dialog) => said.push(`dialog: ${dialog.message()}`));
+  page.on("popup", () => said.push("popup"));
+  await page.goto(address + link);
+  await page.waitForFunction(() => document.documentElement.dataset.ready, null, { timeout: 60_000 });
+  return { page, quiet: () => assert.deepEqual(said, []) };
+}
+
+const tab = (page, id) => page.click(`#tab-${id}`);
+/** The cells of a table: their texts, and their numbers where they have one. */
+const cells = (page, id) => page.$$eval(`#table-${id} tbody tr`, (rows) => rows.map((row) => [...row.children].map((cell) => ({
+  text: cell.textContent, title: cell.title, ...(cell.dataset.value === undefined ? {} : { value: Number(cell.dataset.value) }),
+}))));
+const fact = (page, name) => page.evaluate((wanted) => {
+  const found = [...document.querySelectorAll(".details dt")].find((term) => term.textContent === wanted);
+  return found?.nextElementSibling?.textContent ?? null;
+}, name);
+const state = (page) => page.evaluate(() => ({ ...window.longpole.store.state }));
+
+/** Each number in the page is that of `report --json`. */
+async function numbers() {
+  const report = JSON.parse(readFileSync(rest[0], "utf8"));
+  const { page, quiet } = await opened();
+  let compared = 0;
+  const functions = new Map((await cells(page, "functions")).map((row) => [row[0].title, row]));
+  report.results.forEach((result, place) => {
+    for (const row of result.functions) {
+      assert.equal(functions.get(row.function)[2 + place].value, row.tet_ns, `${row.function} on ${result.cpus}`);
+      compared++;
+    }
+  });
+  const waits = new Map((await cells(page, "waits")).map((row) => [row[0].text, row]));
+  report.results.forEach((result, place) => {
+    for (const row of result.waits ?? []) {
+      const name = [row.kind.replaceAll("_", " "), row.object].filter(Boolean).join(" ");
+      assert.equal(waits.get(name)[1 + place].value, row.weighted_ns, name);
+      compared++;
+    }
+  });
+  await tab(page, "locks");
+  const locks = new Map((await cells(page, "locks")).map((row) => [row[0].title, row]));
+  for (const [at, row] of (report.locks ?? []).entries()) {
+    const shown = locks.get(row.lock);
+    assert.deepEqual([1, 2, 3, 4].map((cell) => shown[cell].value), [row.acquisitions, row.contended, row.wait_ns, row.hold_ns]);
+    report.results.forEach((result, place) => assert.equal(shown[6 + place].value, result.locks[at].held_ns));
+    compared++;
+  }
+  await tab(page, "curve");
+  const curve = await cells(page, "curve");
+  report.results.forEach((result, place) => assert.equal(curve[place][1].value, result.time_ns, `time on ${result.cpus}`));
+  const stretches = await page.evaluate(() => {
+    const { model } = window.longpole;
+    return model.doc.cpus.map((_, place) => {
+      const { lanes, isOne } = model.path(place);
+      return isOne ? lanes.end[0] : null;
+    });
+  });
+  // The path takes the whole predicted time, to half a nanosecond.
+  report.results.forEach((result, place) => stretches[place] === null || assert.ok(Math.abs(stretches[place] - result.time_ns) <= 1));
+  quiet();
+  return { compared };
+}
+
+/** What a person does: zoom, move, select, slide, click, follow, search, link, colours. */
+async function use() {
+  const { page, quiet } = await opened();
+  const canvas = page.locator("canvas").nth(1);
+  const box = await canvas.boundingBox();
+  const whole = await state(page);
+  await page.mouse.move(box.x + 500, box.y + 10);
+  await page.mouse.down();
+  await page.mouse.up();
+  for (const key of ["w", "w", "d", "a", "s"]) await page.keyboard.press(key);
+  const zoomedIn = await state(page);
+  assert.ok(zoomedIn.to - zoomedIn.from < (whole.to - whole.from) * 0.9, "w zooms in");
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -600);
+  await page.keyboard.up("Control");
+  await page.waitForFunction((width) => window.longpole.store.state.to - window.longpole.store.state.from < width * 0.9, zoomedIn.to - zoomedIn.from);
+  await page.click("text=whole run");
+
+  const touch = await page.context().newCDPSession(page);
+  const fingers = (type, ...at) => touch.send("Input.dispatchTouchEvent", { type, touchPoints: at.map((x, id) => ({ x: box.x + x, y: box.y + 30, id })) });
+  await fingers("touchStart", 400, 500);
+  for (const apart of [20, 60, 100]) await fingers("touchMove", 400 - apart, 500 + apart);
+  await fingers("touchEnd");
+  await page.waitForFunction((width) => window.longpole.store.state.to - window.longpole.store.state.from < width * 0.7, whole.to - whole.from);
+  await page.click("text=whole run");
+
+  await page.keyboard.down("Shift");
+  await page.mouse.move(box.x + 300, box.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 600, box.y + 30, { steps: 5 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  const chosen = await state(page);
+  assert.ok(chosen.selection && chosen.tab === "selection", "dragging with shift selects");
+  // Its tables come with the next frame.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  assert.ok((await cells(page, "selected-threads")).length > 0);
+  // The critical path is what the predicted run does all the time: its parts add up to the range, as far as that run goes.
+  const parts = (await cells(page, "selected-path")).reduce((all, row) => all + row[1].value, 0);
+  const predicted = await page.evaluate(() => window.longpole.model.path(window.longpole.store.state.cpus).lanes.end[0]);
+  const within = Math.max(0, Math.min(predicted, chosen.selection[1]) - chosen.selection[0]);
+  assert.ok(Math.abs(parts - within) < 2, `${parts} of ${within}`);
+  // Each thread's states add up to no more than the range.
+  for (const row of await cells(page, "selected-threads")) {
+    const sum = row.slice(1).reduce((all, cell) => all + cell.value, 0);
+    assert.ok(sum <= chosen.selection[1] - chosen.selection[0] + 1, `${row[0].text}: ${sum}`);
+  }
+
+  await page.fill("#cpus", "0");
+  assert.match(await page.textContent("nav output"), /^1 CPU$/);
+  const cpus = await page.evaluate(() => window.longpole.model.doc.cpus.length);
+  await page.fill("#cpus", String(cpus - 1));
+  assert.match(await page.textContent("nav output"), /unlimited/);
+  await page.fill("#cpus", "1");
+  const place = await page.evaluate(() => {
+    const { model } = window.longpole;
+    // The middle of the longest stretch of the path that a thread computes.
+    const { lanes } = model.path(1);
+    let best = { length: 0, lane: 0, time: 0 };
+    for (let item = 0; item < lanes.first[1]; item++) {
+      const thread = model.doc.path_colours[lanes.code[item]].thread;
+      const length = lanes.endOf(0, item) - lanes.start[item];
+      if (thread !== undefined && length > best.length) best = { length, lane: thread, time: lanes.start[item] + length / 2 };
+    }
+    return best;
+  });
+  await page.evaluate(({ lane, time }) => window.longpole.go({ run: "predicted", lane, time }), place);
+  assert.ok(await fact(page, "critical path"), "on the path");
+  const before = (await state(page)).picked.time;
+  await page.click("text=next cause");
+  const after = (await state(page)).picked.time;
+  assert.ok(after > before, "the next cause is later");
+  await page.click("text=previous cause");
+  assert.equal(Math.round((await state(page)).picked.time), Math.round(before));
+
+  await page.click("text=whole run");
+  await canvas.hover({ position: { x: 500, y: 33 } });
+  assert.match(await canvas.getAttribute("title"), /./, "pointing tells what it is");
+  await canvas.click({ position: { x: 500, y: 33 } });
+  assert.ok(await fact(page, "thread"), "a click tells what it is");
+  const woken = await page.evaluate(() => {
+    const { measured: run } = window.longpole.model;
+    for (let lane = 0; lane < run.lanes.count; lane++) {
+      for (let item = run.lanes.first[lane]; item < run.lanes.first[lane + 1]; item++) {
+        if (run.lanes.more[item] > 0) return { lane, time: run.lanes.start[item], waker: run.lanes.more[item] - 1 };
+      }
+    }
+    return null;
+  });
+  if (woken) {
+    await page.evaluate(({ lane, time }) => window.longpole.go({ run: "measured", lane, time }), woken);
+    assert.ok(await fact(page, "woken by"));
+    await page.click(".details dd button");
+    assert.equal((await state(page)).picked.lane, woken.waker, "to who woke it");
+  }
+  await page.fill("#search", await page.evaluate(() => window.longpole.model.doc.report.results[0].functions[0].function));
+  await page.press("#search", "Enter");
+  for (const theme of ["dark", "safe", "light"]) await page.selectOption("select", theme);
+  for (const id of await page.$$eval("[role=tab]", (tabs) => tabs.map((of) => of.id.slice(4)))) await tab(page, id);
+  await tab(page, "what-if");
+  const slider = page.locator(".change input").first();
+  if (await slider.count()) {
+    await slider.fill("2");
+    assert.match(await page.locator(".change output").first().textContent(), /instead of/);
+  }
+  const link = await page.evaluate(() => location.hash);
+  const left = await state(page);
+  quiet();
+  const again = await opened(link);
+  assert.deepEqual(JSON.parse(JSON.stringify(await state(again.page))), JSON.parse(JSON.stringify({ ...left, from: Math.round(left.from), to: Math.round(left.to),
+    picked: left.picked && { ...left.picked, time: Math.round(left.picked.time) }, selection: left.selection && left.selection.map(Math.round) })));
+  again.quiet();
+  const narrow = await opened(link, { width: 390, height: 800 });
+  narrow.quiet();
+  return { link };
+}
+
+/** It opens, says nothing, runs nothing; how it is called, and how many names are in it. */
+async function open() {
+  const { page, quiet } = await opened();
+  for (const id of await page.$$eval("[role=tab]", (tabs) => tabs.map((of) => of.id.slice(4)))) await tab(page, id);
+  const found = await page.evaluate(() => ({
+    title: document.title,
+    threads: window.longpole.model.doc.names.threads.map((of) => of.name),
+    functions: window.longpole.model.doc.names.functions.map((of) => of.name),
+    scripts: document.scripts.length,
+  }));
+  quiet();
+  return found;
+}
+
+/** A click leads to the line of the source. */
+async function source() {
+  const { page, quiet } = await opened();
+  const found = await page.evaluate(() => {
+    const { model } = window.longpole;
+    const { samples } = model.measured;
+    for (let lane = 0; lane + 1 < samples.first.length; lane++) {
+      for (let i = samples.first[lane]; i < samples.first[lane + 1]; i++) {
+        const stack = model.doc.names.stacks[samples.stack[i]] ?? [];
+        const line = stack.length ? model.doc.names.places[stack[0]][1] : null;
+        if (line && model.doc.sources[line.slice(0, line.lastIndexOf(":"))]) return { lane, time: samples.time[i], line };
+      }
+    }
+    return null;
+  });
+  assert.ok(found, "a sample whose source is in the page");
+  await page.evaluate(({ lane, time }) => window.longpole.go({ run: "measured", lane, time }), found);
+  const here = await page.textContent(".source .here");
+  quiet();
+  return { line: found.line, here };
+}
+
+/** Milliseconds until it is ready, and frames a second while it is moved. */
+async function speed() {
+  const begun = Date.now();
+  const { page, quiet } = await opened();
+  const waited = Date.now() - begun;
+  const found = await page.evaluate(async () => {
+    const { store, stage, model } = window.longpole;
+    const times = [];
+    for (const share of [1, 0.3, 0.03]) {
+      for (let step = 0; step < 30; step++) {
+        const from = (model.length * (1 - share) * step) / 30;
+        store.set({ from, to: from + model.length * share });
+        times.push(stage.draw());
+        await new Promise(requestAnimationFrame);
+      }
+    }
+    times.sort((a, b) => a - b);
+    return { median_ms: times[times.length >> 1], worst_ms: times[times.length - 1], items: model.measured?.lanes.start.length ?? 0 };
+  });
+  quiet();
+  return { ready_ms: Number(await page.evaluate(() => document.documentElement.dataset.ready)), opened_ms: waited, ...found };
+}
+
+/** Pictures for the documents: `pictures PAGE OUT.png [LINK] [WIDTH HEIGHT]`. */
+async function pictures() {
+  const [out, link = "", width = "1280", height = "900"] = rest;
+  const { page, quiet } = await opened(link, { width: Number(width), height: Number(height) });
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: out });
+  quiet();
+  return { out };
+}
+
+try {
+  const found = await { numbers, use, open, source, speed, pictures }[what]();
+  console.log(JSON.stringify(found));
+} finally {
+  await browser.close();
+}

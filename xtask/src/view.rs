@@ -1,0 +1,158 @@
+//! `./x view`: makes the page of `longpole view` anew from `view/`, or proves that what is checked in is what its sources give.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::workspace::Workspace;
+
+/// What is checked in.
+const PAGE: &str = "collector/embedded/page/page.html";
+
+/// `./x view`
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only compare what is checked in with what the sources give
+    #[arg(long, conflicts_with = "pictures")]
+    check: bool,
+    /// Only draw the documents' pictures, with Chromium (`CHROMIUM`, else /usr/bin/chromium)
+    #[arg(long)]
+    pictures: bool,
+}
+
+/// Pictures: the recording, the file in docs/, what of the page is shown.
+const PICTURES: [(&str, &str, &str); 1] = [(
+    "store",
+    "view.png",
+    "#cpus=2&t=300000000-304000000&at=measured,2,300500000&tab=functions&theme=light",
+)];
+
+/// Makes or checks the page.
+///
+/// # Errors
+/// There is no Node.js, its packages cannot be had, or the sources do not compile.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    if options.check {
+        let complaints = compare(&workspace)?.map_err(anyhow::Error::msg)?;
+        complaints.iter().for_each(|complaint| eprintln!("{complaint}"));
+        return Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    packages(&workspace)?.map_err(anyhow::Error::msg)?;
+    match options.pictures {
+        true => pictures(&workspace)?,
+        false => make(&workspace, &workspace.root.join(PAGE))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Draws what is in [`PICTURES`] with the longpole that was built.
+fn pictures(workspace: &Workspace) -> Result<()> {
+    for (recording, picture, link) in PICTURES {
+        let page = workspace.target.join("picture.html");
+        let recording = workspace.root.join("tests/data/recordings").join(recording).with_extension("lp");
+        let mut view = Command::new(workspace.target.join("release/longpole"));
+        view.args(["view", "--no-open", "--force", "-o"]).arg(&page).arg(recording);
+        command::must(&mut view, "longpole view")?;
+        let mut drive = node(workspace);
+        drive
+            .args(["test/drive.mjs", "pictures"])
+            .arg(&page)
+            .arg(workspace.root.join("docs").join(picture))
+            .arg(link);
+        command::must(drive.env("CHROMIUM", chromium()), "drawing")?;
+    }
+    Ok(())
+}
+
+fn chromium() -> OsString {
+    std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into())
+}
+
+/// How fast a page is, milliseconds.
+#[derive(serde::Deserialize)]
+pub struct Speed {
+    /// From the start until it can be used.
+    pub ready_ms: f64,
+    /// Drawing it once.
+    pub median_ms: f64,
+    /// The same at worst.
+    pub worst_ms: f64,
+}
+
+/// Opens a page and moves it; `None` without Node.js or Chromium.
+///
+/// # Errors
+/// The page does not work.
+pub fn speed(workspace: &Workspace, page: &Path) -> Result<Option<Speed>> {
+    let chromium = chromium();
+    if packages(workspace)?.is_err() || !Path::new(&chromium).exists() {
+        return Ok(None);
+    }
+    let mut drive = node(workspace);
+    drive.args(["test/drive.mjs", "speed"]).arg(page).env("CHROMIUM", chromium);
+    Ok(Some(serde_json::from_str(&command::text(&mut drive)?)?))
+}
+
+/// What differs, and what the page's own tests complain about; or why nothing can be made here.
+///
+/// # Errors
+/// The sources do not compile.
+pub fn compare(workspace: &Workspace) -> Result<Result<Vec<String>, String>> {
+    if let Err(reason) = packages(workspace)? {
+        return Ok(Err(reason));
+    }
+    let made = workspace.target.join("page.html");
+    make(workspace, &made)?;
+    let kept = workspace.root.join(PAGE);
+    let mut complaints = Vec::new();
+    if std::fs::read(&made).ok() != std::fs::read(&kept).ok() {
+        complaints.push(format!("{PAGE} is not what its sources give: `./x view` renews it"));
+    }
+    let mut tests = node(workspace);
+    tests.arg("test/run.mjs");
+    if let Err(error) = command::must(&mut tests, "the page's own tests") {
+        complaints.push(format!("{error:#}"));
+    }
+    Ok(Ok(complaints))
+}
+
+/// Installs what `view/package-lock.json` says, once.
+fn packages(workspace: &Workspace) -> Result<Result<(), String>> {
+    let folder = workspace.root.join("view");
+    let is_there =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success());
+    for program in ["node", "npm"] {
+        if !is_there(program) {
+            return Ok(Err(format!("there is no {program} here")));
+        }
+    }
+    let lock = std::fs::read(folder.join("package-lock.json")).context("view/package-lock.json")?;
+    let mark: PathBuf = folder.join("node_modules/.longpole-lock");
+    if std::fs::read(&mark).is_ok_and(|installed| installed == lock) {
+        return Ok(Ok(()));
+    }
+    let mut install = Command::new("npm");
+    install.args(["ci", "--no-audit", "--no-fund", "--silent"]).current_dir(&folder);
+    if let Err(error) = command::must(&mut install, "npm ci") {
+        return Ok(Err(format!("the page's tools cannot be had: {error:#}")));
+    }
+    std::fs::write(&mark, lock).context("view/node_modules cannot be written")?;
+    Ok(Ok(()))
+}
+
+fn make(workspace: &Workspace, to: &Path) -> Result<()> {
+    let mut types = node(workspace);
+    types.args(["node_modules/typescript/bin/tsc", "--noEmit"]);
+    command::must(&mut types, "types of the page")?;
+    command::must(node(workspace).arg("build.mjs").arg(to), "the page")
+}
+
+fn node(workspace: &Workspace) -> Command {
+    let mut node = Command::new("node");
+    node.current_dir(workspace.root.join("view"));
+    node
+}
