@@ -113,6 +113,14 @@ impl Longpole {
         Report::parse(&ended.stdout)
     }
 
+    /// What `longpole report --wide` says recording cost, with its parts, on one line.
+    pub fn told_cost(file: &Path) -> String {
+        let text = Self::with(["report", "--wide"]).and(file).ok().stdout;
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, cost) = words.split_once("Cost: ").unwrap_or_else(|| panic!("no cost in {text}"));
+        cost.to_owned()
+    }
+
     /// `longpole export --format program` of a recording.
     pub fn export(file: &Path) -> Program {
         let ended = Self::with(["export", "--format", "program"]).and(file).ok();

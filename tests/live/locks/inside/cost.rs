@@ -1,7 +1,7 @@
 //! What recording operations costs the program is told, as it was measured in there.
 
 use crate::locks::support::c;
-use longpole_tests::{skip_unless_built, skip_unless_live};
+use longpole_tests::{Longpole, skip_unless_built, skip_unless_live};
 
 const LOCKING: &str = r#"
 #include <pthread.h>
@@ -39,6 +39,6 @@ fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() 
     assert!((10..=20_000).contains(&each_ns), "{each_ns} ns each");
     let without = overhead.spent_ns() - overhead.operation_ns;
     assert_eq!(without, overhead.hit_ns + overhead.event_ns + overhead.sample_ns + overhead.collector_ns);
-    let said = &recorded.ended.stderr;
+    let said = Longpole::told_cost(&recorded.file);
     assert!(said.contains(" operations/s × "), "{said}");
 }
