@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use longpole_tests::workload;
 
-use super::Scratch;
+use super::{Scratch, example};
 use crate::command;
 use crate::sample::digits;
 use crate::view;
@@ -101,19 +101,9 @@ fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scra
 
 /// The same for a generated recording with 3 million segments.
 fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Result<String> {
-    let mut build = command::cargo(workspace);
-    build.args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "collector",
-        "--example",
-        "generated_session",
-    ]);
-    command::must(&mut build, "building the generator")?;
+    let generator = example(workspace, "generated_session", &["--package", "collector"])?;
     let recording = scratch.0.join("large.lp");
-    let mut generate = Command::new(workspace.target.join("release/examples/generated_session"));
+    let mut generate = Command::new(generator);
     command::must(generate.arg(&recording).args(LARGE), "generating")?;
     let rows = page(workspace, longpole, &recording, scratch)?;
     Ok(format!(

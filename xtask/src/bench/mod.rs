@@ -178,19 +178,14 @@ pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
 
 /// An example program of the engine, built as released.
 fn engine_example(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    example(workspace, name, &["--package", "engine", "--features", "synth"])
+}
+
+/// An example program of a package, built as released.
+fn example(workspace: &Workspace, name: &str, package: &[&str]) -> Result<PathBuf> {
     let mut build = command::cargo(workspace);
-    build.args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "engine",
-        "--features",
-        "synth",
-        "--example",
-        name,
-    ]);
-    command::must(&mut build, "building the benchmark")?;
+    build.args(["build", "--release", "--locked"]).args(package).args(["--example", name]);
+    command::must(&mut build, "building an example program")?;
     Ok(workspace.target.join("release/examples").join(name))
 }
 
