@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -32,14 +33,42 @@ pub struct Options {
     /// Two runs, without what has to be measured; VALIDATION.md stays as it is
     #[arg(long)]
     quick: bool,
+    /// Keep the results of earlier runs (target/zoo/rows); visit only the programs that have none there
+    #[arg(long, conflicts_with_all = ["only", "launched", "attached", "quick"])]
+    resume: bool,
 }
 
-/// The cells of a program.
+impl Options {
+    /// Whether programs are visited as for VALIDATION.md.
+    fn whole(&self) -> bool {
+        !(self.launched || self.attached || self.quick)
+    }
+}
+
+/// The cells of a program, as they are kept in target/zoo/rows.
+#[derive(serde::Serialize, serde::Deserialize)]
 struct Row {
-    entry: &'static Entry,
+    name: String,
     speedup: Option<f64>,
     launched: Vec<Cell>,
     attached: Vec<Cell>,
+}
+
+impl Row {
+    /// What an earlier run found out, if it did.
+    fn read(folder: &Path, entry: &Entry) -> Option<Row> {
+        let text = std::fs::read(folder.join(format!("{}.json", entry.name))).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    fn write(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder)?;
+        Ok(std::fs::write(folder.join(format!("{}.json", self.name)), serde_json::to_vec(self)?)?)
+    }
+
+    fn made_with(&self) -> &'static str {
+        ENTRIES.iter().find(|entry| entry.name == self.name).map_or("", |entry| entry.made_with)
+    }
 }
 
 /// Runs the programs, prints their cells, and updates VALIDATION.md.
@@ -62,11 +91,21 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         .filter(|entry| options.only.is_empty() || options.only.iter().any(|name| name == entry.name))
         .collect();
     let (mut rows, mut absent) = (Vec::new(), Vec::new());
+    let kept = folder.join("rows");
     let begin = Instant::now();
     for (at, entry) in wanted.iter().enumerate() {
+        if let Some(row) = Row::read(&kept, entry).filter(|_| options.resume) {
+            rows.push(row);
+            continue;
+        }
         eprintln!("[{}/{} {:.0} s] {}", at + 1, wanted.len(), begin.elapsed().as_secs_f64(), entry.name);
         match visit(&keep, entry, options, &bounds) {
-            Ok(row) => rows.push(row),
+            Ok(row) => {
+                if options.whole() {
+                    row.write(&kept)?;
+                }
+                rows.push(row);
+            }
             Err(why) => {
                 eprintln!("  left out: {why}");
                 absent.push(format!("{} ({why})", entry.name));
@@ -74,7 +113,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
     }
     let text = told(&rows, &absent, runs)?;
-    if options.only.is_empty() && !options.launched && !options.attached && !options.quick {
+    if options.only.is_empty() && options.whole() {
         Page::read(&workspace, &page::VALIDATION)?.put("zoo", &text)?;
     } else {
         println!("{text}");
@@ -83,7 +122,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// A program in both ways, or why it is not here.
-fn visit(keep: &Keep, entry: &'static Entry, options: &Options, bounds: &Bounds) -> Result<Row, String> {
+fn visit(keep: &Keep, entry: &Entry, options: &Options, bounds: &Bounds) -> Result<Row, String> {
     if let Some(why) = missing(entry) {
         return Err(why);
     }
@@ -93,7 +132,8 @@ fn visit(keep: &Keep, entry: &'static Entry, options: &Options, bounds: &Bounds)
             return Err(why.lines().next().unwrap_or_default().to_owned());
         }
     };
-    let mut row = Row { entry, speedup: None, launched: Vec::new(), attached: Vec::new() };
+    let mut row =
+        Row { name: entry.name.to_owned(), speedup: None, launched: Vec::new(), attached: Vec::new() };
     if !options.attached {
         let figures = keep.launched(entry, &program);
         row.speedup = figures.as_ref().ok().and_then(|figures| figures.speedup);
@@ -143,8 +183,8 @@ fn told(rows: &[Row], absent: &[String], runs: usize) -> Result<String> {
         writeln!(
             text,
             "| {} | {} | {} | {} | {} |",
-            row.entry.name,
-            row.entry.made_with,
+            row.name,
+            row.made_with(),
             row.speedup.map_or("–".to_owned(), |speedup| format!("{speedup:.2}")),
             score(&row.launched),
             score(&row.attached)
@@ -163,7 +203,7 @@ fn told(rows: &[Row], absent: &[String], runs: usize) -> Result<String> {
     for row in rows {
         for (mode, cells) in [("launched", &row.launched), ("attached", &row.attached)] {
             for cell in cells.iter().filter(|cell| !cell.holds) {
-                let line = format!("{} {mode}: {}", row.entry.name, short(&cell.figure));
+                let line = format!("{} {mode}: {}", row.name, short(&cell.figure));
                 wrong.entry(cell.what).or_default().push(line);
             }
         }
@@ -199,7 +239,7 @@ mod tests {
     fn the_page_tells_what_fails_with_its_figure() {
         let cell = |what, holds, figure: &str| Cell { what, holds, figure: figure.to_owned() };
         let row = Row {
-            entry: &ENTRIES[0],
+            name: ENTRIES[0].name.to_owned(),
             speedup: Some(1.5),
             launched: vec![cell(What::Time, true, ""), cell(What::Speedup, false, "2.00, measured 1.50")],
             attached: Vec::new(),
@@ -211,5 +251,17 @@ mod tests {
         assert!(text.contains("- *speed-up*\n  - fsync launched: 2.00, measured 1.50\n"), "{text}");
         assert!(text.contains("Not here: pigz (not installed).\n"), "{text}");
         assert_eq!(short("a<b>|c"), "a b  c");
+    }
+
+    #[test]
+    fn what_a_run_found_out_is_there_for_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let cell = Cell { what: What::Speedup, holds: false, figure: "2.00, measured 1.50".to_owned() };
+        let name = ENTRIES[0].name.to_owned();
+        let row = Row { name, speedup: Some(1.5), launched: vec![cell.clone()], attached: Vec::new() };
+        row.write(folder.path()).unwrap();
+        let read = Row::read(folder.path(), &ENTRIES[0]).unwrap();
+        assert_eq!((read.speedup, read.launched, read.attached.len()), (Some(1.5), vec![cell], 0));
+        assert!(Row::read(folder.path(), &ENTRIES[1]).is_none());
     }
 }

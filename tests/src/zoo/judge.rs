@@ -7,7 +7,7 @@ use super::answers::Answers;
 use super::runs::{Ending, Figures};
 
 /// What a cell is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum What {
     /// Exit code and output are those of the program alone.
     Unharmed,
@@ -74,7 +74,7 @@ impl fmt::Display for What {
 }
 
 /// A check of a program, and how it went.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Cell {
     /// What it is about.
     pub what: What,
