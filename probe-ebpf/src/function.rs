@@ -26,6 +26,7 @@ use crate::{
     filter, memory,
     ring::{self, count},
     settings::setting,
+    verifier::forget,
 };
 
 /// An open frame.
@@ -109,7 +110,7 @@ pub fn function_probe(context: ProbeContext) -> u32 {
 
 #[inline(always)]
 fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
-    let on = count_call(function, time_ns);
+    let on = forget(u64::from(count_call(function, time_ns)), time_ns) != 0;
     let frames = match THREADS.get_ptr_mut(&tid) {
         Some(frames) => frames,
         None => {

@@ -22,6 +22,7 @@ mod sample;
 mod sample_ring;
 mod sched;
 mod settings;
+mod verifier;
 
 #[cfg(not(test))]
 #[panic_handler]

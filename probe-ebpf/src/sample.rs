@@ -20,7 +20,7 @@ use probe_abi::{
     RAW_STACK_KIND, RawCopy, RawStack, SampleFlags, SampleReason, SampledCode, Sampling,
 };
 
-use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting};
+use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting, verifier::forget};
 
 /// What is known of the code of each process, written by the user side.
 #[map]
@@ -261,11 +261,11 @@ fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
         room.discard(u64::from(BPF_RB_NO_WAKEUP));
         return false;
     }
-    let mut count = (bytes as usize / 8).min(RAW_FRAMES);
+    let mut count = forget((bytes as u64 / 8).min(RAW_FRAMES as u64), taken.time_ns) as usize;
     let mut flags = taken.flags;
     let mut at_root = 0;
     if sampling == Sampling::Chosen as u32 {
-        match reach(taken.pid, frames, count) {
+        match reach(taken.pid, frames, count, taken.time_ns) {
             Reach::Root(frames) => (count, at_root) = (frames, 1),
             Reach::End => {}
             Reach::Lost => {
@@ -297,14 +297,13 @@ enum Reach {
 }
 
 #[inline(always)]
-fn reach(pid: u32, frames: *const u64, count: usize) -> Reach {
+fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
     // SAFETY: the user side replaces values as a whole.
     let Some(code) = (unsafe { SAMPLED_CODE.get(&pid) }) else { return Reach::Lost };
-    // Not known to the compiler, which would make a comparison of it.
-    let one = black_box(1);
+    let mut place = RAW_FRAMES;
     for index in 0..RAW_FRAMES {
         if index >= count {
-            return Reach::End;
+            break;
         }
         // SAFETY: within the frames.
         let frame = unsafe { memory::load(frames.wrapping_add(index)) };
@@ -313,16 +312,24 @@ fn reach(pid: u32, frames: *const u64, count: usize) -> Reach {
             let [start, length] = code.keeping[keeping];
             inside |= sign_if_within(frame, start, length);
         }
-        if inside >> 63 != 0 {
-            continue;
+        if inside >> 63 == 0 {
+            place = index;
+            break;
         }
-        let mut root = 0;
-        for place in 0..MAX_ROOTS {
-            root |= sign_if_within(frame, code.roots[place], one);
-        }
-        return if root >> 63 != 0 && index > 0 { Reach::Root(index + 1) } else { Reach::Lost };
     }
-    Reach::End
+    let place = forget(place as u64, time_ns) as usize;
+    if place >= RAW_FRAMES {
+        return Reach::End;
+    }
+    // SAFETY: within the frames.
+    let frame = unsafe { memory::load(frames.wrapping_add(place)) };
+    // Not known to the compiler, which would make a comparison of it.
+    let one = black_box(1);
+    let mut root = 0;
+    for root_place in 0..MAX_ROOTS {
+        root |= sign_if_within(frame, code.roots[root_place], one);
+    }
+    if root >> 63 != 0 && place > 0 { Reach::Root(place + 1) } else { Reach::Lost }
 }
 
 /// The highest bit is set if an address lies within a stretch. Without a branch: the verifier would go both ways at each,

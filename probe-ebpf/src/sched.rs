@@ -14,6 +14,7 @@ use crate::{
     filter, interrupt,
     kernel::{Task, first_word},
     memory, network, ring, sample,
+    verifier::forget,
 };
 
 /// A CPU goes from one thread to another. Arguments: `bool preempt`, `prev`, `next`, `unsigned prev_state`.
@@ -217,6 +218,16 @@ fn waking(arguments: &BtfTracePointContext, wakee: Task, wakee_pid: u32, wakee_s
         waker_call = waker.call_number();
         flags |= WakingFlags::OWN_PACKET;
     }
+    let by_thread = context as u8 == Context::Task as u8 && flags & WakingFlags::WAKER_TRACKED != 0;
+    let explained = forget(u64::from(by_thread && wakee_state != 0), time_ns);
+    let flags = forget(u64::from(flags), time_ns) as u32;
+    let waker_call = forget(u64::from(waker_call), time_ns) as u32;
+    let cause = forget(u64::from(interrupt::cause(context)), time_ns) as u32;
+    let wakee_call = Call {
+        number: forget(u64::from(wakee_call.number), time_ns) as u32,
+        argument1: forget(u64::from(wakee_call.argument1), time_ns) as u32,
+        argument0: forget(wakee_call.argument0, time_ns),
+    };
     ring::write(Kind::Waking, context, time_ns, tid, pid, |header| Waking {
         header,
         wakee_tid: wakee.tid(),
@@ -224,11 +235,10 @@ fn waking(arguments: &BtfTracePointContext, wakee: Task, wakee_pid: u32, wakee_s
         flags,
         wakee_state,
         waker_call,
-        cause: interrupt::cause(context),
+        cause,
         wakee_call,
     });
-    let woken_by_it = context as u8 == Context::Task as u8 && flags & WakingFlags::WAKER_TRACKED != 0;
-    if woken_by_it && wakee_state != 0 {
+    if explained != 0 {
         sample::at_event(arguments, waker, time_ns, tid, pid, SampleReason::Wake);
     }
 }
