@@ -1,7 +1,7 @@
 //! A program with one constraint gone.
 
 use super::holders::taking;
-use crate::program::{ObjectId, Operation, Program, Thread};
+use crate::program::{ObjectId, Operation, Program, Thread, names};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
@@ -90,17 +90,27 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
     }
 }
 
-/// Nobody sleeps, but for threads in the background: they would go round and round.
+/// Nobody sleeps or waits for a timer, but for threads in the background: they would go round and round.
 pub(super) fn sleeps(program: &mut Program) {
+    let timers: Vec<bool> = program.objects.iter().map(|name| names::is_timer(name)).collect();
     for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
         for operation in &mut thread.operations {
-            if let Operation::Sleep(length) | Operation::SleepNext(length) | Operation::SleepUntil(length) =
-                operation
-            {
-                *length = Ticks(0);
+            match operation {
+                Operation::Sleep(length) | Operation::SleepNext(length) | Operation::SleepUntil(length) => {
+                    *length = Ticks(0)
+                }
+                Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
+                    *length = Ticks(0);
+                }
+                _ => {}
             }
         }
     }
+}
+
+/// Whether what is waited for is that time passes.
+pub(super) fn is_timer(program: &Program, device: ObjectId) -> bool {
+    program.objects.get(device.0 as usize).is_some_and(|name| names::is_timer(name))
 }
 
 /// Who waits for a spin lock gives its CPU up.

@@ -75,6 +75,9 @@ impl Search {
         for thread in self.program.threads.iter().filter(|thread| thread.background.is_none()) {
             for operation in &thread.operations {
                 match operation {
+                    Operation::Io(device, length) if free::is_timer(&self.program, *device) => {
+                        slept = slept.saturating_add(length.0);
+                    }
                     Operation::Io(device, _) => {
                         if let Some(is_device) = is_device.get_mut(device.0 as usize) {
                             *is_device = true;

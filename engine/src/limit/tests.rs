@@ -206,6 +206,15 @@ fn devices_timers_and_work() {
     assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), Kind::Work { .. }));
 }
 
+/// Of threads that sleep beside one that reads a timer neither wait limited by itself, and "the work itself" did.
+#[test]
+fn a_timer_that_is_read_is_a_sleep() {
+    let thread = |name: &str, wait: &str| format!(r#"{{"name":"{name}","ops":[["exec","f",100],{wait}]}}"#);
+    let both =
+        program(&[thread("a", r#"["sleep",900]"#), thread("b", r#"["io",900,"timerfd read"]"#)].join(","));
+    assert_eq!(kind(&both, 2), Kind::Timers);
+}
+
 /// Two threads keep two CPUs from two others, for two locks: one lock less is not enough.
 #[test]
 fn spinning() {

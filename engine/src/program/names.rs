@@ -204,7 +204,12 @@ pub(super) const UNKNOWN: &str = "unknown";
 
 /// A device's name for time that passes by itself, or with nothing to do: nothing makes that shorter.
 pub(crate) fn is_time(device: &str) -> bool {
-    [waker(External::Timer), "timerfd read", IDLE, STOPPED].contains(&device)
+    is_timer(device) || [IDLE, STOPPED].contains(&device)
+}
+
+/// A device's name for a wait that a timer ends.
+pub(crate) fn is_timer(device: &str) -> bool {
+    [waker(External::Timer), "timerfd read"].contains(&device)
 }
 
 /// Device name of the time before a thread that something outside the recording started.
