@@ -225,6 +225,11 @@ impl EventSource for Kernel {
         Some(Box::new(self.capture.attacher()))
     }
 
+    fn meter(&mut self) -> Option<Box<dyn Fn() + Send>> {
+        let attacher = self.capture.attacher();
+        Some(Box::new(move || attacher.begin()))
+    }
+
     fn take_loaded(&mut self) -> Vec<NewMapping> {
         let loaded = self.capture.take_loaded();
         if !loaded.is_empty() {

@@ -147,6 +147,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
 
     let pump_news = news.clone();
     let (mut source, end_threads) = (setup.source, setup.end_threads);
+    let meter = source.meter();
     let (commands, waiter) = orders(source.bell());
     let (attaching, attached) = attaching::start(source.attacher(), news.clone())?;
     let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
@@ -181,7 +182,10 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         dirty: true,
         alive: setup.alive,
     };
-    let launch_error = hands.child.as_mut().and_then(|child| child.release().err());
+    let launch_error = hands.child.as_mut().and_then(|child| {
+        meter.iter().for_each(|begins| begins());
+        child.release().err()
+    });
     if launch_error.is_some() {
         hands.child = None;
     }

@@ -63,6 +63,12 @@ pub trait EventSource: Send {
         None
     }
 
+    /// What is to be told that a command that was held until now runs: what recording costs it is counted from there on.
+    /// Asked for once, at the start.
+    fn meter(&mut self) -> Option<Box<dyn Fn() + Send>> {
+        None
+    }
+
     /// Files that its processes have mapped to execute since the last call.
     fn take_loaded(&mut self) -> Vec<NewMapping> {
         Vec::new()

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use engine::event::{GapReason, Note, NoteKind};
 
+use crate::target::own_cpu_time_ns;
+
 use super::{
     capture::now_ns,
     error::{ProbeError, ProbeErrorKind},
@@ -25,6 +27,11 @@ pub struct Attacher {
 impl Attacher {
     pub(super) fn new(common: Arc<Common>) -> Attacher {
         Attacher { common }
+    }
+
+    /// What recording costs is counted from now on.
+    pub fn begin(&self) {
+        self.common.lock().ledger.begin(now_ns(), own_cpu_time_ns());
     }
 
     /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).

@@ -14,6 +14,8 @@ use std::{
 
 use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
 
+use crate::target::own_cpu_time_ns;
+
 use super::{
     attach::{Link, attach_kernel, close_together},
     attacher::Attacher,
@@ -116,9 +118,9 @@ impl Capture {
         let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
         stage("kernel's events");
         let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
-        let early_ns = is_early.then(|| {
+        let early = is_early.then(|| {
             options.pids.iter().for_each(|pid| shared.track_another(*pid));
-            now_ns()
+            (now_ns(), own_cpu_time_ns())
         });
         let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
         stage("clock");
@@ -189,10 +191,12 @@ impl Capture {
                 }
             }
         }
-        capture.start_ns = early_ns.unwrap_or_else(|| {
+        let (start_ns, longpole_ns) = early.unwrap_or_else(|| {
             options.pids.iter().for_each(|pid| capture.track(*pid));
-            now_ns()
+            (now_ns(), own_cpu_time_ns())
         });
+        capture.start_ns = start_ns;
+        capture.common.lock().ledger.begin(start_ns, longpole_ns);
         for number in 0..capture.unprobed.len() {
             let (pid, _) = capture.unprobed[number];
             capture.leave_unprobed(pid, capture.start_ns);

@@ -261,6 +261,12 @@ impl Ledger {
         ledger
     }
 
+    /// The recording began then, when longpole had used so much CPU time: what was done before cost it nothing.
+    pub(crate) fn begin(&mut self, start_ns: u64, longpole_ns: u64) {
+        self.start_ns = start_ns;
+        self.longpole_before_ns = longpole_ns;
+    }
+
     /// How soon the next look is due, by how often probes were hit since the last one.
     pub(crate) fn haste(&self, shared: &Shared) -> Haste {
         let total = shared.cpu_totals();
