@@ -108,6 +108,15 @@ fn of_recording(finding: &Finding) -> Option<String> {
             "others took {:.0} % of these CPUs' time while the command was measured: measure again on a quiet machine",
             share * 100.0
         ),
+        Finding::UnlikeRun { predicted_ns, measured_ns } => format!(
+            "for the recorded machine {} are predicted, and the recording took {}: times on other CPU counts may be as far off",
+            time(*predicted_ns),
+            time(*measured_ns)
+        ),
+        Finding::Costly { share } => format!(
+            "recording took {:.0} % of the program's own CPU time: what is seen is partly longpole; record for longer",
+            share * 100.0
+        ),
         Finding::RecordedAgain { lost_share } => format!(
             "{:.0} % of the records were lost, too many to simulate locks: recorded again without lock operations, so \
              that threads wait for each other as they did in the recording",

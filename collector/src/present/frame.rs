@@ -20,6 +20,8 @@ const LINES: usize = 2;
 pub struct Frame {
     /// What limits; nothing if it was not looked for.
     pub limits: Limits,
+    /// What speaks against the prediction.
+    pub doubts: Vec<Finding>,
     /// The file, as the user gave it; empty for the newest one.
     pub file: String,
 }
@@ -45,7 +47,8 @@ impl Frame {
     ) -> io::Result<()> {
         let is_known = |limit: &Limit| limit.time_ns > 0.0 && !matches!(limit.kind, Kind::NotKnown { .. });
         let computes = self.limits.at.first().is_some_and(is_known);
-        foot(findings, computes, &self.file, next, style, out)
+        let findings = [&self.doubts, findings].concat();
+        foot(&findings, computes, &self.file, next, style, out)
     }
 }
 
@@ -136,6 +139,8 @@ pub(super) fn more(out: &mut dyn Write, rest: usize, what: &str, how: &str, styl
     if rest == 0 {
         return Ok(());
     }
-    let text = format!("({rest} more {what}{}: {how})", if rest == 1 { "" } else { "s" });
+    // `functions with less`
+    let (noun, of) = what.split_at(what.find(' ').unwrap_or(what.len()));
+    let text = format!("({rest} more {noun}{}{of}: {how})", if rest == 1 { "" } else { "s" });
     writeln!(out, "{}", style.paint(Paint::Dim, &text))
 }

@@ -85,18 +85,18 @@ pub(super) fn write(
         writeln!(out, "{}", line.trim_end())?;
     }
     let rest = all - rows.len().min(shown);
-    let what = match by {
-        By::File => "file",
-        By::Module => "binary with less",
-        _ => "line",
+    let (what, more_of_it) = match by {
+        By::File => ("file", "file"),
+        By::Module => ("binary", "row"),
+        _ => ("line", "line"),
     };
-    more(out, rest, what, "--wide shows all", style)?;
+    more(out, rest, more_of_it, "--wide shows all", style)?;
     let cpus = match result.cpus {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
         Cpus::Count(count) => format!("{count} CPUs"),
         Cpus::Infinite => "unlimited CPUs".to_owned(),
     };
-    let note = format!("Shares of the predicted time on {cpus}: what making the line faster can gain.");
+    let note = format!("Shares of the predicted time on {cpus}: what making the {what} faster can gain.");
     writeln!(out, "{}", style.paint(Paint::Dim, &clip(&note, style.width, style)))
 }
 

@@ -11,6 +11,7 @@
 mod alike;
 mod balance;
 mod change;
+mod doubts;
 mod free;
 mod functions;
 mod holders;

@@ -265,6 +265,10 @@ pub enum Finding {
     LeftRunning { processes: Names },
     /// Others took this share of the CPUs while it was measured.
     BusyMachine { share: f64 },
+    /// For the recorded machine another time is predicted than the recording took.
+    UnlikeRun { predicted_ns: u64, measured_ns: u64 },
+    /// Recording took this share of the program's own CPU time.
+    Costly { share: f64 },
     /// So large a share of the records was lost that it was recorded again without lock operations.
     RecordedAgain { lost_share: f64 },
     /// Of a kind that this version does not know, from a document.
@@ -295,6 +299,9 @@ pub struct SeenWaiting {
     /// The most frequent function.
     pub function: String,
 }
+
+/// A prediction that is off by more than this, or a recording that takes more, is no answer.
+const MUCH: f64 = 0.3;
 
 impl Finding {
     /// The stable word for its kind.
@@ -350,6 +357,8 @@ impl Finding {
             Finding::UnknownRecords { .. } => "unknown_records",
             Finding::LeftRunning { .. } => "left_running",
             Finding::BusyMachine { .. } => "busy_machine",
+            Finding::UnlikeRun { .. } => "unlike_run",
+            Finding::Costly { .. } => "costly",
             Finding::RecordedAgain { .. } => "recorded_again",
             Finding::Other { kind, .. } => kind,
         }
@@ -365,6 +374,15 @@ impl Finding {
             | Finding::TooLong { .. }
             | Finding::CutSession { .. }
             | Finding::DamagedSession { .. } => Severity::Wrong,
+            Finding::UnlikeRun { predicted_ns, measured_ns } => {
+                let off_ns = predicted_ns.abs_diff(*measured_ns);
+                if off_ns as f64 > MUCH * *measured_ns as f64 {
+                    Severity::Wrong
+                } else {
+                    Severity::MayBeOff(Some(off_ns))
+                }
+            }
+            Finding::Costly { share } if *share > MUCH => Severity::Wrong,
             Finding::Folded { .. }
             | Finding::ProbeCost { .. }
             | Finding::Inferred { .. }

@@ -64,12 +64,15 @@ fn rules(path: &Path) -> Result<Rules, UserError> {
         Ok::<_, io::Error>(bytes)
     };
     let bytes = read().map_err(|error| {
-        UserError::runtime(format!("{name} cannot be read: {error}"), "give a rules file: --rules FILE")
+        UserError::runtime(
+            format!("the rules in {name} cannot be read: {error}"),
+            "check the name after --rules",
+        )
     })?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(UserError::runtime(
             format!("{name} is larger than 1 MiB"),
-            "give a rules file: --rules FILE",
+            "rules are a few lines of TOML; check the name after --rules",
         ));
     }
     let text = String::from_utf8(bytes)

@@ -85,7 +85,12 @@ fn limit_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits
 
 /// What stands around a command's table: what limits, and what the file is called.
 fn frame(input: &InputPlan, program: &Program, cpus: &[Cpus], model: &Model) -> Frame {
-    Frame { limits: limit_on_all_cores(program, cpus, model), file: file_name(input) }
+    framed(input, program, limit_on_all_cores(program, cpus, model))
+}
+
+/// The same around limits that are known.
+fn framed(input: &InputPlan, program: &Program, limits: Limits) -> Frame {
+    Frame { doubts: limits.doubts(program.overhead), limits, file: file_name(input) }
 }
 
 /// The largest CPU count that commands without `--cpus` say what limits on, as `report` does.

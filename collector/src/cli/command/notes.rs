@@ -14,7 +14,9 @@ pub fn run(plan: &NotesPlan) -> Result<Outcome, UserError> {
     let cpus: Vec<Cpus> =
         program.recorded_cpus.and_then(Cpus::count).into_iter().chain([Cpus::Infinite]).collect();
     let model = super::model(None);
-    let report = super::report_on_all_cores(&program, &cpus, Detail::Functions, Grouping::Function, &model);
+    let mut report =
+        super::report_on_all_cores(&program, &cpus, Detail::Functions, Grouping::Function, &model);
+    report.findings.extend(super::limit_on_all_cores(&program, &cpus, &model).doubts(program.overhead));
     to_reader(|out| notes::write(&report, &style::for_stdout(), out))?;
     Ok(Outcome::Done)
 }

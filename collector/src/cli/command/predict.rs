@@ -18,8 +18,9 @@ pub fn run(plan: &PredictPlan) -> Result<Outcome, UserError> {
         frame.get_or_insert_with(|| super::frame(input, &program, &plan.cpus, &plan.model));
     }
     // There is at least one.
-    let (Some(prediction), Some(frame)) = (combine(predictions), frame) else { return Ok(Outcome::Done) };
+    let (Some(mut prediction), Some(frame)) = (combine(predictions), frame) else { return Ok(Outcome::Done) };
     if plan.json {
+        prediction.findings.extend(frame.doubts);
         to_stdout(|out| predict_json::write(&prediction, &frame.limits, out))?;
     } else {
         to_reader(|out| predict::write(&prediction, &frame, &style::for_stdout(), out))?;

@@ -32,13 +32,15 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
         cpus.push(machine);
         cpus.sort_unstable();
     }
-    let report = super::report_on_all_cores(&program, &cpus, detail, plan.by.grouping(), &model);
+    let mut report = super::report_on_all_cores(&program, &cpus, detail, plan.by.grouping(), &model);
     if plan.json {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
+        report.findings.extend(limits.doubts(program.overhead));
         let options = json::Options { segments: plan.segments, by: plan.by.grouping(), live: None };
         to_stdout(|out| json::write(&report, &limits, options, out))?;
     } else if is_screen {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
+        report.findings.extend(limits.doubts(program.overhead));
         let about = about(plan, &program);
         to_reader(|out| screen::write(&report, &limits, &about, plan.all, &style::for_stdout(), out))?;
     } else {

@@ -3,7 +3,6 @@
 use super::output::{to_reader, to_stdout};
 use crate::cli::study::{EditPlan, Question, WhatIfPlan, functions, lock};
 use crate::cli::{Outcome, UserError};
-use crate::present::frame::Frame;
 use crate::present::{study::what_if as show, style};
 use engine::program::{Program, bare_name};
 use engine::what_if::{Edit, edited, headroom, rank, what_if};
@@ -56,7 +55,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
                 to_stdout(|out| show::rank_json(&rankings, out))?;
             } else {
                 let limits = super::limits_on_all_cores(&studied.own, &plan.cpus, &model);
-                let frame = Frame { limits, file: super::file_name(&plan.input) };
+                let frame = super::framed(&plan.input, &studied.own, limits);
                 to_reader(|out| show::rank_text(&rankings, program, &frame, &style, out))?;
             }
         }

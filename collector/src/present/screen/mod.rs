@@ -121,7 +121,11 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     });
     // Beside a program that hardly ran a share says nothing.
     let cost = report.overhead.filter(|cost| cost.target_ns > HARDLY_NS).and_then(|cost| cost.share());
-    let cost = cost.map(|share| format!("cost {:.1} %", share * 100.0));
+    let goal = report.overhead.and_then(|cost| cost.budget());
+    let cost = cost.map(|share| match goal.filter(|goal| share > 1.25 * goal) {
+        Some(goal) => format!("cost {:.1} %, goal {:.0} %", share * 100.0, goal * 100.0),
+        None => format!("cost {:.1} %", share * 100.0),
+    });
     let right: Vec<String> = samples.into_iter().chain(cost).collect();
     let right = style.text(&right.join(", "));
     let left = style.text(&left);

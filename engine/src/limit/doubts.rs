@@ -1,0 +1,66 @@
+//! Whether the predicted run is like the recorded one, and the recorded one like the program alone.
+
+use super::{Kind, Limits};
+use crate::event::Overhead;
+use crate::report::Finding;
+
+/// What is predicted for the recorded machine should be within this of what was measured on it.
+const OFF: f64 = 0.1;
+/// A recording that takes more than this of the program's own CPU time is part of what is seen.
+const COSTLY: f64 = 0.1;
+/// CPU time of a program of which a share means something, nanoseconds.
+const COMPUTES_NS: u64 = 100_000_000;
+
+impl Limits {
+    /// What speaks against them. An idle program computes beside its waiting, which is no part of its predicted time.
+    pub fn doubts(&self, overhead: Option<Overhead>) -> Vec<Finding> {
+        let mut doubts = Vec::new();
+        let Some(cost) = overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > COMPUTES_NS) else {
+            return doubts;
+        };
+        if let Some(limit) = self.at.first().filter(|limit| !matches!(limit.kind, Kind::Idle { .. })) {
+            let (predicted_ns, measured_ns) = (limit.time_ns as u64, cost.wall_ns);
+            if predicted_ns.abs_diff(measured_ns) as f64 > OFF * measured_ns as f64 {
+                doubts.push(Finding::UnlikeRun { predicted_ns, measured_ns });
+            }
+        }
+        doubts.extend(cost.share().filter(|share| *share > COSTLY).map(|share| Finding::Costly { share }));
+        doubts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Limit;
+    use crate::report::{Cpus, Severity};
+
+    fn limits(kind: Kind, time_ns: f64) -> Limits {
+        let limit = Limit { cpus: Cpus::ONE, time_ns, kind, without_ns: time_ns };
+        Limits { at: vec![limit], ..Limits::default() }
+    }
+
+    /// A build was predicted to take 15.3 s where it took 27.5, and another recording took half of the CPU time, and both
+    /// were as sure as one that was right.
+    #[test]
+    fn a_prediction_unlike_the_run_and_a_dear_recording_are_told() {
+        let cost = |collector_ns| {
+            Some(Overhead {
+                wall_ns: 1_000_000_000,
+                target_ns: 1_000_000_000,
+                collector_ns,
+                ..Overhead::default()
+            })
+        };
+        let work = || Kind::Work { busy: 1.0 };
+        assert_eq!(limits(work(), 0.92e9).doubts(cost(90_000_000)), []);
+        assert_eq!(limits(work(), 0.92e9).doubts(None), []);
+        assert_eq!(limits(Kind::Idle { busy: 0.5 }, 0.2e9).doubts(cost(0)), []);
+        let off = limits(work(), 0.8e9).doubts(cost(0));
+        assert_eq!(off, [Finding::UnlikeRun { predicted_ns: 800_000_000, measured_ns: 1_000_000_000 }]);
+        assert_eq!(off[0].severity(), Severity::MayBeOff(Some(200_000_000)));
+        let far = limits(work(), 1.4e9).doubts(cost(490_000_000));
+        assert_eq!(far.iter().map(Finding::severity).collect::<Vec<_>>(), [Severity::Wrong, Severity::Wrong]);
+        assert_eq!(far[1], Finding::Costly { share: 0.49 });
+    }
+}
