@@ -360,6 +360,10 @@ pub struct ViewArguments {
     /// Put the source lines around functions and samples into the page
     #[arg(long)]
     pub sources: bool,
+    /// Another recording of the same command, on another number of CPUs: its length is a point of the speed-up curve (may be
+    /// repeated)
+    #[arg(long, value_name = "FILE")]
+    pub measured: Vec<PathBuf>,
     /// Replace OUT.html even if it is no page of longpole's
     #[arg(long)]
     pub force: bool,

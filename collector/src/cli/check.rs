@@ -35,6 +35,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
                 open: false,
                 sources: false,
                 force: false,
+                measured: Vec::new(),
                 symbols: symbols(sources)?,
             })
         }
@@ -71,6 +72,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             output: args.output.map(OutputPlan::of),
             sources: args.sources,
             force: args.force,
+            measured: args.measured,
             symbols: symbols(args.symbols)?,
         }),
         Command::Info(args) => Plan::Info(InfoPlan { input: InputPlan::of(args.file), json: args.json }),

@@ -336,6 +336,8 @@ pub struct ViewPlan {
     pub sources: bool,
     /// Replace any output file that exists, not only a page.
     pub force: bool,
+    /// Recordings whose lengths are points of the speed-up curve.
+    pub measured: Vec<PathBuf>,
     /// Names that the recording lacks: where to look for them.
     pub symbols: SymbolPlan,
 }
