@@ -1,11 +1,11 @@
-// Makes the page from its sources: `node build.mjs OUT`. The same sources give the same bytes.
+// Makes the pages from their sources: `node build.mjs FOLDER`. The same sources give the same bytes.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-const out = process.argv[2] ?? `${here}../collector/embedded/page/page.html`;
+const out = process.argv[2] ?? `${here}../collector/embedded/page`;
 
 async function bundled(entry) {
   const result = await build({
@@ -22,22 +22,31 @@ async function bundled(entry) {
   return result.outputFiles[0].text.trim();
 }
 
-const [script, style] = [await bundled("src/main.ts"), await bundled("src/style.css")];
+const style = await bundled("src/style.css");
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
-const policy = [
-  "default-src 'none'",
-  `script-src ${hash(script)}`,
-  `style-src ${hash(style)}`,
-  "img-src data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join("; ");
-if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would end its own element");
-// Functions, since a string would have its dollar signs replaced.
-const page = readFileSync(`${here}src/page.html`, "utf8")
-  .replace("@policy@", () => policy)
-  .replace("@style@", () => style)
-  .replace("@script@", () => script);
-writeFileSync(out, page);
+
+/** A page, and what it may ask for. */
+async function page(name, entry, ...more) {
+  const script = await bundled(entry);
+  const policy = [
+    "default-src 'none'",
+    `script-src ${hash(script)}`,
+    `style-src ${hash(style)}`,
+    "img-src data:",
+    ...more,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; ");
+  if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would end its own element");
+  // Functions, since a string would have its dollar signs replaced.
+  const text = readFileSync(`${here}src/${name}`, "utf8")
+    .replace("@policy@", () => policy)
+    .replace("@style@", () => style)
+    .replace("@script@", () => script);
+  writeFileSync(`${out}/${name}`, text);
+}
+
+await page("page.html", "src/main.ts");
+await page("live.html", "src/live.ts", "connect-src 'self'");

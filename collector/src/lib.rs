@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod export;
 pub mod file_key;
 pub mod interpose;
+pub mod listen;
 pub mod live;
 pub mod outline;
 pub mod page;

@@ -7,6 +7,7 @@ mod documents;
 mod exports;
 mod goldens;
 mod launch_gate;
+mod listen;
 mod lossy_recordings;
 mod page;
 mod screens;

@@ -53,6 +53,7 @@ fn child() {
         }),
         screen,
         print: None,
+        listen: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(|_| Vec::new()),
         choose: None,

@@ -1,7 +1,9 @@
-//! `longpole top --once`: one report of a running program or of a command, without a terminal.
+//! `longpole top --once` and `top --listen`: reports of a running program or of a command, without a terminal.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use longpole_tests::{Background, Longpole, Report, skip_unless_built, skip_unless_live, workload};
@@ -75,4 +77,45 @@ fn no_empty_log_stays_behind() {
         watched(folder.path(), &[]).and(command).code(code);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{command}");
     }
+}
+
+/// Without a terminal: what it is told by SIGTERM ends it, the program runs on, and the port is free again.
+#[test]
+fn metrics_of_a_running_program_are_served_until_it_is_told_to_end() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("turns.c"));
+    let mut target = Background::must_start(Command::new(program).arg("1000000000"));
+    assert_eq!(target.line(LIMIT).unwrap(), "started");
+    let pid = target.pid().to_string();
+    let mut call =
+        Longpole::with(["top", "--listen", "0", "--refresh", "300ms", "--window", "2s", "-p", &pid]);
+    let command = call.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut top = command.spawn().unwrap();
+    let mut said = BufReader::new(top.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let page =
+        said.find_map(|line| line.strip_prefix("page: http://").map(str::to_owned)).expect("an address");
+    let (host, query) = page.split_once('/').unwrap();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(host.starts_with("127.0.0.1:") && get("/").starts_with("HTTP/1.1 403"), "{host}");
+    assert!(get(&format!("/{query}")).contains("<script>"), "the page");
+    let mut answers = (0..200).map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        get("/metrics")
+    });
+    let has_functions = |metrics: &String| metrics.contains("\nlongpole_function_ratio{cpus=");
+    let metrics = answers.find(has_functions).expect("a report in time");
+    assert!(
+        metrics.contains(&format!("(pid {pid})")) && metrics.contains("\nlongpole_cost_ratio 0."),
+        "{metrics}"
+    );
+    assert!(Command::new("kill").arg(top.id().to_string()).status().unwrap().success());
+    assert!(top.wait().unwrap().success());
+    assert!(TcpStream::connect(host).is_err(), "nobody listens any more");
+    assert!(target.is_running().unwrap());
 }

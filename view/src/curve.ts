@@ -1,7 +1,7 @@
 // The speed-up curve: predicted with its band, where it saturates, and what was measured.
 
 import { svg } from "./dom";
-import { duration } from "./format";
+import { duration, fileName } from "./format";
 import type { Model } from "./model";
 import type { Theme } from "./theme";
 
@@ -17,7 +17,9 @@ export function chart(model: Model, cpus: number, theme: Theme): SVGElement {
   const x = (place: number) => LEFT + ((place + 0.5) / rows.length) * (WIDTH - LEFT - 10);
   // The speed-ups of a time, in the units of the row's own.
   const speedup = (row: (typeof rows)[number], ns: number) => (ns > 0 ? (row.speedup * row.time_ns) / ns : 0);
-  const most = Math.max(1, ...rows.map((row) => speedup(row, row.low_ns)));
+  const measured = measuredPoints(model);
+  const reached = one ? measured.filter((point) => point.time_ns > 0).map((point) => one.time_ns / point.time_ns) : [];
+  const most = Math.max(1, ...rows.map((row) => speedup(row, row.low_ns)), ...reached);
   const y = (of: number) => HEIGHT - FLOOR - (of / (most * 1.1)) * (HEIGHT - FLOOR - 12);
   for (let mark = 0; mark <= most * 1.1; mark += most > 8 ? Math.ceil(most / 6) : most > 3 ? 1 : 0.5) {
     graph.append(svg("line", { x1: LEFT, x2: WIDTH - 10, y1: y(mark), y2: y(mark), stroke: theme.line }),
@@ -34,18 +36,19 @@ export function chart(model: Model, cpus: number, theme: Theme): SVGElement {
     graph.append(point, svg("text", { x: x(place), y: HEIGHT - FLOOR + 16, "text-anchor": "middle", fill: theme.text }, row.cpus === "inf" ? "∞" : String(row.cpus)));
   });
   graph.append(svg("text", { x: WIDTH / 2, y: HEIGHT - 4, "text-anchor": "middle", fill: theme.dim }, "CPUs"));
-  const measured = measuredPoint(model);
-  if (one && measured) {
-    const [left, top] = [x(measured.place), y(one.time_ns / measured.ns)];
-    graph.append(svg("path", { d: `M${left - 5},${top - 5}l10,10m0,-10l-10,10`, stroke: theme.text, "stroke-width": 2 },
-      svg("title", {}, `measured while recording: ${duration(measured.ns)}`)));
+  for (const point of one ? measured : []) {
+    const place = rows.findIndex((row) => row.cpus === point.cpus);
+    if (place < 0 || point.time_ns <= 0) continue;
+    const [left, top] = [x(place), y(one!.time_ns / point.time_ns)];
+    graph.append(svg("path", { d: `M${left - 5},${top - 5}l10,10m0,-10l-10,10`, stroke: theme.text, "stroke-width": 2, class: "measured" },
+      svg("title", {}, `${fileName(point.file)}, measured: ${duration(point.time_ns)}`)));
   }
   return graph;
 }
 
-/** The measured run on the CPU count of its machine, if it has a place on the axis. */
-export function measuredPoint(model: Model): { place: number; ns: number } | null {
-  const { recorded_cpus: recorded } = model.doc.about;
-  const place = model.doc.predict.results.findIndex((row) => row.cpus === recorded);
-  return model.measured && place >= 0 && model.measured.length > 0 ? { place, ns: model.measured.length } : null;
+/** This recording and the others: how long each took on the CPUs of its machine. */
+export function measuredPoints(model: Model): { file: string; cpus: number; time_ns: number }[] {
+  const { about, points } = model.doc;
+  const own = model.measured && about.recorded_cpus !== null ? [{ file: about.file, cpus: about.recorded_cpus, time_ns: model.measured.length }] : [];
+  return [...own, ...points];
 }

@@ -53,6 +53,7 @@ export interface MeasuredRun {
   calls_left_out: number; calls_left_out_below_ns: number;
   sections_left_out: number; sections_left_out_below_ns: number;
 }
+export interface Limit { limit: string; more: string[]; fixes: { what: string; gain: string; at_largest: string | null }[] }
 export interface Document {
   format: string;
   about: {
@@ -60,11 +61,13 @@ export interface Document {
     recorded_cpus: number | null; start_ns: number; recorded_at_ns: number | null;
   };
   cpus: string[];
-  limit: { limit: string; more: string[]; fixes: { what: string; gain: string; at_largest: string | null }[] };
+  limit: Limit;
   report: Report; predict: Prediction;
   /** Null: too large for a page. */
   parallelism: Quartz | null; slack: Slack | null; paths: Paths | null;
   curves: Curve[];
+  /** Other recordings of the same command. */
+  points: { file: string; cpus: number; time_ns: number }[];
   names: {
     threads: { name: string; process: string | null }[];
     functions: { name: string; location?: string }[];

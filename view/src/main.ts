@@ -5,10 +5,12 @@ import { detailView } from "./detailview";
 import { unpack } from "./data";
 import { button, el } from "./dom";
 import { duration, onCpus } from "./format";
+import { limitView } from "./limitview";
 import { Model } from "./model";
 import { occurrence, search, type Hit } from "./search";
 import { Stage } from "./stage";
 import { fromLink, moved, Store, toLink, type Picked, type State } from "./state";
+import type { Row } from "./tables";
 import { Tabs } from "./tabs";
 import { theme as themeOf, THEMES } from "./theme";
 
@@ -31,8 +33,7 @@ class Page {
     this.store = new Store({ ...usual, ...this.checked(fromLink(location.hash, model.doc.cpus)) });
     const theme = () => themeOf(this.store.state.theme, dark.matches);
     this.stage = new Stage(model, this.store, theme);
-    const choose = (names: string[]) => this.stage.light(names.flatMap((name) => model.threadNumber(name) ?? []));
-    this.tabs = new Tabs(model, this.store, theme, choose);
+    this.tabs = new Tabs(model, this.store, theme, (row) => this.mark(row));
     this.cpus = el("input", { type: "range", id: "cpus", min: 0, max: Math.max(0, model.doc.cpus.length - 1), step: 1, value: this.store.state.cpus });
     app.replaceChildren(this.head(), this.controls(), el("main", {}, el("div", { class: "side" }, this.stage.element, this.details), this.tabs.element));
     this.store.on((changed) => this.update(changed));
@@ -57,11 +58,8 @@ class Page {
     const facts = [about.command, about.host && `on ${about.host}`, when && `${when} UTC`, this.model.measured && duration(this.model.measured.length),
       about.recorded_cpus && onCpus(about.recorded_cpus), `${this.model.doc.names.threads.length} threads`];
     document.title = `${about.title} – longpole`;
-    const fixes = limit.fixes.map((fix) => el("li", {}, el("span", { class: "what" }, fix.what), el("b", {}, fix.gain), fix.at_largest && el("span", { class: "note" }, ` ${fix.at_largest}`)));
     return el("header", {},
-      el("h1", {}, about.title), el("p", { class: "about" }, facts.filter(Boolean).join(" · ")),
-      limit.limit !== "" && el("div", { class: "limit" }, el("h2", {}, "LIMIT"), el("div", {}, el("p", {}, limit.limit), ...limit.more.map((line) => el("p", { class: "note" }, line)))),
-      fixes.length > 0 && el("div", { class: "limit" }, el("h2", {}, "FIX"), el("ul", { class: "fixes" }, ...fixes)));
+      el("h1", {}, about.title), el("p", { class: "about" }, facts.filter(Boolean).join(" · ")), ...limitView(limit));
   }
 
   private controls(): HTMLElement {
@@ -77,6 +75,21 @@ class Page {
       el("label", { for: "cpus" }, "CPUs"), this.cpus, this.cpusText,
       button("whole run", () => store.set({ from: 0, to: this.model.length, selection: null })),
       el("span", { class: "find" }, find, this.hits), themes, button("print", () => window.print()));
+  }
+
+  /** Marks threads; and a path on unlimited CPUs, which is where it lies. */
+  private mark(row: Row): void {
+    const number = (name: string): number[] => [this.model.threadNumber(name) ?? []].flat();
+    const threads = (row.lights ?? []).flatMap(number);
+    let now = 0;
+    const way = (row.way ?? []).flatMap(({ thread, length }) => {
+      const from = now;
+      now += length;
+      return number(thread).map((lane) => ({ lane, from, to: now }));
+    });
+    const unlimited = this.model.doc.cpus.indexOf("inf");
+    if (way.length && unlimited >= 0) this.store.set({ cpus: unlimited });
+    this.stage.light(threads, way);
   }
 
   private hit(hit: Hit | undefined): void {
@@ -143,7 +156,7 @@ class Page {
     if (any("picked", "cpus")) this.details.replaceChildren(...detailView(this.model, state, (to) => this.go(to), (stretch) => this.follow(stretch)));
     const dependsOnCpus = ["threads", "curve", "flames", "what-if", "selection"].includes(state.tab);
     if (any("tab", "theme") || (any("cpus") && dependsOnCpus) || (any("search") && state.tab === "flames")) this.tabs.show();
-    else if (any("selection") && state.tab === "selection") this.showSoon();
+    else if (any("selection")) this.showSoon();
     this.stage.redraw();
     const link = toLink(state, this.model.doc.cpus, this.model.length);
     if (link !== location.hash.slice(1)) history.replaceState(null, "", `#${link}`);

@@ -1,5 +1,7 @@
 // Which rows a run has: a row for each thread, and groups where there are many.
 
+/** Height of a row. */
+export const ROW = 22;
 /** Threads that are shown one by one. */
 export const MOST_ROWS = 40;
 

@@ -4,14 +4,19 @@ import type { Model } from "./model";
 import { stretch } from "./causes";
 import { duration, grouped, onCpus, percent } from "./format";
 import { levels } from "./lanes";
+import { normalized, type Normalized } from "./normalized";
 import { CLASSES, lastAt, RUNNING, SPINNING, type Run } from "./run";
 import type { Cell, Table } from "./tables";
 
 const time = (ns: number): Cell => ({ text: duration(ns), value: ns });
 const part = (ns: number, all: number): Cell => ({ text: percent(ns / all), value: ns, title: duration(ns) });
 
+const share = (ns: number | undefined, all: number): Cell => (ns === undefined ? { text: "–" } : part(ns, all));
+const NORMALIZED = "Normalized: time divided by the threads that compute meanwhile. What-if and slack are of the whole run.";
+
 export function selected(model: Model, run: Run, cpus: number, from: number, to: number): Table[] {
-  const measured = [threads(model, run, from, to), functions(model, run, from, to), locks(model, run, from, to), busy(run, from, to)];
+  const divided = normalized(run, from, to);
+  const measured = [threads(model, run, from, to, divided), functions(model, run, from, to, divided), locks(model, run, from, to), busy(run, from, to)];
   return model.path(cpus).isOne ? [...measured, path(model, cpus, from, to)] : measured;
 }
 
@@ -36,34 +41,42 @@ export function path(model: Model, cpus: number, from: number, to: number): Tabl
   };
 }
 
-export function threads(model: Model, run: Run, from: number, to: number): Table {
+export function threads(model: Model, run: Run, from: number, to: number, divided: Normalized | null): Table {
   const shown = CLASSES.slice(1);
   const rows = run.threads.map((thread, lane) => {
     const sums = run.lanes.sum(lane, from, to);
-    return { lights: [model.thread(thread)], sums, cells: [{ text: model.thread(thread) }, ...shown.map((_, of) => part(sums[of + 1], to - from))] };
+    return { lights: [model.thread(thread)], sums, cells: [{ text: model.thread(thread) }, ...shown.map((_, of) => part(sums[of + 1], to - from)), share(divided?.lanes[lane], to - from)] };
   });
   rows.sort((a, b) => b.sums[RUNNING] - a.sums[RUNNING]);
-  return { id: "selected-threads", title: `Threads, in ${duration(to - from)}`, columns: ["thread", ...shown], rows };
+  return { id: "selected-threads", title: `Threads, in ${duration(to - from)}`, columns: ["thread", ...shown, "normalized"], note: NORMALIZED, rows };
 }
 
 /** What samples in the range show, and calls that overlap it. */
-export function functions(model: Model, run: Run, from: number, to: number): Table {
+export function functions(model: Model, run: Run, from: number, to: number, divided: Normalized | null): Table {
   const own = new Map<number, number>();
   const total = new Map<number, number>();
   const called = new Map<number, [number, number]>();
+  // Each thread's normalized time goes to its functions as its samples do, those that few threads ran beside the more.
+  const times = new Map<number, number>();
   let all = 0;
   const add = (sums: Map<number, number>, of: number) => sums.set(of, (sums.get(of) ?? 0) + 1);
   const { samples, calls } = run;
   const { stacks, places } = model.doc.names;
   for (let lane = 0; samples && lane + 1 < samples.first.length; lane++) {
+    const weights = new Map<number, number>();
     for (let i = Math.max(lastAt(samples, lane, from), samples.first[lane]); i < samples.first[lane + 1]; i++) {
       if (samples.time[i] < from) continue;
       if (samples.time[i] >= to) break;
       all++;
       const on = (stacks[samples.stack[i]] ?? []).map((place) => places[place][0]);
-      if (on.length) add(own, on[0]);
+      if (on.length) {
+        add(own, on[0]);
+        weights.set(on[0], (weights.get(on[0]) ?? 0) + 1 / (divided?.computing(samples.time[i]) ?? 1));
+      }
       for (const of of new Set(on)) add(total, of);
     }
+    const sum = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
+    for (const [of, weight] of weights) times.set(of, (times.get(of) ?? 0) + ((divided?.lanes[lane] ?? 0) * weight) / sum);
   }
   for (let call = 0, lane = 0; calls && call < calls.length.length; call++) {
     while (call >= calls.first[lane + 1]) lane++;
@@ -78,11 +91,12 @@ export function functions(model: Model, run: Run, from: number, to: number): Tab
   return {
     id: "selected-functions",
     title: `Functions, by ${grouped(all)} samples of running threads and by recorded calls`,
-    columns: ["function", "itself", "with what it calls", "calls", "time in calls"],
+    note: NORMALIZED,
+    columns: ["function", "itself", "with what it calls", "normalized", "calls", "time in calls"],
     rows: order.map((of) => {
       const [count, ns] = called.get(of) ?? [0, 0];
       const calls: Cell[] = count ? [{ text: grouped(count), value: count }, time(ns)] : [{ text: "–" }, { text: "–" }];
-      return { cells: [{ text: model.functionName(of) }, seen(own.get(of)), seen(total.get(of)), ...calls] };
+      return { cells: [{ text: model.functionName(of) }, seen(own.get(of)), seen(total.get(of)), share(divided ? times.get(of) : undefined, to - from), ...calls] };
     }),
   };
 }

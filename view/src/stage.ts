@@ -3,7 +3,7 @@
 import { Scale, Surface } from "./canvas";
 import { el } from "./dom";
 import { duration, onCpus } from "./format";
-import { Flow, type Shown } from "./flow";
+import { Flow, type Shown, type Stretch } from "./flow";
 import { listen } from "./input";
 import type { Model } from "./model";
 import { draw as drawParallelism, Series } from "./parallelism";
@@ -19,6 +19,7 @@ export class Stage {
   private readonly panes: Pane[];
   private readonly series = new Map<string, Series>();
   private lit: ReadonlySet<number> = new Set();
+  private way: readonly Stretch[] = [];
   private pending = false;
 
   constructor(private readonly model: Model, private readonly store: Store, private theme: () => Theme) {
@@ -49,9 +50,10 @@ export class Stage {
     return new Scale(from, to, Math.max(200, this.element.clientWidth));
   }
 
-  /** Marks these threads. */
-  light(threads: Iterable<number>): void {
+  /** Marks these threads, and a path where it lies on unlimited CPUs. */
+  light(threads: Iterable<number>, way: readonly Stretch[] = []): void {
     this.lit = new Set(threads);
+    this.way = way;
     const [first] = this.lit;
     for (const { flow } of this.panes) if (flow && first !== undefined) flow.reveal(flow.run.threads.indexOf(first));
     this.redraw();
@@ -100,7 +102,7 @@ export class Stage {
       if (!pane.flow) continue;
       pane.title.textContent = this.title(pane);
       const marked = picked?.run === pane.kind ? { lane: picked.lane, time: picked.time } : null;
-      const shown: Shown = { scale, theme, cpus, selection: pane.kind === "measured" ? selection : null, marked, lit: this.lit };
+      const shown: Shown = { scale, theme, cpus, selection: pane.kind === "measured" ? selection : null, marked, lit: this.lit, way: this.model.doc.cpus[cpus] === "inf" ? this.way : [] };
       pane.flow.draw(shown, Math.min(room, pane.flow.height));
     }
     return performance.now() - begun;

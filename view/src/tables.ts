@@ -1,10 +1,19 @@
 // Tables: the rows of longpole's own documents, as they are. A cell's number is that of the document; its text is for people.
 
+import { measuredPoints } from "./curve";
+import type { Report } from "./data";
 import type { Model } from "./model";
 import { duration, fileName, grouped, onCpus, percent, short } from "./format";
 
 export interface Cell { text: string; value?: number; title?: string }
-export interface Table { id: string; title: string; note?: string; columns: string[]; rows: { cells: Cell[]; lights?: string[] }[] }
+export interface Row {
+  cells: Cell[];
+  /** Threads that choosing the row marks. */
+  lights?: string[];
+  /** A path that choosing it marks: its stays one after the other. */
+  way?: { thread: string; length: number }[];
+}
+export interface Table { id: string; title: string; note?: string; columns: string[]; rows: Row[] }
 
 const name = (text: string | null): Cell => ({ text: text === null ? "(outside of functions)" : short(text), ...(text ? { title: text } : {}) });
 const time = (ns: number | undefined | null): Cell => (ns === undefined || ns === null ? { text: "–" } : { text: duration(ns), value: ns });
@@ -15,8 +24,8 @@ const share = (ns: number | undefined, all: number, error?: number): Cell => {
   return { text: all > 0 ? percent(ns / all).replace(" %", `${width} %`) : "–", value: ns, title: duration(ns) };
 };
 
-export function functions(model: Model): Table {
-  const { results } = model.doc.report;
+export function functions(report: Report): Table {
+  const { results } = report;
   const best = new Map<string, number>();
   for (const result of results) {
     for (const row of result.functions) {
@@ -49,8 +58,8 @@ export function functions(model: Model): Table {
   };
 }
 
-export function locks(model: Model): Table {
-  const { results, locks: all = [] } = model.doc.report;
+export function locks(report: Report): Table {
+  const { results, locks: all = [] } = report;
   const held = results.map((result) => new Map((result.locks ?? []).map((row) => [row.lock, row.held_ns])));
   return {
     id: "locks",
@@ -66,8 +75,8 @@ export function locks(model: Model): Table {
   };
 }
 
-export function waits(model: Model): Table {
-  const { results } = model.doc.report;
+export function waits(report: Report): Table {
+  const { results } = report;
   const key = (row: { kind: string; object?: string }) => [row.kind.replaceAll("_", " "), row.object].filter(Boolean).join(" ");
   const keys = new Set(results.flatMap((result) => (result.waits ?? []).map(key)));
   return {
@@ -94,6 +103,20 @@ export function curve(model: Model): Table {
         { text: onCpus(row.cpus) }, time(row.time_ns), time(row.low_ns), time(row.high_ns),
         { text: row.speedup.toFixed(2), value: row.speedup }, { text: percent(row.efficiency), value: row.efficiency },
       ],
+    })),
+  };
+}
+
+/** What was measured beside what is predicted for as many CPUs. */
+export function points(model: Model): Table {
+  const predicted = new Map(model.doc.predict.results.map((row) => [row.cpus, row.time_ns]));
+  return {
+    id: "points",
+    title: "Measured runs",
+    note: "A recording takes the time of its machine, with what else ran there. Crosses in the picture, where the number of CPUs is among the predicted ones.",
+    columns: ["recording", "CPUs", "time", "predicted"],
+    rows: measuredPoints(model).map((row) => ({
+      cells: [{ text: fileName(row.file), title: row.file }, { text: String(row.cpus), value: row.cpus }, time(row.time_ns), time(predicted.get(row.cpus))],
     })),
   };
 }
@@ -163,10 +186,11 @@ export function paths(model: Model): Table {
   return {
     id: "paths",
     title: "The longest paths on unlimited CPUs",
-    note: `${grouped(all.path_count)} paths in all. Choose one that tells its way to mark its threads.`,
+    note: `${grouped(all.path_count)} paths in all. Choose one that tells its way to mark it in the run on unlimited CPUs, each stay as early as it can be.`,
     columns: ["path", "length", "of the longest", "way"],
     rows: all.paths.map((row) => ({
       lights: [...new Set((row.route ?? []).map((stay) => stay.thread))],
+      way: (row.route ?? []).map(({ thread, parts }) => ({ thread, length: parts.reduce((sum, part) => sum + part.length_ns, 0) })),
       cells: [
         { text: String(row.rank), value: row.rank }, time(row.length_ns), { text: percent(row.nearness), value: row.nearness },
         { text: (row.route ?? []).map((stay) => stay.thread).slice(0, 12).join(" → ") },
@@ -175,11 +199,11 @@ export function paths(model: Model): Table {
   };
 }
 
-export function notes(model: Model): Table {
+export function notes(report: Report): Table {
   return {
     id: "notes",
     title: "What was noticed",
     columns: ["severity", "note"],
-    rows: model.doc.report.findings.map((row) => ({ cells: [{ text: row.severity.replaceAll("_", " ") }, { text: row.text }] })),
+    rows: report.findings.map((row) => ({ cells: [{ text: row.severity.replaceAll("_", " ") }, { text: row.text }] })),
   };
 }

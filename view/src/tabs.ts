@@ -12,21 +12,21 @@ import { tableView } from "./tableview";
 import type { Theme } from "./theme";
 import { panel } from "./whatif";
 
-type Choose = (threads: string[]) => void;
+type Choose = (row: tables.Row) => void;
 interface Tab { id: string; title: string; make: (model: Model, state: State, theme: Theme, choose: Choose) => Node[] }
 
 const TABS: Tab[] = [
-  { id: "functions", title: "Functions", make: (model, _, __, choose) => [tableView(tables.functions(model), choose), tableView(tables.waits(model), choose)] },
-  { id: "locks", title: "Locks", make: (model, _, __, choose) => [tableView(tables.locks(model), choose)] },
+  { id: "functions", title: "Functions", make: (model, _, __, choose) => [tableView(tables.functions(model.doc.report), choose), tableView(tables.waits(model.doc.report), choose)] },
+  { id: "locks", title: "Locks", make: (model, _, __, choose) => [tableView(tables.locks(model.doc.report), choose)] },
   { id: "threads", title: "Threads", make: (model, state, _, choose) => [tableView(tables.threads(model, state.cpus), choose)] },
-  { id: "curve", title: "Speed-up", make: (model, state, theme, choose) => [chart(model, state.cpus, theme), crossovers(model), tableView(tables.curve(model), choose)] },
+  { id: "curve", title: "Speed-up", make: (model, state, theme, choose) => [chart(model, state.cpus, theme), crossovers(model), tableView(tables.curve(model), choose), tableView(tables.points(model), choose)] },
   { id: "flames", title: "Flame graphs", make: flames },
   { id: "what-if", title: "What if", make: (model, state) => [panel(model, state.cpus)] },
   { id: "parallelism", title: "Parallelism", make: (model, _, __, choose) => [tableView(tables.quartz(model), choose)] },
   { id: "slack", title: "Slack", make: (model, _, __, choose) => [tableView(tables.slack(model), choose)] },
   { id: "paths", title: "Paths", make: (model, _, __, choose) => [tableView(tables.paths(model), choose)] },
   { id: "selection", title: "Selection", make: selection },
-  { id: "notes", title: "Notes", make: (model, _, __, choose) => [tableView(tables.notes(model), choose)] },
+  { id: "notes", title: "Notes", make: (model, _, __, choose) => [tableView(tables.notes(model.doc.report), choose)] },
 ];
 
 export const TAB_IDS = TABS.map((tab) => tab.id);
@@ -92,6 +92,9 @@ export class Tabs {
       made.tabIndex = id === tab.id ? 0 : -1;
     }
     this.panel.setAttribute("aria-labelledby", `tab-${tab.id}`);
-    this.panel.replaceChildren(...tab.make(this.model, this.store.state, this.theme(), this.choose));
+    const { selection: range } = this.store.state;
+    const isWhole = range !== null && tab.id !== "selection";
+    const note = isWhole ? [el("p", { class: "note", id: "whole" }, "Of the whole run, not of the selected range: what can be summed up there is in Selection.")] : [];
+    this.panel.replaceChildren(...note, ...tab.make(this.model, this.store.state, this.theme(), this.choose));
   }
 }

@@ -6,16 +6,16 @@ import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const [what, file, ...rest] = process.argv.slice(2);
-const address = pathToFileURL(file).href;
+const address = file.startsWith("http") ? file : pathToFileURL(file).href;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
 
 /** A page on which nothing may be said, asked for or opened. */
-async function opened(link = "", viewport = { width: 1280, height: 900 }) {
+async function opened(link = "", viewport = { width: 1280, height: 900 }, allowed = () => false) {
   const page = await browser.newPage({ viewport });
   const said = [];
   page.on("console", (message) => said.push(`console ${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => said.push(`error: ${error.message}`));
-  page.on("request", (request) => request.url().split("#")[0] === address || said.push(`request: ${request.url()}`));
+  page.on("request", (request) => request.url().split("#")[0] === address || allowed(request.url()) || said.push(`request: ${request.url()}`));
   page.on("dialog", (dialog) => said.push(`dialog: ${dialog.message()}`));
   page.on("popup", () => said.push("popup"));
   await page.goto(address + link);
@@ -122,9 +122,25 @@ async function use() {
   assert.ok(Math.abs(parts - within) < 2, `${parts} of ${within}`);
   // Each thread's states add up to no more than the range.
   for (const row of await cells(page, "selected-threads")) {
-    const sum = row.slice(1).reduce((all, cell) => all + cell.value, 0);
+    const sum = row.slice(1, -1).reduce((all, cell) => all + cell.value, 0);
     assert.ok(sum <= chosen.selection[1] - chosen.selection[0] + 1, `${row[0].text}: ${sum}`);
   }
+  // Normalized times divide the time in which somebody computes.
+  const normalized = (await cells(page, "selected-threads")).reduce((all, row) => all + row.at(-1).value, 0);
+  assert.ok(normalized > 0 && normalized <= chosen.selection[1] - chosen.selection[0] + 1, `${normalized}`);
+  const divided = (await cells(page, "selected-functions")).reduce((all, row) => all + (row[3].value ?? 0), 0);
+  assert.ok(divided > 0 && divided <= chosen.selection[1] - chosen.selection[0] + 1, `${divided}`);
+  await tab(page, "slack");
+  assert.match(await page.textContent("#whole"), /whole run/);
+  await tab(page, "paths");
+  await page.click("#table-paths tr.chooses");
+  assert.match(await page.textContent("nav output"), /unlimited/, "a path lies on unlimited CPUs");
+  const marked = await page.evaluate(() => {
+    const { way } = window.longpole.stage;
+    return { stays: way.length, end: way.at(-1)?.to, longest: window.longpole.model.doc.paths.length_ns };
+  });
+  assert.ok(marked.stays > 0 && Math.abs(marked.end - marked.longest) < 2, JSON.stringify(marked));
+  await tab(page, "selection");
 
   await page.fill("#cpus", "0");
   assert.match(await page.textContent("nav output"), /^1 CPU$/);
@@ -195,6 +211,14 @@ async function use() {
   return { link };
 }
 
+/** Runs in the table, and crosses in the picture of the speed-up. */
+async function points() {
+  const { page, quiet } = await opened("#tab=curve");
+  const found = { rows: (await cells(page, "points")).map((row) => ({ file: row[0].text, cpus: row[1].value, time: row[2].value })), crosses: await page.locator("svg path.measured").count() };
+  quiet();
+  return found;
+}
+
 /** It opens, says nothing, runs nothing; how it is called, and how many names are in it. */
 async function open() {
   const { page, quiet } = await opened();
@@ -205,6 +229,26 @@ async function open() {
     functions: window.longpole.model.doc.names.functions.map((of) => of.name),
     scripts: document.scripts.length,
   }));
+  quiet();
+  return found;
+}
+
+/** The page of `top --listen`: it asks for its events alone, and shows what they tell. */
+async function live() {
+  const { origin, search } = new URL(address);
+  const { page, quiet } = await opened("", undefined, (url) => url === `${origin}/events${search}`);
+  const found = {
+    title: await page.title(),
+    limit: await page.textContent("header"),
+    times: (await cells(page, "predicted"))[0].slice(1).map((cell) => cell.value),
+    functions: (await cells(page, "functions")).map((row) => row[0].title),
+  };
+  // A column that was chosen stays so with the next report.
+  await page.click("#table-functions thead th:nth-child(2) button");
+  await page.evaluate(() => window.longpole.show());
+  assert.equal(await page.getAttribute("#table-functions thead th:nth-child(2)", "aria-sort"), "descending");
+  await page.click("text=pause");
+  await page.click("text=go on");
   quiet();
   return found;
 }
@@ -265,7 +309,7 @@ async function pictures() {
 }
 
 try {
-  const found = await { numbers, use, open, source, speed, pictures }[what]();
+  const found = await { numbers, use, points, open, live, source, speed, pictures }[what]();
   console.log(JSON.stringify(found));
 } finally {
   await browser.close();

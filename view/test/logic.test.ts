@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { Data, numbers, type Document } from "../src/data";
 import { duration, instant, percent, short } from "../src/format";
 import { Lanes, levels } from "../src/lanes";
+import { normalized } from "../src/normalized";
 import { family, rows } from "../src/rows";
 import { fromLink, moved, toLink, zoomed, type State } from "../src/state";
 import { histogram } from "../src/tables";
@@ -100,4 +101,14 @@ test("words are those of the screens", () => {
   assert.equal(instant(1_234_567, 1000), "1.235 ms");
   assert.equal(short("std::map<int, int>::at(int const&) const"), "std::map<int, int>::at");
   assert.equal(histogram([[1, 700], [4, 300]]), "1: 70 %, 4: 30 %");
+});
+
+test("normalized time of a range is divided by the threads that compute meanwhile", () => {
+  // One computes from 0 to 100, one from 50 to 150: codes 1 are what runs.
+  const of = lanes([{ start: 0, items: [[1, 100], [2, 50]] }, { start: 50, items: [[1, 100]] }]);
+  const run = { lanes: of, length: 150, quantum: 0, threads: [0, 1] };
+  assert.deepEqual([...normalized(run, 0, 150)!.lanes], [75, 75]);
+  assert.deepEqual([...normalized(run, 80, 120)!.lanes], [10, 30]);
+  assert.deepEqual([...normalized(run, 150, 160)!.lanes], [0, 0]);
+  assert.equal(normalized(run, 0, 150)!.computing(60), 2);
 });

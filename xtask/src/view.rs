@@ -9,8 +9,9 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// What is checked in.
-const PAGE: &str = "collector/embedded/page/page.html";
+/// What is checked in: the pages of `longpole view` and of `top --listen`.
+const FOLDER: &str = "collector/embedded/page";
+const PAGES: [&str; 2] = ["page.html", "live.html"];
 
 /// `./x view`
 #[derive(clap::Args)]
@@ -44,7 +45,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     packages(&workspace)?.map_err(anyhow::Error::msg)?;
     match options.pictures {
         true => pictures(&workspace)?,
-        false => make(&workspace, &workspace.root.join(PAGE))?,
+        false => make(&workspace, &workspace.root.join(FOLDER))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -105,12 +106,15 @@ pub fn compare(workspace: &Workspace) -> Result<Result<Vec<String>, String>> {
     if let Err(reason) = packages(workspace)? {
         return Ok(Err(reason));
     }
-    let made = workspace.target.join("page.html");
+    let made = workspace.target.join("pages");
+    std::fs::create_dir_all(&made).context("the folder for the pages")?;
     make(workspace, &made)?;
-    let kept = workspace.root.join(PAGE);
     let mut complaints = Vec::new();
-    if std::fs::read(&made).ok() != std::fs::read(&kept).ok() {
-        complaints.push(format!("{PAGE} is not what its sources give: `./x view` renews it"));
+    for page in PAGES {
+        let kept = workspace.root.join(FOLDER).join(page);
+        if std::fs::read(made.join(page)).ok() != std::fs::read(&kept).ok() {
+            complaints.push(format!("{FOLDER}/{page} is not what its sources give: `./x view` renews it"));
+        }
     }
     let mut tests = node(workspace);
     tests.arg("test/run.mjs");

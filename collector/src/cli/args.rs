@@ -183,6 +183,12 @@ pub struct TopArguments {
     /// With --once and --batch: JSON, an object a line
     #[arg(long)]
     pub json: bool,
+    /// Serve metrics (/metrics, OpenMetrics) and a page here, for example 9464, which is 127.0.0.1:9464; needs no terminal
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
+    pub listen: Option<String>,
+    /// The token in this file opens the page, and on an address that others can reach the metrics [default: a new one]
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub listen_token: Option<PathBuf>,
     #[command(flatten)]
     pub capture: CaptureArguments,
 }
@@ -360,6 +366,10 @@ pub struct ViewArguments {
     /// Put the source lines around functions and samples into the page
     #[arg(long)]
     pub sources: bool,
+    /// Another recording of the same command, on another number of CPUs: its length is a point of the speed-up curve (may be
+    /// repeated)
+    #[arg(long, value_name = "FILE")]
+    pub measured: Vec<PathBuf>,
     /// Replace OUT.html even if it is no page of longpole's
     #[arg(long)]
     pub force: bool,

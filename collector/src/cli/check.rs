@@ -3,9 +3,9 @@
 use super::UserError;
 use super::args::{self, Command};
 use super::plan::{
-    CapturePlan, DoctorPlan, ExportPlan, GatePlan, InfoPlan, InputPlan, MOST_FUNCTIONS, NotesPlan,
-    OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan, TargetPlan,
-    TopPlan, ValidatePlan, ViewPlan,
+    CapturePlan, DoctorPlan, ExportPlan, GatePlan, InfoPlan, InputPlan, ListenPlan, MOST_FUNCTIONS,
+    NotesPlan, OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan,
+    TargetPlan, TopPlan, ValidatePlan, ViewPlan,
 };
 use super::{study, value};
 use crate::export::{Format, Table};
@@ -35,6 +35,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
                 open: false,
                 sources: false,
                 force: false,
+                measured: Vec::new(),
                 symbols: symbols(sources)?,
             })
         }
@@ -71,6 +72,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
             output: args.output.map(OutputPlan::of),
             sources: args.sources,
             force: args.force,
+            measured: args.measured,
             symbols: symbols(args.symbols)?,
         }),
         Command::Info(args) => Plan::Info(InfoPlan { input: InputPlan::of(args.file), json: args.json }),
@@ -119,6 +121,11 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
         once: args.once,
         batch: args.batch,
         json: args.json,
+        listen: args
+            .listen
+            .map(|text| value::address("--listen", &text))
+            .transpose()?
+            .map(|address| ListenPlan { address, token: args.listen_token }),
         capture: from_samples(capture("top", args.capture)?),
     })
 }

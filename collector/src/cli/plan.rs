@@ -11,6 +11,7 @@ use engine::event::SamplingFact;
 use engine::predict::Model;
 use engine::report::Cpus;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -168,6 +169,17 @@ pub struct TopPlan {
     pub batch: bool,
     /// With `once` and `batch`: JSON instead of text.
     pub json: bool,
+    /// Where to serve it, too.
+    pub listen: Option<ListenPlan>,
+}
+
+/// `longpole top --listen`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenPlan {
+    /// Where.
+    pub address: SocketAddr,
+    /// The file with the token; `None`: a new one.
+    pub token: Option<PathBuf>,
 }
 
 /// `longpole validate`.
@@ -336,6 +348,8 @@ pub struct ViewPlan {
     pub sources: bool,
     /// Replace any output file that exists, not only a page.
     pub force: bool,
+    /// Recordings whose lengths are points of the speed-up curve.
+    pub measured: Vec<PathBuf>,
     /// Names that the recording lacks: where to look for them.
     pub symbols: SymbolPlan,
 }

@@ -4,6 +4,7 @@ use super::UserError;
 use crate::target::CpuList;
 use engine::predict::Scheduler;
 use engine::report::Cpus;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -42,6 +43,20 @@ pub fn duration(option: &str, text: &str) -> Result<Duration, UserError> {
             format!("give a time such as {option} 10s, 500ms or 2m"),
         )),
     }
+}
+
+/// `9464`, `:9464` or `localhost:9464`: on this machine alone; `192.168.0.7:9464`, `[::]:9464`. Names are not asked for.
+pub fn address(option: &str, text: &str) -> Result<SocketAddr, UserError> {
+    let text = text.trim();
+    let local = text.strip_prefix("localhost").unwrap_or(text);
+    let port = local.strip_prefix(':').unwrap_or(local).parse::<u16>().ok();
+    let local = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    local.or_else(|| text.parse().ok()).ok_or_else(|| {
+        UserError::usage(
+            format!("{option} '{text}' is no address"),
+            format!("give a port or an address with a port, such as {option} 9464 or {option} 10.0.0.7:9464"),
+        )
+    })
 }
 
 /// As [`duration`], but 0 is allowed; in nanoseconds.

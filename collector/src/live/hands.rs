@@ -9,6 +9,7 @@ use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
 use super::orders::Orders;
 use super::pump::Command;
 use super::run::Print;
+use crate::listen::Board;
 use crate::target::GatedChild;
 use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
 use engine::event::{FunctionFact, FunctionId};
@@ -41,6 +42,8 @@ pub struct Hands {
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Prints reports.
     pub print: Option<Print>,
+    /// Where reports stand for whom asks.
+    pub board: Option<Board>,
     /// The command that longpole started.
     pub child: Option<GatedChild>,
     /// When it began.
@@ -81,6 +84,7 @@ impl Hands {
     pub fn carry_out(&mut self, effects: Vec<Effect>, control: &mut Control) -> Option<Flow> {
         let mut todo = std::collections::VecDeque::from(effects);
         while let Some(effect) = todo.pop_front() {
+            self.post(&effect);
             match effect {
                 Effect::Leave => return Some(Flow::Leave),
                 Effect::Abort => return Some(Flow::Abort),
@@ -110,6 +114,17 @@ impl Hands {
             }
         }
         None
+    }
+
+    /// For who reads over the network.
+    fn post(&self, effect: &Effect) {
+        let Some(board) = &self.board else { return };
+        match effect {
+            Effect::ShowReport(snapshot) => board.show(Arc::clone(snapshot)),
+            Effect::ShowCounts(counts) => board.count(**counts),
+            Effect::ShowEnded => board.end(),
+            _ => {}
+        }
     }
 
     fn do_one(&mut self, effect: Effect, control: &Control) {

@@ -95,6 +95,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         window: None,
         screen: None,
         print: None,
+        listen: None,
         alive: match (silence, child.as_ref().map(GatedChild::pid)) {
             (silence, Some(command)) if silence == Silence::Silent || !plan.capture.children_to_their_end => {
                 Box::new(move |pid| is_alive(command) && is_alive(pid))

@@ -14,6 +14,7 @@ use super::orders::orders;
 use super::pump::{self, EndThreads, Wanted};
 use super::sliding::{Due, Sliding};
 use super::{EventSource, attaching, parts};
+use crate::listen::{Access, Board, Listener, Socket};
 use crate::session::{Disk, Summary, Writer};
 use crate::target::signals::{Relation, has_terminal};
 use crate::target::{GatedChild, LaunchError};
@@ -54,6 +55,8 @@ pub struct Setup<D: Disk = File> {
     pub screen: Option<(Guard, State)>,
     /// Prints every report, for [`Mode::Batch`].
     pub print: Option<Print>,
+    /// Whom reports are for besides.
+    pub listen: Option<Listen>,
     /// Whether a process is still there, as /proc says.
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Reads the threads alive at the end.
@@ -66,6 +69,16 @@ pub struct Setup<D: Disk = File> {
 
 /// See [`Setup::print`].
 pub type Print = Box<dyn FnMut(&Snapshot) -> io::Result<()>>;
+
+/// See [`Setup::listen`].
+pub struct Listen {
+    /// Where.
+    pub socket: Socket,
+    /// Who may read.
+    pub access: Access,
+    /// What they read.
+    pub board: Board,
+}
 
 /// See [`Setup::window`].
 #[derive(Clone, Debug)]
@@ -159,6 +172,11 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         Some(_) => Some(Keyboard::start(news.clone())?),
         None => None,
     };
+    let board = setup.listen.as_ref().map(|listen| listen.board.clone());
+    let listener = setup
+        .listen
+        .map(|Listen { socket, access, board }| Listener::start(socket, access, board, news.clone()))
+        .transpose()?;
     let held = setup.child.as_ref().map(GatedChild::pid);
     let mut hands = Hands {
         commands,
@@ -168,6 +186,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         keyboard,
         screen: setup.screen,
         print: setup.print,
+        board,
         child: setup.child,
         started: Instant::now(),
         captured: None,
@@ -222,7 +241,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         commands,
         ..
     } = hands;
-    drop((keyboard, screen, commands));
+    drop((keyboard, screen, commands, listener));
     let file = if aborted {
         None
     } else {

@@ -75,6 +75,7 @@ fn setup_on<D: Disk>(mode: Mode, generated: &Generated, pace: Pace) -> Setup<D> 
         window: None,
         screen: None,
         print: None,
+        listen: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(move |_| end.threads),
         choose: None,

@@ -1,14 +1,15 @@
 //! `longpole top`
 
 use super::alive::is_alive;
-use super::analysis::Asked;
+use super::analysis::{Asked, stretch};
 use super::attach::{Attached, attach};
 use super::control::Mode;
 use super::record::outcome;
-use super::run::{Ended, Print, Setup, WindowPlan, run};
+use super::run::{Ended, Listen, Print, Setup, WindowPlan, run};
 use super::summary::runs_on_text;
-use crate::cli::plan::{TargetPlan, TopPlan};
+use crate::cli::plan::{ListenPlan, TargetPlan, TopPlan};
 use crate::cli::{Outcome, UserError, say};
+use crate::listen::{Access, Board, Socket, Token};
 use crate::present::cell::duration;
 use crate::present::screen::{self, About, Live};
 use crate::present::{json, style};
@@ -19,20 +20,21 @@ use engine::report::Cpus;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// Records in the window at most: some hundred megabytes with all that is made of them.
 const MAX_EVENTS: usize = 1_000_000;
 
 /// Shows the live screen until the user leaves, or prints one window.
 pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
-    let is_printed = plan.once || plan.batch;
-    if !is_printed && !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+    let is_terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    let is_printed = plan.once || plan.batch || (plan.listen.is_some() && !is_terminal);
+    if !is_printed && !is_terminal {
         return Err(UserError::runtime(
             "the live screen needs a terminal",
-            "add --once for one screen as text, or --batch for one after the other",
+            "add --once for one screen as text, --batch for one after the other, or --listen for a page",
         ));
     }
+    let socket = plan.listen.as_ref().map(listen).transpose()?;
     let mut output = match plan.capture.target {
         TargetPlan::Launch { .. } => Some(OutputFile::create(&std::env::temp_dir())?),
         TargetPlan::Attach { .. } => None,
@@ -42,7 +44,14 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } =
         attach(&plan.capture, file)?;
     let locks = format!("locks: {locks}");
-    for remark in remarks.iter().chain([&locks]).filter(|_| is_printed) {
+    let listen = socket.map(|(socket, token)| {
+        let access = Access::new(socket.address, token.clone());
+        let where_to = format!("http://{}/?token={}", socket.address, token.text());
+        (Listen { socket, access, board: Board::new(subject.clone()) }, where_to)
+    });
+    let (listen, page) = listen.unzip();
+    let page = page.map(|page| format!("page: {page}"));
+    for remark in remarks.iter().chain([&locks]).chain(&page).filter(|_| is_printed) {
         say(style::for_stderr().text(remark));
     }
     let mut asked =
@@ -59,7 +68,8 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     } else {
         let mut state = State::new(subject.clone(), plan.window);
         asked.wish = state.wish();
-        state.remark = output.as_ref().map(OutputFile::sentence);
+        // Where the output is, is told in the end, too.
+        state.remark = page.or_else(|| output.as_ref().map(OutputFile::sentence));
         let guard = Guard::take().map_err(|error| {
             UserError::runtime(
                 format!("cannot use the terminal: {error}"),
@@ -75,6 +85,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
             let print: Print = Box::new(move |snapshot| print(&plan, &subject, snapshot));
             (Mode::Batch, Some(print))
         }
+        _ if is_printed => (Mode::Batch, None),
         _ => (Mode::Screen, None),
     };
     let command = child.as_ref().map(|child| child.pid());
@@ -89,6 +100,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         window: Some(WindowPlan { span: plan.window, refresh: plan.refresh, max_events: MAX_EVENTS, asked }),
         screen,
         print,
+        listen,
         alive: match command {
             Some(command) if !plan.capture.children_to_their_end => {
                 Box::new(move |pid| is_alive(command) && is_alive(pid))
@@ -106,6 +118,39 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`")
     })?;
     finish(plan, &subject, ended, output)
+}
+
+/// Takes the address, before anything is begun.
+fn listen(plan: &ListenPlan) -> Result<(Socket, Token), UserError> {
+    let token = match &plan.token {
+        None => Token::random().map_err(|error| {
+            UserError::runtime(
+                format!("there is no random number: {error}"),
+                "give a secret with --listen-token FILE",
+            )
+        })?,
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                UserError::runtime(
+                    format!("cannot read {}: {error}", file.display()),
+                    "check its name and who may read it",
+                )
+            })?;
+            Token::chosen(&text).ok_or_else(|| {
+                UserError::runtime(
+                    format!("{} holds no token", file.display()),
+                    "write one of 16 to 256 letters, digits, - and _: openssl rand -hex 16",
+                )
+            })?
+        }
+    };
+    let socket = Socket::bind(plan.address).map_err(|error| {
+        UserError::runtime(
+            format!("cannot listen on {}: {error}", plan.address),
+            "choose another address or port; port 0 is any that is free",
+        )
+    })?;
+    Ok((socket, token))
 }
 
 fn finish(
@@ -167,17 +212,6 @@ fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
         }
     }
     out.flush()
-}
-
-fn stretch(snapshot: &Snapshot) -> json::Stretch {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let ended = since_1970.saturating_sub(snapshot.took);
-    json::Stretch {
-        end_unix_ms: u64::try_from(ended.as_millis()).unwrap_or(u64::MAX),
-        length_ns: snapshot.window_ns,
-        threads: snapshot.threads,
-        is_shortened: snapshot.cut_by_events,
-    }
 }
 
 /// Where the output of a launched command goes: the terminal belongs to the screen, and standard output to the

@@ -53,6 +53,17 @@ pub struct Stop {
     pub times_ns: Vec<f64>,
 }
 
+/// How long a recording took.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Its file.
+    pub file: String,
+    /// CPUs that it was recorded on.
+    pub cpus: u32,
+    /// Nanoseconds.
+    pub time_ns: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Document<'a> {
@@ -66,6 +77,8 @@ pub struct Document<'a> {
     pub curves: Vec<Curve>,
     /// With source lines.
     pub has_sources: bool,
+    /// Other recordings of the same command.
+    pub measured: Vec<Point>,
 }
 
 #[derive(Serialize)]
@@ -77,6 +90,7 @@ struct Json<'a> {
     #[serde(flatten)]
     tables: &'a Tables,
     curves: &'a [Curve],
+    points: &'a [Point],
     names: Names<'a>,
     states: Palette<StateColour>,
     path_colours: Palette<PathColour>,
@@ -166,6 +180,7 @@ impl Document<'_> {
             limit: limit::words(self.limits),
             tables: &self.tables,
             curves: &self.curves,
+            points: &self.measured,
             names: names(model.program, spelled),
             states,
             path_colours,

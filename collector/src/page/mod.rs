@@ -12,5 +12,5 @@ mod path;
 mod predicted;
 mod sources;
 
-pub use document::{Curve, Document, Stop, Tables};
+pub use document::{Curve, Document, Point, Stop, Tables};
 pub use html::{is_page, write};

@@ -9,7 +9,7 @@ mod pprof;
 mod queries;
 mod speedscope;
 mod tables;
-mod tools;
+pub(crate) mod tools;
 mod traces;
 
 use crate::command_line::{Folder, longpole};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Python with the packages of `requirements.txt`, in an environment of its own; or why there is none.
-pub(super) fn python() -> Result<PathBuf, String> {
+pub(crate) fn python() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export-readers");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     // Each test is a process of its own: the first one installs.
@@ -37,13 +37,13 @@ fn run(command: &mut Command) -> Result<(), String> {
 }
 
 /// Whether a program is there.
-pub(super) fn has(program: &str, argument: &str) -> bool {
+pub(crate) fn has(program: &str, argument: &str) -> bool {
     Command::new(program).arg(argument).output().is_ok_and(|output| output.status.success())
 }
 
 /// Runs a script of this folder with these arguments: it checks, and prints what it has read.
 #[track_caller]
-pub(super) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String {
+pub(crate) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports").join(script);
     let output = Command::new(python).arg(script).args(arguments).output().expect("python starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -51,7 +51,7 @@ pub(super) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String
 }
 
 /// The schema of speedscope's files, as its package on npm has it; or why there is none.
-pub(super) fn speedscope_schema() -> Result<PathBuf, String> {
+pub(crate) fn speedscope_schema() -> Result<PathBuf, String> {
     const PACKAGE: &str = "speedscope@1.23.1";
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("speedscope");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;

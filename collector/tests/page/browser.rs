@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A browser, or why there is none.
-fn chromium() -> Result<PathBuf, String> {
+pub(crate) fn chromium() -> Result<PathBuf, String> {
     let view = Path::new(env!("CARGO_MANIFEST_DIR")).join("../view");
     if !view.join("node_modules/playwright-core").is_dir() {
         return Err("the page's packages are not installed: ./x view".to_owned());
@@ -33,7 +33,7 @@ fn chromium() -> Result<PathBuf, String> {
 
 /// Drives a page and gives what was found.
 #[track_caller]
-fn drive(chromium: &Path, what: &str, arguments: &[&str]) -> Value {
+pub(crate) fn drive(chromium: &Path, what: &str, arguments: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../view/test/drive.mjs");
     let mut command = Command::new("node");
     command.arg(script).arg(what).args(arguments).env("CHROMIUM", chromium);
@@ -116,6 +116,26 @@ fn nothing_and_very_much_can_be_shown() {
         let shown = found["threads"].as_array().expect("threads").len();
         assert!(threads.is_none_or(|threads| threads == shown), "{name}: {shown}");
     }
+}
+
+#[test]
+fn other_recordings_are_points_of_the_curve() {
+    let chromium = chromium!();
+    let folder = Folder::new();
+    let other = recording("split").to_str().expect("UTF-8").to_owned();
+    let input = recording("store").to_str().expect("UTF-8").to_owned();
+    let found = drive(&chromium, "points", &[&page(&folder, &input, &["--measured", &other])]);
+    assert_eq!(
+        (&found["rows"][0]["file"], &found["rows"][1]["file"]),
+        (&"store.lp".into(), &"split.lp".into())
+    );
+    assert_eq!((&found["rows"][1]["cpus"], &found["crosses"]), (&2.into(), &2.into()), "{found}");
+    let by_hand = folder.file("program.json", FIGURE_4);
+    longpole(&["view", &input, "-o", "-", "--measured", &by_hand]).fails(
+        1,
+        "nothing was measured",
+        "recordings",
+    );
 }
 
 /// From a click to the line of the source, if the page has it.

@@ -1,6 +1,6 @@
 //! `longpole view`: what is in the page is what the other commands print, and a browser shows it without a word or a request.
 
-mod browser;
+pub(crate) mod browser;
 mod content;
 
 use base64::Engine;

@@ -10,8 +10,8 @@
 //! - **A thread inherits the stack of its creator** (section 3.3), as far as that is functions and threads. A lock is not
 //!   inherited: what a created thread does is not done in the critical section.
 //!
-//! O(busy processors + runnable threads, as far as they are told apart) for each change of a thread, whatever the number
-//! of threads, and for a call only for what the thread did in it; memory grows with rows and threads, not with what happens.
+//! O(numbers of busy processors and of runnable threads that are told apart: some hundred) for each change of a thread, whatever
+//! the number of threads, and for a call only for what the thread did in it; memory grows with rows and threads, not with what happens.
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{Clock, PHASES, Phase, at};
@@ -359,7 +359,7 @@ impl Account {
     fn lie(&mut self, thread: u32, frame: Frame, side: Side) {
         let Some(Actor { tally, .. }) = self.actors.get(thread as usize) else { return };
         if let Some(total) = self.totals.get_mut(frame.row as usize) {
-            total.whole(tally, self.clock.shares(), side);
+            total.whole(tally, side);
         }
         if let Some(others) = self.others.get_mut(frame.row as usize).filter(|_| frame.is_others) {
             *others = side.by(*others, tally.normalized);
@@ -436,9 +436,9 @@ impl Account {
         Balance {
             places,
             now: clock.now,
-            levels: clock.levels(),
-            meters: meters.into_iter().map(|sum| Meter::of(&sum, &clock)).collect(),
-            totals: totals.into_iter().map(|sum| Total::of(&sum, &clock)).collect(),
+            levels: clock.levels,
+            meters: meters.iter().map(Meter::of).collect(),
+            totals: totals.iter().map(Total::of).collect(),
             others,
             calls,
             queues,

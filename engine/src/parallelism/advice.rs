@@ -113,13 +113,15 @@ impl Parallelism {
         let alone_ns = |row: &Row| -> u64 {
             row.by_busy.iter().filter(|(level, _)| *level == 1).map(|(_, ns)| ns).sum()
         };
-        let all: u64 = self.rows.iter().filter(|row| row.kind == Kind::Thread).map(alone_ns).sum();
         let own = alone_ns(row);
-        let is_much = own as f64 >= MOSTLY * row.normalized_self_ns as f64
-            && own as f64 >= MOSTLY * all as f64
-            && own as f64 >= WORTH * self.elapsed_ns as f64;
-        let works_beside_others = self.threads > 1 && self.processors() > 1;
-        (is_much && own > 0 && works_beside_others)
+        // Hardly any thread gets as far as being compared with all others: there may be a hundred thousand.
+        let may_be = own > 0
+            && own as f64 >= MOSTLY * row.normalized_self_ns as f64
+            && own as f64 >= WORTH * self.elapsed_ns as f64
+            && self.threads > 1
+            && self.processors() > 1;
+        let all = || self.rows.iter().filter(|row| row.kind == Kind::Thread).map(alone_ns).sum::<u64>();
+        (may_be && own as f64 >= MOSTLY * all() as f64)
             .then(|| Advice::Less { alone: own as f64 / row.normalized_self_ns as f64 })
     }
 

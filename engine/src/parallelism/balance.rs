@@ -1,8 +1,7 @@
-//! When a run is over: ticks by what the clocks told apart become normalized time by busy processors, and time by runnable
-//! threads, in parts of a tick.
+//! When a run is over: what the clocks told becomes the times of rows, all in parts of a tick.
 
 use super::account::{Arc, Places, Waiting};
-use super::clock::{Clock, MOST_RUNNABLE, PHASES, Phase, SCALE, at};
+use super::clock::{EXECUTING, PHASES, Phase, SCALE, at};
 use super::tally::Sum;
 use rustc_hash::FxHashMap;
 
@@ -12,7 +11,7 @@ pub(super) struct Balance {
     pub(super) places: Places,
     /// How long it took, ticks.
     pub(super) now: u64,
-    /// Ticks by the number of busy processors.
+    /// Ticks by place of the busy processors.
     pub(super) levels: Vec<u64>,
     /// By row.
     pub(super) meters: Vec<Meter>,
@@ -31,7 +30,7 @@ pub(super) struct Balance {
 /// What a row has had itself. All in parts of a tick.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
-    /// By busy processors.
+    /// By place of the busy processors.
     pub(super) normalized: Vec<u128>,
     /// By phase and runnable threads.
     pub(super) by_runnable: [Vec<u128>; PHASES],
@@ -40,14 +39,16 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn of(sum: &Sum, clock: &Clock) -> Meter {
-        let (by_runnable, runnable) = if clock.shares() {
-            shared(sum, clock)
-        } else {
-            let scaled = |ticks: &Vec<u128>| ticks.iter().map(|ticks| ticks * SCALE).collect();
-            (sum.phases.each_ref().map(scaled), sum.runnable.map(scale))
-        };
-        Meter { normalized: normalized(sum, clock), by_runnable, runnable }
+    pub(super) fn of(sum: &Sum) -> Meter {
+        let scaled = |ticks: &Vec<u128>| ticks.iter().map(|ticks| scale(*ticks)).collect();
+        let mut by_runnable = sum.by_runnable.each_ref().map(scaled);
+        for phase in 0..EXECUTING {
+            for (place, on) in sum.on[phase].by_runnable.iter().enumerate() {
+                let whole = std::mem::replace(at(&mut by_runnable[phase], place), *on);
+                *at(&mut by_runnable[READY], place) += whole.saturating_sub(*on);
+            }
+        }
+        Meter { normalized: normalized(sum), by_runnable, runnable: runnable(sum) }
     }
 
     /// Time by phase.
@@ -65,50 +66,36 @@ pub(super) struct Total {
 }
 
 impl Total {
-    pub(super) fn of(sum: &Sum, clock: &Clock) -> Total {
-        let normalized = normalized(sum, clock);
-        if clock.shares() {
-            let (by_runnable, runnable) = shared(sum, clock);
-            return Total { normalized, time: by_runnable.map(|times| times.iter().sum()), runnable };
-        }
-        Total { normalized, time: sum.time.map(scale), runnable: sum.runnable.map(scale) }
+    pub(super) fn of(sum: &Sum) -> Total {
+        let time = divided(sum.time.map(scale), sum.on.each_ref().map(|on| on.time));
+        Total { normalized: normalized(sum), time, runnable: runnable(sum) }
     }
 }
+
+const READY: usize = Phase::Ready as usize;
 
 fn scale(ticks: u128) -> u128 {
     ticks.saturating_mul(SCALE)
 }
 
-/// Each of n computing threads gets dt ÷ n.
-fn normalized(sum: &Sum, clock: &Clock) -> Vec<u128> {
-    let mut normalized = Vec::new();
-    for (place, ticks) in sum.computing.iter().enumerate() {
-        let crowd = clock.computing.crowd(place);
-        if crowd.count > 0 {
-            *at(&mut normalized, clock.level_of(crowd)) += scale(*ticks) / u128::from(crowd.count);
-        }
+/// Each of n computing threads gets dt ÷ n; where clocks are shared, they have divided.
+fn normalized(sum: &Sum) -> Vec<u128> {
+    let mut normalized = sum.crowded.clone();
+    for (count, ticks) in sum.computing.iter().enumerate().skip(1) {
+        *at(&mut normalized, count) += scale(*ticks) / count as u128;
     }
     normalized
 }
 
+fn runnable(sum: &Sum) -> [u128; PHASES] {
+    divided(sum.runnable.map(scale), sum.on.each_ref().map(|on| on.runnable))
+}
+
 /// Who executes on shared processors has one for a part of the time, and is ready for the rest.
-fn shared(sum: &Sum, clock: &Clock) -> ([Vec<u128>; PHASES], [u128; PHASES]) {
-    let (mut by_runnable, mut runnable) = ([const { Vec::new() }; PHASES], [0u128; PHASES]);
-    let mut add = |phase: usize, among: u32, time: u128| {
-        *at(&mut by_runnable[phase], (among as usize).min(MOST_RUNNABLE)) += time;
-        runnable[phase] = runnable[phase].saturating_add(time.saturating_mul(among.into()));
-    };
-    let ready = Phase::Ready.place().unwrap_or_default();
-    for (phase, ticks) in sum.phases.iter().enumerate() {
-        let executes = [Phase::Busy, Phase::Spinning].iter().any(|executes| executes.place() == Some(phase));
-        for (place, ticks) in ticks.iter().enumerate().filter(|(_, ticks)| **ticks > 0) {
-            let crowd = clock.runnable.crowd(place);
-            let (above, below) = if executes { clock.part(crowd) } else { (1, 1) };
-            let time = scale(*ticks);
-            let part = (time / below).saturating_mul(above) + time % below * above / below;
-            add(phase, crowd.count, part);
-            add(ready, crowd.count, time.saturating_sub(part));
-        }
+fn divided(mut times: [u128; PHASES], on: [u128; EXECUTING]) -> [u128; PHASES] {
+    for (phase, on) in on.into_iter().enumerate().filter(|(_, on)| *on > 0) {
+        let whole = std::mem::replace(&mut times[phase], on);
+        times[READY] = times[READY].saturating_add(whole.saturating_sub(on));
     }
-    (by_runnable, runnable)
+    times
 }

@@ -1,7 +1,7 @@
 //! Rows from the accounts: whole nanoseconds, names, order.
 
 use super::balance::{Balance, Meter, Total};
-use super::clock::{PHASES, SCALE};
+use super::clock::{PHASES, SCALE, busy_at};
 use super::result::{Kind, Link, Parallelism, Row, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
@@ -71,7 +71,7 @@ pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) 
     Parallelism {
         elapsed_ns,
         nobody_busy_ns,
-        levels: pairs(levels.into_iter()),
+        levels: by_busy(&levels),
         threads: places.threads,
         samples: program.samples.count(),
         rows,
@@ -122,6 +122,12 @@ fn own_cells(balance: &Balance, rows: std::ops::Range<u32>, levels: &[u64]) -> V
 fn rounded(normalized: &[u128]) -> Vec<u64> {
     let sum = normalized.iter().fold(0u128, |sum, cell| sum.wrapping_add(*cell));
     apportion(normalized, NS, nearest(sum, NS))
+}
+
+/// By the busy processors that places stand for.
+fn by_busy(values: &[u64]) -> Vec<(u32, u64)> {
+    let told = values.iter().enumerate().filter(|(_, value)| **value > 0);
+    told.map(|(place, value)| (busy_at(place), *value)).collect()
 }
 
 fn pairs(values: impl Iterator<Item = u64>) -> Vec<(u32, u64)> {
@@ -190,8 +196,8 @@ impl Builder<'_> {
             own: states(&own),
             total: states(&whole),
             calls: self.balance.calls.get(place as usize).copied(),
-            by_busy: pairs(cells.iter().copied()),
-            total_by_busy: pairs(total_cells.into_iter()),
+            by_busy: by_busy(cells),
+            total_by_busy: by_busy(&total_cells),
             ..Row::default()
         }
     }

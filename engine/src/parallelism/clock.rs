@@ -3,15 +3,15 @@
 //!
 //! Normalized processor time (1989, Equation 1) is the integral of dt ÷ (number of busy processors) over the time that a
 //! thread computes. While n threads compute, each of them gets dt ÷ n. One clock for each n counts whole ticks, which are
-//! divided by n when the run is over ([`super::scale`]): so nothing is rounded on the way, and all of it is machine words.
+//! divided by n when the run is over ([`super::balance`]): so nothing is rounded on the way, and all of it is machine words.
+//! Large n share clocks ([`place_of`]), so that a change costs the same with a hundred threads and with a hundred thousand.
+//! These count dt ÷ n in parts of a tick, rounded down: after a thousand million changes that is a thousandth of a tick.
 //!
 //! Processors that are shared ideally (2001, section 2.3) may have more executing threads than there are: n threads on P
-//! processors are each on a processor for P ÷ n of the time. Then the *busy processors* are those of the P that compute,
-//! P · (computing ÷ executing), rounded up to a whole number; a thread's processor time divided by them is again dt ÷
-//! (number of computing threads). A thread that spins keeps its processor, but is not busy (section 3.1: "spin time is
-//! factored out"): it is among the executing and not among the computing.
-
-use rustc_hash::FxHashMap;
+//! processors are each on a processor for P ÷ n of the time, and ready for the rest. Then the *busy processors* are those of
+//! the P that compute, P · (computing ÷ executing), rounded up to a whole number; a thread's processor time divided by them is
+//! again dt ÷ (number of computing threads). A thread that spins keeps its processor, but is not busy (section 3.1: "spin time
+//! is factored out"): it is among the executing and not among the computing.
 
 /// Parts of a tick in what is divided.
 pub(super) const SCALE: u128 = 1 << 40;
@@ -46,53 +46,43 @@ impl Phase {
     }
 }
 
-/// What threads do at a place of a list of clocks: so many of some kind, and so many that execute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Crowd {
-    pub(super) count: u32,
-    pub(super) executing: u32,
+/// Of threads that execute, those before this place of a phase.
+pub(super) const EXECUTING: usize = 2;
+
+/// Numbers of busy processors that have a clock of their own.
+const EXACT: u32 = 64;
+/// Above that, clocks between a number and its double: each is of numbers that differ by a sixteenth at most.
+const PARTS: u32 = 16;
+
+/// The place of the clock for so many busy processors.
+pub(super) fn place_of(busy: u32) -> usize {
+    if busy < EXACT {
+        return busy as usize;
+    }
+    let doublings = busy.ilog2() - EXACT.ilog2();
+    let part = (busy >> (busy.ilog2() - PARTS.ilog2())) - PARTS;
+    (EXACT + doublings * PARTS + part) as usize
 }
 
-/// A list of clocks, of which one goes at a time, in ticks.
+/// The busy processors that a place stands for: the middle of its numbers.
+pub(super) fn busy_at(place: usize) -> u32 {
+    let place = u32::try_from(place).unwrap_or(u32::MAX);
+    if place < EXACT {
+        return place;
+    }
+    let (doublings, part) = ((place - EXACT) / PARTS, (place - EXACT) % PARTS);
+    let width = (EXACT / PARTS).checked_shl(doublings).unwrap_or(u32::MAX);
+    (PARTS + part).saturating_mul(width).saturating_add(width / 2)
+}
+
+/// What a thread that executes all along is on a processor, where those are shared; in parts of a tick, rounded down.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clocks {
-    pub(super) ticks: Vec<u64>,
-    /// The one that goes.
-    place: usize,
-    /// What the places stand for, where processors are shared; elsewhere each stands for its own number.
-    crowds: Vec<Crowd>,
-    numbers: FxHashMap<Crowd, usize>,
-}
-
-impl Clocks {
-    /// From now on the clock of this crowd goes.
-    #[inline]
-    fn turn_to(&mut self, crowd: Crowd, shares: bool) {
-        self.place = if shares { self.number(crowd) } else { crowd.count as usize };
-        at(&mut self.ticks, self.place);
-    }
-
-    fn number(&mut self, crowd: Crowd) -> usize {
-        let next = self.crowds.len();
-        let place = *self.numbers.entry(crowd).or_insert(next);
-        if place == next {
-            self.crowds.push(crowd);
-        }
-        place
-    }
-
-    #[inline]
-    fn pass(&mut self, ticks: u64) {
-        if let Some(clock) = self.ticks.get_mut(self.place) {
-            *clock += ticks;
-        }
-    }
-
-    /// What a place stands for.
-    pub(super) fn crowd(&self, place: usize) -> Crowd {
-        let own = u32::try_from(place).unwrap_or(u32::MAX);
-        self.crowds.get(place).copied().unwrap_or(Crowd { count: own, executing: 0 })
-    }
+pub(super) struct On {
+    /// By runnable threads.
+    pub(super) by_runnable: Vec<u128>,
+    pub(super) time: u128,
+    /// Multiplied by the number of runnable threads.
+    pub(super) runnable: u128,
 }
 
 /// See the module.
@@ -104,14 +94,26 @@ pub(super) struct Clock {
     capacity: Option<u64>,
     /// Threads by phase.
     counts: [u32; PHASES],
-    /// By computing threads.
-    pub(super) computing: Clocks,
-    /// By runnable threads; where processors are not shared, [`MOST_RUNNABLE`] stands for more, too.
-    pub(super) runnable: Clocks,
+    /// The place of the busy processors.
+    level: usize,
+    /// Ticks by that place.
+    pub(super) levels: Vec<u64>,
+    /// That place is of one number of computing threads alone.
+    is_exact: bool,
+    /// Ticks by that number, where it is alone.
+    pub(super) computing: Vec<u64>,
+    /// Elsewhere the normalized time of a thread that computed all along, by place, in parts of a tick, rounded down.
+    pub(super) crowded: Vec<u128>,
+    /// The same at all places.
+    pub(super) normalized: u128,
+    /// Runnable threads, [`MOST_RUNNABLE`] for more.
+    told: usize,
+    /// Ticks by that number.
+    pub(super) runnable: Vec<u64>,
     /// Ticks multiplied by the number of runnable threads.
     pub(super) runnable_ticks: u128,
-    /// Normalized time of a thread that computed all along, in parts of a tick, rounded down.
-    pub(super) normalized: u128,
+    /// Of these times, where processors are shared.
+    pub(super) on: On,
     /// What each of the computing threads gets of a tick, in 2⁻⁶⁴ of it, rounded down; unless there is one at most.
     each: u64,
 }
@@ -130,22 +132,22 @@ impl Clock {
         self.capacity.is_some()
     }
 
-    /// The busy processors now.
+    /// The place of the busy processors now.
     pub(super) fn level(&self) -> usize {
+        self.level
+    }
+
+    /// The busy processors now.
+    fn busy(&self) -> u32 {
+        let [busy, ..] = self.counts;
+        let (above, below) = self.part();
+        u32::try_from((u128::from(busy) * above).div_ceil(below)).unwrap_or(u32::MAX)
+    }
+
+    /// The part of the time that an executing thread has a processor now, as a fraction.
+    fn part(&self) -> (u128, u128) {
         let [busy, spinning, ..] = self.counts;
-        self.level_of(Crowd { count: busy, executing: busy + spinning })
-    }
-
-    /// The busy processors while so many compute.
-    pub(super) fn level_of(&self, computing: Crowd) -> usize {
-        let busy = u128::from(computing.count);
-        let (above, below) = self.part(computing);
-        usize::try_from((busy * above).div_ceil(below)).unwrap_or(usize::MAX)
-    }
-
-    /// The part of the time that an executing thread of these has a processor, as a fraction.
-    pub(super) fn part(&self, crowd: Crowd) -> (u128, u128) {
-        let wanted = u128::from(crowd.executing) * 100;
+        let wanted = u128::from(busy.saturating_add(spinning)) * 100;
         let capacity = self.capacity.map(u128::from);
         capacity.filter(|capacity| wanted > *capacity).map_or((1, 1), |capacity| (capacity, wanted))
     }
@@ -163,14 +165,28 @@ impl Clock {
 
     /// From now on the clocks of what threads do now go.
     fn turn(&mut self) {
+        let busy = self.busy();
+        self.level = place_of(busy);
+        at(&mut self.levels, self.level);
+        self.is_exact = busy < EXACT && !self.shares();
+        if self.is_exact {
+            at(&mut self.computing, self.level);
+        } else {
+            at(&mut self.crowded, self.level);
+        }
+        self.told = (self.wanting() as usize).min(MOST_RUNNABLE);
+        at(&mut self.runnable, self.told);
+        if self.shares() {
+            at(&mut self.on.by_runnable, self.told);
+        }
+        let [computing, ..] = self.counts;
+        self.each = if computing > 1 { part_of_each(computing) } else { 0 };
+    }
+
+    /// The runnable threads now.
+    fn wanting(&self) -> u32 {
         let [busy, spinning, ready, _] = self.counts;
-        let executing = busy + spinning;
-        let shares = self.shares();
-        self.computing.turn_to(Crowd { count: busy, executing }, shares);
-        let runnable = executing + ready;
-        let told = if shares { runnable } else { runnable.min(MOST_RUNNABLE as u32) };
-        self.runnable.turn_to(Crowd { count: told, executing }, shares);
-        self.each = if busy > 1 { part_of_each(busy) } else { 0 };
+        busy.saturating_add(spinning).saturating_add(ready)
     }
 
     /// Time passes up to then.
@@ -181,24 +197,30 @@ impl Clock {
             return;
         }
         self.now = to;
-        self.computing.pass(passed);
-        self.runnable.pass(passed);
-        let [busy, spinning, ready, _] = self.counts;
-        self.runnable_ticks += u128::from(passed) * u128::from(busy + spinning + ready);
-        self.normalized += match busy {
+        self.levels[self.level] += passed;
+        self.runnable[self.told] += passed;
+        let wanting = u128::from(self.wanting());
+        self.runnable_ticks += u128::from(passed) * wanting;
+        let [computing, ..] = self.counts;
+        let normalized = match computing {
             0 => 0,
             1 => u128::from(passed) * SCALE,
             _ => (u128::from(passed) * u128::from(self.each)) >> 24,
         };
-    }
-
-    /// Ticks by the number of busy processors.
-    pub(super) fn levels(&self) -> Vec<u64> {
-        let mut levels = Vec::new();
-        for (place, ticks) in self.computing.ticks.iter().enumerate() {
-            *at(&mut levels, self.level_of(self.computing.crowd(place))) += ticks;
+        if self.is_exact {
+            self.computing[self.level] += passed;
+        } else {
+            self.crowded[self.level] += normalized;
         }
-        levels
+        self.normalized += normalized;
+        if self.shares() {
+            let (above, below) = self.part();
+            let time = u128::from(passed) * SCALE;
+            let on = (time / below) * above + (time % below) * above / below;
+            self.on.by_runnable[self.told] += on;
+            self.on.time += on;
+            self.on.runnable = self.on.runnable.wrapping_add(on.wrapping_mul(wanting));
+        }
     }
 }
 
@@ -233,6 +255,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn places_are_in_order_and_near_what_they_stand_for() {
+        let mut before = 0;
+        for busy in (0..100_000).chain([1 << 20, u32::MAX - 1, u32::MAX]) {
+            let place = place_of(busy);
+            assert!(place >= before, "{busy}");
+            before = place;
+            let told = busy_at(place);
+            assert!(told.abs_diff(busy) <= busy / 30, "{busy}: {told}");
+            assert_eq!(place_of(told), place, "{busy}");
+        }
+        assert!(before < 600, "{before}");
+    }
+
+    #[test]
     fn busy_processors_are_those_that_compute_of_all_there_are() {
         let mut clock = Clock::new(Some(200));
         for _ in 0..3 {
@@ -248,7 +284,7 @@ mod tests {
         clock.change(Phase::Busy, Phase::Spinning);
         assert_eq!(clock.level(), 0, "nobody computes");
         clock.advance(10);
-        assert_eq!(clock.levels(), [7, 0, 3]);
+        assert_eq!(clock.levels, [7, 0, 3]);
         assert_eq!(clock.normalized, SCALE - 1);
     }
 
@@ -273,8 +309,8 @@ mod tests {
         clock.change(Phase::Off, Phase::Busy);
         clock.change(Phase::Off, Phase::Ready);
         clock.advance(9);
-        assert_eq!(clock.levels(), [0, 5, 4]);
-        assert_eq!(clock.runnable.ticks, [0, 5, 0, 4]);
+        assert_eq!(clock.levels, [0, 5, 4]);
+        assert_eq!(clock.runnable, [0, 5, 0, 4]);
         assert_eq!((clock.normalized, clock.runnable_ticks), (7 * SCALE, 17));
     }
 }

@@ -13,7 +13,8 @@ pub struct Parallelism {
     pub elapsed_ns: u64,
     /// How much of that no processor was busy: threads waited, or only spun.
     pub nobody_busy_ns: u64,
-    /// Time by the number of busy processors, 0 included; adds up to `elapsed_ns`.
+    /// Time by the number of busy processors, 0 included; adds up to `elapsed_ns`. From 64 on numbers that differ by a
+    /// sixteenth at most are told together, by their middle; so everywhere here.
     pub levels: Vec<(u32, u64)>,
     /// Threads that lived.
     pub threads: u32,

@@ -2,20 +2,28 @@
 //! a thread's tally when it begins to do something and put back when it ends, so that what others do costs it nothing. A
 //! row gets what a thread's tally grew by in the same way, as the difference between then and now (2001, section 2.2).
 
-use super::clock::{Clock, PHASES, Phase};
+use super::clock::{Clock, EXECUTING, On, PHASES, Phase};
 
 /// What a thread has had so far. What belongs to the phase that it is in is what the clocks said less: wrapped around.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Ticks of computing, by place of [`Clock::computing`].
+    /// By place of [`Clock::computing`], and of [`Clock::crowded`].
     computing: Vec<u64>,
-    /// Ticks in each phase, by place of [`Clock::runnable`].
-    phases: [Vec<u64>; PHASES],
-    time: [u64; PHASES],
-    /// Ticks multiplied by the number of runnable threads.
-    runnable: [u128; PHASES],
+    crowded: Vec<u128>,
+    phases: [Had; PHASES],
     /// Normalized time, in parts of a tick.
     pub(super) normalized: u128,
+}
+
+/// What a thread has had in one phase.
+#[derive(Clone, Debug, Default)]
+struct Had {
+    /// Ticks by runnable threads.
+    by_runnable: Vec<u64>,
+    time: u64,
+    /// Ticks multiplied by the number of runnable threads.
+    runnable: u128,
+    on: On,
 }
 
 impl Tally {
@@ -35,27 +43,36 @@ impl Tally {
         clock: &Clock,
         phase: Phase,
         by: impl Fn(u64, u64) -> u64 + Copy,
-        by_long: impl Fn(u128, u128) -> u128,
+        by_long: impl Fn(u128, u128) -> u128 + Copy,
     ) {
         let Some(place) = phase.place() else { return };
-        each(&mut self.phases[place], &clock.runnable.ticks, by);
-        self.time[place] = by(self.time[place], clock.now);
-        self.runnable[place] = by_long(self.runnable[place], clock.runnable_ticks);
+        let had = &mut self.phases[place];
+        each(&mut had.by_runnable, &clock.runnable, by);
+        had.time = by(had.time, clock.now);
+        had.runnable = by_long(had.runnable, clock.runnable_ticks);
+        if clock.shares() && place < EXECUTING {
+            each(&mut had.on.by_runnable, &clock.on.by_runnable, by_long);
+            had.on.time = by_long(had.on.time, clock.on.time);
+            had.on.runnable = by_long(had.on.runnable, clock.on.runnable);
+        }
         if phase == Phase::Busy {
-            each(&mut self.computing, &clock.computing.ticks, by);
+            each(&mut self.computing, &clock.computing, by);
+            each(&mut self.crowded, &clock.crowded, by_long);
             self.normalized = by_long(self.normalized, clock.normalized);
         }
     }
 }
 
 /// What a row has had, as a [`Tally`] has it: of many threads, so that it may be more than a machine word holds. Of what is
-/// done on its behalf `phases` stay empty where processors are not shared.
+/// done on its behalf nothing is told by runnable threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
     pub(super) computing: Vec<u128>,
-    pub(super) phases: [Vec<u128>; PHASES],
+    pub(super) crowded: Vec<u128>,
+    pub(super) by_runnable: [Vec<u128>; PHASES],
     pub(super) time: [u128; PHASES],
     pub(super) runnable: [u128; PHASES],
+    pub(super) on: [On; EXECUTING],
 }
 
 /// Whether a row begins or ends to get what a thread has.
@@ -70,19 +87,27 @@ impl Sum {
     pub(super) fn own(&mut self, tally: &Tally, phase: usize, side: Side) {
         if Some(phase) == Phase::Busy.place() {
             side.each(&mut self.computing, &tally.computing);
+            side.each(&mut self.crowded, &tally.crowded);
         }
-        side.each(&mut self.phases[phase], &tally.phases[phase]);
-        self.runnable[phase] = side.by(self.runnable[phase], tally.runnable[phase]);
+        let had = &tally.phases[phase];
+        side.each(&mut self.by_runnable[phase], &had.by_runnable);
+        self.runnable[phase] = side.by(self.runnable[phase], had.runnable);
+        if let Some(on) = self.on.get_mut(phase) {
+            side.each(&mut on.by_runnable, &had.on.by_runnable);
+            on.runnable = side.by(on.runnable, had.on.runnable);
+        }
     }
 
     /// All that a thread that is in no phase now has is done on the row's behalf.
-    pub(super) fn whole(&mut self, tally: &Tally, shares: bool, side: Side) {
+    pub(super) fn whole(&mut self, tally: &Tally, side: Side) {
         side.each(&mut self.computing, &tally.computing);
-        for place in 0..PHASES {
-            self.time[place] = side.by(self.time[place], tally.time[place].into());
-            self.runnable[place] = side.by(self.runnable[place], tally.runnable[place]);
-            if shares {
-                side.each(&mut self.phases[place], &tally.phases[place]);
+        side.each(&mut self.crowded, &tally.crowded);
+        for (place, had) in tally.phases.iter().enumerate() {
+            self.time[place] = side.by(self.time[place], had.time.into());
+            self.runnable[place] = side.by(self.runnable[place], had.runnable);
+            if let Some(on) = self.on.get_mut(place) {
+                on.time = side.by(on.time, had.on.time);
+                on.runnable = side.by(on.runnable, had.on.runnable);
             }
         }
     }
@@ -96,17 +121,17 @@ impl Side {
         }
     }
 
-    fn each(self, to: &mut Vec<u128>, from: &[u64]) {
+    fn each<T: Copy + Into<u128>>(self, to: &mut Vec<u128>, from: &[T]) {
         match self {
-            Side::From => each(to, from, |to, from| to.wrapping_sub(from.into())),
-            Side::To => each(to, from, |to, from| to.wrapping_add(from.into())),
+            Side::From => each(to, from, |to, from: T| to.wrapping_sub(from.into())),
+            Side::To => each(to, from, |to, from: T| to.wrapping_add(from.into())),
         }
     }
 }
 
 /// A plain loop: it is the innermost one, and becomes vector instructions without a call.
 #[inline(always)]
-fn each<T: Copy + Default>(to: &mut Vec<T>, from: &[u64], with: impl Fn(T, u64) -> T) {
+fn each<T: Copy + Default, F: Copy>(to: &mut Vec<T>, from: &[F], with: impl Fn(T, F) -> T) {
     if to.len() < from.len() {
         to.resize(from.len(), T::default());
     }
@@ -131,7 +156,7 @@ mod tests {
         for _ in 0..1_000 {
             sum.own(&tally, 3, Side::To);
         }
-        assert_eq!(sum.phases[3], [1_000 * u128::from(u64::MAX - 1)]);
+        assert_eq!(sum.by_runnable[3], [1_000 * u128::from(u64::MAX - 1)]);
     }
 
     #[test]
@@ -142,12 +167,12 @@ mod tests {
         tally.begin(&clock, Phase::Busy);
         clock.advance(10);
         tally.end(&clock, Phase::Busy);
-        sum.whole(&tally, false, Side::From);
+        sum.whole(&tally, Side::From);
         tally.begin(&clock, Phase::Busy);
         clock.change(Phase::Off, Phase::Busy);
         clock.advance(17);
         tally.end(&clock, Phase::Busy);
-        sum.whole(&tally, false, Side::To);
+        sum.whole(&tally, Side::To);
         assert_eq!(sum.computing, [0, 0, 7], "ticks by computing threads");
         assert_eq!((sum.time[0], sum.runnable[0]), (7, 14));
     }

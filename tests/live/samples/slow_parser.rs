@@ -58,6 +58,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
         window: None,
         screen: None,
         print: None,
+        listen: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
         choose: None,

@@ -12,7 +12,8 @@ use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
 /// Intervals, threads.
-const SIZES: [(u64, u64); 4] = [(1_000_000, 4), (4_000_000, 4), (4_000_000, 16), (4_000_000, 64)];
+const SIZES: [(u64, u64); 5] =
+    [(1_000_000, 4), (4_000_000, 4), (4_000_000, 16), (4_000_000, 64), (4_000_000, 1_000)];
 
 /// Runs all sizes in alternation.
 ///

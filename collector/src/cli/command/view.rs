@@ -6,7 +6,7 @@ use crate::cli::input::{Input, Parts};
 use crate::cli::plan::{InputPlan, OutputPlan, ViewPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::export::Model;
-use crate::page::{Document, Tables, is_page, write};
+use crate::page::{Document, Point, Tables, is_page, write};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
 use crate::session::{Overwrite, check_file, write_whole};
@@ -40,6 +40,7 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
         // Reading and simulating may take long.
         check_file(path, overwrite)?;
     }
+    let measured = plan.measured.iter().map(|path| point(path)).collect::<Result<_, _>>()?;
     let mut input = Input::open(&plan.input)?;
     if let Input::Session(read) = &mut input {
         super::symbolize::in_memory(&mut read.0, &plan.symbols)?;
@@ -55,6 +56,7 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
         tables: tables(&parts, &model, &limits)?,
         curves: changes::curves(model.spelled(), model.report(), &plan.cpus, model.machine()),
         has_sources: plan.sources,
+        measured,
     };
     match &output {
         OutputPlan::Stdout => to_stdout(|out| write(&document, out))?,
@@ -68,10 +70,8 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// With more threads than this, tables that compare threads with each other take too long.
+/// With more threads than this, finding the longest paths takes too long for a page.
 const MOST_THREADS: usize = 5_000;
-/// Threads times operations that the accounts of processor time may take: each change of one concerns all of them.
-const MOST_CHANGES: usize = 500_000_000;
 /// A larger table is left out: nobody reads it in a page.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -90,12 +90,9 @@ fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, U
     let prediction = prediction.conclude(runs);
     let spelled = spelled_out(program.clone());
     let is_large = program.threads.len() > MOST_THREADS;
-    let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
-    let changes = operations.saturating_mul(program.threads.len());
     let mut others =
         super::on_all_cores(&[Whole::Parallelism, Whole::Slack, Whole::Paths], |whole| match whole {
-            Whole::Parallelism | Whole::Paths if is_large => Ok(left_out()),
-            Whole::Parallelism if changes > MOST_CHANGES => Ok(left_out()),
+            Whole::Paths if is_large => Ok(left_out()),
             Whole::Parallelism => {
                 let quartz = match &parts.timeline {
                     Some(timeline) => measured(timeline, program, false),
@@ -152,6 +149,24 @@ fn raw(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Box<RawValu
     write(&mut bytes).map_err(|error| problem(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| problem(error.to_string()))?;
     RawValue::from_string(text.trim_end().to_owned()).map_err(|error| problem(error.to_string()))
+}
+
+/// How long another recording is, and on how many CPUs.
+fn point(path: &Path) -> Result<Point, UserError> {
+    let file = path.display().to_string();
+    let no_point = |why: &str| {
+        let hint = "give recordings that longpole made on another number of CPUs";
+        Err(UserError::runtime(format!("{file} {why}"), hint))
+    };
+    let Input::Session(read) = Input::open(&InputPlan::File(path.to_owned()))? else {
+        return no_point("was written by hand: nothing was measured");
+    };
+    let (recording, info) = *read;
+    let Some(cpus) = info.meta.map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0) else {
+        return no_point("does not say on how many CPUs it was recorded");
+    };
+    let timeline = engine::timeline::build(&recording);
+    Ok(Point { file, cpus, time_ns: timeline.end.0.saturating_sub(timeline.start.0) })
 }
 
 /// The file with another ending.

@@ -1,0 +1,43 @@
+//! What is answered to a request.
+
+use super::access::Access;
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode, header};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Metrics as text.
+    Metrics,
+    /// The page.
+    Page,
+    /// What the page shows, again and again.
+    Events,
+    /// No, with a line why.
+    No(StatusCode, &'static str),
+}
+
+/// Looks at the request alone.
+pub fn answer(request: &Parts, access: &Access) -> Answer {
+    let text = |name| request.headers.get(name).and_then(|value| value.to_str().ok());
+    if !text(header::HOST).is_some_and(|host| access.is_host(host)) {
+        return Answer::No(StatusCode::MISDIRECTED_REQUEST, "this host is known by its address only");
+    }
+    if request.method != Method::GET {
+        return Answer::No(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to change here: GET only");
+    }
+    let may_look = access.may_look(request.uri.query());
+    match request.uri.path() {
+        "/metrics" if access.may_scrape(text(header::AUTHORIZATION)) => Answer::Metrics,
+        "/metrics" => {
+            Answer::No(StatusCode::UNAUTHORIZED, "metrics need the token: Authorization: Bearer TOKEN")
+        }
+        "/" if may_look => Answer::Page,
+        "/events" if may_look => Answer::Events,
+        "/" | "/events" => Answer::No(
+            StatusCode::FORBIDDEN,
+            "the page needs the token: open the address that longpole printed",
+        ),
+        _ => Answer::No(StatusCode::NOT_FOUND, "there are /metrics and the page"),
+    }
+}

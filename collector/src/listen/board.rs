@@ -1,0 +1,59 @@
+//! What stands there to be read: the newest report, and nothing before it.
+
+use crate::live::stretch;
+use crate::present::json::Stretch;
+use crate::tui::{LiveCounts, Snapshot};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Written by who records, read by who serves; neither holds it for longer than it takes to copy some numbers.
+#[derive(Clone)]
+pub struct Board(Arc<Mutex<Now>>);
+
+/// What is known.
+#[derive(Clone, Default)]
+pub(super) struct Now {
+    /// Who is looked at; not cleaned.
+    pub subject: String,
+    /// The newest report and its stretch, once there is one.
+    pub report: Option<(Arc<Snapshot>, Stretch)>,
+    /// Reports so far.
+    pub number: u64,
+    /// Counts since the start.
+    pub counts: LiveCounts,
+    /// The target has ended.
+    pub has_ended: bool,
+}
+
+impl Board {
+    /// An empty one.
+    pub fn new(subject: String) -> Board {
+        Board(Arc::new(Mutex::new(Now { subject, ..Now::default() })))
+    }
+
+    /// A new report, which was just made.
+    pub fn show(&self, snapshot: Arc<Snapshot>) {
+        let stretch = stretch(&snapshot);
+        self.change(|now| {
+            now.report = Some((snapshot, stretch));
+            now.number += 1;
+        });
+    }
+
+    /// New counts.
+    pub fn count(&self, counts: LiveCounts) {
+        self.change(|now| now.counts = counts);
+    }
+
+    /// The target has ended: what stands there stays.
+    pub fn end(&self) {
+        self.change(|now| now.has_ended = true);
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Now)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

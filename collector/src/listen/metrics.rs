@@ -1,0 +1,271 @@
+//! OpenMetrics 1.0: what `top` shows, as numbers with names. Shares are of the predicted time of the stretch that was looked at.
+//!
+//! Only the largest rows have series, since each name that ever comes up is one more in a database.
+
+use super::board::Now;
+use crate::tui::{LiveCounts, Snapshot};
+use engine::limit::{Kind, Limit};
+use engine::report::{CpuResult, Report};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Functions, locks and waits that have series: those with the largest share on any number of CPUs.
+const ROWS: usize = 20;
+
+/// All of it, with the mark of its end.
+pub fn text(now: &Now) -> String {
+    let mut text = Text::default();
+    text.family("longpole", "info", "", "What is watched, by which longpole.");
+    text.sample("_info", &[("version", env!("CARGO_PKG_VERSION")), ("subject", &now.subject)], 1.0);
+    counts(&now.counts, &mut text);
+    if let Some((snapshot, stretch)) = &now.report {
+        text.family(
+            "longpole_stretch_end_seconds",
+            "gauge",
+            "seconds",
+            "When the stretch that was looked at ended, since 1970.",
+        );
+        text.sample("", &[], stretch.end_unix_ms as f64 / 1e3);
+        text.family("longpole_stretch_seconds", "gauge", "seconds", "How long it is.");
+        text.sample("", &[], seconds(stretch.length_ns as f64));
+        text.family("longpole_threads", "gauge", "", "Threads in it.");
+        text.sample("", &[], stretch.threads as f64);
+        predicted(snapshot, &mut text);
+        functions(&snapshot.report, &mut text);
+        locks(&snapshot.report, &mut text);
+        waits(&snapshot.report, &mut text);
+        limits(snapshot, &mut text);
+    }
+    text.lines.push_str("# EOF\n");
+    text.lines
+}
+
+fn counts(counts: &LiveCounts, text: &mut Text) {
+    text.family("longpole_events", "counter", "", "Events read.");
+    text.sample("_total", &[], counts.events as f64);
+    text.family("longpole_lost_events", "counter", "", "Events that are missing, by reason.");
+    let loss = &counts.loss;
+    for (reason, lost) in [
+        ("ring_full", loss.dropped),
+        ("not_run", loss.missed),
+        ("operations", loss.operations),
+        ("late", loss.late),
+        ("undecodable", loss.undecodable),
+    ] {
+        text.sample("_total", &[("reason", reason)], lost as f64);
+    }
+    text.family(
+        "longpole_cost_ratio",
+        "gauge",
+        "ratio",
+        "What recording costs lately, of the program's own CPU time.",
+    );
+    if let Some(share) = counts.recent_overhead.or(counts.overhead).and_then(|cost| cost.share()) {
+        text.sample("", &[], share);
+    }
+}
+
+fn predicted(snapshot: &Snapshot, text: &mut Text) {
+    let results = &snapshot.report.results;
+    text.family(
+        "longpole_predicted_seconds",
+        "gauge",
+        "seconds",
+        "Time that the stretch would take on so many CPUs.",
+    );
+    for result in results {
+        text.sample("", &[("cpus", &result.cpus.to_string())], seconds(result.time_ns));
+    }
+    text.family("longpole_speedup_ratio", "gauge", "ratio", "Predicted time on one CPU by that on so many.");
+    for result in results {
+        text.sample("", &[("cpus", &result.cpus.to_string())], result.speedup);
+    }
+}
+
+fn functions(report: &Report, text: &mut Text) {
+    text.family(
+        "longpole_function_ratio",
+        "gauge",
+        "ratio",
+        "Share of the predicted time that a function's own computing owes.",
+    );
+    let shares = |result: &CpuResult| {
+        let rows = result.functions.iter();
+        rows.map(|row| (row.function.clone(), share(row.tet_ns, result))).collect::<Vec<_>>()
+    };
+    largest(report, shares, |cpus, function, share| {
+        text.sample("", &[("cpus", cpus), ("function", function)], share);
+    });
+}
+
+fn locks(report: &Report, text: &mut Text) {
+    text.family(
+        "longpole_lock_ratio",
+        "gauge",
+        "ratio",
+        "Share of the predicted time that is computed with a lock held.",
+    );
+    let shares = |result: &CpuResult| {
+        let rows = report.locks.iter().zip(&result.locks_held_ns);
+        rows.map(|(row, held_ns)| (row.lock.clone(), share(*held_ns, result))).collect::<Vec<_>>()
+    };
+    largest(report, shares, |cpus, lock, share| text.sample("", &[("cpus", cpus), ("lock", lock)], share));
+    let rows = || report.locks.iter().take(ROWS);
+    text.family("longpole_lock_acquisitions", "gauge", "", "How often a lock was taken in the stretch.");
+    for row in rows() {
+        text.sample("", &[("lock", &row.lock)], row.acquisitions as f64);
+    }
+    text.family(
+        "longpole_lock_waited_seconds",
+        "gauge",
+        "seconds",
+        "How long threads waited for a lock in the stretch, summed.",
+    );
+    for (row, ns) in rows().filter_map(|row| Some((row, row.wait_ns?))) {
+        text.sample("", &[("lock", &row.lock)], seconds(ns));
+    }
+    text.family(
+        "longpole_lock_held_seconds",
+        "gauge",
+        "seconds",
+        "How long threads held a lock in the stretch, summed.",
+    );
+    for (row, ns) in rows().filter_map(|row| Some((row, row.hold_ns?))) {
+        text.sample("", &[("lock", &row.lock)], seconds(ns));
+    }
+}
+
+fn waits(report: &Report, text: &mut Text) {
+    text.family(
+        "longpole_wait_ratio",
+        "gauge",
+        "ratio",
+        "Share of the predicted time that passes without being computed.",
+    );
+    let shares = |result: &CpuResult| {
+        let rows = result.waits.iter();
+        let key = |row: &engine::report::WaitRow| {
+            (row.kind.name(), row.kind.object().unwrap_or_default().to_owned())
+        };
+        rows.map(|row| (key(row), share(row.weighted_ns, result))).collect::<Vec<_>>()
+    };
+    largest(report, shares, |cpus, (wait, object), share| {
+        text.sample("", &[("cpus", cpus), ("wait", wait), ("object", object)], share);
+    });
+}
+
+fn limits(snapshot: &Snapshot, text: &mut Text) {
+    text.family(
+        "longpole_limit_ratio",
+        "gauge",
+        "ratio",
+        "Share of the predicted time that goes without what limits.",
+    );
+    for limit in &snapshot.limits.at {
+        let cpus = limit.cpus.to_string();
+        text.sample("", &[("cpus", &cpus), ("kind", limit.kind.name()), ("what", what(limit))], limit.gain());
+    }
+    text.family(
+        "longpole_fix_ratio",
+        "gauge",
+        "ratio",
+        "Share of the predicted time that a change takes off.",
+    );
+    for fix in &snapshot.limits.fixes {
+        let (lock, function) = (fix.lock.as_deref(), fix.function.as_deref());
+        let labels = [
+            ("change", fix.change.name()),
+            ("lock", lock.unwrap_or_default()),
+            ("function", function.unwrap_or_default()),
+        ];
+        text.sample("", &labels, fix.gain);
+    }
+}
+
+/// The name of what limits, where it has one.
+fn what(limit: &Limit) -> &str {
+    match &limit.kind {
+        Kind::Lock { lock, .. } => lock,
+        Kind::HandOver { object } => object.as_deref().unwrap_or_default(),
+        Kind::Serial { thread, .. } | Kind::Stage { thread, .. } => thread,
+        Kind::Device { device } => device,
+        Kind::LocksNotRecorded { word, .. } => word,
+        Kind::Threads { function, .. } | Kind::Imbalance { function } => {
+            function.as_deref().unwrap_or_default()
+        }
+        Kind::Cpus { .. }
+        | Kind::Timers
+        | Kind::Spinning
+        | Kind::Idle { .. }
+        | Kind::Work { .. }
+        | Kind::Deadlock
+        | Kind::NotKnown { .. }
+        | Kind::Nothing => "",
+    }
+}
+
+/// Tells the shares of those rows that have the largest on any number of CPUs.
+fn largest<K: Ord + Clone>(
+    report: &Report,
+    shares: impl Fn(&CpuResult) -> Vec<(K, f64)>,
+    mut tell: impl FnMut(&str, &K, f64),
+) {
+    let mut best: BTreeMap<K, f64> = BTreeMap::new();
+    for (row, share) in report.results.iter().flat_map(&shares) {
+        let most = best.entry(row).or_insert(f64::NEG_INFINITY);
+        *most = most.max(share);
+    }
+    let mut order: Vec<(K, f64)> = best.into_iter().collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let chosen: BTreeSet<K> = order.into_iter().take(ROWS).map(|(row, _)| row).collect();
+    for result in &report.results {
+        let cpus = result.cpus.to_string();
+        for (row, share) in shares(result).into_iter().filter(|(row, _)| chosen.contains(row)) {
+            tell(&cpus, &row, share);
+        }
+    }
+}
+
+fn share(ns: f64, of: &CpuResult) -> f64 {
+    if of.time_ns > 0.0 { ns / of.time_ns } else { 0.0 }
+}
+
+fn seconds(ns: f64) -> f64 {
+    ns / 1e9
+}
+
+/// Families of samples, one after the other.
+#[derive(Default)]
+struct Text {
+    lines: String,
+    family: &'static str,
+    /// Samples of the family so far: two with the same labels would make all of it unreadable.
+    told: BTreeSet<String>,
+}
+
+impl Text {
+    fn family(&mut self, name: &'static str, kind: &str, unit: &str, help: &str) {
+        let unit = if unit.is_empty() { String::new() } else { format!("# UNIT {name} {unit}\n") };
+        // Writing to a string cannot fail.
+        let _ = write!(self.lines, "# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n");
+        self.family = name;
+        self.told.clear();
+    }
+
+    /// A sample of the family, its name with this at the end; nothing if it is no number.
+    fn sample(&mut self, end: &str, labels: &[(&str, &str)], value: f64) {
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let labels = labels.join(",");
+        if !value.is_finite() || !self.told.insert(labels.clone()) {
+            return;
+        }
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        let _ = writeln!(self.lines, "{}{end}{labels} {value}", self.family);
+    }
+}
+
+/// As the value of a label.
+fn escaped(name: &str) -> String {
+    name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

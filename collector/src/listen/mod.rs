@@ -1,0 +1,22 @@
+//! `top --listen`: what `top` sees, as metrics for Prometheus and as a page for a browser.
+//!
+//! ```text
+//! loop ─► Board: the newest report alone ─► Texts, made once a second at most ─► answers
+//!                                            thread "listen", behind others
+//! ```
+//!
+//! Who reads cannot hold up who records: the loop leaves a report and goes on, and a reader who does not read is dropped. Nothing
+//! that is asked for leads to a file.
+
+mod access;
+mod answer;
+mod board;
+mod metrics;
+mod server;
+#[cfg(test)]
+mod tests;
+mod texts;
+
+pub use access::{Access, Token};
+pub use board::Board;
+pub use server::{Listener, Socket};

@@ -1,0 +1,230 @@
+//! The thread that answers. It is bounded in every way: connections, what a request may be, how long one may take, how long a
+//! reader may not read.
+
+use super::access::Access;
+use super::answer::{Answer, answer};
+use super::board::Board;
+use super::texts::Writer;
+use crate::live::{Message, parts};
+use http_body_util::channel::{Channel, Sender};
+use http_body_util::{Either, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_io_timeout::TimeoutStream;
+
+/// The page, as it is built from `view/`.
+const PAGE: &str = include_str!("../../embedded/page/live.html");
+/// Connections at once; more are closed as they come.
+const CONNECTIONS: usize = 32;
+/// Pages at once: the others are for who asks for metrics.
+const PAGES: usize = 16;
+/// For a request to arrive, and for a reader to read on.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For everything that is not a page.
+const MOST: Duration = Duration::from_secs(20);
+/// Bytes of a request, and of an answer that waits in memory.
+const BUFFER: usize = 16 << 10;
+/// Bytes that the kernel may keep for a reader.
+const UNREAD: usize = 64 << 10;
+/// After the machine had no room for one more connection.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A socket that nobody is answered on yet.
+pub struct Socket {
+    socket: std::net::TcpListener,
+    /// Where it is.
+    pub address: SocketAddr,
+}
+
+impl Socket {
+    /// Takes an address; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// It is in use, not one of this machine, or not allowed.
+    pub fn bind(address: SocketAddr) -> io::Result<Socket> {
+        let socket = std::net::TcpListener::bind(address)?;
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok(Socket { socket, address })
+    }
+}
+
+/// Answers until dropped.
+pub struct Listener {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// There is no room for a thread.
+    pub fn start(
+        socket: Socket,
+        access: Access,
+        board: Board,
+        news: UnboundedSender<Message>,
+    ) -> io::Result<Listener> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = {
+            let _in = runtime.enter();
+            TcpListener::from_std(socket.socket)?
+        };
+        let (stop, stopped) = oneshot::channel();
+        let thread = parts::spawn("listen", news, (), move || {
+            parts::behind_others();
+            let tasks = LocalSet::new();
+            tasks.block_on(&runtime, async move {
+                tokio::select! {
+                    () = accept(listener, Rc::new(Shared { access, writer: Writer::new(board), pages: Arc::new(Semaphore::new(PAGES)) })) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Listener { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What all connections have in common.
+struct Shared {
+    access: Access,
+    writer: Writer,
+    pages: Arc<Semaphore>,
+}
+
+async fn accept(listener: TcpListener, shared: Rc<Shared>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                if let Ok(permit) = Arc::clone(&room).try_acquire_owned() {
+                    spawn_local(serve(stream, Rc::clone(&shared), permit));
+                }
+            }
+            Err(error) => {
+                log::debug!("a connection could not be taken: {error}");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One connection, one request.
+async fn serve(stream: TcpStream, shared: Rc<Shared>, _permit: OwnedSemaphorePermit) {
+    // Otherwise megabytes would wait for a reader before anybody saw that it does not read.
+    if rustix::net::sockopt::set_socket_send_buffer_size(&stream, UNREAD).is_err() {
+        return;
+    }
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(PATIENCE));
+    let is_page = Cell::new(false);
+    let respond = service_fn(|request: Request<Incoming>| {
+        let answer = answer(&request.into_parts().0, &shared.access);
+        let response = response(answer, &shared);
+        is_page.set(response.status() == StatusCode::OK && answer == Answer::Events);
+        async { Ok::<_, Infallible>(response) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(BUFFER)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(Box::pin(stream)), respond);
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // What went wrong with a reader is the reader's business.
+        _ = &mut connection => return,
+        () = sleep(MOST) => {}
+    }
+    if is_page.get() {
+        let _ = connection.await;
+    }
+}
+
+type Body = Either<Full<Bytes>, Channel<Bytes>>;
+
+fn response(answer: Answer, shared: &Rc<Shared>) -> Response<Body> {
+    let whole = |text: Bytes| Either::Left(Full::new(text));
+    let (status, kind, body) = match answer {
+        Answer::Metrics => (
+            StatusCode::OK,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            whole(shared.writer.texts().metrics.clone()),
+        ),
+        Answer::Page => {
+            (StatusCode::OK, "text/html; charset=utf-8", whole(Bytes::from_static(PAGE.as_bytes())))
+        }
+        Answer::Events => match Arc::clone(&shared.pages).try_acquire_owned() {
+            Ok(permit) => {
+                let (sender, body) = Channel::new(1);
+                spawn_local(tell(Rc::clone(shared), sender, permit));
+                (StatusCode::OK, "text/event-stream", Either::Right(body))
+            }
+            Err(_) => {
+                let why = "too many pages are open: close one\n";
+                (StatusCode::SERVICE_UNAVAILABLE, "text/plain", whole(why.into()))
+            }
+        },
+        Answer::No(status, why) => (status, "text/plain", whole(format!("{why}\n").into())),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    for (name, value) in [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, "frame-ancestors 'none'"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Sends a page what is new, each second, until it is gone.
+async fn tell(shared: Rc<Shared>, mut to: Sender<Bytes>, _permit: OwnedSemaphorePermit) {
+    let mut told = 0;
+    let mut seconds = interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        seconds.tick().await;
+        let texts = shared.writer.texts();
+        let is_new = std::mem::replace(&mut told, texts.number) != texts.number;
+        // Waits for the reader. What comes meanwhile is not kept for it.
+        if is_new && to.send_data(texts.report.clone()).await.is_err() {
+            return;
+        }
+        if to.send_data(texts.counts.clone()).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What is answered to whom, and what stands in it; no socket here.
+
+use super::access::{Access, Token};
+use super::answer::{Answer, answer};
+use super::board::Board;
+use super::texts::Writer;
+use crate::tui::{LiveCounts, Snapshot};
+use engine::event::LossCounts;
+use engine::report::{Cpus, Detail, Report};
+use hyper::{Request, StatusCode};
+use std::sync::Arc;
+
+const TOKEN: &str = "0123456789abcdef";
+
+fn access(address: &str) -> Access {
+    Access::new(address.parse().expect("an address"), Token::chosen(TOKEN).expect("a token"))
+}
+
+fn ask(access: &Access, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let request =
+        headers.iter().fold(Request::builder().method(method).uri(path), |request, (name, value)| {
+            request.header(*name, *value)
+        });
+    answer(&request.body(()).expect("a request").into_parts().0, access)
+}
+
+fn status(answer: Answer) -> StatusCode {
+    match answer {
+        Answer::No(status, _) => status,
+        _ => StatusCode::OK,
+    }
+}
+
+const HERE: (&str, &str) = ("host", "127.0.0.1:9464");
+
+#[test]
+fn metrics_are_for_this_machine_and_the_page_for_who_has_the_token() {
+    let local = access("127.0.0.1:9464");
+    let get = |path: &str| ask(&local, "GET", path, &[HERE]);
+    assert_eq!(get("/metrics"), Answer::Metrics);
+    assert_eq!(get(&format!("/?token={TOKEN}")), Answer::Page);
+    assert_eq!(get(&format!("/events?a=b&token={TOKEN}&c")), Answer::Events);
+    for path in
+        ["/", "/events", "/?token=", "/?token=0123456789abcdee", "/?token=0123456789abcdef0", "/?Token=x"]
+    {
+        assert_eq!(status(get(path)), StatusCode::FORBIDDEN, "{path}");
+    }
+    // From elsewhere nothing can be read without it.
+    let open = access("0.0.0.0:9464");
+    let bearer = |token: &str| status(ask(&open, "GET", "/metrics", &[HERE, ("authorization", token)]));
+    assert_eq!(status(ask(&open, "GET", "/metrics", &[HERE])), StatusCode::UNAUTHORIZED);
+    assert_eq!(bearer(&format!("Bearer {TOKEN}")), StatusCode::OK);
+    for wrong in [TOKEN, "Bearer", "Bearer ", "Basic 0123456789abcdef", "Bearer 0123456789abcdeF"] {
+        assert_eq!(bearer(wrong), StatusCode::UNAUTHORIZED, "{wrong}");
+    }
+}
+
+#[test]
+fn nothing_leads_to_a_file_and_nothing_can_be_changed() {
+    let local = access("127.0.0.1:9464");
+    for path in [
+        "/../../etc/passwd",
+        "/..%2f..%2fetc/passwd",
+        "/metrics/",
+        "//metrics",
+        "/metrics/../events",
+        "/%6detrics",
+    ] {
+        assert_eq!(status(ask(&local, "GET", path, &[HERE])), StatusCode::NOT_FOUND, "{path}");
+    }
+    for method in ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "CONNECT", "TRACE", "X"] {
+        assert_eq!(
+            status(ask(&local, method, "/metrics", &[HERE])),
+            StatusCode::METHOD_NOT_ALLOWED,
+            "{method}"
+        );
+    }
+}
+
+/// A page of somebody else's site could have given its own name this address, and then read what is here.
+#[test]
+fn a_name_of_somebody_else_is_not_answered() {
+    let local = access("[::1]:9464");
+    let host = |host: &str| status(ask(&local, "GET", "/metrics", &[("host", host)]));
+    for own in ["127.0.0.1:9464", "localhost:9464", "LOCALHOST", "[::1]:9464", "127.0.0.1", "[::1]"] {
+        assert_eq!(host(own), StatusCode::OK, "{own}");
+    }
+    for other in
+        ["evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example:9464", "", ":9464", "[::1"]
+    {
+        assert_eq!(host(other), StatusCode::MISDIRECTED_REQUEST, "{other}");
+    }
+    assert_eq!(status(ask(&local, "GET", "/metrics", &[])), StatusCode::MISDIRECTED_REQUEST);
+}
+
+#[test]
+fn tokens_can_stand_in_an_address_and_differ() {
+    let (one, other) = (Token::random().expect("random"), Token::random().expect("random"));
+    assert_ne!(one.text(), other.text());
+    assert!(Token::chosen(one.text()).is_some());
+    for wrong in ["", "short", "0123456789abcde&", "0123456789abcde\n0", "0123456789abcdeé", &"x".repeat(257)]
+    {
+        assert!(Token::chosen(wrong).is_none(), "{wrong:?}");
+    }
+}
+
+fn report(names: &[&str]) -> Report {
+    let threads: Vec<_> = names
+        .iter()
+        .map(|name| serde_json::json!({"name": name, "ops": [["lock", name], ["exec", name, 1000], ["unlock", name]]}))
+        .collect();
+    let program = serde_json::json!({"format": "longpole-program", "version": 1, "threads": threads});
+    let program = engine::program::json::read(&program.to_string()).expect("a program");
+    let cpus = [Cpus::ONE, Cpus::Infinite];
+    engine::report::report(&program, &cpus, Detail::Functions)
+}
+
+/// One series twice would make a whole answer unreadable, and a line end in a name another series.
+#[test]
+fn names_are_labels_and_each_series_is_there_once() {
+    let names = ["a\nb", "\"} 1\n# EOF", "\\", "x"];
+    let mut twice = report(&names);
+    twice.results.push(twice.results[0].clone());
+    let board = Board::new("s\"u\n".to_owned());
+    board.show(Arc::new(Snapshot { report: twice, ..Snapshot::default() }));
+    let loss = LossCounts { dropped: 7, ..LossCounts::default() };
+    board.count(LiveCounts { events: 42, loss, ..LiveCounts::default() });
+    let texts = Writer::new(board).texts();
+    let text = std::str::from_utf8(&texts.metrics).expect("UTF-8");
+    let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let keys: std::collections::BTreeSet<&str> =
+        series.iter().filter_map(|line| line.rsplit_once(' ')).map(|(key, _)| key).collect();
+    assert_eq!(keys.len(), series.len(), "{text}");
+    assert!(text.contains("subject=\"s\\\"u\\n\""), "{text}");
+    assert!(
+        text.contains("longpole_events_total 42\n") && text.contains("reason=\"ring_full\"} 7\n"),
+        "{text}"
+    );
+    for name in ["a\\nb", "\\\"} 1\\n# EOF", "\\\\", "x"] {
+        assert!(
+            text.contains(&format!("longpole_function_ratio{{cpus=\"1\",function=\"{name}\"}}")),
+            "{name}: {text}"
+        );
+    }
+    assert!(text.ends_with("\n# EOF\n") && text.matches("\n# EOF").count() == 1, "{text}");
+    // An event is two lines, whatever names are.
+    for event in [&texts.report, &texts.counts] {
+        let text = std::str::from_utf8(event).expect("UTF-8");
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
+}
+
+#[test]
+fn series_and_rows_are_bounded() {
+    let names: Vec<String> = (0..500).map(|number| format!("f{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let board = Board::new(String::new());
+    board.show(Arc::new(Snapshot { report: report(&names), ..Snapshot::default() }));
+    let texts = Writer::new(board).texts();
+    let text = std::str::from_utf8(&texts.metrics).expect("UTF-8");
+    let series = text.matches("\nlongpole_function_ratio{").count();
+    assert!((20..=40).contains(&series), "{series}: 20 on each number of CPUs");
+    let event = std::str::from_utf8(&texts.report).expect("UTF-8");
+    let json = event.split_once("data: ").expect("data").1;
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(json["report"]["results"][0]["functions"].as_array().map(Vec::len), Some(100));
+    assert_eq!(json["report"]["locks"].as_array().map(Vec::len), Some(100));
+}

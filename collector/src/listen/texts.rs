@@ -1,0 +1,124 @@
+//! What is sent, made of the newest report once for all readers, and once a second at most.
+
+use super::board::{Board, Now};
+use super::metrics;
+use crate::present::json;
+use crate::present::screen::limit::{self, Words};
+use engine::report::{CpuResult, Report};
+use hyper::body::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How long texts are good. Less than a second, so that a page that asks each second has new ones each time.
+const FRESH: Duration = Duration::from_millis(900);
+/// Functions and locks in the page's tables.
+const ROWS: usize = 100;
+
+/// Texts of one moment.
+pub struct Texts {
+    /// OpenMetrics.
+    pub metrics: Bytes,
+    /// The event `report`; empty before the first one.
+    pub report: Bytes,
+    /// The event `counts`.
+    pub counts: Bytes,
+    /// Of which report.
+    pub number: u64,
+}
+
+/// Makes them when they are asked for.
+pub struct Writer {
+    board: Board,
+    last: RefCell<Option<(Instant, Rc<Texts>)>>,
+}
+
+impl Writer {
+    /// Of what stands there.
+    pub fn new(board: Board) -> Writer {
+        Writer { board, last: RefCell::new(None) }
+    }
+
+    /// Texts of now, or of a moment ago.
+    pub fn texts(&self) -> Rc<Texts> {
+        let mut last = self.last.borrow_mut();
+        if let Some((made, texts)) = &*last
+            && made.elapsed() < FRESH
+        {
+            return Rc::clone(texts);
+        }
+        let now = self.board.now();
+        // The same report is the same text.
+        let known = last.take().filter(|(_, texts)| texts.number == now.number);
+        let report = match known {
+            Some((_, texts)) => texts.report.clone(),
+            None => event("report", &report(&now)),
+        };
+        let texts = Rc::new(Texts {
+            metrics: metrics::text(&now).into(),
+            report,
+            counts: event("counts", &Some(counts(&now))),
+            number: now.number,
+        });
+        *last = Some((Instant::now(), Rc::clone(&texts)));
+        texts
+    }
+}
+
+/// One event of the page; nothing if there is none, or it cannot be written.
+fn event(name: &str, value: &Option<impl Serialize>) -> Bytes {
+    // JSON has no line ends, so that a name cannot begin another event.
+    let json = value.as_ref().and_then(|value| serde_json::to_string(value).ok());
+    json.map(|json| format!("event: {name}\ndata: {json}\n\n").into()).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct ReportEvent<'a> {
+    subject: &'a str,
+    limit: Words,
+    /// As `top --json` writes it, the longest tables cut.
+    report: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct CountsEvent {
+    events: u64,
+    lost: u64,
+    /// What recording costs of the target's CPU time, lately.
+    cost: Option<f64>,
+    has_ended: bool,
+}
+
+fn report(now: &Now) -> Option<ReportEvent<'_>> {
+    let (snapshot, stretch) = now.report.as_ref()?;
+    let options = json::Options { live: Some(*stretch), ..json::Options::default() };
+    let mut bytes = Vec::new();
+    json::write(&shortened(&snapshot.report), &snapshot.limits, options, &mut bytes).ok()?;
+    let report = RawValue::from_string(String::from_utf8(bytes).ok()?.trim_end().to_owned()).ok()?;
+    Some(ReportEvent { subject: &now.subject, limit: limit::words(&snapshot.limits), report })
+}
+
+/// With the first rows of each table.
+fn shortened(report: &Report) -> Report {
+    let result = |result: &CpuResult| CpuResult {
+        functions: result.functions.iter().take(ROWS).cloned().collect(),
+        locks_held_ns: result.locks_held_ns.iter().take(ROWS).copied().collect(),
+        ..result.clone()
+    };
+    Report {
+        results: report.results.iter().map(result).collect(),
+        locks: report.locks.iter().take(ROWS).cloned().collect(),
+        ..report.clone()
+    }
+}
+
+fn counts(now: &Now) -> CountsEvent {
+    CountsEvent {
+        events: now.counts.events,
+        lost: now.counts.loss.lost(),
+        cost: now.counts.recent_overhead.or(now.counts.overhead).and_then(|cost| cost.share()),
+        has_ended: now.has_ended,
+    }
+}
