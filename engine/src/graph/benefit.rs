@@ -12,6 +12,9 @@ use super::timing::Timing;
 use super::zeroing::{Places, zeroing};
 use crate::time::Ticks;
 
+/// Subjects that are looked at: those with most time on the critical path. What one of the others could gain is a few thousandths
+/// of it at most, and there are as many as there are threads.
+const MOST_SUBJECTS: usize = 512;
 /// Numbers kept at once.
 const MOST_NUMBERS: usize = 1 << 23;
 
@@ -39,7 +42,7 @@ impl Benefit {
     }
 }
 
-/// The benefit of all subjects with time on the critical path, over the paths given so far, largest first.
+/// The benefit of the [`MOST_SUBJECTS`] subjects with most time on the critical path, over the paths given so far, largest first.
 /// O(edges + subjects · (paths + detours)).
 pub fn benefits(
     graph: &ActivityGraph,
@@ -56,8 +59,10 @@ pub fn benefits(
     }
     drop(marks);
     // Others can gain nothing.
-    let there: Vec<(Subject, u64)> =
+    let mut there: Vec<(Subject, u64)> =
         subjects.all.iter().copied().zip(critical).filter(|(_, critical)| *critical > 0).collect();
+    there.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    there.truncate(MOST_SUBJECTS);
     let mut benefits = Vec::new();
     // What each path and each detour has of each subject must be kept: not of too many at once.
     let rows = paths.found().max(paths.detours.detours.len()).max(places.count).max(1);

@@ -39,7 +39,7 @@ pub struct PathsReport {
     pub paths: Vec<PathRow>,
     /// There are more paths like those asked for, but no more were to be listed.
     pub more: bool,
-    /// Functions, threads, locks and classes with time on the critical path, the largest benefit first.
+    /// The functions, threads, locks and classes with most time on the critical path, 512 at most, the largest benefit first.
     pub benefit: Vec<BenefitRow>,
     /// The path to be shown edge by edge; `None` if there is none with that rank, or none was asked for.
     pub shown: Option<ShownPath>,

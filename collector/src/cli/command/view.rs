@@ -70,8 +70,6 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// With more threads than this, finding the longest paths takes too long for a page.
-const MOST_THREADS: usize = 5_000;
 /// A larger table is left out: nobody reads it in a page.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -89,10 +87,8 @@ fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, U
     let runs = super::on_all_cores(prediction.wanted(), |cpus| prediction.at(*cpus));
     let prediction = prediction.conclude(runs);
     let spelled = spelled_out(program.clone());
-    let is_large = program.threads.len() > MOST_THREADS;
     let mut others =
         super::on_all_cores(&[Whole::Parallelism, Whole::Slack, Whole::Paths], |whole| match whole {
-            Whole::Paths if is_large => Ok(left_out()),
             Whole::Parallelism => {
                 let quartz = match &parts.timeline {
                     Some(timeline) => measured(timeline, program, false),
