@@ -23,7 +23,8 @@ use crate::probe::{
 };
 use crate::symbols::Parsers;
 use crate::target::{
-    ChildStream, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, limits, monotonic_ns,
+    ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, idle_wake,
+    limits, monotonic_ns,
 };
 use crate::unwind::Sampler;
 use engine::event::{Facts, SamplingFact};
@@ -93,7 +94,7 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
             let locks = Locks::choose(plan, command)?;
             locks.tell(&mut options);
             // Before the command is there, which must find the CPUs as they are without longpole.
-            let idle_wake = crate::target::idle_wake::measure();
+            let idle_wake = idle_wake::measure();
             let child = Launch::gated(command, options)?;
             let pid = child.pid();
             let mut attached = attach_to_command(plan, child, locks)?;
@@ -135,6 +136,8 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         merge(&mut facts, attach_facts(process, plan.children));
     }
     drop(hurry);
+    let used = facts.threads.iter().flat_map(|thread| &thread.cpus).map(|&cpu| cpu as usize);
+    facts.idle_wake = CpuList::of(used).and_then(|used| idle_wake::measure_beside(&used));
     remarks.extend(processes.iter().filter_map(target_remarks::ended));
     // Children born between the list and the start: their parents were not watched yet.
     let known: BTreeSet<u32> = subjects.iter().map(|subject| subject.pid).collect();

@@ -23,9 +23,31 @@ const MOST: Duration = Duration::from_millis(1);
 pub fn measure() -> Option<IdleWake> {
     let two = CpuList::allowed().ok()?.spread(2);
     let mut each = two.iter();
-    let (here, there) = (CpuList::of(each.next())?, CpuList::of(each.next())?);
-    let remote = rounds(&here, &there, REMOTE).ok()??;
-    let local = rounds(&here, &here, LOCAL).ok()??;
+    between(&CpuList::of(each.next())?, &CpuList::of(each.next())?, Meanwhile::Spin)
+}
+
+/// The same on a CPU that a running program leaves free; of those that it may use this takes less than a millisecond.
+/// `None` where it may use all: its own wake-ups tell.
+pub fn measure_beside(used: &CpuList) -> Option<IdleWake> {
+    let allowed = CpuList::allowed().ok()?;
+    let there = CpuList::of(allowed.without(used)?.iter().next())?;
+    let here = CpuList::of(allowed.without(&there)?.iter().next())?;
+    between(&here, &there, Meanwhile::Sleep)
+}
+
+/// What who wakes does until the other CPU is idle.
+#[derive(Clone, Copy, PartialEq)]
+enum Meanwhile {
+    /// Keeps its CPU awake.
+    Spin,
+    /// Leaves it to others.
+    Sleep,
+}
+
+fn between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Option<IdleWake> {
+    let remote = rounds(here, there, meanwhile, REMOTE).ok()??;
+    // Sleeper and waker share a CPU, which must be free for both.
+    let local = rounds(there, there, Meanwhile::Sleep, LOCAL).ok()??;
     (remote.latency < MOST).then(|| IdleWake {
         latency_ns: ns(remote.latency),
         cost_ns: ns(remote.call.saturating_sub(local.call)),
@@ -58,16 +80,16 @@ struct Shared {
 
 /// Latencies depend on how deeply the CPU sleeps, so that the lower quartile is taken; a call does not, so that a short one
 /// is. Whatever else the CPUs do only makes them longer.
-fn rounds(here: &CpuList, there: &CpuList, count: u32) -> io::Result<Option<Took>> {
+fn rounds(here: &CpuList, there: &CpuList, meanwhile: Meanwhile, count: u32) -> io::Result<Option<Took>> {
     let (began, shared) = (Instant::now(), Shared::default());
     std::thread::scope(|scope| {
         let sleeper = std::thread::Builder::new()
             .name("lp-sleeper".to_owned())
             .spawn_scoped(scope, || pin(there).map(|()| sleep_and_answer(&shared, began)))?;
         let (thread, words) = (sleeper.thread().clone(), &shared);
-        let waker = std::thread::Builder::new().name("lp-waker".to_owned()).spawn_scoped(scope, move || {
-            pin(here).map(|()| wake(words, began, &thread, here != there, count))
-        });
+        let waker = std::thread::Builder::new()
+            .name("lp-waker".to_owned())
+            .spawn_scoped(scope, move || pin(here).map(|()| wake(words, began, &thread, meanwhile, count)));
         let took = waker.map(std::thread::ScopedJoinHandle::join);
         shared.over.store(true, Ordering::Release);
         sleeper.thread().unpark();
@@ -91,17 +113,17 @@ fn sleep_and_answer(shared: &Shared, began: Instant) {
 }
 
 /// `None`: the CPUs are not free.
-fn wake(shared: &Shared, began: Instant, sleeper: &Thread, spins: bool, count: u32) -> Option<Took> {
+fn wake(shared: &Shared, began: Instant, sleeper: &Thread, meanwhile: Meanwhile, count: u32) -> Option<Took> {
     let (mut latencies, mut calls) = (Vec::new(), Vec::new());
     for round in 1..=count {
-        if spins {
-            let from = Instant::now();
-            while from.elapsed() < IDLE {
-                std::hint::spin_loop();
+        match meanwhile {
+            Meanwhile::Spin => {
+                let from = Instant::now();
+                while from.elapsed() < IDLE {
+                    std::hint::spin_loop();
+                }
             }
-        } else {
-            // The sleeper needs this CPU to go to sleep.
-            std::thread::sleep(Duration::from_micros(50));
+            Meanwhile::Sleep => std::thread::sleep(IDLE),
         }
         let before = began.elapsed();
         shared.round.store(round, Ordering::Release);
@@ -111,7 +133,10 @@ fn wake(shared: &Shared, began: Instant, sleeper: &Thread, spins: bool, count: u
             if began.elapsed() > LIMIT {
                 return None;
             }
-            if spins { std::hint::spin_loop() } else { std::thread::sleep(Duration::from_micros(10)) }
+            match meanwhile {
+                Meanwhile::Spin => std::hint::spin_loop(),
+                Meanwhile::Sleep => std::thread::sleep(Duration::from_micros(10)),
+            }
         }
         let arrived = Duration::from_nanos(shared.arrived_ns.load(Ordering::Relaxed));
         latencies.push(arrived.saturating_sub(before));
@@ -142,6 +167,18 @@ mod tests {
             assert!(wake.cost_ns < ns(LIMIT), "{wake:?}");
         }
         assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    /// A program attached on one CPU was simulated with wake-ups of 10 µs, where they take 40.
+    #[test]
+    fn beside_a_program_that_may_use_all_cpus_its_own_wake_ups_tell() {
+        let allowed = CpuList::allowed().unwrap();
+        assert_eq!(measure_beside(&allowed), None);
+        if let Some(used) = CpuList::of(allowed.iter().skip(1))
+            && let Some(wake) = measure_beside(&used)
+        {
+            assert!(wake.latency_ns > 0 && wake.latency_ns < ns(MOST), "{wake:?}");
+        }
     }
 
     #[test]

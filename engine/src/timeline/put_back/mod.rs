@@ -6,12 +6,14 @@
 //! two it had it, which gives how long it is held, and how that spreads. Samples: how much of its running time a thread
 //! is in code that lies under the lock ([`crate::event::CodeFact::under`]), waits or not. So what is left of that time,
 //! beside the sections that events show, is divided into sections of the lengths that events show, and these are spread
-//! over the time between ([`sections`]). They become operations as of a recording that saw them, and the simulation
+//! evenly over the time between ([`fill`]). They become operations as of a recording that saw them, and the simulation
 //! decides them anew.
 //!
 //! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
 
 mod clock;
+mod fill;
+mod lengths;
 mod sections;
 mod seen;
 mod words;
@@ -19,7 +21,8 @@ mod write;
 
 use super::model::{PutBack, Timeline};
 use crate::report::Finding;
-use sections::{Kept, Lengths};
+use lengths::Lengths;
+use sections::Kept;
 use seen::{Calls, Share};
 use words::Word;
 
@@ -68,7 +71,7 @@ fn measured<'a>(
 ) -> (Vec<Lock<'a>>, Vec<u64>) {
     let (mut locks, mut unmeasured) = (Vec::new(), Vec::new());
     for word in words {
-        let lengths = Lengths::of(word, clocks);
+        let lengths = Lengths::of(timeline, calls, word, clocks);
         if word.calls.is_empty() || lengths.count() < FEWEST_LENGTHS || locks.len() >= MOST_LOCKS {
             unmeasured.push(word.address);
             continue;

@@ -1,127 +1,17 @@
 //! When each thread has which lock: as events show it, and between that as often as samples ask for.
 
-use super::super::model::{NO_STACK, Seen, State, Timeline};
+use super::super::model::{State, Timeline};
 use super::clock::Clock;
+use super::fill::Fill;
+use super::lengths::{Lengths, Mark, in_order, ticks};
 use super::seen::Calls;
-use super::words::{Marks, Word, word};
+use super::words::word;
 use super::{Chance, Lock};
 use crate::time::Timestamp;
-use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 
 /// A thread that runs no longer than this between two waits for a lock has not got it: another one was first.
 const TRIES_AGAIN_NS: u64 = 5_000;
-/// A thread that wakes the next one after more than this many times the usual length had given the lock back, and taken it
-/// again, meanwhile.
-const LONGEST: u64 = 6;
-/// If half of the lengths are more than this many times the tenth part's, they are several sections (of lengths by chance,
-/// exponentially spread, it is 6.6 times).
-const MANY: u64 = 20;
-/// Sections for which there was no room, and which the next stretch gets: without a limit each would try all of them.
-const MOST_DUE: f64 = 16.0;
-/// Lengths kept of a lock.
-const MOST_LENGTHS: usize = 4096;
-
-/// How long a lock is held, and how long threads stay away from it, as events show it; nanoseconds of running.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lengths {
-    held: Vec<u64>,
-    apart: Vec<u64>,
-    /// All that events show of its being held, before lengths are drawn from: these may be fewer.
-    seen_ns: u64,
-}
-
-impl Lengths {
-    /// From getting the lock after a wait to waking the next one, and from that to the next wait.
-    pub(super) fn of(word: &Word, clocks: &[Clock]) -> Lengths {
-        let mut lengths = Lengths::default();
-        for (thread, marks) in &word.threads {
-            let Some(clock) = clocks.get(*thread as usize) else { continue };
-            let (mut got, mut gave) = (None, None);
-            for mark in in_order(marks) {
-                match mark {
-                    Mark::Wait(began, ran) => {
-                        let (began, ran) = (clock.at(began), clock.at(ran));
-                        lengths.apart.extend(gave.take().map(|gave| began.saturating_sub(gave)));
-                        got = Some(ran);
-                    }
-                    Mark::Wake(time) => {
-                        let time = clock.at(time);
-                        lengths.held.extend(got.take().map(|got| time.saturating_sub(got)));
-                        gave = Some(time);
-                    }
-                    Mark::Elsewhere(_) => {}
-                }
-            }
-        }
-        usual(&mut lengths.held);
-        usual(&mut lengths.apart);
-        lengths.seen_ns = lengths.held.iter().copied().fold(0, u64::saturating_add);
-        thin(&mut lengths.held);
-        thin(&mut lengths.apart);
-        lengths
-    }
-
-    /// Whether events and samples can both be right, if threads ran for so long and had the lock for at most this part of
-    /// it. If not, what lies between a wait and the next wake-up is no section: a thread that gives the lock back to nobody
-    /// leaves no event, and for a lock that is hardly ever waited for most do.
-    pub(super) fn agree(&self, ran_ns: u64, most: f64) -> bool {
-        self.seen_ns as f64 <= ran_ns as f64 * most
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.held.len()
-    }
-
-    pub(super) fn mean_ns(&self) -> u64 {
-        let sum: u128 = self.held.iter().map(|&length| u128::from(length)).sum();
-        u64::try_from(sum / (self.held.len().max(1) as u128)).unwrap_or(u64::MAX).max(1)
-    }
-
-    fn longest(&self) -> u64 {
-        self.held.last().copied().unwrap_or(0)
-    }
-
-    fn one(lengths: &[u64], chance: &mut Chance) -> u64 {
-        lengths.get(chance.below(lengths.len())).copied().unwrap_or(1).max(1)
-    }
-}
-
-/// Sorts lengths and leaves out those that are several. Where most are (a thread that has waited once more wakes nobody), the
-/// short ones are those of one section, if there are many: sections of one code do not differ that much.
-fn usual(lengths: &mut Vec<u64>) {
-    lengths.retain(|&length| length > 0);
-    lengths.sort_unstable();
-    let part = |of: usize| lengths.get(lengths.len() / of).copied().unwrap_or(0);
-    let (short, middle) = (part(10), part(2));
-    let one = if middle > short.saturating_mul(MANY) { short } else { middle };
-    lengths.retain(|&length| length <= one.saturating_mul(LONGEST));
-}
-
-/// Keeps at most [`MOST_LENGTHS`] of sorted lengths.
-fn thin(lengths: &mut Vec<u64>) {
-    if lengths.len() > MOST_LENGTHS {
-        let step = lengths.len() / MOST_LENGTHS + 1;
-        *lengths = lengths.iter().copied().step_by(step).collect();
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Mark {
-    /// A wait that got the lock, unless another one was first: begin, and when the thread ran again.
-    Wait(u64, u64),
-    Wake(u64),
-    /// A wait for something else begins: no section spans it.
-    Elsewhere(u64),
-}
-
-fn in_order(marks: &Marks) -> Vec<Mark> {
-    let waits = marks.waits.iter().map(|&(began, ran)| (began, Mark::Wait(began, ran)));
-    let wakes = marks.wakes.iter().map(|&time| (time, Mark::Wake(time)));
-    let mut all: Vec<(u64, Mark)> = waits.chain(wakes).collect();
-    all.sort_by_key(|(time, _)| *time);
-    all.into_iter().map(|(_, mark)| mark).collect()
-}
 
 /// A thread has a lock; times in its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,9 +74,9 @@ pub(super) fn all(
     kept.each_stands_for = (wanted / most.max(1) as f64).ceil().clamp(1.0, 1e15) as u64;
     for (index, clock) in clocks.iter().enumerate() {
         let mut thread = OfThread { locks, index, chance: Chance(index as u64), each: kept.each_stands_for };
-        let mut known = thread.known(timeline, clock, &numbers);
-        thread.see(&mut known, ticks(timeline, index, clock, locks, calls));
-        let sections = thread.filled(known, clock.total_ns());
+        let known = thread.known(timeline, clock, &numbers);
+        let ticks = ticks_under(timeline, index, clock, locks, calls);
+        let sections = thread.filled(known, &ticks, clock.total_ns());
         for section in &sections {
             if let Some(made) = kept.by_lock.get_mut(section.lock) {
                 let is_seen = section.waited.is_some() || section.woke.is_some();
@@ -200,7 +90,7 @@ pub(super) fn all(
 }
 
 /// Where a thread was in its own time when samples met it, and the lock that it was under.
-fn ticks(
+fn ticks_under(
     timeline: &Timeline,
     index: usize,
     clock: &Clock,
@@ -208,7 +98,6 @@ fn ticks(
     calls: &Calls,
 ) -> Vec<(u64, Option<usize>)> {
     let Some(thread) = timeline.threads.get(index) else { return Vec::new() };
-    let is_tick = |seen: &&Seen| seen.reason == SampleReason::Tick && seen.stack != NO_STACK;
     let lock = |stack: u32| {
         let under = calls.under(stack);
         let is_its = |lock: &Lock<'_>| {
@@ -216,15 +105,14 @@ fn ticks(
         };
         (!under.is_empty()).then(|| locks.iter().position(is_its)).flatten()
     };
-    let ticks = thread.samples.iter().filter(is_tick);
-    ticks.map(|seen| (clock.at(seen.time.0), lock(seen.stack))).collect()
+    ticks(timeline, index, clock).map(|(at, stack)| (at, lock(stack))).collect()
 }
 
-struct OfThread<'a> {
-    locks: &'a [Lock<'a>],
-    index: usize,
-    chance: Chance,
-    each: u64,
+pub(super) struct OfThread<'a> {
+    pub(super) locks: &'a [Lock<'a>],
+    pub(super) index: usize,
+    pub(super) chance: Chance,
+    pub(super) each: u64,
 }
 
 /// What a thread is known to have had, and instants of its clock that no other section spans.
@@ -316,135 +204,21 @@ impl OfThread<'_> {
         known
     }
 
-    /// A thread has a lock where a sample met it under one, and none where a sample met it elsewhere.
-    fn see(&mut self, known: &mut Known, ticks: Vec<(u64, Option<usize>)>) {
-        let elsewhere = ticks.iter().filter(|(_, lock)| lock.is_none()).map(|(at, _)| *at);
-        known.cuts.extend(elsewhere);
-        known.cuts.sort_unstable();
-        for (at, lock) in ticks {
-            let Some((number, lock)) = lock.and_then(|number| Some((number, self.locks.get(number)?))) else {
-                continue;
-            };
-            let next = known.sections.partition_point(|section| section.from_ns <= at);
-            let before = next.checked_sub(1).and_then(|last| known.sections.get(last));
-            if before.is_some_and(|before| before.until_ns > at) {
-                continue;
-            }
-            let cut = known.cuts.partition_point(|&cut| cut <= at);
-            let last_cut = cut.checked_sub(1).and_then(|last| known.cuts.get(last)).copied().unwrap_or(0);
-            let low = before.map_or(0, |before| before.until_ns).max(last_cut);
-            let high = known.sections.get(next).map_or(u64::MAX, |next| next.from_ns);
-            let high = high.min(known.cuts.get(cut).copied().unwrap_or(u64::MAX));
-            let length = Lengths::one(&lock.lengths.held, &mut self.chance).saturating_mul(self.each);
-            let into = self.chance.next() % length.max(1);
-            let from_ns = at.saturating_sub(into).max(low);
-            let until_ns = from_ns.saturating_add(length).min(high);
-            let times = u32::try_from(self.each).unwrap_or(u32::MAX);
-            let section = Section { lock: number, from_ns, until_ns, waited: None, woke: None, times };
-            known.sections.insert(next, section);
-        }
-    }
-
     /// The same with what is missing between them.
-    fn filled(&mut self, known: Known, total_ns: u64) -> Vec<Section> {
-        let mut edges: Vec<(u64, u64)> =
-            known.sections.iter().map(|section| (section.from_ns, section.until_ns)).collect();
-        edges.extend(known.cuts.iter().map(|&cut| (cut, cut)));
-        edges.push((total_ns, total_ns));
-        edges.sort_unstable();
-        let mut free: Vec<(u64, u64)> = Vec::new();
-        let mut at = 0;
-        for (from, until) in edges {
-            if from > at {
-                free.push((at, from));
-            }
-            at = at.max(until);
-        }
-        let free_ns: u64 = free.iter().map(|(from, until)| until - from).sum();
-        // What each lock still lacks, in sections for each nanosecond of free time.
-        let rates: Vec<f64> = self
-            .locks
-            .iter()
-            .enumerate()
-            .map(|(number, lock)| {
-                let own = known.sections.iter().filter(|section| section.lock == number);
-                let had: u64 = own.map(|section| section.until_ns - section.from_ns).sum();
-                let share = lock.shares.get(self.index).copied().unwrap_or(0.0);
-                let lacks = (share * total_ns as f64 - had as f64).max(0.0);
-                lacks / self.length(lock) / (free_ns.max(1) as f64)
-            })
+    fn filled(&mut self, known: Known, ticks: &[(u64, Option<usize>)], total_ns: u64) -> Vec<Section> {
+        let mut edges: Vec<(u64, u64, Option<Section>)> = known
+            .sections
+            .into_iter()
+            .map(|section| (section.from_ns, section.until_ns, Some(section)))
+            .chain(known.cuts.into_iter().chain([total_ns]).map(|cut| (cut, cut, None)))
             .collect();
-        let mut sections = known.sections;
-        let mut due = vec![0.0; self.locks.len()];
-        for (from, until) in free {
-            let mut wanted: Vec<(usize, u64)> = Vec::new();
-            for (number, (due, rate)) in due.iter_mut().zip(&rates).enumerate() {
-                *due += rate * (until - from) as f64;
-                while *due >= 1.0 {
-                    *due -= 1.0;
-                    let held = self.locks.get(number).map_or(&[][..], |lock| &lock.lengths.held);
-                    let length = Lengths::one(held, &mut self.chance).saturating_mul(self.each);
-                    wanted.push((number, length));
-                }
-            }
-            let unplaced = self.place(wanted, (from, until), &mut sections);
-            for number in unplaced {
-                if let Some(due) = due.get_mut(number) {
-                    *due = (*due + 1.0).min(MOST_DUE);
-                }
-            }
+        edges.sort_by_key(|(from, until, _)| (*from, *until));
+        let mut fill = Fill::new(self, ticks);
+        for (from, until, section) in edges {
+            fill.up_to(from);
+            fill.jump(until, section);
         }
-        sections.sort_by_key(|section| (section.from_ns, section.until_ns));
-        sections
-    }
-
-    fn length(&self, lock: &Lock<'_>) -> f64 {
-        lock.lengths.mean_ns() as f64 * self.each as f64
-    }
-
-    /// Puts sections of these lengths into a stretch, apart as events show it. Gives the locks back for which there was no
-    /// room.
-    fn place(
-        &mut self,
-        mut wanted: Vec<(usize, u64)>,
-        (from, until): (u64, u64),
-        sections: &mut Vec<Section>,
-    ) -> Vec<usize> {
-        // Locks take turns by chance.
-        for last in (1..wanted.len()).rev() {
-            let other = self.chance.below(last + 1);
-            wanted.swap(last, other);
-        }
-        let room = until - from;
-        let mut held: u64 = wanted.iter().map(|(_, length)| *length).fold(0, u64::saturating_add);
-        let mut unplaced = Vec::new();
-        while held >= room
-            && let Some((number, length)) = wanted.pop()
-        {
-            held = held.saturating_sub(length);
-            unplaced.push(number);
-        }
-        if wanted.is_empty() {
-            return unplaced;
-        }
-        let gaps: Vec<u64> = (0..=wanted.len())
-            .map(|place| {
-                let number = wanted.get(place).or(wanted.last()).map_or(0, |(number, _)| *number);
-                let apart = self.locks.get(number).map_or(&[][..], |lock| &lock.lengths.apart);
-                Lengths::one(apart, &mut self.chance)
-            })
-            .collect();
-        let scale = (room - held) as f64 / gaps.iter().map(|&gap| gap as f64).sum::<f64>().max(1.0);
-        let mut at = from as f64;
-        for ((number, length), gap) in wanted.into_iter().zip(gaps) {
-            at += gap as f64 * scale;
-            let from_ns = (at as u64).min(until);
-            let until_ns = from_ns.saturating_add(length).min(until);
-            at = until_ns as f64;
-            let times = u32::try_from(self.each).unwrap_or(u32::MAX);
-            sections.push(Section { lock: number, from_ns, until_ns, waited: None, woke: None, times });
-        }
-        unplaced
+        fill.sections
     }
 }
 

@@ -324,3 +324,22 @@ fn code_that_several_threads_are_in_at_once_is_not_under_a_lock() {
     assert_eq!((run.timeline.put_back.len(), run.timeline.uses.len()), (0, 0));
     assert!(run.timeline.findings.iter().any(|finding| finding.kind() == "held_not_measured"));
 }
+
+/// Threads came to the lock at distances by chance, so that more CPUs seemed to help.
+#[test]
+fn sections_that_are_put_back_follow_each_other_as_evenly_as_they_did() {
+    let run = Run::of(HOT, 1_500_000_000);
+    let mut timeline = run.timeline.clone();
+    super::put_back(&mut timeline);
+    let clocks: Vec<super::clock::Clock> = timeline.threads.iter().map(super::clock::Clock::of).collect();
+    let (mut given, mut apart) = (vec![None; clocks.len()], Vec::new());
+    for used in &timeline.uses {
+        let (thread, at) = (used.thread as usize, clocks[used.thread as usize].at(used.ended.0));
+        match used.operation {
+            SyncOperation::MutexLock => apart.extend(given[thread].take().map(|given: u64| at - given)),
+            _ => given[thread] = Some(at),
+        }
+    }
+    let even = apart.iter().filter(|apart| (12_000..=19_000).contains(*apart)).count();
+    assert!(even * 10 > apart.len() * 6, "{even} of {}, each 15 µs", apart.len());
+}

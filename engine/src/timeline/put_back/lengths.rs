@@ -1,0 +1,183 @@
+//! How long a lock is held each time, as waits, wake-ups and samples show it.
+
+use super::super::model::{NO_STACK, Seen, Timeline};
+use super::Chance;
+use super::clock::Clock;
+use super::seen::Calls;
+use super::words::{Marks, Word};
+use probe_abi::SampleReason;
+
+/// A thread that wakes the next one after more than this many times the usual length had given the lock back, and taken it
+/// again, meanwhile.
+const LONGEST: u64 = 6;
+/// If half of the lengths are more than this many times the tenth part's, they are several sections (of lengths by chance,
+/// exponentially spread, it is 6.6 times).
+const MANY: u64 = 20;
+/// This part of the samples in sections may lie in code that is not known to be under the lock, and so many beside.
+const MOST_ELSEWHERE: f64 = 0.25;
+const FEW_ELSEWHERE: f64 = 2.0;
+/// Lengths kept of a lock.
+const MOST_LENGTHS: usize = 4096;
+
+/// How long a lock is held, as events show it; nanoseconds of running.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lengths {
+    pub(super) held: Vec<u64>,
+    /// All that events show of its being held, before lengths are drawn from: these may be fewer.
+    seen_ns: u64,
+}
+
+impl Lengths {
+    /// From getting the lock after a wait to waking the next one.
+    pub(super) fn of(timeline: &Timeline, calls: &Calls, word: &Word, clocks: &[Clock]) -> Lengths {
+        let mut lengths = Lengths::default();
+        let mut stretches = Vec::new();
+        for (&thread, marks) in &word.threads {
+            let Some(clock) = clocks.get(thread as usize) else { continue };
+            let ticks = ticks(timeline, thread as usize, clock);
+            let ticks: Vec<(u64, bool)> = ticks
+                .map(|(at, stack)| (at, calls.under(stack).iter().any(|call| word.calls.contains(call))))
+                .collect();
+            let mut got = None;
+            for mark in in_order(marks) {
+                match mark {
+                    Mark::Wait(_, ran) => got = Some(clock.at(ran)),
+                    Mark::Wake(time) => {
+                        stretches.extend(got.take().map(|got| Stretch::of(&ticks, got, clock.at(time))));
+                    }
+                    Mark::Elsewhere(_) => {}
+                }
+            }
+        }
+        lengths.held = single(stretches);
+        usual(&mut lengths.held);
+        lengths.seen_ns = lengths.held.iter().copied().fold(0, u64::saturating_add);
+        thin(&mut lengths.held);
+        lengths
+    }
+
+    /// Whether events and samples can both be right, if threads ran for so long and had the lock for at most this part of
+    /// it. If not, what lies between a wait and the next wake-up is no section: a thread that gives the lock back to nobody
+    /// leaves no event, and for a lock that is hardly ever waited for most do.
+    pub(super) fn agree(&self, ran_ns: u64, most: f64) -> bool {
+        self.seen_ns as f64 <= ran_ns as f64 * most
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(super) fn mean_ns(&self) -> u64 {
+        let sum: u128 = self.held.iter().map(|&length| u128::from(length)).sum();
+        u64::try_from(sum / (self.held.len().max(1) as u128)).unwrap_or(u64::MAX).max(1)
+    }
+
+    pub(super) fn longest(&self) -> u64 {
+        self.held.last().copied().unwrap_or(0)
+    }
+
+    pub(super) fn one(lengths: &[u64], chance: &mut Chance) -> u64 {
+        lengths.get(chance.below(lengths.len())).copied().unwrap_or(1).max(1)
+    }
+}
+
+/// From a thread's getting a lock to its waking the next one.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    length: u64,
+    /// Samples in it, and those of them in code that is not under the lock.
+    ticks: usize,
+    elsewhere: usize,
+}
+
+impl Stretch {
+    /// `ticks`: where samples met the thread, ascending, and whether under the lock.
+    fn of(ticks: &[(u64, bool)], from: u64, until: u64) -> Stretch {
+        let place = |time: u64| ticks.partition_point(|(at, _)| *at < time);
+        let inside = ticks.get(place(from)..place(until)).unwrap_or_default();
+        let elsewhere = inside.iter().filter(|(_, is_under)| !is_under).count();
+        Stretch { length: until.saturating_sub(from), ticks: inside.len(), elsewhere }
+    }
+}
+
+/// Lengths of stretches that are one section each: the shortest ones, as many as samples agree with. In longer ones samples
+/// meet the thread elsewhere: it had given the lock back to nobody, which makes no event.
+fn single(mut stretches: Vec<Stretch>) -> Vec<u64> {
+    stretches.sort_by_key(|stretch| stretch.length);
+    let (mut ticks, mut elsewhere, mut agreed) = (0, 0, 0);
+    for (number, stretch) in (1..).zip(&stretches) {
+        ticks += stretch.ticks;
+        elsewhere += stretch.elsewhere;
+        if elsewhere as f64 <= ticks as f64 * MOST_ELSEWHERE + FEW_ELSEWHERE {
+            agreed = number;
+        }
+    }
+    let lengths = stretches.iter().map(|stretch| stretch.length);
+    // What takes a lock and gives it back is not under it: of sections that are no longer than that samples tell nothing.
+    if agreed < super::FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() }
+}
+
+/// Sorts lengths and leaves out those that are several. Where most are (a thread that has waited once more wakes nobody), the
+/// short ones are those of one section, if there are many: sections of one code do not differ that much.
+fn usual(lengths: &mut Vec<u64>) {
+    lengths.retain(|&length| length > 0);
+    lengths.sort_unstable();
+    let part = |of: usize| lengths.get(lengths.len() / of).copied().unwrap_or(0);
+    let (short, middle) = (part(10), part(2));
+    let one = if middle > short.saturating_mul(MANY) { short } else { middle };
+    lengths.retain(|&length| length <= one.saturating_mul(LONGEST));
+}
+
+/// Keeps at most [`MOST_LENGTHS`] of sorted lengths.
+fn thin(lengths: &mut Vec<u64>) {
+    if lengths.len() > MOST_LENGTHS {
+        let step = lengths.len() / MOST_LENGTHS + 1;
+        *lengths = lengths.iter().copied().step_by(step).collect();
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mark {
+    /// A wait that got the lock, unless another one was first: begin, and when the thread ran again.
+    Wait(u64, u64),
+    Wake(u64),
+    /// A wait for something else begins: no section spans it.
+    Elsewhere(u64),
+}
+
+pub(super) fn in_order(marks: &Marks) -> Vec<Mark> {
+    let waits = marks.waits.iter().map(|&(began, ran)| (began, Mark::Wait(began, ran)));
+    let wakes = marks.wakes.iter().map(|&time| (time, Mark::Wake(time)));
+    let mut all: Vec<(u64, Mark)> = waits.chain(wakes).collect();
+    all.sort_by_key(|(time, _)| *time);
+    all.into_iter().map(|(_, mark)| mark).collect()
+}
+
+/// Where a thread was in its own time when samples met it, and with which stack.
+pub(super) fn ticks<'a>(
+    timeline: &'a Timeline,
+    index: usize,
+    clock: &'a Clock,
+) -> impl Iterator<Item = (u64, u32)> + 'a {
+    let is_tick = |seen: &&Seen| seen.reason == SampleReason::Tick && seen.stack != NO_STACK;
+    let samples = timeline.threads.get(index).map_or(&[][..], |thread| &thread.samples);
+    samples.iter().filter(is_tick).map(|seen| (clock.at(seen.time.0), seen.stack))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of three locks the one in the middle was held twice as long, half as often, as it was.
+    #[test]
+    fn a_stretch_in_which_samples_meet_the_thread_elsewhere_is_several_sections() {
+        let one =
+            |n: u64| Stretch { length: 40_000 + n, ticks: usize::from(n.is_multiple_of(10)), elsewhere: 0 };
+        let several =
+            |n: u64| Stretch { length: 240_000 + n, ticks: 1, elsewhere: usize::from(!n.is_multiple_of(3)) };
+        let found = single((0..100).map(one).chain((0..100).map(several)).collect());
+        assert!((100..=115).contains(&found.len()), "{}", found.len());
+        let unsampled = |n: u64| Stretch { length: n, ticks: 0, elsewhere: 0 };
+        assert_eq!(single((0..100).map(unsampled).collect()).len(), 100);
+    }
+}
