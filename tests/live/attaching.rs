@@ -3,6 +3,7 @@
 mod answers;
 mod hostile_targets;
 mod libraries;
+mod locks_unprobed;
 mod reborn_ids;
 mod right_program;
 mod running;

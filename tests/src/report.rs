@@ -125,6 +125,24 @@ impl Program {
         self.operations().filter(|(thread, op)| threads.contains(thread) && counts(op)).count()
     }
 
+    /// The part of all computing that is done between taking and giving back a mutex, or a spin lock.
+    pub fn held_share(&self, lock: &str) -> f64 {
+        let (mut held, mut all, mut has) = (0.0, 0.0, false);
+        for (_, op) in self.operations() {
+            match op {
+                [kind, .., ns] if kind == "exec" => {
+                    let ns = number(ns, "exec", &self.0["format"]);
+                    all += ns;
+                    held += if has { ns } else { 0.0 };
+                }
+                [kind, name] if kind == "lock" || kind == "spin_lock" => has |= name == lock,
+                [kind, name] if kind == "unlock" || kind == "spin_unlock" => has &= name != lock,
+                _ => {}
+            }
+        }
+        held / f64::max(all, 1.0)
+    }
+
     /// How many threads there are.
     pub fn threads(&self) -> usize {
         self.0["threads"].as_array().map_or(0, Vec::len)

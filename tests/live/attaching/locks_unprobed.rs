@@ -1,0 +1,137 @@
+//! Locks of running programs have no probes: which one limits, how long it is held and what a second CPU brings come from
+//! waits, wake-ups and samples, and must be what the same program says that was launched.
+
+use longpole_tests::{
+    Background, Longpole, Program, Recorded, skip_unless_built, skip_unless_live, workload,
+};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// How long a program is recorded that was attached to.
+const FOR: &str = "2500ms";
+/// Rounds of a program that is attached to: it is killed before it ends.
+const ENDLESS: &str = "100000000";
+
+/// Speed-ups differ by no more than this part.
+const NEAR: f64 = 0.15;
+
+/// A program of which the locks are known.
+struct Case {
+    source: &'static str,
+    /// Before the number of rounds.
+    words: &'static [&'static str],
+    /// Of a program that was launched.
+    rounds: &'static str,
+    /// The locks and the part of the CPU time for which each is held, the one that limits first.
+    held: &'static [(&'static str, f64)],
+}
+
+const TABLE: Case =
+    Case { source: "zoo/hash_table.cpp", words: &[], rounds: "4000", held: &[("table_mutex", 0.625)] };
+const HOT: Case =
+    Case { source: "zoo/shapes.c", words: &["lock"], rounds: "2500", held: &[("hot", 64.0 / 94.0)] };
+const THREE: Case = Case {
+    source: "zoo/three_locks.c",
+    words: &[],
+    rounds: "2500",
+    held: &[("wide", 0.5), ("middle", 0.2), ("narrow", 0.05)],
+};
+
+impl Case {
+    fn words(&self, rounds: &'static str) -> Vec<&str> {
+        self.words.iter().copied().chain([rounds]).collect()
+    }
+
+    fn started(&self, program: &Path, cpus: &str) -> Background {
+        let mut command = Command::new("taskset");
+        let target =
+            Background::must_start(command.args(["-c", cpus]).arg(program).args(self.words(ENDLESS)));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        target
+    }
+
+    fn attached(&self, program: &Path, cpus: &str) -> Recorded {
+        let target = self.started(program, cpus);
+        Recorded::attach(&["-d", FOR], target.pid())
+    }
+
+    /// The lock that limits is the first one, whatever the speed-up.
+    fn names_the_lock(&self, limit: &Value) {
+        let (first, _) = self.held[0];
+        assert_eq!(
+            (&limit["kind"], limit["lock"].as_str()),
+            (&"lock".into(), Some(&*format!("mutex {first}")))
+        );
+    }
+
+    fn holds_as_long(&self, program: &Program) {
+        for (lock, truth) in self.held {
+            let held = program.held_share(&format!("mutex {lock}"));
+            assert!((held - truth).abs() <= 0.1, "{lock} is held {held} of the CPU time, not {truth}");
+        }
+    }
+}
+
+/// From one CPU to two. How long an idle CPU takes to wake changes from minute to minute here, and decides what a convoy
+/// gains: it is the same for all.
+fn speed_up(recorded: &Recorded) -> f64 {
+    let call =
+        Longpole::with(["predict", "--json", "--cpus", "2", "--wake-latency", "40us", "--wake-cost", "0"]);
+    let answer: Value = serde_json::from_str(&call.and(&recorded.file).ok().stdout).expect("JSON");
+    answer["results"][0]["speedup"].as_f64().expect("a speed-up")
+}
+
+/// Attached on one CPU and on two, it says what it says of the program that it launched.
+fn agrees(case: &Case) {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build(case.source));
+    let launched = speed_up(&Recorded::good(&[], &program, &case.words(case.rounds)));
+    for cpus in ["0", "0,1"] {
+        let recorded = case.attached(&program, cpus);
+        case.names_the_lock(&recorded.report("2").0["limit"]["at"][0]);
+        case.holds_as_long(&Longpole::export(&recorded.file));
+        let attached = speed_up(&recorded);
+        eprintln!("{} on {cpus}: {attached}, launched {launched}", case.source);
+        assert!((attached / launched - 1.0).abs() <= NEAR, "{attached} on CPUs {cpus}, launched {launched}");
+    }
+}
+
+#[test]
+fn a_lock_with_a_guard_is_known_as_in_a_launched_program() {
+    agrees(&TABLE);
+}
+
+#[test]
+fn a_hot_mutex_is_known_as_in_a_launched_program() {
+    agrees(&HOT);
+}
+
+/// The one in the middle was held twice as long, half as often: sections between which nobody waited counted as one.
+#[test]
+fn three_locks_are_told_apart() {
+    agrees(&THREE);
+}
+
+/// Waits of queues are for conditions: no lock limits.
+#[test]
+fn a_pipeline_is_limited_by_its_slow_stage() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("zoo/shapes.c"));
+    let pipe = Case { source: "zoo/shapes.c", words: &["pipe"], rounds: "", held: &[] };
+    let limit = &pipe.attached(&program, "0,1").report("2").0["limit"]["at"][0];
+    assert_eq!((&limit["kind"], &limit["function"]), (&"stage".into(), &"alpha".into()), "{limit}");
+}
+
+/// `top` names the same lock.
+#[test]
+fn top_names_the_lock_that_limits() {
+    skip_unless_live!();
+    for case in [TABLE, THREE] {
+        let program = skip_unless_built!(workload::build(case.source));
+        let target = case.started(&program, "0,1");
+        let text = Longpole::with(["top", "--once", "-p", &target.pid().to_string()]).ok().stdout;
+        let limit = text.lines().find(|line| line.starts_with("LIMIT")).unwrap_or_default();
+        assert!(limit.contains(&format!("lock {}:", case.held[0].0)), "{text}");
+    }
+}
