@@ -78,8 +78,8 @@ impl Case {
 fn speed_up(recorded: &Recorded) -> f64 {
     let call =
         Longpole::with(["predict", "--json", "--cpus", "2", "--wake-latency", "40us", "--wake-cost", "0"]);
-    let answer: Value = serde_json::from_str(&call.and(&recorded.file).ok().stdout).unwrap();
-    answer["results"][0]["speedup"].as_f64().unwrap()
+    let answer: Value = serde_json::from_str(&call.and(&recorded.file).ok().stdout).expect("JSON");
+    answer["results"][0]["speedup"].as_f64().expect("a speed-up")
 }
 
 /// Attached on one CPU and on two, it says what it says of the program that it launched.
