@@ -130,7 +130,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
 fn of_locks(finding: &Finding) -> Option<String> {
     Some(match finding {
         Finding::LocksLate { missing_ns } => format!(
-            "new programs, and libraries that were loaded later, ran {} before their lock operations were recorded: those in that time are missing",
+            "programs and libraries ran {} before their lock operations were recorded: those in that time are missing",
             time(*missing_ns)
         ),
         Finding::LocksLost { places } => format!(

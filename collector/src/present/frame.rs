@@ -6,7 +6,7 @@ use super::finding::sentence;
 use super::screen::limit;
 use super::style::{Paint, Style};
 use super::table;
-use engine::limit::{Kind, Limit, Limits};
+use engine::limit::{Limit, Limits};
 use engine::report::{Finding, Severity};
 use std::io::{self, Write};
 
@@ -45,7 +45,7 @@ impl Frame {
         style: &Style,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let is_known = |limit: &Limit| limit.time_ns > 0.0 && !matches!(limit.kind, Kind::NotKnown { .. });
+        let is_known = |limit: &Limit| limit.time_ns > 0.0 && limit.kind.is_known();
         let computes = self.limits.at.first().is_some_and(is_known);
         let findings = [&self.doubts, findings].concat();
         foot(&findings, computes, &self.file, next, style, out)

@@ -176,6 +176,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it was found out what limits.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Kind::NotKnown { .. } | Kind::LocksNotRecorded { .. })
+    }
+
     /// Its name in JSON.
     pub fn name(&self) -> &'static str {
         match self {

@@ -27,7 +27,7 @@ pub(super) fn of_input(input: Input, events: u64) -> Option<String> {
 }
 
 fn too_many(events: u64) -> Option<String> {
-    let text = || "not looked for among this many events: see `longpole report`".to_owned();
+    let text = || "takes longer to find among this many events: `longpole report` does".to_owned();
     (events > MOST_EVENTS).then(text)
 }
 

@@ -189,7 +189,7 @@ pub(crate) fn notes(
     style: &Style,
 ) -> io::Result<()> {
     let kind = limits.at.first().map(|limit| &limit.kind);
-    let is_known = !matches!(kind, Some(Kind::NotKnown { .. }));
+    let is_known = kind.is_none_or(Kind::is_known);
     let next = if matches!(kind, Some(Kind::Idle { .. })) { "report --by wait" } else { "what-if --rank" };
     let (findings, computes) = (&report.findings, computes(report) && is_known);
     match &about.live {
