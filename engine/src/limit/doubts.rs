@@ -4,7 +4,7 @@ use super::{Kind, Limits};
 use crate::event::Overhead;
 use crate::report::Finding;
 
-/// What is predicted for the recorded machine should be within this of what was measured on it.
+/// What is predicted for the recorded machine should be within this of what was measured on it, beside what recording took.
 const OFF: f64 = 0.1;
 /// A recording that takes more than this of the program's own CPU time is part of what is seen.
 const COSTLY: f64 = 0.1;
@@ -20,7 +20,9 @@ impl Limits {
         };
         if let Some(limit) = self.at.first().filter(|limit| !matches!(limit.kind, Kind::Idle { .. })) {
             let (predicted_ns, measured_ns) = (limit.time_ns as u64, cost.wall_ns);
-            if predicted_ns.abs_diff(measured_ns) as f64 > OFF * measured_ns as f64 {
+            // The prediction is of the program without what recording took of its time.
+            let bound = OFF + cost.share().unwrap_or(0.0);
+            if predicted_ns.abs_diff(measured_ns) as f64 > bound * measured_ns as f64 {
                 doubts.push(Finding::UnlikeRun { predicted_ns, measured_ns });
             }
         }
@@ -59,7 +61,8 @@ mod tests {
         let off = limits(work(), 0.8e9).doubts(cost(0));
         assert_eq!(off, [Finding::UnlikeRun { predicted_ns: 800_000_000, measured_ns: 1_000_000_000 }]);
         assert_eq!(off[0].severity(), Severity::MayBeOff(Some(200_000_000)));
-        let far = limits(work(), 1.4e9).doubts(cost(490_000_000));
+        assert_eq!(limits(work(), 0.8e9).doubts(cost(110_000_000)), [Finding::Costly { share: 0.11 }]);
+        let far = limits(work(), 1.7e9).doubts(cost(490_000_000));
         assert_eq!(far.iter().map(Finding::severity).collect::<Vec<_>>(), [Severity::Wrong, Severity::Wrong]);
         assert_eq!(far[1], Finding::Costly { share: 0.49 });
     }

@@ -117,8 +117,10 @@ fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, U
         })
         .into_iter();
     let mut next = || others.next().unwrap_or_else(|| Ok(left_out()));
+    let mut report = model.report().clone();
+    report.findings.extend(limits.doubts(parts.program.overhead));
     Ok(Tables {
-        report: raw(|out| json::write(model.report(), limits, json::Options::default(), out))?,
+        report: raw(|out| json::write(&report, limits, json::Options::default(), out))?,
         predict: raw(|out| predict_json::write(&prediction, limits, out))?,
         parallelism: next()?,
         slack: next()?,
