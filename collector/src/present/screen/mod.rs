@@ -122,14 +122,15 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     // Beside a program that hardly ran a share says nothing.
     let cost = report.overhead.filter(|cost| cost.target_ns > HARDLY_NS).and_then(|cost| cost.share());
     let goal = report.overhead.and_then(|cost| cost.budget());
-    let cost = cost.map(|share| match goal.filter(|goal| share > 1.25 * goal) {
-        Some(goal) => format!("cost {:.1} %, goal {:.0} %", share * 100.0, goal * 100.0),
-        None => format!("cost {:.1} %", share * 100.0),
-    });
+    let goal = goal.filter(|goal| cost.is_some_and(|share| share > 1.25 * goal));
+    let cost = cost.map(|share| format!("cost {:.1} %", share * 100.0));
     let right: Vec<String> = samples.into_iter().chain(cost).collect();
     let right = style.text(&right.join(", "));
     let left = style.text(&left);
     let used = width(&name) + 3 + width(&left);
+    // Only where there is room for it.
+    let with_goal = goal.map(|goal| format!("{right}, goal {:.0} %", goal * 100.0));
+    let right = with_goal.filter(|text| used + width(text) + 2 <= style.width).unwrap_or(right);
     if used > style.width {
         writeln!(out, "{}", style.paint(Paint::Bold, &name))?;
         table::wrap(out, style, Paint::Plain, "", &left, "")?;
