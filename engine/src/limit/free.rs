@@ -92,7 +92,7 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
 
 /// Nobody sleeps or waits for a timer, but for threads in the background: they would go round and round.
 pub(super) fn sleeps(program: &mut Program) {
-    let timers: Vec<bool> = program.objects.iter().map(|name| names::is_timer(name)).collect();
+    let timers = timers(program);
     for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
         for operation in &mut thread.operations {
             match operation {
@@ -108,9 +108,9 @@ pub(super) fn sleeps(program: &mut Program) {
     }
 }
 
-/// Whether what is waited for is that time passes.
-pub(super) fn is_timer(program: &Program, device: ObjectId) -> bool {
-    program.objects.get(device.0 as usize).is_some_and(|name| names::is_timer(name))
+/// Of each object, whether what is waited for is that time passes.
+pub(super) fn timers(program: &Program) -> Vec<bool> {
+    program.objects.iter().map(|name| names::is_timer(name)).collect()
 }
 
 /// Who waits for a spin lock gives its CPU up.

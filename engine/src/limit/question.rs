@@ -72,10 +72,11 @@ impl Search {
         let mut slept = 0u64;
         let (mut is_device, mut is_barrier) = (vec![false; self.program.objects.len()], false);
         let (mut joins, mut awaits) = (0u32, 0u64);
+        let timers = free::timers(&self.program);
         for thread in self.program.threads.iter().filter(|thread| thread.background.is_none()) {
             for operation in &thread.operations {
                 match operation {
-                    Operation::Io(device, length) if free::is_timer(&self.program, *device) => {
+                    Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
                         slept = slept.saturating_add(length.0);
                     }
                     Operation::Io(device, _) => {
