@@ -106,8 +106,6 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
 }
 
 fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, UserError> {
-    // They work for somebody; whoever attaches has time.
-    let later = super::parts::Hurry::later();
     let (mut subjects, mut traced) = (Vec::new(), Vec::new());
     let processes = asked.iter().map(|&pid| Process::open(pid)).collect::<Result<Vec<_>, _>>()?;
     for process in &processes {
@@ -128,7 +126,6 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     }
     let Started { mut capture, mut functions, mut facts, mut remarks, mut unprobed, libraries } =
         start(plan, &subjects, roots, None)?;
-    drop(later);
     remarks.extend(traced);
     let start_ns = capture.start_ns();
     let hurry = super::parts::Hurry::now();
@@ -274,7 +271,10 @@ fn start(
     let none_at_once = tries_locks && plan.selection.functions.is_empty() || !plan.uprobes;
     let is_early = none_at_once && subjects.iter().all(|subject| !subject.held);
     let mut chosen = Chosen::default();
+    // Programs that run work for somebody, and reading symbols has time; what it chooses for the start of a command has not.
+    let patience = || subjects.iter().all(|subject| !subject.held).then(super::parts::Hurry::later).flatten();
     if let Some(functions) = functions.as_mut().filter(|_| !is_early) {
+        let _later = patience();
         chosen = choose(functions, subjects, strict, &mut facts, &mut remarks)?;
     }
     let (mut libc, mut libraries) = (Vec::new(), Libraries::default());
@@ -327,6 +327,7 @@ fn start(
     }
     if let Some(functions) = functions.as_mut().filter(|_| is_early) {
         let looked_ns = now_ns();
+        let _later = patience();
         chosen = choose(functions, subjects, strict.len(), &mut facts, &mut remarks)?;
         first_functions::probe_later(&mut capture, subjects, &chosen, looked_ns, &mut remarks);
     }
