@@ -1,13 +1,17 @@
 //! Puts programs on tracepoints, and takes links off.
 
-use std::{thread::JoinHandle, time::Instant};
+use std::thread::JoinHandle;
 
 use aya::{
     Ebpf,
-    programs::{BtfTracePoint, ProgramError, ProgramInfo},
+    programs::{BtfTracePoint, ProgramError},
 };
 
-use super::error::{ProbeError, ProbeErrorKind};
+use super::{
+    error::{ProbeError, ProbeErrorKind},
+    layout::Kernel,
+    loading::load_together,
+};
 
 /// Something that ends when it is dropped, however long that takes.
 pub(crate) type Link = Box<dyn Send>;
@@ -32,53 +36,33 @@ const TRACEPOINTS: [&str; 13] = [
 /// Where packets are told apart: what ends the taking in of one comes first.
 const NETWORK: [&str; 3] = ["napi_poll", "netif_receive_skb", "net_dev_start_xmit"];
 
-/// Attaches everything that is not a function of the target.
-pub(crate) fn attach_kernel(ebpf: &mut Ebpf, btf: &aya::Btf) -> Result<Vec<Link>, ProbeError> {
+/// Programs that [`attach_kernel`] attaches and that have to be there.
+pub(crate) fn kernel_programs() -> &'static [&'static str] {
+    &TRACEPOINTS
+}
+
+/// Attaches everything that is not a function of the target; [`kernel_programs`] have been loaded.
+pub(crate) fn attach_kernel(ebpf: &mut Ebpf, kernel: &Kernel) -> Result<Vec<Link>, ProbeError> {
     let mut links = Vec::new();
     // Without them a packet over the loopback device comes from the network.
-    for name in NETWORK {
-        match attach_tracepoint(ebpf, btf, name) {
-            Ok(link) => links.push(link),
-            Err(error) => {
-                log::debug!("no edges by packets over the loopback device: {error}");
-                links.clear();
-                break;
-            }
-        }
+    let network = load_together(ebpf, kernel, &NETWORK).and_then(|()| {
+        NETWORK.iter().map(|name| attach_tracepoint(ebpf, name)).collect::<Result<Vec<_>, _>>()
+    });
+    match network {
+        Ok(network) => links.extend(network),
+        Err(error) => log::debug!("no edges by packets over the loopback device: {error}"),
     }
     for name in TRACEPOINTS {
-        links.push(attach_tracepoint(ebpf, btf, name)?);
+        links.push(attach_tracepoint(ebpf, name)?);
     }
     Ok(links)
 }
 
-fn attach_tracepoint(ebpf: &mut Ebpf, btf: &aya::Btf, name: &str) -> Result<Link, ProbeError> {
+fn attach_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<Link, ProbeError> {
     let failed = |error: ProgramError| ProbeError::from_cause(format_args!("tracepoint {name}"), &error);
-    let program = load_for_tracepoint(ebpf, btf, name, name)?;
+    let program: &mut BtfTracePoint = program(ebpf, name)?;
     let link = program.attach().map_err(failed)?;
     Ok(Box::new(program.take_link(link).map_err(failed)?))
-}
-
-/// Loads a program with a tracepoint's arguments.
-pub(crate) fn load_for_tracepoint<'a>(
-    ebpf: &'a mut Ebpf,
-    btf: &aya::Btf,
-    name: &str,
-    tracepoint: &str,
-) -> Result<&'a mut BtfTracePoint, ProbeError> {
-    let program: &mut BtfTracePoint = program(ebpf, name)?;
-    let begun = Instant::now();
-    program
-        .load(tracepoint, btf)
-        .map_err(|error| ProbeError::from_cause(format_args!("program {name}"), &error))?;
-    log_loading(name, begun, program.info());
-    Ok(program)
-}
-
-/// What the kernel's check of a program took: it is most of what attaching takes.
-pub(crate) fn log_loading(name: &str, begun: Instant, info: Result<ProgramInfo, ProgramError>) {
-    let steps = info.ok().and_then(|info| info.verified_instruction_count()).unwrap_or(0);
-    log::debug!("{name}: loaded in {:.1} ms, {steps} steps checked", begun.elapsed().as_secs_f64() * 1e3);
 }
 
 /// A program by its name.

@@ -1,7 +1,7 @@
 //! The running kernel's type information: just enough of the BTF format (Documentation/bpf/btf.rst) to find
 //! members of structs, per-CPU variables and the arguments of tracepoints.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 const KIND_PTR: u32 = 2;
 const KIND_ARRAY: u32 = 3;
@@ -23,14 +23,17 @@ const KIND_ENUM64: u32 = 19;
 /// Structs inside structs that a search for a member follows at most.
 const DEEPEST: u32 = 16;
 
+/// What the name of every tracepoint's type begins with.
+const TRACEPOINT: &[u8] = b"btf_trace_";
+
 /// Type information that has been looked through once.
-pub(crate) struct Btf {
-    data: Vec<u8>,
+pub(crate) struct Btf<'a> {
+    data: &'a [u8],
     strings: (usize, usize),
     /// Where each type starts; index 0 is `void`.
     types: Vec<usize>,
     /// Ids by name, of the kinds that are asked for.
-    names: HashMap<(u32, Vec<u8>), u32>,
+    names: FxHashMap<(u32, &'a [u8]), u32>,
 }
 
 /// A type as it stands in the data.
@@ -44,30 +47,34 @@ struct Type {
     size_or_type: u32,
 }
 
-impl Btf {
+/// The running kernel's type information, as bytes.
+pub(crate) fn of_kernel() -> std::io::Result<Vec<u8>> {
+    std::fs::read("/sys/kernel/btf/vmlinux")
+}
+
+impl<'a> Btf<'a> {
     /// Looks through type information; `None` if it is damaged or too new to be understood.
-    pub(crate) fn parse(data: Vec<u8>) -> Option<Btf> {
+    pub(crate) fn parse(data: &'a [u8]) -> Option<Btf<'a>> {
         if u16::from_le_bytes(data.get(0..2)?.try_into().ok()?) != 0xeb9f {
             return None;
         }
-        let header = word(&data, 4)? as usize;
+        let header = word(data, 4)? as usize;
         let section = |at: usize| -> Option<(usize, usize)> {
-            let start = header.checked_add(word(&data, at)? as usize)?;
-            let end = start.checked_add(word(&data, at + 4)? as usize)?;
+            let start = header.checked_add(word(data, at)? as usize)?;
+            let end = start.checked_add(word(data, at + 4)? as usize)?;
             (end <= data.len()).then_some((start, end))
         };
         let (mut at, end) = section(8)?;
         let strings = section(16)?;
-        let mut btf = Btf { data, strings, types: vec![0], names: HashMap::new() };
+        let mut btf = Btf { data, strings, types: vec![0], names: FxHashMap::default() };
         while at < end {
             let id = u32::try_from(btf.types.len()).ok()?;
             let kind = btf.read_type(at)?;
             btf.types.push(at);
             if matches!(kind.kind, KIND_STRUCT | KIND_VAR | KIND_TYPEDEF | KIND_DATASEC)
-                && let Some(name) = btf.string(word(&btf.data, at)?)
+                && let Some(name) = btf.string(word(data, at)?)
                 && !name.is_empty()
             {
-                let name = name.to_vec();
                 btf.names.entry((kind.kind, name)).or_insert(id);
             }
             at = at.checked_add(12)?.checked_add(kind.tail()?)?;
@@ -75,9 +82,36 @@ impl Btf {
         Some(btf)
     }
 
-    /// Reads the running kernel's.
-    pub(crate) fn of_kernel() -> std::io::Result<Option<Btf>> {
-        std::fs::read("/sys/kernel/btf/vmlinux").map(Btf::parse)
+    /// The same type information with nothing in it but the tracepoints' types, at the numbers that the kernel knows them
+    /// by: reading all of the others takes aya longer than all else that is done before a recording begins.
+    pub(crate) fn tracepoints(&self) -> Vec<u8> {
+        const KIND_FWD: u32 = 7;
+        const HEADER: usize = 24;
+        let (mut types, mut strings) = (Vec::with_capacity(12 * self.types.len()), vec![0]);
+        for &at in self.types.iter().skip(1) {
+            let name = self
+                .read_type(at)
+                .filter(|found| found.kind == KIND_TYPEDEF)
+                .and_then(|_| self.string(word(self.data, at)?))
+                .filter(|name| name.starts_with(TRACEPOINT));
+            let [name, kind] = match name {
+                Some(name) => {
+                    let offset = strings.len() as u32;
+                    strings.extend(name.iter().chain(&[0]));
+                    [offset, KIND_TYPEDEF]
+                }
+                None => [0, KIND_FWD],
+            };
+            types.extend([name, kind << 24, 0].iter().flat_map(|word| word.to_le_bytes()));
+        }
+        let mut data = vec![0x9f, 0xeb, 1, 0];
+        let [length, of_strings] = [types.len() as u32, strings.len() as u32];
+        data.extend(
+            [HEADER as u32, 0, length, length, of_strings].iter().flat_map(|word| word.to_le_bytes()),
+        );
+        data.extend(types);
+        data.extend(strings);
+        data
     }
 
     /// Bytes from the start of struct `name` to a member; `path` names members of members with dots. Members of
@@ -102,7 +136,7 @@ impl Btf {
         let section = self.get(self.id(KIND_DATASEC, ".data..percpu")?)?;
         (0..section.count).find_map(|index| {
             let at = section.at + 12 + 12 * index;
-            (word(&self.data, at)? == variable).then(|| word(&self.data, at + 4)).flatten()
+            (word(self.data, at)? == variable).then(|| word(self.data, at + 4)).flatten()
         })
     }
 
@@ -116,7 +150,7 @@ impl Btf {
     }
 
     fn id(&self, kind: u32, name: &str) -> Option<u32> {
-        self.names.get(&(kind, name.as_bytes().to_vec())).copied()
+        self.names.get(&(kind, name.as_bytes())).copied()
     }
 
     fn find_member(&self, id: u32, name: &[u8], depth: u32) -> Option<(u32, u32)> {
@@ -126,9 +160,9 @@ impl Btf {
         }
         for index in 0..outer.count {
             let at = outer.at + 12 + 12 * index;
-            let member_name = self.string(word(&self.data, at)?)?;
-            let member = word(&self.data, at + 4)?;
-            let position = word(&self.data, at + 8)?;
+            let member_name = self.string(word(self.data, at)?)?;
+            let member = word(self.data, at + 4)?;
+            let position = word(self.data, at + 8)?;
             let bits = if outer.bit_fields { position & 0xff_ffff } else { position };
             if member_name == name {
                 return Some((bits, member));
@@ -162,19 +196,20 @@ impl Btf {
     }
 
     fn read_type(&self, at: usize) -> Option<Type> {
-        let info = word(&self.data, at.checked_add(4)?)?;
+        let info = word(self.data, at.checked_add(4)?)?;
         Some(Type {
             at,
             kind: info >> 24 & 0x1f,
             count: (info & 0xffff) as usize,
             bit_fields: info >> 31 != 0,
-            size_or_type: word(&self.data, at.checked_add(8)?)?,
+            size_or_type: word(self.data, at.checked_add(8)?)?,
         })
     }
 
-    fn string(&self, offset: u32) -> Option<&[u8]> {
+    fn string(&self, offset: u32) -> Option<&'a [u8]> {
         let (start, end) = self.strings;
-        let text = self.data.get(start.checked_add(offset as usize)?..end)?;
+        let data: &'a [u8] = self.data;
+        let text = data.get(start.checked_add(offset as usize)?..end)?;
         text.split(|byte| *byte == 0).next()
     }
 }
@@ -233,7 +268,8 @@ mod tests {
 
     #[test]
     fn finds_members_variables_and_arguments() {
-        let btf = Btf::parse(sample()).expect("whole");
+        let sample = sample();
+        let btf = Btf::parse(&sample).expect("whole");
         assert_eq!(btf.member("outer", "a"), Some(0));
         assert_eq!(btf.member("outer", "b"), Some(8));
         assert_eq!(btf.member("outer", "c"), Some(16));
@@ -246,16 +282,29 @@ mod tests {
     }
 
     #[test]
+    fn tracepoints_keep_their_numbers() {
+        let sample = sample();
+        let reduced = Btf::parse(&sample).expect("whole").tracepoints();
+        let aya = aya::Btf::parse(&reduced, aya::Endianness::Little).expect("whole");
+        drop(aya);
+        let btf = Btf::parse(&reduced).expect("whole");
+        assert_eq!(btf.types.len(), 9);
+        assert_eq!(btf.id(KIND_TYPEDEF, "btf_trace_x"), Some(7));
+        assert_eq!(btf.names.len(), 1);
+    }
+
+    #[test]
     fn cut_or_changed_bytes_never_panic() {
         let whole = sample();
         for cut in 0..whole.len() {
-            let _ = Btf::parse(whole[..cut].to_vec());
+            let _ = Btf::parse(&whole[..cut]);
         }
         for at in 0..whole.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut changed = whole.clone();
                 changed[at] = value;
-                if let Some(btf) = Btf::parse(changed) {
+                if let Some(btf) = Btf::parse(&changed) {
+                    let _ = btf.tracepoints();
                     let _ = btf.member("outer", "c");
                     let _ = btf.tracepoint_arguments("x");
                     let _ = btf.per_cpu_offset("variable");

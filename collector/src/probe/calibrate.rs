@@ -17,6 +17,7 @@ use super::{
     capture::now_ns,
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
+    layout::Kernel,
     load::{LoadOptions, load},
     options::ProbeFunction,
     ring::Rings,
@@ -50,17 +51,21 @@ extern "C" fn returning() {
 }
 
 /// The thread that measures.
-pub(crate) fn begin() -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
-    std::thread::Builder::new().name("longpole-cost".into()).spawn(|| {
+pub(crate) fn begin(kernel: Arc<Kernel>) -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
+    std::thread::Builder::new().name("longpole-cost".into()).spawn(move || {
         // All of it lives until the end: what reads the programs' warnings has one of their maps.
-        let mut loaded = load(&LoadOptions {
-            children: false,
-            ring_bytes: RING_BYTES,
-            max_rate_hz: 0,
-            max_depth: 0,
-            functions: 0,
-            sampling: None,
-        })?;
+        let mut loaded = load(
+            &kernel,
+            &LoadOptions {
+                children: false,
+                ring_bytes: RING_BYTES,
+                max_rate_hz: 0,
+                max_depth: 0,
+                functions: 0,
+                sampling: None,
+            },
+        )?;
+        loaded.programs(&kernel, &[])?;
         let mut functions = Functions::new(Arc::clone(&loaded.shared), loaded.first_libc_counters);
         loaded.shared.track(std::process::id());
         measure(&mut loaded.ebpf, &mut functions, &mut Rings::new(loaded.rings))

@@ -17,18 +17,19 @@ use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, P
 use crate::target::own_cpu_time_ns;
 
 use super::{
-    attach::{Link, attach_kernel, close_together},
+    attach::{Link, attach_kernel, close_together, kernel_programs},
     attacher::Attacher,
     budget::Budget,
     calibrate, counters,
     error::{ProbeError, ProbeErrorKind},
-    functions::Functions,
+    functions::{self, Functions},
     governor::{self, Common, Probes},
+    layout::Kernel,
     ledger::{Costs, Ledger},
     load::{LoadOptions, load},
     mappings::Mappings,
     open_calls,
-    operations::Operations,
+    operations::{self, Operations},
     options::{CaptureOptions, MOST_NUMBERS, number_limit},
     programs::Programs,
     ring::Rings,
@@ -98,35 +99,47 @@ impl Capture {
         if options.uprobes {
             functions = functions.max(number_limit(options.most_functions));
         }
-        // Beside everything else, most of which is the kernel's check of programs.
-        let costs = options.uprobes.then(calibrate::begin).transpose();
-        let costs = costs.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
-        let loaded = load(&LoadOptions {
-            children: options.children,
-            ring_bytes: options.ring_bytes,
-            max_rate_hz: options.max_rate_hz,
-            max_depth: options.max_depth,
-            functions,
-            sampling: options.sampling,
-        })?;
+        let kernel = Arc::new(Kernel::read()?);
+        stage("kernel's types");
+        let measure_costs = || {
+            let costs = options.uprobes.then(|| calibrate::begin(Arc::clone(&kernel))).transpose();
+            costs.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))
+        };
+        // Beside a program that runs already it would only take CPU time from what has to be there first.
+        let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
+        let mut costs = if is_early { None } else { measure_costs()? };
+        let mut loaded = load(
+            &kernel,
+            &LoadOptions {
+                children: options.children,
+                ring_bytes: options.ring_bytes,
+                max_rate_hz: options.max_rate_hz,
+                max_depth: options.max_depth,
+                functions,
+                sampling: options.sampling,
+            },
+        )?;
         stage("maps");
+        loaded.programs(&kernel, &programs_at_once(&options, is_early))?;
+        stage("programs");
         let shared = loaded.shared;
         let mut ebpf = loaded.ebpf;
         let probed = Functions::new(shared.clone(), loaded.first_libc_counters);
         let rings = Rings::new(loaded.rings);
         let sample_rings = Rings::new(loaded.sample_rings);
-        let kernel_links = attach_kernel(&mut ebpf, &loaded.btf)?;
+        let kernel_links = attach_kernel(&mut ebpf, &kernel)?;
         stage("kernel's events");
-        let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
         let early = is_early.then(|| {
             options.pids.iter().for_each(|pid| shared.track_another(*pid));
             (now_ns(), own_cpu_time_ns())
         });
+        if is_early {
+            costs = measure_costs()?;
+        }
         let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
         stage("clock");
-        let mut btf = options.sampling.is_some().then_some(loaded.btf);
-        if !is_early && let Some(btf) = btf.take() {
-            samples::start_at_events(&mut ebpf, &btf)?;
+        if options.sampling.is_some() && !is_early {
+            samples::start_at_events(&mut ebpf, &kernel)?;
         }
         stage("samples at events");
         let hit_costs = costs.and_then(|costs| {
@@ -163,7 +176,7 @@ impl Capture {
             governor: None,
             own_notes: Vec::new(),
             hit_costs,
-            idle_asks_by_chance: loaded.idle_asks_by_chance,
+            idle_asks_by_chance: kernel.idle_asks_by_chance,
             ring_bytes: options.ring_bytes,
             mappings: None,
             missed: AtomicU64::new(0),
@@ -206,11 +219,12 @@ impl Capture {
         let common = capture.common.clone();
         let budget = Budget::new(options.budget_ppm);
         let of_events = Thinning::of_events(options.budget_ppm);
+        let samples_events_later = options.sampling.is_some() && is_early;
         let thread = std::thread::Builder::new()
             .name("longpole-governor".into())
             .spawn(move || {
-                if let Some(btf) = btf {
-                    governor::begin_at_events(&common, &btf);
+                if samples_events_later {
+                    governor::begin_at_events(&common, &kernel);
                 }
                 governor::run(&common, budget, [thinning, of_events], &stopped);
             })
@@ -458,6 +472,24 @@ impl Drop for Capture {
             let _ = thread.join();
         }
     }
+}
+
+/// Programs that are needed before recording begins. `is_early`: what tells more than events and ticks may come later.
+fn programs_at_once(options: &CaptureOptions, is_early: bool) -> Vec<&'static str> {
+    let mut names = kernel_programs().to_vec();
+    if options.sampling.is_some() {
+        names.push(samples::TICK);
+        if !is_early {
+            names.extend(samples::AT_EVENTS.map(|(program, _)| program));
+        }
+    }
+    if !options.functions.is_empty() {
+        names.push(functions::PROGRAM);
+    }
+    if !options.libc.is_empty() {
+        names.push(operations::PROGRAM);
+    }
+    names
 }
 
 /// The programs know processes by their numbers in the first PID namespace only.

@@ -4,12 +4,12 @@
 use std::{
     io,
     ops::RangeInclusive,
-    os::fd::{FromRawFd as _, OwnedFd},
+    os::fd::{AsFd as _, AsRawFd, FromRawFd as _, OwnedFd},
 };
 
 use aya::{
     Ebpf,
-    maps::{ArrayOfMaps, Map, MapData, RingBuf},
+    maps::{Map, MapData, RingBuf},
 };
 
 use super::error::ProbeError;
@@ -53,28 +53,73 @@ pub(crate) fn share(rings: usize, of: usize, each: RangeInclusive<usize>) -> usi
     1 << share.ilog2()
 }
 
-/// Makes rings of so many bytes each and puts them into the programs' array.
+/// Rings that are to go into one of the programs' arrays.
+pub(crate) struct Placing {
+    array: OwnedFd,
+    name: &'static str,
+    rings: Vec<OwnedFd>,
+}
+
+/// Makes rings of so many bytes each. They are written to from when they have been put into the programs' array.
 pub(crate) fn make(
-    ebpf: &mut Ebpf,
+    ebpf: &Ebpf,
     array: &'static str,
     rings: usize,
     bytes: usize,
-) -> Result<Vec<RingBuf<MapData>>, ProbeError> {
+) -> Result<(Vec<RingBuf<MapData>>, Placing), ProbeError> {
     let failed = |error: &(dyn std::error::Error + 'static)| {
         ProbeError::from_cause(format_args!("map {array}"), error)
     };
-    let map = ebpf.map_mut(array).ok_or_else(|| super::load::no_map(array))?;
-    let mut places =
-        ArrayOfMaps::<&mut MapData, RingBuf<MapData>>::try_from(map).map_err(|error| failed(&error))?;
+    let Some(Map::ArrayOfMaps(places)) = ebpf.map(array) else { return Err(super::load::no_map(array)) };
+    let places = places.fd().as_fd().try_clone_to_owned().map_err(|error| failed(&error))?;
+    let mut placing = Placing { array: places, name: array, rings: Vec::with_capacity(rings) };
     let mut made = Vec::with_capacity(rings);
-    for place in 0..rings {
+    for _ in 0..rings {
         let map = create(bytes).map_err(|error| failed(&error))?;
+        placing.rings.push(map.try_clone().map_err(|error| failed(&error))?);
         let map = MapData::from_fd(map).and_then(Map::from_map_data).map_err(|error| failed(&error))?;
-        let ring = RingBuf::try_from(map).map_err(|error| failed(&error))?;
-        places.set(place as u32, &ring, 0).map_err(|error| failed(&error))?;
-        made.push(ring);
+        made.push(RingBuf::try_from(map).map_err(|error| failed(&error))?);
     }
-    Ok(made)
+    Ok((made, placing))
+}
+
+/// `union bpf_attr` for `BPF_MAP_UPDATE_BATCH`.
+#[repr(C)]
+struct Batch {
+    from: u64,
+    to: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: i32,
+    element_flags: u64,
+    flags: u64,
+}
+
+impl Placing {
+    /// Puts them there, all at once: for each change the kernel waits until no CPU can know the old content any more, on a
+    /// busy machine for a tenth of a second and more.
+    pub(crate) fn put(self) -> Result<(), ProbeError> {
+        const UPDATE_BATCH: libc::c_int = 26;
+        let keys: Vec<u32> = (0..self.rings.len() as u32).collect();
+        let values: Vec<i32> = self.rings.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut batch = Batch {
+            from: 0,
+            to: 0,
+            keys: keys.as_ptr() as u64,
+            values: values.as_ptr() as u64,
+            count: keys.len() as u32,
+            map: self.array.as_raw_fd(),
+            element_flags: 0,
+            flags: 0,
+        };
+        // SAFETY: the kernel reads `batch`, which is as long as it is told, and as many keys and values as it counts, and
+        // writes to its `count` alone; all of them live until it returns.
+        match unsafe { libc::syscall(libc::SYS_bpf, UPDATE_BATCH, &raw mut batch, size_of::<Batch>()) } {
+            0 => Ok(()),
+            _ => Err(ProbeError::from_cause(format_args!("map {}", self.name), &io::Error::last_os_error())),
+        }
+    }
 }
 
 /// `union bpf_attr` for `BPF_MAP_CREATE`, as far as a ring needs it.

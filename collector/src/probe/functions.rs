@@ -12,18 +12,19 @@ use std::{
     thread::JoinHandle,
 };
 
-use aya::{Ebpf, programs::UProbe};
+use aya::Ebpf;
 use probe_abi::MAX_GROUPS;
 
 use crate::binary::Binary;
 
 use super::{
-    attach::{Link, close_together, program},
+    attach::{Link, close_together},
     calibrate,
     error::{ProbeError, ProbeErrorKind},
     function_links::{SmallLink, attach_some},
     gently,
     load::Shared,
+    loading::function_program,
     options::ProbeFunction,
 };
 
@@ -32,12 +33,14 @@ const LINKS_PER_PROCESS: usize = 8;
 /// Functions per group from which on one more is worth while: smaller ones are replaced faster.
 const FUNCTIONS_PER_LINK: usize = 64;
 
+/// The program that a function's entries and exits run.
+pub(crate) const PROGRAM: &str = "function_probe";
+
 /// The function probes of all recorded processes.
 pub(crate) struct Functions {
     pub(super) shared: Arc<Shared>,
     pub(super) groups: Vec<Group>,
     slots: Vec<Slot>,
-    loaded: bool,
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
     got: Vec<u32>,
@@ -88,7 +91,6 @@ impl Functions {
             shared,
             groups: Vec::new(),
             slots: vec![Slot::default(); MAX_GROUPS],
-            loaded: false,
             closing: Vec::new(),
             refused: Vec::new(),
             got: Vec::new(),
@@ -177,11 +179,7 @@ impl Functions {
 
     /// Attaches new links for the group's functions, makes them the valid ones and closes the old ones.
     fn replace(&mut self, ebpf: &mut Ebpf, group: &mut Group) -> Result<(), ProbeError> {
-        let probe: &mut UProbe = program(ebpf, "function_probe")?;
-        if !self.loaded {
-            probe.load().map_err(|error| ProbeError::from_cause("program function_probe", &error))?;
-            self.loaded = true;
-        }
+        let probe = function_program(ebpf, PROGRAM)?;
         // 0 is no generation: an empty slot has it.
         let generation = group.generation.checked_add(1).unwrap_or(1);
         let mut links = Vec::new();
@@ -278,7 +276,7 @@ impl Functions {
         if woken.is_empty() {
             return Ok(());
         }
-        let probe: &mut UProbe = program(ebpf, "function_probe")?;
+        let probe = function_program(ebpf, PROGRAM)?;
         let had = group.links.len();
         let (mut links, mut refused) = (Vec::new(), Vec::new());
         group.functions.extend(woken.iter().cloned());

@@ -25,6 +25,7 @@ use super::{
     capture::now_ns,
     clocks,
     functions::Functions,
+    layout::Kernel,
     ledger::{Haste, Ledger},
     load::Shared,
     operations::Operations,
@@ -162,8 +163,8 @@ impl Common {
 
 /// Stacks of sleeps and wake-ups are taken from here on, too: of processes that ran already, whose events are recorded
 /// meanwhile.
-pub(crate) fn begin_at_events(common: &Common, btf: &aya::Btf) {
-    if let Err(error) = samples::start_at_events(&mut common.lock().ebpf, btf) {
+pub(crate) fn begin_at_events(common: &Common, kernel: &Kernel) {
+    if let Err(error) = samples::start_at_events(&mut common.lock().ebpf, kernel) {
         log::warn!("stacks are taken by the clock alone: {error}");
     }
 }

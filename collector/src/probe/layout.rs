@@ -3,9 +3,20 @@
 use probe_abi::Settings;
 
 use super::{
-    btf::Btf,
+    btf::{self, Btf},
     error::{ProbeError, ProbeErrorKind},
 };
+
+/// What is known of the running kernel before anything is loaded into it.
+pub(crate) struct Kernel {
+    /// Where it keeps what the programs read.
+    pub(crate) settings: Settings,
+    /// Idle CPUs ask others for waiting threads by chance only (since Linux 6.19, and in stable kernels: "sched/fair:
+    /// Proportional newidle balance").
+    pub(crate) idle_asks_by_chance: bool,
+    /// Numbers of the tracepoints' types.
+    pub(crate) tracepoints: aya::Btf,
+}
 
 /// Whether this kernel has what the programs need; the error names the first thing that is missing.
 ///
@@ -13,32 +24,38 @@ use super::{
 ///
 /// Its type information is missing, cannot be read, or lacks something.
 pub fn check_kernel() -> Result<(), ProbeError> {
-    kernel_layout().map(|_| ())
+    Kernel::read().map(|_| ())
 }
 
-/// [`layout`] of the running kernel, and whether its idle CPUs ask others for waiting threads by chance only (since Linux
-/// 6.19, and in stable kernels: "sched/fair: Proportional newidle balance").
-pub(crate) fn kernel_layout() -> Result<(Settings, bool), ProbeError> {
-    let btf = Btf::of_kernel().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => ProbeError::new(
-            ProbeErrorKind::Unsupported,
-            "this kernel has no type information (/sys/kernel/btf/vmlinux)",
-            "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all large distributions' are",
-        ),
-        _ => ProbeError::from_cause("cannot read /sys/kernel/btf/vmlinux", &error),
-    })?;
-    let btf = btf.ok_or_else(|| {
-        ProbeError::new(
-            ProbeErrorKind::Unsupported,
-            "the kernel's type information is in an unknown format",
-            "",
-        )
-    })?;
-    Ok((layout(&btf)?, btf.member("sched_domain", "newidle_ratio").is_some()))
+impl Kernel {
+    /// Reads the running kernel's type information, once for everything.
+    pub(crate) fn read() -> Result<Kernel, ProbeError> {
+        let data = btf::of_kernel().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => ProbeError::new(
+                ProbeErrorKind::Unsupported,
+                "this kernel has no type information (/sys/kernel/btf/vmlinux)",
+                "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as all large distributions' are",
+            ),
+            _ => ProbeError::from_cause("cannot read /sys/kernel/btf/vmlinux", &error),
+        })?;
+        let btf = Btf::parse(&data).ok_or_else(|| {
+            ProbeError::new(
+                ProbeErrorKind::Unsupported,
+                "the kernel's type information is in an unknown format",
+                "",
+            )
+        })?;
+        Ok(Kernel {
+            settings: layout(&btf)?,
+            idle_asks_by_chance: btf.member("sched_domain", "newidle_ratio").is_some(),
+            tracepoints: aya::Btf::parse(&btf.tracepoints(), aya::Endianness::default())
+                .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?,
+        })
+    }
 }
 
 /// Looks up everything the programs need; the error names the first thing that is missing.
-pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
+fn layout(btf: &Btf<'_>) -> Result<Settings, ProbeError> {
     let member = |name: &str, path: &str| {
         btf.member(name, path).ok_or_else(|| missing(&format!("struct {name} without the member {path}")))
     };
@@ -102,7 +119,7 @@ pub(crate) fn layout(btf: &Btf) -> Result<Settings, ProbeError> {
 }
 
 /// How to get from a thread to what its descriptors stand for. Where something is missing their kinds are unknown.
-fn descriptors(settings: &mut Settings, btf: &Btf) -> Option<()> {
+fn descriptors(settings: &mut Settings, btf: &Btf<'_>) -> Option<()> {
     settings.task_files = btf.member("task_struct", "files")?;
     settings.files_fdt = btf.member("files_struct", "fdt")?;
     settings.fdt_max_fds = btf.member("fdtable", "max_fds")?;
@@ -119,7 +136,7 @@ fn descriptors(settings: &mut Settings, btf: &Btf) -> Option<()> {
 
 /// How to get from a running thread to its CPU's pre-emption counter: two members to follow, and the distance of the
 /// counter from there. Without `CONFIG_FAIR_GROUP_SCHED` there is no way; contexts are then unknown.
-fn context(btf: &Btf) -> Option<(u32, u32, u32)> {
+fn context(btf: &Btf<'_>) -> Option<(u32, u32, u32)> {
     let from = btf.per_cpu_offset("runqueues")?;
     let to = match btf.per_cpu_offset("__preempt_count") {
         Some(offset) => offset,
@@ -166,14 +183,14 @@ mod tests {
 
     #[test]
     fn the_running_kernel_has_everything() {
-        let btf = match Btf::of_kernel() {
-            Ok(Some(btf)) => btf,
-            Ok(None) => panic!("BTF of the running kernel is not understood"),
+        let data = match btf::of_kernel() {
+            Ok(data) => data,
             Err(error) => {
                 println!("SKIP the_running_kernel_has_everything: no BTF: {error}");
                 return;
             }
         };
+        let btf = Btf::parse(&data).expect("understood");
         let settings = layout(&btf).expect("complete");
         // Plausible rather than exact: kernels differ, that is the point.
         assert_ne!(settings.task_pid, settings.task_tgid);
@@ -194,7 +211,7 @@ mod tests {
             empty.extend(word.to_le_bytes());
         }
         empty.push(0);
-        let error = layout(&Btf::parse(empty).expect("valid, if empty")).expect_err("nothing in it");
+        let error = layout(&Btf::parse(&empty).expect("valid, if empty")).expect_err("nothing in it");
         assert_eq!(error.kind, ProbeErrorKind::Unsupported);
         assert!(error.message.contains("sched_switch"), "{error}");
     }

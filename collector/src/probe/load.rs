@@ -15,9 +15,10 @@ use probe_abi::{
 use zerocopy::IntoBytes as _;
 
 use super::{
-    cpu_rings,
+    cpu_rings::{self, Placing},
     error::{ProbeError, ProbeErrorKind},
-    layout::kernel_layout,
+    layout::Kernel,
+    loading::{load_together, panicked},
     object::object,
     operations,
     operations_inside::SharedOperationsInside,
@@ -43,14 +44,13 @@ pub(crate) struct LoadOptions {
 /// The programs in the kernel, and what this process shares with them.
 pub(crate) struct Loaded {
     pub(crate) ebpf: Ebpf,
-    pub(crate) btf: aya::Btf,
+    pub(crate) placings: Vec<Placing>,
     pub(crate) rings: Vec<RingBuf<MapData>>,
     /// None if nothing is sampled.
     pub(crate) sample_rings: Vec<RingBuf<MapData>>,
     pub(crate) shared: Arc<Shared>,
     /// Number of the first function counters of C libraries' functions.
     pub(crate) first_libc_counters: u32,
-    pub(crate) idle_asks_by_chance: bool,
     /// The programs' own warnings; they go to the `log` crate whenever it is flushed.
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
 }
@@ -77,9 +77,9 @@ pub(crate) struct Shared {
 }
 
 /// Loads everything but the programs themselves, which are loaded as they are attached.
-pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
+pub(crate) fn load(kernel: &Kernel, options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let object = object()?;
-    let (mut settings, idle_asks_by_chance) = kernel_layout()?;
+    let mut settings = kernel.settings;
 
     let cpu_count = aya::util::nr_cpus()
         .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?
@@ -122,26 +122,33 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Loaded, ProbeError> {
         ticks_missed: AtomicU64::new(0),
         operations: SharedOperationsInside::default(),
     };
+    let mut placings = Vec::new();
+    let mut make = |array, bytes| {
+        let (made, placing) = cpu_rings::make(&ebpf, array, rings, bytes)?;
+        placings.push(placing);
+        Ok(made)
+    };
     let sample_rings = match options.sampling {
         Some(sampling) => {
-            let bytes = samples::ring_bytes(sampling.call_graph, rings, cpu_rings::at_hand);
-            cpu_rings::make(&mut ebpf, cpu_rings::SAMPLES, rings, bytes)?
+            make(cpu_rings::SAMPLES, samples::ring_bytes(sampling.call_graph, rings, cpu_rings::at_hand))?
         }
         None => Vec::new(),
     };
-    let rings = cpu_rings::make(&mut ebpf, cpu_rings::RECORDS, rings, ring_bytes)?;
-    let btf = aya::Btf::from_sys_fs()
-        .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?;
-    Ok(Loaded {
-        ebpf,
-        btf,
-        rings,
-        sample_rings,
-        shared: Arc::new(shared),
-        first_libc_counters,
-        idle_asks_by_chance,
-        logger,
-    })
+    let rings = make(cpu_rings::RECORDS, ring_bytes)?;
+    Ok(Loaded { ebpf, placings, rings, sample_rings, shared: Arc::new(shared), first_libc_counters, logger })
+}
+
+impl Loaded {
+    /// Loads programs, and has rings to write to put into their place.
+    pub(crate) fn programs(&mut self, kernel: &Kernel, names: &[&str]) -> Result<(), ProbeError> {
+        let placings = std::mem::take(&mut self.placings);
+        std::thread::scope(|scope| {
+            let placed: Vec<_> =
+                placings.into_iter().map(|placing| scope.spawn(move || placing.put())).collect();
+            load_together(&mut self.ebpf, kernel, names)?;
+            placed.into_iter().try_for_each(|placed| placed.join().unwrap_or_else(|_| Err(panicked())))
+        })
+    }
 }
 
 /// Calls in a rate window at `hz` calls per second; at least one, unless there is no limit.

@@ -1,6 +1,6 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
-//! Read in this order: `btf` and `layout` look up the kernel's structs; `object` and `load` bring the programs in;
+//! Read in this order: `btf` and `layout` look up the kernel's structs; `object`, `load` and `loading` bring the programs in;
 //! `attach` puts them on tracepoints, `functions` on functions (`gently`, so that it is not felt), `operations` on C libraries'; `attacher` does so while
 //! a capture runs; `filter` says which processes count; `calibrate` measures what a hit costs,
 //! `coverage` says where the sampling clock ticks,
@@ -30,6 +30,7 @@ mod ledger;
 mod libc_files;
 mod libc_points;
 mod load;
+mod loading;
 mod mappings;
 mod object;
 mod open_calls;

@@ -23,12 +23,13 @@ use engine::event::Note;
 use probe_abi::{FunctionCounters, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OWN_RANGES, SyncFamily};
 
 use super::{
-    attach::{Link, close_together, program},
+    attach::{Link, close_together},
     error::{ProbeError, ProbeErrorKind, io_code},
     gently,
     libc_files::{LibcFile, LibcProbes},
     libc_points::{kernel_device, off_note, points, sites_of},
     load::Shared,
+    loading::function_program,
 };
 
 /// Processes that can have probes on their C library at the same time.
@@ -40,6 +41,9 @@ pub(crate) const COUNTERS: usize = MOST_PROCESSES * COUNTERS_PER_PROCESS;
 const _: () = assert!(SyncFamily::ALL.len() <= COUNTERS_PER_PROCESS);
 const _: () = assert!(COUNTERS <= u16::MAX as usize);
 
+/// The program that they run.
+pub(crate) const PROGRAM: &str = "operation_probe";
+
 /// All probes on C libraries.
 pub(crate) struct Operations {
     shared: Arc<Shared>,
@@ -50,7 +54,6 @@ pub(crate) struct Operations {
     sites: BTreeMap<u32, u16>,
     next_site: usize,
     slots: Vec<bool>,
-    loaded: bool,
     closing: Vec<JoinHandle<()>>,
     got: Vec<u32>,
     /// Processes of which it is not decided yet, and since when their operations are missing.
@@ -87,7 +90,6 @@ impl Operations {
             sites: BTreeMap::new(),
             next_site: 0,
             slots: vec![false; MOST_PROCESSES],
-            loaded: false,
             closing: Vec::new(),
             got: Vec::new(),
             undecided: BTreeMap::new(),
@@ -170,7 +172,7 @@ impl Operations {
             let first = self.first_site(file)?;
             let links = {
                 let watched = &self.watched[at];
-                attach(ebpf, &mut self.loaded, watched, file, first)
+                attach(ebpf, watched, file, first)
             };
             match links {
                 Ok(links) => {
@@ -314,7 +316,7 @@ impl Operations {
             for place in 0..one.files.len() {
                 let file = one.files[place].0.clone();
                 let first = self.sites.get(&file.id).copied().unwrap_or(0);
-                match attach(ebpf, &mut self.loaded, one, &file, first) {
+                match attach(ebpf, one, &file, first) {
                     Ok(links) => {
                         let old = std::mem::replace(&mut one.files[place].1, links);
                         self.close(old);
@@ -415,17 +417,12 @@ fn processes(ebpf: &mut Ebpf) -> Result<Processes<'_>, ProbeError> {
 /// Attaches everything of one file in one process; a family at a time where the kernel refuses one of the instructions.
 fn attach(
     ebpf: &mut Ebpf,
-    loaded: &mut bool,
     watched: &Watched,
     file: &LibcFile,
     first_site: u16,
 ) -> Result<Vec<UProbeLink>, ProbeError> {
     const ENOTSUPP: i32 = 524;
-    let probe: &mut UProbe = program(ebpf, "operation_probe")?;
-    if !*loaded {
-        probe.load().map_err(|error| ProbeError::from_cause("program operation_probe", &error))?;
-        *loaded = true;
-    }
+    let probe = function_program(ebpf, PROGRAM)?;
     let on: Vec<SyncFamily> =
         SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains_key(family)).collect();
     let vouched = || {

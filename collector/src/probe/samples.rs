@@ -4,7 +4,7 @@ use aya::{
     Ebpf,
     maps::{Array, HashMap, MapData, ProgramArray},
     programs::{
-        PerfEvent,
+        BtfTracePoint, PerfEvent,
         perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent},
     },
 };
@@ -13,17 +13,18 @@ use probe_abi::{COPY_PIECES, SampledCode, Sampling, Settings};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Instant;
 use zerocopy::transmute;
 
 use super::{
-    attach::{Link, close_together, load_for_tracepoint, log_loading, program},
+    attach::{Link, close_together, program},
     capture::{Capture, now_ns},
     clocks,
     coverage::Coverage,
     cpu_rings,
     error::ProbeError,
+    layout::Kernel,
     load::{Shared, no_map},
+    loading::load_together,
     options::CaptureOptions,
     thinning::Thinning,
 };
@@ -31,6 +32,13 @@ use super::{
 /// Sleeps and wake-ups of a thread are looked at once in so many periods of the clock at most: there may be many more
 /// threads than CPUs, and the same few places come again and again.
 const EVENTS_APART: u32 = 4;
+
+/// The program that a tick runs.
+pub(crate) const TICK: &str = "sample_tick";
+
+/// The programs that take stacks at sleeps and wake-ups, and where those that see these find them.
+pub(crate) const AT_EVENTS: [(&str, &str); 2] =
+    [("sample_block", "BLOCK_SAMPLER"), ("sample_wake", "WAKE_SAMPLER")];
 
 /// Bytes of each of so many rings: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps and wake-ups
 /// of many threads) writes 1.2 MB in the longest pause between two turns. Where there are many CPUs hardly all of them do.
@@ -106,7 +114,7 @@ pub(crate) fn start(
 ) -> Result<(Option<Clock>, u64, Thinning), ProbeError> {
     let asked = Thinning::asked(options.budget_ppm);
     let Some(SamplingFact { rate_hz, .. }) = options.sampling else { return Ok((None, 0, asked)) };
-    let mut clock = Clock::new(ebpf, rate_hz)?;
+    let mut clock = Clock::new(rate_hz);
     let tick_ns = clock.tick_ns(ebpf).unwrap_or(0);
     log::debug!("a tick costs {tick_ns} ns");
     let thinning = match options.fitting_samples {
@@ -121,11 +129,10 @@ pub(crate) fn start(
 }
 
 /// Lets stacks be taken at sleeps and wake-ups, too: until then scheduler events tell of these alone.
-pub(crate) fn start_at_events(ebpf: &mut Ebpf, btf: &aya::Btf) -> Result<(), ProbeError> {
-    let samplers =
-        [("sample_block", "sched_switch", "BLOCK_SAMPLER"), ("sample_wake", "sched_waking", "WAKE_SAMPLER")];
-    for (name, tracepoint, place) in samplers {
-        let program = load_for_tracepoint(ebpf, btf, name, tracepoint)?;
+pub(crate) fn start_at_events(ebpf: &mut Ebpf, kernel: &Kernel) -> Result<(), ProbeError> {
+    load_together(ebpf, kernel, &AT_EVENTS.map(|(name, _)| name))?;
+    for (name, place) in AT_EVENTS {
+        let program: &mut BtfTracePoint = program(ebpf, name)?;
         let program = program
             .fd()
             .map_err(failed)?
@@ -150,13 +157,9 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that stands.
-    pub(crate) fn new(ebpf: &mut Ebpf, rate_hz: u32) -> Result<Clock, ProbeError> {
-        let program: &mut PerfEvent = program(ebpf, "sample_tick")?;
-        let begun = Instant::now();
-        program.load().map_err(failed)?;
-        log_loading("sample_tick", begun, program.info());
-        Ok(Clock { rate_hz, thinning: 0, links: BTreeMap::new(), coverage: Coverage::default() })
+    /// A clock that stands. Its program, [`TICK`], has been loaded.
+    pub(crate) fn new(rate_hz: u32) -> Clock {
+        Clock { rate_hz, thinning: 0, links: BTreeMap::new(), coverage: Coverage::default() }
     }
 
     /// What a tick costs the thread that it comes to, nanoseconds, without taking a stack; `None` if it could not be
@@ -256,7 +259,7 @@ fn failed(error: aya::programs::ProgramError) -> ProbeError {
 }
 
 fn tick(ebpf: &mut Ebpf, scope: PerfEventScope, policy: SamplePolicy) -> Result<Link, ProbeError> {
-    let program: &mut PerfEvent = program(ebpf, "sample_tick")?;
+    let program: &mut PerfEvent = program(ebpf, TICK)?;
     // The one clock that every machine has: virtual ones have no counters of cycles.
     let config = PerfEventConfig::Software(SoftwareEvent::CpuClock);
     let link = program.attach(config, scope, policy, false).map_err(failed)?;
