@@ -24,7 +24,7 @@ largest\nmeasurement in brackets; what is compared was run in alternation on the
 /// Predictions beside real runs.
 pub const VALIDATION: Kind = Kind {
     file: "VALIDATION.md",
-    head: "# Validation\n\nPredicted beside measured, by `./x validate`, which replaces the sections below. Speed-ups are \
+    head: "# Validation\n\nPredicted and measured, by `./x validate`, which replaces the sections below. Speed-ups are \
 relative to one CPU.\nThe error is |measured − predicted| ÷ measured, as in the paper of 1999, section 5.1; measured is \
 the middle of\nseveral runs, all numbers of CPUs in alternation.\n",
 };

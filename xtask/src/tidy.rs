@@ -1,6 +1,7 @@
 //! `./x tidy`: the rules for source files that no lint knows. Also a test of this crate.
 
 mod files;
+mod prose;
 mod rules;
 
 use std::process::ExitCode;
@@ -44,15 +45,28 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
         Ok(text) => complaints.extend(rules::engine_dependencies(&text)),
         Err(error) => complaints.push(format!("engine/Cargo.toml: {error}")),
     }
-    match std::fs::read_to_string(workspace.root.join(SAFETY)) {
-        Ok(text) => complaints.extend(rules::named_tests(&text, &sources)),
-        Err(error) => complaints.push(format!("{SAFETY}: {error}")),
+    for document in sources.iter().filter(|source| source.path.ends_with(".md")) {
+        let mut wrong = Vec::new();
+        if NAMES_TESTS.contains(&document.path.as_str()) {
+            wrong.extend(prose::named_tests(document, &sources));
+        }
+        // What was there once has its place in the log of changes.
+        if document.path != "CHANGELOG.md" {
+            wrong.extend(prose::named_paths(document, |path| workspace.root.join(path).exists()));
+        }
+        if document.path == "docs/glossary.md" {
+            let findings = sources.iter().find(|source| source.path == FINDINGS);
+            wrong.extend(prose::unexplained(&document.text, findings.map_or("", |source| &source.text)));
+        }
+        complaints.extend(wrong.into_iter().map(|text| format!("{}: {text}", document.path)));
     }
     complaints
 }
 
-/// What recording does in programs, and the test of each.
-const SAFETY: &str = "docs/safety.md";
+/// Where notes get their names.
+const FINDINGS: &str = "engine/src/report/finding.rs";
+/// Documents with a table of promises, each with the tests that guard it.
+const NAMES_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/safety.md"];
 
 #[cfg(test)]
 mod tests {

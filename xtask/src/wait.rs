@@ -129,7 +129,7 @@ fn whole(workspace: &Workspace) -> Result<String> {
     }
     let compiled = compile_times(workspace, &folder)?;
     text.push_str(
-        "\nEach test program: compiled and linked beside another, then its tests one after the other.\n\n",
+        "\nEach test program: compiled and linked while another one is, then its tests one after the other.\n\n",
     );
     text.push_str("| program | compiled, s | tests | run, s |\n|---|---|---|---|\n");
     for (program, (seconds, count)) in programs {

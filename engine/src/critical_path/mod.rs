@@ -2,7 +2,7 @@
 //! time on P processors, for any P. Let n(t) be the number of executing threads on unlimited processors and
 //! s(n) = max(n/P, 1); then T_P = ∫ s(n(t)) dt, and the weight of an operation is −∂T_P/∂length (one-sided,
 //! shrinking). The paper recomputes T_P for every segment (`oracle`, for tests); here one sweep over the forest of deciding
-//! points gives all weights of all P (ours; derivation in ARCHITECTURE.md).
+//! points gives all weights of all P (ours; derivation in docs/algorithms.md).
 //!
 //! Where time passes without being computed (sleeps, devices), every P has a schedule of its own: [`CostedPath`]. What was
 //! recorded runs on the model of a scheduler, and its weights say what of each operation is on the path of that run: [`RunPaths`].

@@ -1,4 +1,4 @@
-//! The operations (see the table in ARCHITECTURE.md; papers 1999 section 3.1 and 2001 section 2).
+//! The operations (see the table in docs/algorithms.md; papers 1999 section 3.1 and 2001 section 2).
 
 use crate::time::Ticks;
 

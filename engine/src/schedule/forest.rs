@@ -1,6 +1,6 @@
 //! The deciding points of a schedule. Every moment of a schedule is decided by exactly one point: the end of the
 //! timed step (compute, I/O, sleep) that arrived last. A step's own start is decided by an earlier point, its
-//! parent, so the points form a tree under the start of the program (ours; see ARCHITECTURE.md). Two last arrivals
+//! parent, so the points form a tree under the start of the program (ours; see docs/algorithms.md). Two last arrivals
 //! at the same time decide nothing alone: what decides is their lowest common ancestor.
 
 /// A deciding point. A parent's number is smaller than its children's.

@@ -43,7 +43,7 @@ impl Pairs {
         match self {
             Pairs { least, most, .. } if least == most => format!("{least} pairs"),
             Pairs { least, most, good } => format!(
-                "{least} to {most} pairs, as many as it takes until their mean is known to {} % (standard error)",
+                "{least} to {most} pairs, until their mean is known to {} % (standard error)",
                 digits(100.0 * good)
             ),
         }
@@ -148,8 +148,8 @@ pub fn measure(workspace: &Workspace, longpole: &Path, which: Table, only: &[Str
 fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -> Result<String> {
     let mut text = format!(
         "## {}\n\nTime of the work alone and under `longpole record` with default \
-         settings: {}. The two of a\npair run in turns of half a second, one held while the other runs \
-         (with longpole), so that a machine that is uneven is so\nfor both; the slow-down is the middle of the pairs', with \
+         settings: {}. The two of a\npair run in turns of half a second. One is held while the other runs \
+         (with longpole), so that an uneven machine is so\nfor both. The slow-down is the middle of the pairs', with \
          the smallest and the largest. longpole's programs in the kernel look at the\nevents of the one alone, too, and \
          pass them by: for nginx, with the most of them, that hides up to 1 %. {}\n\
          CPU time more: what the program and longpole take together above what the program takes alone; longpole says so in \
@@ -195,7 +195,7 @@ fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -
         if let Some(held_up) = &one.held_up {
             write!(
                 text,
-                "\n{}: it is held up once, until probes that are too dear are off, by {held_up} s; that is no part of these.",
+                "\n{}: it is held up once, until probes that cost too much are off, by {held_up} s; that is no part of these.",
                 one.name
             )?;
         }

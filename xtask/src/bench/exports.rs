@@ -89,7 +89,7 @@ fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scra
     if let Some(shown) = view::speed(workspace, &page)? {
         writeln!(
             text,
-            "\nThat page in headless Chromium: ready after {} ms; drawing it anew while it is moved takes {} ms (median; \
+            "\nThat page in headless Chromium: ready after {} ms; drawing it again while it is moved takes {} ms (median; \
              the worst of 90 times {} ms).",
             digits(shown.ready_ms),
             digits(shown.median_ms),

@@ -84,7 +84,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
             perf.len()
         )?;
     } else {
-        write!(text, "\n`perf sched record` could not be run beside it: {why_no_perf}")?;
+        write!(text, "\n`perf sched record` could not be run with it: {why_no_perf}")?;
     }
     write!(text, "\n\nEvents longpole lost, in percent: {lost}.")?;
     Ok(text)

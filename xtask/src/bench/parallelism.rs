@@ -38,7 +38,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         "## Where the parallelism goes\n\nThreads of a generated timeline run, sleep and wait for CPUs in turns; \
          `longpole parallelism`'s one pass over it, on one core.\nProcessor time; the target is 10 million intervals a \
          second, in memory that does not grow with them.\n\n\
-         | intervals | threads | processor time, ms | million intervals/s | memory beside the timeline, MB |\n\
+         | intervals | threads | processor time, ms | million intervals/s | memory besides the timeline, MB |\n\
          |---|---|---|---|---|\n",
     );
     for ((_, threads), (count, cpu_ns, memory)) in SIZES.iter().zip(&rows) {

@@ -35,8 +35,8 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
     }
     let mut text = String::from(
         "## Simulating processors\n\nA generated program (calls, locks, a token passed on, barriers) on 64 threads, simulated on one core. \
-         Processor time; the\ntargets are 5 million operations a second and at most 40 bytes of memory for each operation, the program \
-         itself (16)\nincluded; as a stream the program is never in memory.\n\n\
+         Processor time. The\ntargets are 5 million operations a second and at most 40 bytes of memory for each operation, the program \
+         itself (16)\nincluded. As a stream the program is never in memory.\n\n\
          | machine | CPUs | operations | processor time, ms | million operations/s | bytes per operation |\n|---|---|---|---|---|---|\n",
     );
     for (way, (name, _, cpus)) in ways.iter().zip(rows) {

@@ -123,7 +123,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
     let scratch = Scratch::new(workspace, "stall")?;
     let mut text = format!(
         "## What attaching does to a server's answers\n\nA client asks every millisecond: {} s before, {} s while \
-         somebody is attached (his coming included), and {} s from the moment he is told to go, {rounds} rounds of all in \
+         somebody is attached (attaching included), and {} s from the order to detach, {rounds} rounds of all in \
          turn. Milliseconds. The goal: 99.9 % at most 1 ms and the worst at most 10 ms above those with nobody there.\n",
         STRETCH.as_secs(),
         STRETCH.as_secs(),

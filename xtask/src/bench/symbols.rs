@@ -105,7 +105,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
     write!(
         text,
         "## Symbols\n\n{ADDRESSES} addresses, spread evenly over the functions of a binary with {debug_mb:.0} MB of debug \
-         information ({}), with inlined functions; longpole\nreads it in a process without rights, and its times contain \
+         information ({}), with inlined functions. longpole\nreads it in a process without rights, and its times contain \
          handing the answers over. Targets for 500 MB: load ≤ 1,000 ms, ≥ 200,000 addresses/s after that,\nmemory ≤ 1.2 times \
          the sections touched.\n\n| program | addresses | load, ms | addresses/s | peak memory, MB |\n|---|---|---|---|---|\n",
         binary.file_name().unwrap_or_default().display(),

@@ -1,6 +1,7 @@
 //! The rules themselves, each a function of a file's text.
 
 use super::files::Source;
+use super::prose;
 
 /// Lines of a Rust file, its tests left out, from which a note is printed.
 const SOFT_LINES: usize = 300;
@@ -41,43 +42,10 @@ pub fn check(source: &Source) -> Vec<Complaint> {
     if source.path.ends_with(".rs") {
         rust(source, &mut complaints);
     }
-    if source.path == "README.md" || source.path.starts_with("docs/") {
-        prose(source, &mut complaints);
+    if source.path.ends_with(".md") {
+        complaints.extend(prose::check(source).into_iter().map(Complaint::Hard));
     }
     complaints
-}
-
-/// Phrases that nobody says in English.
-const CALQUES: [&str; 4] = ["is said", "whoever", "so many", "what is left out"];
-/// Words of a sentence.
-const MOST_WORDS: usize = 30;
-
-/// What users read is plain English in short sentences: not counting code, tables and headings.
-fn prose(source: &Source, complaints: &mut Vec<Complaint>) {
-    let (mut is_code, mut words) = (false, 0);
-    for (number, line) in source.text.lines().enumerate() {
-        let mut complain =
-            |what: String| complaints.push(Complaint::Hard(format!("line {}: {what}", number + 1)));
-        is_code ^= line.starts_with("```");
-        let lower = line.to_lowercase();
-        for phrase in CALQUES.iter().filter(|phrase| !is_code && lower.contains(*phrase)) {
-            complain(format!("“{phrase}” is no plain English"));
-        }
-        let is_text = !is_code && !line.starts_with(['|', '#', '`']) && !line.starts_with("    ");
-        let is_item = line.trim_start().starts_with(['-', '*'])
-            || line.trim_start().starts_with(|c: char| c.is_ascii_digit());
-        if !is_text || is_item || line.trim().is_empty() {
-            words = 0;
-        }
-        for word in line.split_whitespace().filter(|_| is_text) {
-            words += 1;
-            if word.trim_end_matches(['*', ')', '"', '_']).ends_with(['.', ':', ';', '!', '?']) {
-                words = 0;
-            } else if words == MOST_WORDS + 1 {
-                complain(format!("a sentence of more than {MOST_WORDS} words"));
-            }
-        }
-    }
 }
 
 fn rust(source: &Source, complaints: &mut Vec<Complaint>) {
@@ -119,22 +87,6 @@ pub fn engine_dependencies(manifest: &str) -> Vec<String> {
         }
     }
     complaints
-}
-
-/// Tests that the table in docs/safety.md names, the last cell of a row in backquotes, and that are nowhere.
-pub fn named_tests(document: &str, sources: &[Source]) -> Vec<String> {
-    let rows = document.lines().filter(|line| line.starts_with("| ") && line.ends_with('|'));
-    let cells = rows.filter_map(|line| line.trim_end_matches('|').rsplit('|').next());
-    let names: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    if names.is_empty() {
-        return vec!["docs/safety.md: names no test".into()];
-    }
-    let is_there = |name: &str| {
-        let start = format!("fn {name}()");
-        sources.iter().any(|source| source.text.contains(&start))
-    };
-    let missing = names.into_iter().filter(|name| !is_there(name));
-    missing.map(|name| format!("docs/safety.md: there is no test {name}")).collect()
 }
 
 fn allow(name: &str, complaints: &mut Vec<String>) {
@@ -197,16 +149,6 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_named_is_there() {
-        let source = Source { path: "a/tests/x.rs".into(), text: "#[test]\nfn is_there() {}\n".into() };
-        let named =
-            |cell: &str| named_tests(&format!("| `no` | what | {cell} |\n"), std::slice::from_ref(&source));
-        assert_eq!(named("`is_there`"), Vec::<String>::new());
-        assert_eq!(named("`is_there`, `is_gone`"), ["docs/safety.md: there is no test is_gone"]);
-        assert_eq!(named("–"), ["docs/safety.md: names no test"]);
-    }
-
-    #[test]
     fn a_file_says_what_it_is() {
         assert!(complaints("a/src/x.rs", "//! Clean.\nfn main() {}\n").is_empty());
         assert!(complaints("a/src/x.rs", "use std;\n")[0].starts_with("hard line 1"));
@@ -241,14 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_plain_english() {
-        let long = "word ".repeat(31);
-        assert_eq!(complaints("docs/a.md", &format!("Whoever it is.\n\n{long}end.\n")).len(), 2);
-        assert!(
-            complaints("docs/a.md", &format!("```\nwhoever\n```\n| {long} |\n- {}\n", &long[..60]))
-                .is_empty()
-        );
-        assert!(complaints("CHANGELOG.md", "It is said.\n").is_empty());
+    fn every_document_has_the_rules_of_documents() {
+        for path in ["README.md", "CHANGELOG.md", "docs/a.md", "tests/data/README.md"] {
+            assert_eq!(complaints(path, "It is said.\n").len(), 1, "{path}");
+        }
     }
 
     #[test]

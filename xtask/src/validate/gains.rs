@@ -58,8 +58,8 @@ pub fn compare(workspace: &Workspace, longpole: &Path) -> Result<String> {
     }
     let count = two_sided.all.len();
     let mut text = format!(
-        "## Shares beside simulated changes\n\nThe {} recordings under tests/data/recordings, their leading functions, on 1, 2, 4 \
-         and 16 CPUs: {count} values. Beside each\nshare stands ten times what a tenth of the function is worth in simulation, the \
+        "## Shares and simulated changes\n\nThe {} recordings under tests/data/recordings, their leading functions, on 1, 2, 4 \
+         and 16 CPUs: {count} values. Each\nshare is compared with ten times what a tenth of the function is worth in simulation, the \
          mean of a tenth faster and a tenth slower.\n\n| share | points off: middle | nine of ten within | worst |\n|---|---|---|---|\n",
         recordings.len()
     );

@@ -72,7 +72,7 @@ const SUBJECTS: [Subject; 8] = [
     },
     Subject {
         source: "rivals.c",
-        title: "the largest function beside the way to the end",
+        title: "the largest function off the way to the end",
         plain: &["0", "8000000"],
         changes: &[
             ("Front", &["0", "8000000", "50"], HALF),
@@ -92,7 +92,7 @@ const SUBJECTS: [Subject; 8] = [
     },
     Subject {
         source: "rivals.c",
-        title: "one long branch beside five short ones",
+        title: "one long branch and five short ones",
         plain: &["2", "12000000"],
         changes: &[
             ("Long", &["2", "12000000", "50"], HALF),
@@ -220,7 +220,7 @@ fn head(runs: usize) -> String {
     format!(
         "## Which metric names the right function\n\nPrograms of which each function can be made faster, recorded and run on two \
          CPUs. The change is really made: with half of the\nfunction's work, or as written. Gains are medians of {runs} turns in \
-         which the program runs without and with each change; ± is twice\ntheir standard error, from the median deviation: a turn in which the host took a CPU away says nothing. **Right** is the function with \
+         which the program runs without and with each change. ± is twice\ntheir standard error, from the median deviation: a turn in which the host took a CPU away says nothing. **Right** is the function with \
          which most is gained, and any that gains as much within that. Each program\nis recorded {RECORDINGS} times, unchanged: \
          `2x` was named in two of them. Metrics are those of `longpole compare-metrics`, the advice is\nthe first line of \
          `longpole parallelism`.\n\n\

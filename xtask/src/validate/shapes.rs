@@ -47,7 +47,7 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
         "## Programs of many shapes\n\nEach is recorded on one CPU (`longpole validate --runs {runs} -- PROGRAM`), and run \
          without longpole on 1, 2, 4 … CPUs, in turn.\nMeasured and predicted are the middle (smallest–largest of single \
          rounds and of three recordings). *CPU time* is how much\nmore of it the same work takes there (caches, memory, \
-         hardware threads), which a recording on one CPU does not hold; the\nlast column is the error with that put into the \
+         hardware threads), which a recording on one CPU does not hold. The\nlast column is the error with that put into the \
          prediction: the simulation's own. OpenMP starts as many threads as there\nare CPUs, so each number of them has \
          recordings of its own.\n\n\
          | program | CPUs | measured | predicted | error | CPU time | simulation's error |\n|---|---|---|---|---|---|---|\n"

@@ -1,0 +1,266 @@
+//! Rules for documents: plain English in short sentences, a budget of words, and paths and tests that exist.
+
+use super::files::Source;
+
+/// Words of a sentence. Code counts as one word; tables, headings and the addresses of links do not count.
+const MOST_WORDS: usize = 30;
+/// Phrases that are translated instead of English, and what they mostly stand for.
+const CALQUES: [(&str, &str); 19] = [
+    ("anew", "again"),
+    ("are said", "say who says it"),
+    ("are told", "say who tells it"),
+    ("as it were", "nothing"),
+    ("beside", "besides, next to, with"),
+    ("dear", "expensive"),
+    ("dearer", "more expensive"),
+    ("dearest", "most expensive"),
+    ("in earnest", "nothing"),
+    ("is said", "say who says it"),
+    ("is told", "say who tells it"),
+    ("reckon", "compute"),
+    ("reckons", "computes"),
+    ("so many", "this many, a number of"),
+    ("thereby", "by this"),
+    ("was said", "say who said it"),
+    ("what is left out", "the rest"),
+    ("what was left out", "the rest"),
+    ("whoever", "the thread that, anyone who"),
+];
+/// How long a document may be, in words. A folder stands for each file in it.
+const BUDGETS: [(&str, usize); 4] =
+    [("ARCHITECTURE.md", 2_500), ("CHANGELOG.md", 1_500), ("README.md", 1_200), ("docs/decisions/", 100)];
+/// Folders at the root whose files documents name.
+const FOLDERS: [&str; 12] = [
+    "capture/",
+    "collector/",
+    "docs/",
+    "engine/",
+    "probe-abi/",
+    "probe-ebpf/",
+    "probe-preload/",
+    "recording/",
+    "symbols/",
+    "tests/",
+    "view/",
+    "xtask/",
+];
+
+/// What is wrong with a document's words.
+pub fn check(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let words = source.text.split_whitespace().count();
+    for (_, most) in BUDGETS.iter().filter(|(path, most)| source.path.starts_with(path) && words > *most) {
+        complaints.push(format!("{words} words, more than {most}"));
+    }
+    let mut is_code = false;
+    // The first line of the sentence, and its words so far.
+    let (mut first, mut words) = (1, 0);
+    for (number, line) in (1..).zip(source.text.lines()) {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        if is_fence || is_code || line.trim().is_empty() || line.starts_with(['#', '<']) {
+            words = 0;
+            continue;
+        }
+        let line = without_code(line);
+        for (phrase, plain) in CALQUES.iter().filter(|(phrase, _)| has_phrase(&line, phrase)) {
+            complaints.push(format!("line {number}: “{phrase}” is no plain English: {plain}"));
+        }
+        if line.starts_with('|') {
+            words = 0;
+            continue;
+        }
+        if is_item(&line) {
+            words = 0;
+        }
+        for word in line.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)) {
+            if words == 0 {
+                first = number;
+            }
+            words += 1;
+            if words == MOST_WORDS + 1 {
+                complaints.push(format!("line {first}: a sentence of more than {MOST_WORDS} words"));
+            }
+            if word.trim_end_matches(['*', ')', '"', '_', '”', ']']).ends_with(['.', ':', '!', '?']) {
+                words = 0;
+            }
+        }
+    }
+    complaints
+}
+
+/// Paths in backquotes that do not exist; `exists` is asked about each, relative to the workspace.
+pub fn named_paths(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut is_code = false;
+    for (number, line) in (1..).zip(source.text.lines()) {
+        is_code ^= line.starts_with("```");
+        for path in line.split('`').skip(1).step_by(2).filter(|_| !is_code) {
+            let is_path = FOLDERS.iter().any(|folder| path.starts_with(folder))
+                && path.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
+            if is_path && !exists(path) {
+                complaints.push(format!("line {number}: there is no {path}"));
+            }
+        }
+    }
+    complaints
+}
+
+/// Tests that tables name in a last column called `test`, in backquotes, and that are nowhere.
+pub fn named_tests(document: &Source, sources: &[Source]) -> Vec<String> {
+    let last_cell = |line: &'_ str| line.trim_end_matches('|').rsplit('|').next().map(str::to_owned);
+    let mut names = Vec::new();
+    let mut is_named = false;
+    let mut before = "";
+    for line in document.text.lines() {
+        if line.starts_with("|---") {
+            is_named = last_cell(before).is_some_and(|cell| cell.trim() == "test");
+        } else if !line.starts_with('|') {
+            is_named = false;
+        } else if is_named {
+            let cell = last_cell(line).unwrap_or_default();
+            names.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+        before = line;
+    }
+    if names.is_empty() {
+        return vec!["names no test".into()];
+    }
+    let is_there = |name: &str| {
+        let start = format!("fn {name}()");
+        sources.iter().any(|source| source.text.contains(&start))
+    };
+    let missing = names.into_iter().filter(|name| !is_there(name));
+    missing.map(|name| format!("there is no test {name}")).collect()
+}
+
+/// Kinds of findings, as `engine/src/report/finding.rs` names them, that the glossary does not explain.
+pub fn unexplained(glossary: &str, findings: &str) -> Vec<String> {
+    let arms = findings
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Finding::")?.split_once(" { .. } => \""));
+    let kinds: Vec<&str> = arms.filter_map(|(_, name)| name.split('"').next()).collect();
+    if kinds.is_empty() {
+        return vec!["no kind of finding was found: tidy looks in the wrong place".into()];
+    }
+    let missing = kinds.into_iter().filter(|kind| !glossary.contains(&format!("`{kind}`")));
+    missing.map(|kind| format!("the note {kind} is not explained")).collect()
+}
+
+/// The line with a letter for each piece of code, and links without their addresses.
+fn without_code(line: &str) -> String {
+    let mut text = String::new();
+    for (number, part) in line.split('`').enumerate() {
+        text.push_str(if number % 2 == 0 { part } else { "x" });
+    }
+    let mut parts = text.split("](");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push(']');
+        plain.push_str(part.split_once(')').map_or("", |(_, after)| after));
+    }
+    plain
+}
+
+/// Whether a line starts a new point of a list.
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    line.starts_with("- ")
+        || line.starts_with("* ")
+        || (after_number != line && after_number.starts_with(". "))
+}
+
+/// Whether these words stand in the line, whatever their case.
+fn has_phrase(line: &str, phrase: &str) -> bool {
+    let line = line.to_lowercase();
+    line.match_indices(phrase).any(|(at, _)| {
+        let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        !is_letter(line[..at].chars().next_back()) && !is_letter(line[at + phrase.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_WORDS, Source, check, named_paths, named_tests, unexplained};
+
+    fn page(path: &str, text: &str) -> Source {
+        Source { path: path.into(), text: text.into() }
+    }
+
+    fn complaints(text: &str) -> Vec<String> {
+        check(&page("docs/a.md", text))
+    }
+
+    #[test]
+    fn documents_are_in_plain_english() {
+        assert_eq!(
+            complaints("Fine.\nWhoever it is, it\nis said.\n"),
+            [
+                "line 2: “whoever” is no plain English: the thread that, anyone who",
+                "line 3: “is said” is no plain English: say who says it"
+            ]
+        );
+        assert_eq!(complaints("| besides | beside |\n|---|---|\n").len(), 1);
+        assert!(complaints("Besides: `live/beside.rs`.\n\n```\nwhoever\n```\n").is_empty());
+    }
+
+    #[test]
+    fn sentences_are_short() {
+        let words = |count: usize| "word ".repeat(count);
+        assert!(complaints(&format!("{}.\n", words(MOST_WORDS).trim())).is_empty());
+        assert_eq!(
+            complaints(&format!("One.\n{}\n{}.\n", words(MOST_WORDS), words(1).trim())),
+            ["line 2: a sentence of more than 30 words"]
+        );
+        // What ends a sentence, and what is none.
+        for text in [
+            format!("{}. {}.", words(20).trim(), words(20).trim()),
+            format!("- {}\n- {}", words(20), words(20)),
+            format!("{}\n\n{}", words(20), words(20)),
+            format!("| {} |", words(40)),
+            format!("`{}`.", words(40)),
+            format!("[a](b{}).", words(40)),
+        ] {
+            assert!(complaints(&text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn documents_keep_their_budget_of_words() {
+        let long = "word.\n".repeat(101);
+        assert_eq!(check(&page("docs/decisions/001-a.md", &long)), ["101 words, more than 100"]);
+        assert!(check(&page("docs/a.md", &long)).is_empty());
+    }
+
+    #[test]
+    fn a_path_that_is_named_exists() {
+        let page = page("A.md", "`engine/src/a.rs`, `engine/src/b.rs`, `b.rs`, `engine::x`, `tests/{a,b}`\n");
+        assert_eq!(
+            named_paths(&page, |path| path == "engine/src/a.rs"),
+            ["line 1: there is no engine/src/b.rs"]
+        );
+    }
+
+    #[test]
+    fn every_note_is_explained() {
+        let findings =
+            "match self {\n    Finding::Loss { .. } => \"loss\",\n    Finding::Gap { .. } => \"gap\",\n}\n";
+        assert_eq!(unexplained("| `loss` | lost |\n", findings), ["the note gap is not explained"]);
+        assert_eq!(unexplained("| `loss`, `gap` | lost |\n", findings), Vec::<String>::new());
+        assert_eq!(unexplained("", "").len(), 1);
+    }
+
+    #[test]
+    fn a_test_that_is_named_exists() {
+        let source = page("a/tests/x.rs", "#[test]\nfn is_there() {}\n");
+        let named = |cell: &str| {
+            let text =
+                format!("| a | b |\n|---|---|\n| x | `no` |\n\n| what | test |\n|---|---|\n| x | {cell} |\n");
+            named_tests(&page("docs/a.md", &text), std::slice::from_ref(&source))
+        };
+        assert_eq!(named("`is_there`"), Vec::<String>::new());
+        assert_eq!(named("`is_there`, `is_gone`"), ["there is no test is_gone"]);
+        assert_eq!(named("–"), ["names no test"]);
+    }
+}
