@@ -13,21 +13,25 @@ import type { Theme } from "./theme";
 import { panel } from "./whatif";
 
 type Choose = (row: tables.Row) => void;
-interface Tab { id: string; title: string; make: (model: Model, state: State, theme: Theme, choose: Choose) => Node[] }
+/** `isGain`: what it shows comes out only at the end of a run. */
+interface Tab { id: string; title: string; isGain?: true; make: (model: Model, state: State, theme: Theme, choose: Choose) => Node[] }
 
 const TABS: Tab[] = [
   { id: "functions", title: "Functions", make: (model, _, __, choose) => [tableView(tables.functions(model.doc.report), choose), tableView(tables.waits(model.doc.report), choose)] },
   { id: "locks", title: "Locks", make: (model, _, __, choose) => [tableView(tables.locks(model.doc.report), choose)] },
   { id: "threads", title: "Threads", make: (model, state, _, choose) => [tableView(tables.threads(model, state.cpus), choose)] },
-  { id: "curve", title: "Speed-up", make: (model, state, theme, choose) => [chart(model, state.cpus, theme), crossovers(model), tableView(tables.curve(model), choose), tableView(tables.points(model), choose)] },
+  { id: "curve", title: "Speed-up", isGain: true, make: (model, state, theme, choose) => [chart(model, state.cpus, theme), crossovers(model), tableView(tables.curve(model), choose), tableView(tables.points(model), choose)] },
   { id: "flames", title: "Flame graphs", make: flames },
-  { id: "what-if", title: "What if", make: (model, state) => [panel(model, state.cpus)] },
+  { id: "what-if", title: "What if", isGain: true, make: (model, state) => [panel(model, state.cpus)] },
   { id: "parallelism", title: "Parallelism", make: (model, _, __, choose) => [tableView(tables.quartz(model), choose)] },
-  { id: "slack", title: "Slack", make: (model, _, __, choose) => [tableView(tables.slack(model), choose)] },
-  { id: "paths", title: "Paths", make: (model, _, __, choose) => [tableView(tables.paths(model), choose)] },
+  { id: "slack", title: "Slack", isGain: true, make: (model, _, __, choose) => [tableView(tables.slack(model), choose)] },
+  { id: "paths", title: "Paths", isGain: true, make: (model, _, __, choose) => [tableView(tables.paths(model), choose)] },
   { id: "selection", title: "Selection", make: selection },
   { id: "notes", title: "Notes", make: (model, _, __, choose) => [tableView(tables.notes(model.doc.report), choose)] },
 ];
+
+const OF_WHOLE = "Of the whole run, not of the selected range: what can be summed up there is in Selection.";
+const GAIN_OF_WHOLE = "Of the whole run: a change in the selected range moves all that comes after it, so what it gains is known only at the run's end. Selection has what the critical path goes to in the range.";
 
 export const TAB_IDS = TABS.map((tab) => tab.id);
 
@@ -94,7 +98,7 @@ export class Tabs {
     this.panel.setAttribute("aria-labelledby", `tab-${tab.id}`);
     const { selection: range } = this.store.state;
     const isWhole = range !== null && tab.id !== "selection";
-    const note = isWhole ? [el("p", { class: "note", id: "whole" }, "Of the whole run, not of the selected range: what can be summed up there is in Selection.")] : [];
+    const note = isWhole ? [el("p", { class: "note", id: "whole" }, tab.isGain ? GAIN_OF_WHOLE : OF_WHOLE)] : [];
     this.panel.replaceChildren(...note, ...tab.make(this.model, this.store.state, this.theme(), this.choose));
   }
 }

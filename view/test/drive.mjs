@@ -131,7 +131,9 @@ async function use() {
   const divided = (await cells(page, "selected-functions")).reduce((all, row) => all + (row[3].value ?? 0), 0);
   assert.ok(divided > 0 && divided <= chosen.selection[1] - chosen.selection[0] + 1, `${divided}`);
   await tab(page, "slack");
-  assert.match(await page.textContent("#whole"), /whole run/);
+  assert.match(await page.textContent("#whole"), /at the run's end/, "why a range has no slack of its own");
+  await tab(page, "functions");
+  assert.match(await page.textContent("#whole"), /summed up there is in Selection/);
   await tab(page, "paths");
   await page.click("#table-paths tr.chooses");
   assert.match(await page.textContent("nav output"), /unlimited/, "a path lies on unlimited CPUs");

@@ -433,12 +433,13 @@ impl Account {
             queue.pass(time);
         }
         let Account { places, clock, meters, totals, others, calls, queues, arcs, within, .. } = self;
+        let crowded = clock.first_crowded();
         Balance {
             places,
             now: clock.now,
-            levels: clock.levels,
-            meters: meters.iter().map(Meter::of).collect(),
-            totals: totals.iter().map(Total::of).collect(),
+            levels: clock.levels(),
+            meters: meters.iter().map(|sum| Meter::of(sum, crowded)).collect(),
+            totals: totals.iter().map(|sum| Total::of(sum, crowded)).collect(),
             others,
             calls,
             queues,

@@ -39,7 +39,8 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn of(sum: &Sum) -> Meter {
+    /// `crowded`: the place of the first of [`Sum::crowded`].
+    pub(super) fn of(sum: &Sum, crowded: usize) -> Meter {
         let scaled = |ticks: &Vec<u128>| ticks.iter().map(|ticks| scale(*ticks)).collect();
         let mut by_runnable = sum.by_runnable.each_ref().map(scaled);
         for phase in 0..EXECUTING {
@@ -48,7 +49,7 @@ impl Meter {
                 *at(&mut by_runnable[READY], place) += whole.saturating_sub(*on);
             }
         }
-        Meter { normalized: normalized(sum), by_runnable, runnable: runnable(sum) }
+        Meter { normalized: normalized(sum, crowded), by_runnable, runnable: runnable(sum) }
     }
 
     /// Time by phase.
@@ -66,9 +67,10 @@ pub(super) struct Total {
 }
 
 impl Total {
-    pub(super) fn of(sum: &Sum) -> Total {
+    /// As [`Meter::of`].
+    pub(super) fn of(sum: &Sum, crowded: usize) -> Total {
         let time = divided(sum.time.map(scale), sum.on.each_ref().map(|on| on.time));
-        Total { normalized: normalized(sum), time, runnable: runnable(sum) }
+        Total { normalized: normalized(sum, crowded), time, runnable: runnable(sum) }
     }
 }
 
@@ -79,8 +81,11 @@ fn scale(ticks: u128) -> u128 {
 }
 
 /// Each of n computing threads gets dt ÷ n; where clocks are shared, they have divided.
-fn normalized(sum: &Sum) -> Vec<u128> {
-    let mut normalized = sum.crowded.clone();
+fn normalized(sum: &Sum, crowded: usize) -> Vec<u128> {
+    let mut normalized = Vec::new();
+    for (place, time) in sum.crowded.iter().enumerate() {
+        *at(&mut normalized, crowded + place) = *time;
+    }
     for (count, ticks) in sum.computing.iter().enumerate().skip(1) {
         *at(&mut normalized, count) += scale(*ticks) / count as u128;
     }
@@ -98,4 +103,32 @@ fn divided(mut times: [u128; PHASES], on: [u128; EXECUTING]) -> [u128; PHASES] {
         times[READY] = times[READY].saturating_add(whole.saturating_sub(on));
     }
     times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallelism::clock::{Clock, place_of};
+    use crate::parallelism::tally::{Side, Tally};
+
+    #[test]
+    fn what_seventy_threads_compute_at_once_is_at_their_place() {
+        let mut clock = Clock::new(None);
+        for _ in 0..70 {
+            clock.change(Phase::Off, Phase::Busy);
+        }
+        let (mut tally, mut sum) = (Tally::default(), Sum::default());
+        tally.begin(&clock, Phase::Busy);
+        clock.advance(140);
+        tally.end(&clock, Phase::Busy);
+        sum.own(&tally, 0, Side::To);
+        sum.whole(&tally, Side::To);
+        assert_eq!(clock.levels()[place_of(70)], 140);
+        let meter = Meter::of(&sum, clock.first_crowded());
+        let place = meter.normalized.iter().position(|time| *time > 0);
+        assert_eq!(place, Some(place_of(70)));
+        let off = (4 * SCALE).abs_diff(meter.normalized.iter().sum());
+        assert!(off <= 2, "twice two ticks, each rounded down: {off} parts of a tick off");
+        assert!(clock.crowded.len() < 3, "no lists of places that only have clocks of their own");
+    }
 }

@@ -96,19 +96,17 @@ pub(super) struct Clock {
     counts: [u32; PHASES],
     /// The place of the busy processors.
     level: usize,
-    /// Ticks by that place.
-    pub(super) levels: Vec<u64>,
-    /// That place is of one number of computing threads alone.
-    is_exact: bool,
-    /// Ticks by that number, where it is alone.
+    /// Ticks by that place, as far as it is of one number of computing threads alone ([`EXACT`]).
     pub(super) computing: Vec<u64>,
-    /// Elsewhere the normalized time of a thread that computed all along, by place, in parts of a tick, rounded down.
+    /// Ticks by place from the first other one on.
+    crowds: Vec<u64>,
+    /// By the same, the normalized time of a thread that computed all along, in parts of a tick, rounded down.
     pub(super) crowded: Vec<u128>,
     /// The same at all places.
     pub(super) normalized: u128,
-    /// Runnable threads, [`MOST_RUNNABLE`] for more.
-    told: usize,
-    /// Ticks by that number.
+    /// Runnable threads.
+    wanting: u32,
+    /// Ticks by that number, [`MOST_RUNNABLE`] for more.
     pub(super) runnable: Vec<u64>,
     /// Ticks multiplied by the number of runnable threads.
     pub(super) runnable_ticks: u128,
@@ -132,6 +130,11 @@ impl Clock {
         self.capacity.is_some()
     }
 
+    /// The first place that is not of one number of computing threads alone.
+    pub(super) fn first_crowded(&self) -> usize {
+        if self.shares() { 0 } else { EXACT as usize }
+    }
+
     /// The place of the busy processors now.
     pub(super) fn level(&self) -> usize {
         self.level
@@ -140,16 +143,16 @@ impl Clock {
     /// The busy processors now.
     fn busy(&self) -> u32 {
         let [busy, ..] = self.counts;
-        let (above, below) = self.part();
-        u32::try_from((u128::from(busy) * above).div_ceil(below)).unwrap_or(u32::MAX)
+        let part = |(above, below): (u128, u128)| (u128::from(busy) * above).div_ceil(below);
+        self.part().map_or(busy, |of| u32::try_from(part(of)).unwrap_or(u32::MAX))
     }
 
-    /// The part of the time that an executing thread has a processor now, as a fraction.
-    fn part(&self) -> (u128, u128) {
+    /// The part of the time that an executing thread has a processor now, as a fraction; `None`: all the time.
+    fn part(&self) -> Option<(u128, u128)> {
         let [busy, spinning, ..] = self.counts;
         let wanted = u128::from(busy.saturating_add(spinning)) * 100;
         let capacity = self.capacity.map(u128::from);
-        capacity.filter(|capacity| wanted > *capacity).map_or((1, 1), |capacity| (capacity, wanted))
+        capacity.filter(|capacity| wanted > *capacity).map(|capacity| (capacity, wanted))
     }
 
     /// A thread changes from one phase to another, now.
@@ -165,28 +168,10 @@ impl Clock {
 
     /// From now on the clocks of what threads do now go.
     fn turn(&mut self) {
-        let busy = self.busy();
-        self.level = place_of(busy);
-        at(&mut self.levels, self.level);
-        self.is_exact = busy < EXACT && !self.shares();
-        if self.is_exact {
-            at(&mut self.computing, self.level);
-        } else {
-            at(&mut self.crowded, self.level);
-        }
-        self.told = (self.wanting() as usize).min(MOST_RUNNABLE);
-        at(&mut self.runnable, self.told);
-        if self.shares() {
-            at(&mut self.on.by_runnable, self.told);
-        }
-        let [computing, ..] = self.counts;
+        self.level = place_of(self.busy());
+        let [computing, spinning, ready, _] = self.counts;
+        self.wanting = computing.saturating_add(spinning).saturating_add(ready);
         self.each = if computing > 1 { part_of_each(computing) } else { 0 };
-    }
-
-    /// The runnable threads now.
-    fn wanting(&self) -> u32 {
-        let [busy, spinning, ready, _] = self.counts;
-        busy.saturating_add(spinning).saturating_add(ready)
     }
 
     /// Time passes up to then.
@@ -197,30 +182,44 @@ impl Clock {
             return;
         }
         self.now = to;
-        self.levels[self.level] += passed;
-        self.runnable[self.told] += passed;
-        let wanting = u128::from(self.wanting());
-        self.runnable_ticks += u128::from(passed) * wanting;
+        *at(&mut self.runnable, (self.wanting as usize).min(MOST_RUNNABLE)) += passed;
+        self.runnable_ticks += u128::from(passed) * u128::from(self.wanting);
         let [computing, ..] = self.counts;
         let normalized = match computing {
             0 => 0,
             1 => u128::from(passed) * SCALE,
             _ => (u128::from(passed) * u128::from(self.each)) >> 24,
         };
-        if self.is_exact {
-            self.computing[self.level] += passed;
-        } else {
-            self.crowded[self.level] += normalized;
-        }
         self.normalized += normalized;
-        if self.shares() {
-            let (above, below) = self.part();
-            let time = u128::from(passed) * SCALE;
-            let on = (time / below) * above + (time % below) * above / below;
-            self.on.by_runnable[self.told] += on;
-            self.on.time += on;
-            self.on.runnable = self.on.runnable.wrapping_add(on.wrapping_mul(wanting));
+        match self.level.checked_sub(self.first_crowded()) {
+            None => *at(&mut self.computing, self.level) += passed,
+            Some(place) => {
+                *at(&mut self.crowds, place) += passed;
+                *at(&mut self.crowded, place) += normalized;
+            }
         }
+        if self.shares() {
+            self.share(passed);
+        }
+    }
+
+    /// Time passes in which processors are shared.
+    fn share(&mut self, passed: u64) {
+        let time = u128::from(passed) * SCALE;
+        let on =
+            self.part().map_or(time, |(above, below)| time / below * above + time % below * above / below);
+        *at(&mut self.on.by_runnable, (self.wanting as usize).min(MOST_RUNNABLE)) += on;
+        self.on.time += on;
+        self.on.runnable = self.on.runnable.wrapping_add(on.wrapping_mul(self.wanting.into()));
+    }
+
+    /// Ticks by place of the busy processors.
+    pub(super) fn levels(&self) -> Vec<u64> {
+        let mut levels = self.computing.clone();
+        for (place, ticks) in self.crowds.iter().enumerate() {
+            *at(&mut levels, self.first_crowded() + place) += ticks;
+        }
+        levels
     }
 }
 
@@ -284,7 +283,7 @@ mod tests {
         clock.change(Phase::Busy, Phase::Spinning);
         assert_eq!(clock.level(), 0, "nobody computes");
         clock.advance(10);
-        assert_eq!(clock.levels, [7, 0, 3]);
+        assert_eq!(clock.levels(), [7, 0, 3]);
         assert_eq!(clock.normalized, SCALE - 1);
     }
 
@@ -309,7 +308,7 @@ mod tests {
         clock.change(Phase::Off, Phase::Busy);
         clock.change(Phase::Off, Phase::Ready);
         clock.advance(9);
-        assert_eq!(clock.levels, [0, 5, 4]);
+        assert_eq!(clock.levels(), [0, 5, 4]);
         assert_eq!(clock.runnable, [0, 5, 0, 4]);
         assert_eq!((clock.normalized, clock.runnable_ticks), (7 * SCALE, 17));
     }

@@ -9,10 +9,12 @@ use super::clock::{Clock, EXECUTING, On, PHASES, Phase};
 pub(super) struct Tally {
     /// By place of [`Clock::computing`], and of [`Clock::crowded`].
     computing: Vec<u64>,
-    crowded: Vec<u128>,
     phases: [Had; PHASES],
     /// Normalized time, in parts of a tick.
     pub(super) normalized: u128,
+    crowded: Vec<u128>,
+    /// Of phases in which it executes, where processors are shared.
+    on: [On; EXECUTING],
 }
 
 /// What a thread has had in one phase.
@@ -23,7 +25,6 @@ struct Had {
     time: u64,
     /// Ticks multiplied by the number of runnable threads.
     runnable: u128,
-    on: On,
 }
 
 impl Tally {
@@ -50,10 +51,10 @@ impl Tally {
         each(&mut had.by_runnable, &clock.runnable, by);
         had.time = by(had.time, clock.now);
         had.runnable = by_long(had.runnable, clock.runnable_ticks);
-        if clock.shares() && place < EXECUTING {
-            each(&mut had.on.by_runnable, &clock.on.by_runnable, by_long);
-            had.on.time = by_long(had.on.time, clock.on.time);
-            had.on.runnable = by_long(had.on.runnable, clock.on.runnable);
+        if let Some(on) = self.on.get_mut(place).filter(|_| clock.shares()) {
+            each(&mut on.by_runnable, &clock.on.by_runnable, by_long);
+            on.time = by_long(on.time, clock.on.time);
+            on.runnable = by_long(on.runnable, clock.on.runnable);
         }
         if phase == Phase::Busy {
             each(&mut self.computing, &clock.computing, by);
@@ -92,9 +93,9 @@ impl Sum {
         let had = &tally.phases[phase];
         side.each(&mut self.by_runnable[phase], &had.by_runnable);
         self.runnable[phase] = side.by(self.runnable[phase], had.runnable);
-        if let Some(on) = self.on.get_mut(phase) {
-            side.each(&mut on.by_runnable, &had.on.by_runnable);
-            on.runnable = side.by(on.runnable, had.on.runnable);
+        if let (Some(to), Some(on)) = (self.on.get_mut(phase), tally.on.get(phase)) {
+            side.each(&mut to.by_runnable, &on.by_runnable);
+            to.runnable = side.by(to.runnable, on.runnable);
         }
     }
 
@@ -105,10 +106,10 @@ impl Sum {
         for (place, had) in tally.phases.iter().enumerate() {
             self.time[place] = side.by(self.time[place], had.time.into());
             self.runnable[place] = side.by(self.runnable[place], had.runnable);
-            if let Some(on) = self.on.get_mut(place) {
-                on.time = side.by(on.time, had.on.time);
-                on.runnable = side.by(on.runnable, had.on.runnable);
-            }
+        }
+        for (to, on) in self.on.iter_mut().zip(&tally.on) {
+            to.time = side.by(to.time, on.time);
+            to.runnable = side.by(to.runnable, on.runnable);
         }
     }
 }
