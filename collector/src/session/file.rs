@@ -2,8 +2,7 @@
 //! writing, so nobody can lead longpole into another file by a link. Only a device or a pipe is, if an export is to go
 //! there.
 
-use super::is_session;
-use crate::target::SudoUser;
+use super::{SudoUser, is_session};
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;

@@ -2,7 +2,6 @@
 
 use super::v1::{self, FileHeader, Limits};
 use super::{SessionError, SessionInfo};
-use crate::target::memory;
 use engine::event::Recording;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -55,8 +54,16 @@ pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInf
 /// How many events may be read: half of the memory that is free now. The engine needs the other half.
 fn event_budget() -> u64 {
     const WITHOUT_PROC: u64 = 1 << 26;
-    match memory::of_machine() {
+    match free_memory() {
         Some(bytes) => (bytes / 2 / size_of::<probe_abi::Record>() as u64).max(1 << 20),
         None => WITHOUT_PROC,
     }
+}
+
+/// Bytes that the machine could give programs now (`MemAvailable`); `None`: it does not say.
+pub fn free_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib = line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?;
+    Some(kib.saturating_mul(1024))
 }

@@ -1,8 +1,7 @@
 //! Files that are there whole or not at all: written under another name in the same folder, and renamed in the end.
 
 use super::file::place;
-use super::{CreateError, CreateProblem, Overwrite, create_file};
-use crate::target::SudoUser;
+use super::{CreateError, CreateProblem, Overwrite, SudoUser, create_file};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 

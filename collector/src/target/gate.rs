@@ -7,8 +7,9 @@
 //! On the socket: the gate says `R`; the parent sends one release message; then either the socket closes because
 //! exec has happened, or the gate sends why not. A parent that dies closes the socket: the command never runs.
 
+use super::account::{account, take_over_process};
 use super::at_start::AtStart;
-use super::owner::SudoUser;
+use crate::session::SudoUser;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;
@@ -142,7 +143,7 @@ fn wait_and_exec(fd: i32, command: &[OsString]) -> io::Result<u8> {
     let mut socket = adopt(fd)?;
     socket.write_all(&[READY])?;
     let release = Release::read(&mut socket)?;
-    let became_user = release.user.as_ref().map_or(Ok(()), SudoUser::take_over_process);
+    let became_user = release.user.as_ref().map_or(Ok(()), take_over_process);
     let failure = match became_user {
         Ok(()) => Failure::new(false, &exec(&release, command)),
         Err(error) => Failure::new(true, &error),
@@ -178,7 +179,7 @@ fn exec(release: &Release, command: &[OsString]) -> io::Error {
     let mut program = Command::new(&release.program);
     program.arg0(name).args(arguments);
     // What sudo has set for root would make the user's program write into root's home.
-    if let Some(account) = release.user.as_ref().and_then(SudoUser::account) {
+    if let Some(account) = release.user.as_ref().and_then(account) {
         let name = OsStr::from_bytes(account.name.as_bytes());
         program.env("HOME", &account.home).env("USER", name).env("LOGNAME", name);
     }

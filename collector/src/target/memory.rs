@@ -1,20 +1,13 @@
 //! How much memory a process may still take: what the machine has, and what the control groups allow that it is in, of
 //! either version, from its own up to the last one that can be seen from here.
 
+use crate::session::free_memory;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 /// Limits from here on are none.
 const NO_LIMIT: u64 = 1 << 60;
-
-/// Bytes that the machine could give programs now (`MemAvailable`); `None`: it does not say.
-pub fn of_machine() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib = line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?;
-    Some(kib.saturating_mul(1024))
-}
 
 /// Bytes that this process may still take; `None`: nobody says.
 pub fn available_bytes(pid: u32) -> Option<u64> {
@@ -24,7 +17,7 @@ pub fn available_bytes(pid: u32) -> Option<u64> {
         mounts.split(|&byte| byte == b'\n').filter_map(Hierarchy::parse).collect();
     let folders = groups.lines().flat_map(|line| folders_of(line, &hierarchies));
     let left = folders.filter_map(|(folder, version)| version.left(&folder));
-    left.chain(of_machine()).min()
+    left.chain(free_memory()).min()
 }
 
 /// Where control groups that limit memory are mounted.
@@ -161,6 +154,6 @@ mod tests {
     fn this_process_may_take_some_but_not_more_than_there_is() {
         let own = available_bytes(std::process::id()).expect("known");
         assert!(own > 1 << 20, "{own}");
-        assert!(own / 2 <= of_machine().expect("known"));
+        assert!(own / 2 <= free_memory().expect("known"));
     }
 }

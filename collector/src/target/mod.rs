@@ -1,6 +1,7 @@
 //! The program under study, as /proc and exec see it: who it is, what its threads are doing, which files it runs
 //! ([`attach_facts`], [`Process`], [`modules`]), and starting one held at a gate until it is watched ([`Launch`]).
 
+mod account;
 mod at_start;
 mod busy;
 mod c_libraries;
@@ -17,7 +18,6 @@ mod maps;
 pub mod memory;
 mod named;
 mod namespace;
-mod owner;
 mod proc_dir;
 mod proc_text;
 mod process;
@@ -38,7 +38,6 @@ pub use facts::{attach_facts, threads_of};
 pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
 pub use maps::{Code, MappedRange, Module, code, mapped, modules, vdso};
 pub use named::named;
-pub use owner::{Account, SudoUser};
 pub use process::{Process, Seccomp, descendants};
 pub use turns::take_short_turns;
 pub use usage::{Helper, children_cpu_time, own_cpu_time_ns};
