@@ -19,7 +19,6 @@ pub mod probe;
 pub mod rights;
 pub mod rules;
 pub mod sandbox;
-pub mod session;
 pub mod symbolize;
 pub mod symbols;
 pub mod target;

@@ -1,8 +1,8 @@
 //! Commands held at the gate: the real binary becomes the command, in the same process, with everything intact.
 
 use collector::cli::Code;
-use collector::session::SudoUser;
 use collector::target::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions, Process};
+use recording::SudoUser;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;

@@ -109,7 +109,7 @@ fn absurd(report: &Report, whole: &Report) -> Vec<String> {
 fn real_recordings_without_a_tenth_of_their_records_say_nothing_absurd() {
     let mut found = Vec::new();
     for path in recordings() {
-        let (recording, info) = collector::session::read(&path).expect("it can be read");
+        let (recording, info) = recording::read(&path).expect("it can be read");
         let cpus = info.meta.map_or(2, |meta| meta.cpu_count);
         let whole = answer(&recording, cpus);
         let name = path.file_stem().unwrap_or_default().to_string_lossy();

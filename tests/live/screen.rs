@@ -44,7 +44,7 @@ fn child() {
         pids: vec![],
         children: false,
         duration: None,
-        writer: None::<collector::session::Writer>,
+        writer: None::<recording::Writer>,
         window: Some(WindowPlan {
             span: window,
             refresh: Duration::from_millis(200),
@@ -478,7 +478,7 @@ fn a_hang_up_ends_a_recording_which_can_be_read() {
     screen.hang_up();
     assert_eq!(status(&mut screen), (0, None));
     target.runs_on();
-    let (recording, info) = collector::session::read(&file).expect("a session");
+    let (recording, info) = recording::read(&file).expect("a session");
     assert!(info.whole(), "{info:?}");
     assert!(recording.facts.end.is_some());
     let entries = recording.events.iter().filter(|record| matches!(record, Record::FunctionEnter(_))).count();

@@ -60,8 +60,8 @@ impl UserError {
 
 impl std::error::Error for UserError {}
 
-impl From<crate::session::CreateError> for UserError {
-    fn from(error: crate::session::CreateError) -> UserError {
+impl From<recording::CreateError> for UserError {
+    fn from(error: recording::CreateError) -> UserError {
         UserError::runtime(format!("cannot write {error}"), error.hint())
     }
 }

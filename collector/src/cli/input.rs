@@ -2,11 +2,11 @@
 
 use super::plan::InputPlan;
 use super::{UserError, say};
-use crate::session::{self, Damage, DamageKind, Meta, SessionError, SessionInfo};
 use engine::event::Recording;
 use engine::program::Program;
 use engine::report::Finding;
 use engine::timeline::Timeline;
+use recording::{Damage, DamageKind, Meta, SessionError, SessionInfo};
 use std::fs::{Metadata, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -102,7 +102,7 @@ impl Input {
     }
 
     fn session(name: &str, source: impl Read + Seek) -> Result<Input, UserError> {
-        let read = session::read_from(source).map_err(|error| session_error(name, &error))?;
+        let read = recording::read_from(source).map_err(|error| session_error(name, &error))?;
         Ok(Input::Session(Box::new(read)))
     }
 
@@ -204,7 +204,7 @@ enum Content {
 impl Content {
     fn of(start: &[u8]) -> Content {
         const PACKED: &str = "unpack it first";
-        if session::is_session(start) {
+        if recording::is_session(start) {
             return Content::Session;
         }
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
@@ -255,7 +255,7 @@ fn read_at_most(most: u64, name: &str, mut start: Vec<u8>, rest: impl Read) -> R
     rest.take(most).read_to_end(&mut start).map_err(|error| unreadable(name, &error))?;
     if start.len() as u64 >= most {
         let problem = format!("{name} is larger than {} GiB", most >> 30);
-        let hint = if session::is_session(&start) {
+        let hint = if recording::is_session(&start) {
             "save it as a file and give its name: only what comes through a pipe must fit into memory"
         } else {
             "split the program, or give the session it was made from"

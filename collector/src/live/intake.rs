@@ -5,9 +5,9 @@ use super::message::{ChangeKind, ProcessChange};
 use super::naming::{Ask, LockStack, Seen};
 use super::tally::{Tally, Tallying};
 use super::{Drained, EventSource};
-use crate::session::{Contradiction, EventChunk, EventChunks};
 use engine::event::{LossCounts, Merger, Note, Overhead};
 use probe_abi::Record;
+use recording::{Contradiction, EventChunk, EventChunks};
 use std::time::Instant;
 
 /// Records in time order, and what was noticed meanwhile.
@@ -244,9 +244,9 @@ fn process_change(record: &Record) -> Option<ProcessChange> {
 mod tests {
     use super::*;
     use crate::live::{Pace, Replay};
-    use crate::session::{ClockAnchor, Meta, Writer, read_from};
     use engine::event::{Facts, Recording, WindowEnd};
     use probe_abi::{Exec, Exit, Header, Kind};
+    use recording::{ClockAnchor, Meta, Writer, read_from};
     use std::io::Cursor;
 
     /// The probes of a new program came some 100 ms later than they could: its record waited for its place in time.

@@ -2,7 +2,6 @@
 
 use super::source::Late;
 use super::*;
-use crate::session::{ClockAnchor, Disk, Meta, Overwrite, Writer};
 use crate::tui::CpuWish;
 use engine::attribution::Grouping;
 use engine::event::Recording;
@@ -10,6 +9,7 @@ use engine::predict::Model;
 use engine::program::Program;
 use engine::report::{Cpus, Detail, Finding, Report, report_by};
 use engine::synth::{Execution, Generated, Numbers, generate};
+use recording::{ClockAnchor, Disk, Meta, Overwrite, Writer};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -122,7 +122,7 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
             let ended = record_to(&path, generated, Pace::Batches(batch));
             assert_eq!(ended.failure, None);
             assert_eq!(ended.reason, Some(StopReason::SourceEnded));
-            let (read, info) = crate::session::read(&path).expect("session");
+            let (read, info) = recording::read(&path).expect("session");
             assert!(info.whole(), "{:?}", info.damage);
             assert_eq!(read, generated.recording(), "program {number}, batches of {batch}");
             assert_eq!(ended.counts.events, read.events.len() as u64);
@@ -140,7 +140,7 @@ fn live_file_and_batch_give_the_same_report() {
         assert!(batch.results.iter().any(|result| result.time_ns > 0.0), "an empty program proves nothing");
         let path = dir.path().join(format!("{number}.lp"));
         record_to(&path, generated, Pace::Batches(13));
-        let (from_file, _) = crate::session::read(&path).expect("session");
+        let (from_file, _) = recording::read(&path).expect("session");
         assert_eq!(offline(&from_file).1, batch, "program {number} from its file");
         for pace in [1, 7, usize::MAX] {
             let live = once(generated, Pace::Batches(pace), HOUR).report.expect("report");
@@ -175,7 +175,7 @@ fn losses_reach_file_and_report() {
         number % 9 == 5
     });
     record_to(&path, &generated, Pace::Batches(3));
-    let (read, _) = crate::session::read(&path).expect("session");
+    let (read, _) = recording::read(&path).expect("session");
     assert_eq!(read, generated.recording());
     assert!(!read.notes.is_empty(), "holes in the numbering are gaps");
     let live = once(&generated, Pace::Batches(3), HOUR).report.expect("report");
@@ -195,7 +195,7 @@ fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     assert_eq!(lost, 5, "CPU 1 has records");
     let path = dir.path().join("late.lp");
     record_to(&path, &generated, Pace::Batches(3));
-    let (read, _) = crate::session::read(&path).expect("session");
+    let (read, _) = recording::read(&path).expect("session");
     assert!(
         read.notes.iter().any(|note| note.time_ns == 0
             && matches!(note.kind, engine::event::NoteKind::Gap { cpu: Some(1), lost: 5, .. })),
@@ -212,7 +212,7 @@ fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     writer.facts(&setup.facts).expect("facts");
     setup.writer = Some(writer);
     run(setup).expect("run");
-    assert_eq!(crate::session::read(&again).expect("session").0.notes, read.notes);
+    assert_eq!(recording::read(&again).expect("session").0.notes, read.notes);
 }
 
 /// So slow that it would take hours.
@@ -229,7 +229,7 @@ fn the_time_given_ends_a_recording_and_the_file_is_whole() {
     setup.writer = Some(Writer::create(&path, Overwrite::Nothing, &meta).expect("file"));
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::TimeUp));
-    let (read, info) = crate::session::read(&path).expect("session");
+    let (read, info) = recording::read(&path).expect("session");
     assert!(info.whole());
     assert!(read.events.len() < generated.recording().events.len());
     assert!(read.facts.end.is_some());
@@ -288,8 +288,8 @@ fn a_full_disk_is_told_and_what_was_written_stays() {
     assert_eq!((failure.part, failure.text.as_str()), ("the session file", "no storage space"));
     assert_eq!(ended.file.map(|file| file.events >= 10), Some(true), "what the file holds is known");
     let bytes = disk.bytes.lock().expect("unharmed").clone();
-    let (read, info) = crate::session::read_from(io::Cursor::new(bytes)).expect("read");
-    assert_eq!(info.damage.expect("no end").kind, crate::session::DamageKind::NoEnd);
+    let (read, info) = recording::read_from(io::Cursor::new(bytes)).expect("read");
+    assert_eq!(info.damage.expect("no end").kind, recording::DamageKind::NoEnd);
     assert!(read.events.len() >= 10 && read.events[..10] == events[..10], "{} events", read.events.len());
     assert_eq!(read.facts.functions, generated.facts.functions);
 }
@@ -455,7 +455,7 @@ fn processes_without_probes_reach_summary_file_and_report() {
     setup.writer = Some(writer);
     let ended = run(setup).expect("run");
     assert_eq!(ended.unprobed, UnprobedCounts { ended: 1, refused: 2, why: Some("no room".to_owned()) });
-    let (read, _) = crate::session::read(&path).expect("session");
+    let (read, _) = recording::read(&path).expect("session");
     let (_, report) = offline(&read);
     let said: Vec<&Finding> =
         report.findings.iter().filter(|finding| matches!(finding, Finding::NotProbed { .. })).collect();

@@ -1,6 +1,6 @@
 //! Columns of whole numbers behind the page's JSON, each number with as many bytes as it needs (LEB128).
 
-use crate::session::varint::put;
+use recording::varint::put;
 use std::collections::BTreeMap;
 
 /// A column in the making.

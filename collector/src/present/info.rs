@@ -4,12 +4,12 @@ use super::cell::{duration, grouped};
 use super::finding::missing;
 use super::style::{Paint, Style};
 use super::table;
-use crate::session::{Meta, SessionInfo};
 use engine::event::{
     FunctionId, HitCosts, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead, Recording, SampleCounts,
     SamplingFact,
 };
 use engine::program::Program;
+use recording::{Meta, SessionInfo};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

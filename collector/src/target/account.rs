@@ -1,6 +1,6 @@
 //! What the user database says about the user behind sudo, and becoming that user before a command runs.
 
-use crate::session::SudoUser;
+use recording::SudoUser;
 use std::ffi::{CStr, CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStringExt;

@@ -9,7 +9,7 @@
 
 use super::account::{account, take_over_process};
 use super::at_start::AtStart;
-use crate::session::SudoUser;
+use recording::SudoUser;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::FromRawFd;

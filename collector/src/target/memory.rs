@@ -1,7 +1,7 @@
 //! How much memory a process may still take: what the machine has, and what the control groups allow that it is in, of
 //! either version, from its own up to the last one that can be seen from here.
 
-use crate::session::free_memory;
+use recording::free_memory;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};

@@ -21,7 +21,7 @@ fn asked() -> Asked {
 /// As `top` would show what was recorded.
 fn recorded(name: &str) -> Snapshot {
     let path = format!("{}/../tests/data/recordings/{name}.lp", env!("CARGO_MANIFEST_DIR"));
-    let (recording, _) = crate::session::read(path.as_ref()).expect("a session");
+    let (recording, _) = recording::read(path.as_ref()).expect("a session");
     Snapshot { took: Duration::ZERO, ..snapshot(&recording, &asked(), false) }
 }
 
@@ -166,7 +166,7 @@ fn arrows_choose_the_cpu_count_and_the_next_analysis_is_asked_for_it() {
     assert_eq!(state.wish().get(), Some(Cpus::ONE));
     // What the next analysis says is told to be of that count.
     let path = format!("{}/../tests/data/recordings/store.lp", env!("CARGO_MANIFEST_DIR"));
-    let (recording, _) = crate::session::read(path.as_ref()).expect("a session");
+    let (recording, _) = recording::read(path.as_ref()).expect("a session");
     state.show(Arc::new(snapshot(&recording, &Asked { wish: state.wish(), ..asked() }, false)));
     assert!(text(&mut state, 80, 24).contains("LIMIT  on 1 CPU: "));
 }
@@ -220,7 +220,7 @@ fn the_parallelism_table_has_the_run_that_the_keys_chose() {
         press(&mut state, KeyCode::Right);
     }
     let path = format!("{}/../tests/data/recordings/store.lp", env!("CARGO_MANIFEST_DIR"));
-    let (recording, _) = crate::session::read(path.as_ref()).expect("a session");
+    let (recording, _) = recording::read(path.as_ref()).expect("a session");
     state.show(Arc::new(snapshot(&recording, &Asked { wish: state.wish(), ..asked() }, false)));
     assert!(text(&mut state, 80, 24).contains("\n16 CPUs "));
 }

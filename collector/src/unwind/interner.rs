@@ -1,7 +1,7 @@
 //! Numbers for stacks: the same stack comes again and again.
 
-use crate::session::stack_bytes;
 use engine::event::STACKS_AT_ONCE;
+use recording::stack_bytes;
 use rustc_hash::FxHashMap;
 
 /// A stack of a process that runs a program since some time.

@@ -8,13 +8,13 @@ use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
 use super::process::{Kept, On, Sampled, Waiting};
 use super::reader::{Ask, Reader};
-use crate::session::Limits;
 use crate::symbols::Parsers;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{
     Exec, Exit, Fork, Header, Kind, RAW_COPY_KIND, RAW_STACK_KIND, RawCopy, RawStack, Record, Sample,
     SampleFlags, SampledCode,
 };
+use recording::Limits;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::mem::offset_of;

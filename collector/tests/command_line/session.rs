@@ -1,10 +1,10 @@
 //! Sessions: their report is that of their export, and a cut or damaged one is read as far as it goes.
 
 use super::{FIGURE_4, Folder, longpole};
-use collector::session::{ClockAnchor, Meta, Overwrite, Writer};
 use engine::event::Recording;
 use engine::program::{Program, json};
 use engine::synth::{Execution, Lengths, generate, random_program};
+use recording::{ClockAnchor, Meta, Overwrite, Writer};
 use serde_json::Value;
 use std::path::Path;
 

@@ -38,7 +38,7 @@ fn serve() -> Served {
 
 /// What `top` makes of a kept recording.
 fn snapshot(name: &str) -> Arc<Snapshot> {
-    let (recording, _) = collector::session::read(&recording(name)).expect("a recording");
+    let (recording, _) = recording::read(&recording(name)).expect("a recording");
     let cpus = Cpus::parse_list("1,2,8,inf").expect("a list");
     let asked = Asked { cpus, recorded_cpus: Some(2), wish: CpuWish::default() };
     Arc::new(collector::live::snapshot(&recording, &asked, false))

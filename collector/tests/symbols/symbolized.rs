@@ -2,9 +2,9 @@
 //! and from a debuginfod server.
 
 use super::sources::{Built, CPP, build};
-use collector::session::{self, ClockAnchor, Meta, Overwrite, Writer};
 use collector::symbols::functions_of;
 use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact, WindowEnd};
+use recording::{ClockAnchor, Meta, Overwrite, Writer};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ impl Case {
     }
 
     fn check_names(&self) {
-        let (recording, info) = session::read(&self.session).expect("read");
+        let (recording, info) = recording::read(&self.session).expect("read");
         assert!(info.whole());
         let functions: Vec<_> = recording
             .facts
@@ -221,7 +221,7 @@ fn servers_that_fail_are_said_and_change_nothing() {
         let output = case.symbolize(&["--debuginfod"], Some(&server));
         assert!(output.status.success(), "{what}: {}", text(&output));
         assert!(text(&output).contains(wanted), "{what}: {}", text(&output));
-        let (recording, _) = session::read(&case.session).expect("read");
+        let (recording, _) = recording::read(&case.session).expect("read");
         assert!(recording.facts.functions.iter().all(|f| f.location.is_none()), "{what}");
         std::fs::write(&case.session, &before).expect("as it was");
         let _ = std::fs::remove_dir_all(case.built.folder.path().join("cache"));

@@ -71,7 +71,7 @@ pub fn record_in(
 impl Recorded {
     /// Of this file; nothing may be lost.
     pub fn read(file: &Path, ended: Ended) -> Recorded {
-        let recording = match collector::session::read(file) {
+        let recording = match recording::read(file) {
             Ok((recording, _)) => recording,
             Err(error) => panic!("{error}\n{}", ended.stderr),
         };

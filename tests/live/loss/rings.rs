@@ -56,7 +56,7 @@ fn every_lost_record_lies_in_a_gap() {
     let options = ["-d", "700ms", "--ring-size", "4K", "--max-rate", "1000000", "--functions", "*"];
     let recorded = Recorded::attach(&options, target.pid());
     let said = &recorded.ended.stderr;
-    let (recording, _) = collector::session::read(&recorded.file).expect("session");
+    let (recording, _) = recording::read(&recorded.file).expect("session");
     let loss = recording.facts.end.as_ref().expect("an end").loss;
     let in_gaps = recording.notes.iter().filter_map(|note| match note.kind {
         NoteKind::Gap { lost, reason: GapReason::RingFull, .. } => Some(lost),

@@ -2,13 +2,13 @@
 
 use collector::live::{Kernel, Mode, Setup, run};
 use collector::probe::{Capture, CaptureOptions};
-use collector::session::{ClockAnchor, Meta, Overwrite, Writer};
 use collector::symbols::Parsers;
 use collector::target::{Process, attach_facts, threads_of};
 use collector::unwind::Sampler;
 use engine::event::{CallGraph, NoteKind, Recording, SamplingFact};
 use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
 use probe_abi::Record;
+use recording::{ClockAnchor, Meta, Overwrite, Writer};
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
         child: None,
     })
     .expect("recorded");
-    let (recording, info) = collector::session::read(&session).expect("a session");
+    let (recording, info) = recording::read(&session).expect("a session");
     assert!(info.whole(), "{:?}", info.damage);
     recording
 }

@@ -67,7 +67,7 @@ impl Sampled {
         let recorded = Recorded::good(&[&usual, options].concat(), &program, &[SECONDS, &depth.to_string()]);
         let out = &recorded.ended.stdout;
         let used = out.lines().find_map(|line| line.strip_prefix("used ")).expect("what it used");
-        let (recording, info) = collector::session::read(&recorded.file).expect("a session");
+        let (recording, info) = recording::read(&recorded.file).expect("a session");
         assert!(info.whole(), "{:?}", info.damage);
         let used_s = used.parse().expect("a number");
         Ok(Sampled { recording, used_s, functions, program })

@@ -101,7 +101,7 @@ fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scra
 
 /// The same for a generated recording with 3 million segments.
 fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Result<String> {
-    let generator = example(workspace, "generated_session", &["--package", "collector"])?;
+    let generator = example(workspace, "generated_session", &["--package", "recording"])?;
     let recording = scratch.0.join("large.lp");
     let mut generate = Command::new(generator);
     command::must(generate.arg(&recording).args(LARGE), "generating")?;

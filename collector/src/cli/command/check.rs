@@ -7,9 +7,9 @@ use crate::cli::study::CheckPlan;
 use crate::cli::{Code, UserError};
 use crate::present::{study::check, style};
 use crate::rules::{Outcome, Rules, Verdict};
-use crate::session::{CreateError, Overwrite, create_file};
 use engine::attribution::Grouping;
 use engine::report::Detail;
+use recording::{CreateError, Overwrite, create_file};
 use std::io::{self, Read, Write};
 use std::path::Path;
 

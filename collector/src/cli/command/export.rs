@@ -5,8 +5,8 @@ use crate::cli::input::{Input, Parts};
 use crate::cli::plan::{ExportPlan, InputPlan, OutputPlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::export::{About, Format, Model, Table};
-use crate::session::{Meta, Overwrite, SudoUser, check_file, write_whole};
 use engine::program::json;
+use recording::{Meta, Overwrite, SudoUser, check_file, write_whole};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -92,7 +92,7 @@ fn to_folder(
     overwrite: Overwrite,
     write: impl Fn(Table, &mut dyn Write) -> io::Result<()>,
 ) -> Result<(), UserError> {
-    let is_new = make(folder).map_err(|error| crate::session::CreateError::io(folder, error))?;
+    let is_new = make(folder).map_err(|error| recording::CreateError::io(folder, error))?;
     let files: Vec<PathBuf> = plan.files().collect();
     for (number, (table, path)) in Table::ALL.into_iter().zip(&files).enumerate() {
         if let Err(error) = write_whole(path, overwrite, |out| write(table, out)) {

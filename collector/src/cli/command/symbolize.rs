@@ -5,10 +5,10 @@ use crate::cli::input::Input;
 use crate::cli::plan::{InputPlan, SymbolPlan, SymbolizePlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::cell::grouped;
-use crate::session::{self, Limits};
 use crate::symbolize::{self, Client, Settings, code_of, symbolize};
 use crate::symbols::{Parsers, safe};
 use engine::event::{Facts, Recording};
+use recording::Limits;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
     found.facts.spin = spin;
     let left_out = match found.is_empty() {
         true => 0,
-        false => session::add_facts(&plan.file, &found.facts).map_err(|error| {
+        false => recording::add_facts(&plan.file, &found.facts).map_err(|error| {
             UserError::runtime(
                 format!("{name} cannot be written: {error}"),
                 "the session is as it was; check that its folder has room and may be written to",

@@ -81,7 +81,7 @@ fn six_hundred_busy_threads_and_longpole_live_in_512_mb() {
     let made = ended.stdout.strip_suffix(" operations\n").and_then(|made| made.parse::<u64>().ok());
     let made = made.expect("a number");
 
-    let (recording, _) = collector::session::read(&file).expect("a session");
+    let (recording, _) = recording::read(&file).expect("a session");
     let loss = recording.facts.end.as_ref().expect("an end").loss;
     let recorded = recording.events.iter().map(|event| match event {
         Record::Operation(_) => 1,

@@ -197,7 +197,7 @@ fn shorten(name: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::v1::room::Limits;
+    use crate::v1::room::Limits;
 
     fn function(id: u32, name: &str) -> FunctionFact {
         FunctionFact { id, name: name.into(), ..FunctionFact::default() }

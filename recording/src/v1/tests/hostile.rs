@@ -1,10 +1,10 @@
 //! Files of a writer that means harm: checksums right, everything else wrong.
 
 use super::{facts, likely_record, notes, opened, session};
-use crate::session::v1::chunk::{ChunkHeader, ChunkKind};
-use crate::session::v1::room::Room;
-use crate::session::v1::{self, FileHeader, Limits, columns, cut};
-use crate::session::{DamageKind, SessionInfo};
+use crate::v1::chunk::{ChunkHeader, ChunkKind};
+use crate::v1::room::Room;
+use crate::v1::{self, FileHeader, Limits, columns, cut};
+use crate::{DamageKind, SessionInfo};
 use engine::event::NoteKind;
 use probe_abi::Record;
 use proptest::prelude::*;

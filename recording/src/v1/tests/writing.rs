@@ -1,8 +1,8 @@
 //! The writer: what goes in comes out, in few bytes, and a failure leaves a readable prefix.
 
 use super::{end, facts, likely_record, meta, notes, opened, session};
-use crate::session::DamageKind;
-use crate::session::v1::{Limits, Writer, add_facts};
+use crate::DamageKind;
+use crate::v1::{Limits, Writer, add_facts};
 use engine::event::{Facts, FunctionFact, Note, NoteKind};
 use probe_abi::{Kind, Record};
 use proptest::prelude::*;

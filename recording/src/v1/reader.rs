@@ -8,7 +8,7 @@ use super::merge::Merger;
 use super::room::{Limits, Room};
 use super::walk::Walk;
 use super::{columns, stacks};
-use crate::session::{Damage, DamageKind, SessionError, SessionInfo};
+use crate::{Damage, DamageKind, SessionError, SessionInfo};
 use engine::event::{Note, PendingOperation, Recording, ThreadFact, WindowEnd};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! What the writer writes the reader reads, however much there is: beyond the limits it is left out, counted and said.
 
 use super::{end, facts, likely_record, meta, opened};
-use crate::session::SessionInfo;
-use crate::session::v1::chunk::{ChunkHeader, ChunkKind};
-use crate::session::v1::{self, FileHeader, Limits, Writer, add_facts};
+use crate::SessionInfo;
+use crate::v1::chunk::{ChunkHeader, ChunkKind};
+use crate::v1::{self, FileHeader, Limits, Writer, add_facts};
 use engine::event::{
     Facts, FunctionFact, GapReason, LeftOut, MOST_FRAMES, Note, NoteKind, PendingOperation, Recording,
     ThreadFact, WindowEnd,

@@ -2,7 +2,21 @@
 //!
 //! A session is a header and append-only chunks, each with its length and checksum, so that whatever happens to
 //! the writer (`kill -9`, a full disk) or to the file (cut, damaged) it reads up to the last whole chunk. There is
-//! one module per version of the format; [`v1`] describes the bytes.
+//! one module per version of the format; `src/v1/mod.rs` describes the bytes.
+//!
+//! What a recording holds, in any program (all of it: `examples/contents.rs`):
+//!
+//! ```no_run
+//! let (recording, about) = recording::read("longpole.lp".as_ref())?;
+//! println!("{} events of {} functions", recording.events.len(), recording.facts.functions.len());
+//! if let Some(damage) = about.damage {
+//!     println!("read up to where it is damaged: {damage:?}");
+//! }
+//! # Ok::<(), recording::SessionError>(())
+//! ```
+
+// They panic when nobody listens any more.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod add;
 mod damage;
@@ -23,6 +37,6 @@ pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use owner::SudoUser;
 pub use read::{free_memory, is_session, read, read_from};
-pub(crate) use v1::varint;
+pub use v1::varint;
 pub use v1::{Contradiction, Disk, EventChunk, EventChunks, Limits, Summary, Writer, stack_bytes};
 pub use whole::write_whole;

@@ -7,7 +7,7 @@ mod limits;
 mod writing;
 
 use super::Writer;
-use crate::session::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
+use crate::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
     AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, LeftOut, LossCounts,
     MappingFact, Note, NoteKind, Overhead, PendingOperation, ProcessFact, Recording, SampleCounts,

@@ -69,7 +69,7 @@ impl<'a, R: Read + Seek> Walk<'a, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::v1::chunk::ChunkKind;
+    use crate::v1::chunk::ChunkKind;
     use std::io::Cursor;
 
     fn chunk(payload: &[u8]) -> Vec<u8> {

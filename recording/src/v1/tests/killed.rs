@@ -1,11 +1,11 @@
 //! A writer that is killed between any two bytes, or whose disk is full.
 
 use super::{end, facts, likely_record, meta, notes, opened};
-use crate::session::DamageKind;
-use crate::session::v1::chunk::{ChunkHeader, ChunkKind};
-use crate::session::v1::disk::Disk;
-use crate::session::v1::tail::Tail;
-use crate::session::v1::{EventChunk, EventChunks, FileHeader, Writer};
+use crate::DamageKind;
+use crate::v1::chunk::{ChunkHeader, ChunkKind};
+use crate::v1::disk::Disk;
+use crate::v1::tail::Tail;
+use crate::v1::{EventChunk, EventChunks, FileHeader, Writer};
 use engine::event::{Facts, FunctionFact};
 use probe_abi::Record;
 use proptest::prelude::*;

@@ -9,7 +9,7 @@ use super::object::{Growing, List, MOST_ENTRY_BYTES};
 use super::room::{Limits, Room};
 use super::tail::Tail;
 use super::{cut, stacks};
-use crate::session::{CreateError, Meta, Overwrite, create_file, create_unused};
+use crate::{CreateError, Meta, Overwrite, create_file, create_unused};
 use engine::event::{Facts, LeftOut, Note, NoteKind, WindowEnd};
 use probe_abi::Record;
 use std::fs::File;

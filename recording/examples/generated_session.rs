@@ -1,7 +1,7 @@
 //! Writes a recording of a generated program, for benchmarks: `generated_session FILE OPERATIONS THREADS`.
 
-use collector::session::{ClockAnchor, Meta, Overwrite, Writer};
 use engine::synth::{Execution, generate, large_program, sampled_recording};
+use recording::{ClockAnchor, Meta, Overwrite, Writer};
 use std::error::Error;
 use std::path::Path;
 

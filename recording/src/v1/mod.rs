@@ -46,7 +46,7 @@ mod stacks;
 mod tail;
 #[cfg(test)]
 mod tests;
-pub(crate) mod varint;
+pub mod varint;
 mod walk;
 mod writer;
 

@@ -1,9 +1,9 @@
 //! Cut and damaged files: what is read is a prefix, and what is missing is said.
 
 use super::{likely_record, opened, session};
-use crate::session::v1::chunk::ChunkHeader;
-use crate::session::v1::{FileHeader, MAGIC};
-use crate::session::{DamageKind, SessionError, is_session};
+use crate::v1::chunk::ChunkHeader;
+use crate::v1::{FileHeader, MAGIC};
+use crate::{DamageKind, SessionError, is_session};
 use probe_abi::Record;
 use proptest::prelude::*;
 

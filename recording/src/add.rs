@@ -35,7 +35,7 @@ pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{self, ClockAnchor, Meta, Overwrite, Writer};
+    use crate::{ClockAnchor, Meta, Overwrite, Writer};
     use engine::event::{FunctionFact, WindowEnd};
     use std::os::unix::fs::PermissionsExt;
 
@@ -57,7 +57,7 @@ mod tests {
         for _ in 0..2 {
             let more = Facts { functions: vec![function(2, "better")], ..Facts::default() };
             assert_eq!(add_facts(&path, &more).expect("added"), 0);
-            let (recording, info) = session::read(&path).expect("read");
+            let (recording, info) = crate::read(&path).expect("read");
             assert!(info.whole(), "{:?}", info.damage);
             assert_eq!(recording.facts.start_ns, 5);
             assert_eq!(recording.facts.end.map(|end| end.end_ns), Some(9));
