@@ -12,6 +12,7 @@ pub mod file_key;
 pub mod interpose;
 pub mod listen;
 pub mod live;
+pub mod made_code;
 pub mod outline;
 pub mod page;
 pub mod present;

@@ -1,6 +1,6 @@
 //! Commands held at the gate: the real binary becomes the command, in the same process, with everything intact.
 
-use collector::cli::Code;
+use collector::cli::{Code, UserError};
 use collector::target::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions, Process};
 use recording::SudoUser;
 use std::ffi::OsString;
@@ -13,6 +13,10 @@ fn options() -> LaunchOptions {
         stdin: ChildStream::Null,
         ..LaunchOptions::default()
     }
+}
+
+fn code(error: LaunchError) -> Code {
+    UserError::from(error).code
 }
 
 fn gated(command: &[&str]) -> Result<GatedChild, LaunchError> {
@@ -99,20 +103,20 @@ fn what_cannot_run_gives_127_and_126() {
         path.display().to_string()
     };
     let before_the_gate = |command: &str| gated(&[command]).expect_err("refused");
-    assert_eq!(before_the_gate("no-such-command-anywhere").code(), Code::NotFound);
-    assert_eq!(before_the_gate("/no/such/file").code(), Code::NotFound);
-    assert_eq!(before_the_gate("/").code(), Code::NotExecutable);
-    assert_eq!(before_the_gate(&write("plain", "x", 0o644)).code(), Code::NotExecutable);
+    assert_eq!(code(before_the_gate("no-such-command-anywhere")), Code::NotFound);
+    assert_eq!(code(before_the_gate("/no/such/file")), Code::NotFound);
+    assert_eq!(code(before_the_gate("/")), Code::NotExecutable);
+    assert_eq!(code(before_the_gate(&write("plain", "x", 0o644))), Code::NotExecutable);
 
     // Only exec itself finds these out: the error comes back through the gate.
     let at_the_gate = |command: &str| gated(&[command]).expect("gated").release().expect_err("refused");
     let missing = at_the_gate(&write("script", "#!/no/such/interpreter\n", 0o755));
-    assert_eq!(missing.code(), Code::NotExecutable);
     assert!(missing.to_string().contains("interpreter"), "{missing}");
+    assert_eq!(code(missing), Code::NotExecutable);
     let vanishing = write("vanishing", "#!/bin/sh\n", 0o755);
     let mut child = gated(&[&vanishing]).expect("gated");
     std::fs::remove_file(&vanishing).expect("removed");
-    assert_eq!(child.release().expect_err("refused").code(), Code::NotFound);
+    assert_eq!(code(child.release().expect_err("refused")), Code::NotFound);
 }
 
 #[test]
@@ -138,7 +142,7 @@ fn a_gate_killed_while_it_waits_is_reported_by_its_signal() {
 fn a_program_that_is_no_gate_is_told_apart() {
     let command = [OsString::from("true")];
     let options = LaunchOptions { gate_program: PathBuf::from("/bin/true"), ..options() };
-    assert_eq!(Launch::gated(&command, options).expect_err("no gate").code(), Code::Launch);
+    assert_eq!(code(Launch::gated(&command, options).expect_err("no gate")), Code::Launch);
 }
 
 #[test]
@@ -178,7 +182,7 @@ fn giving_up_root_is_real() {
     let options = LaunchOptions { sudo_user: Some(SudoUser { uid: 1, gid: 1 }), ..options() };
     let mut child = Launch::gated(&command, options).expect("gated");
     match child.release() {
-        Err(error) => assert_eq!(error.code(), Code::Launch),
+        Err(error) => assert_eq!(code(error), Code::Launch),
         // As root it works; the folder is root's, so that the other user cannot touch the file.
         Ok(()) => assert_eq!(child.wait().expect("waited").code(), Some(1)),
     }

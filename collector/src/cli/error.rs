@@ -1,6 +1,7 @@
 //! What a user sees when something goes wrong: one line that says what, one line that says what to do.
 
-use crate::symbols::is_unsafe;
+use crate::symbols::{SymbolError, is_unsafe};
+use crate::target::{LaunchError, TargetError};
 use std::fmt;
 
 /// Exit codes that mean something. A launched command's own exit code is not among them: see
@@ -63,6 +64,41 @@ impl std::error::Error for UserError {}
 impl From<recording::CreateError> for UserError {
     fn from(error: recording::CreateError) -> UserError {
         UserError::runtime(format!("cannot write {error}"), error.hint())
+    }
+}
+
+impl From<SymbolError> for UserError {
+    fn from(error: SymbolError) -> UserError {
+        let code = match &error {
+            SymbolError::Open { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                Code::Permission
+            }
+            SymbolError::Unclear { .. } => Code::Usage,
+            _ => Code::Runtime,
+        };
+        UserError::new(code, error.to_string(), error.hint())
+    }
+}
+
+impl From<TargetError> for UserError {
+    fn from(error: TargetError) -> UserError {
+        let code = match error {
+            TargetError::NoPermission { .. } => Code::Permission,
+            _ => Code::Runtime,
+        };
+        UserError::new(code, error.to_string(), error.hint())
+    }
+}
+
+impl From<LaunchError> for UserError {
+    /// 127, 126 or 125, as `env` and `timeout` use them.
+    fn from(error: LaunchError) -> UserError {
+        let code = match &error {
+            LaunchError::NotFound { .. } => Code::NotFound,
+            LaunchError::NotExecutable { .. } => Code::NotExecutable,
+            LaunchError::User { .. } | LaunchError::Gate { .. } => Code::Launch,
+        };
+        UserError::new(code, error.to_string(), error.hint())
     }
 }
 

@@ -4,8 +4,10 @@
 
 mod confine;
 mod filter;
+mod helper;
 mod mapping;
 pub mod wire;
 
 pub use confine::{Limits, confine};
+pub use helper::{Helper, own_cpu_time_ns};
 pub use mapping::Mapping;

@@ -115,16 +115,3 @@ impl SymbolError {
         SymbolError::NotElf { path: path.to_owned(), reason: reason.into() }
     }
 }
-
-impl From<SymbolError> for crate::cli::UserError {
-    fn from(error: SymbolError) -> Self {
-        let denied = matches!(&error, SymbolError::Open { source, .. }
-            if source.kind() == std::io::ErrorKind::PermissionDenied);
-        let code = match &error {
-            _ if denied => crate::cli::Code::Permission,
-            SymbolError::Unclear { .. } => crate::cli::Code::Usage,
-            _ => crate::cli::Code::Runtime,
-        };
-        crate::cli::UserError::new(code, error.to_string(), error.hint())
-    }
-}

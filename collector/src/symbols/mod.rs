@@ -44,7 +44,7 @@ mod parser;
 mod placed;
 mod places;
 mod probeable;
-mod process;
+
 mod proven;
 mod resolve;
 mod rust_v0;
@@ -70,7 +70,7 @@ mod ways_out;
 
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
-pub use elf_file::{ElfFile, Section, Segment};
+pub use elf_file::{ElfFile, Section, Segment, open_plain};
 pub use error::SymbolError;
 pub use exits::{Analysis, Exits, analyse};
 pub use files::{Candidate, Fetch, Files, NoFiles, Wish};
@@ -83,11 +83,12 @@ pub use libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_fu
 pub use located::Located;
 pub use locator::Locator;
 pub use meant::{Meant, listed, meant};
-pub use name::{MAX_NAME_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within};
+pub use name::{
+    MAX_NAME_BYTES, MAX_RAW_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within,
+};
 pub use parser::{Parser, Parsers};
 pub use placed::{CallPlace, Placed, call_place};
 pub use places::HostFiles;
-pub use process::{MadeCode, MadeStamp, Resolved, Resolver, is_dump, is_kernel, vdso_copy};
 pub use resolve::{
     Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
 };

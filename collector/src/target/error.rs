@@ -1,6 +1,5 @@
 //! Why a process cannot be watched: one line each, a hint, and the exit code.
 
-use crate::cli::{Code, UserError};
 use crate::rights::Refusal;
 
 /// A process that cannot be watched.
@@ -93,15 +92,5 @@ impl TargetError {
                 "check that /proc is mounted: `mount -t proc proc /proc`".into()
             }
         }
-    }
-}
-
-impl From<TargetError> for UserError {
-    fn from(error: TargetError) -> UserError {
-        let code = match error {
-            TargetError::NoPermission { .. } => Code::Permission,
-            _ => Code::Runtime,
-        };
-        UserError::new(code, error.to_string(), error.hint())
     }
 }

@@ -5,7 +5,6 @@ use super::command;
 use super::cpus::{self, CpuList};
 use super::gate::{self, Failure, READY, Release};
 use super::limits;
-use crate::cli::{Code, UserError};
 use crate::symbols::safe;
 use recording::SudoUser;
 use std::ffi::{OsStr, OsString};
@@ -128,21 +127,6 @@ impl LaunchError {
                 "start the command yourself and attach to it: `longpole record -p PID`"
             }
         }
-    }
-
-    /// 127, 126 or 125, as `env` and `timeout` use them.
-    pub fn code(&self) -> Code {
-        match self {
-            LaunchError::NotFound { .. } => Code::NotFound,
-            LaunchError::NotExecutable { .. } => Code::NotExecutable,
-            LaunchError::User { .. } | LaunchError::Gate { .. } => Code::Launch,
-        }
-    }
-}
-
-impl From<LaunchError> for UserError {
-    fn from(error: LaunchError) -> UserError {
-        UserError::new(error.code(), error.to_string(), error.hint())
     }
 }
 

@@ -25,8 +25,6 @@ pub struct Module {
     pub inode: u64,
     /// Where its instructions lie, in order of address.
     pub ranges: Vec<MappedRange>,
-    /// Its build-id, if it has one and may be read.
-    pub build_id: Option<BuildId>,
     /// Whether it is the program itself, not a library.
     pub is_main: bool,
 }
@@ -63,16 +61,7 @@ impl Module {
     }
 }
 
-/// The executable files of a process: the program first, then libraries by address.
-pub fn modules(process: &Process) -> Result<Vec<Module>, TargetError> {
-    let mut modules = mapped(process)?;
-    for module in &mut modules {
-        module.build_id = Outline::open(&module.open_path).and_then(|(_, outline)| outline.build_id);
-    }
-    Ok(modules)
-}
-
-/// As [`modules`] without their build-ids: no file is opened.
+/// The executable files of a process: the program first, then libraries by address. No file is opened.
 pub fn mapped(process: &Process) -> Result<Vec<Module>, TargetError> {
     Ok(mapped_in(process, &process.folder().text("maps")?))
 }
@@ -156,13 +145,6 @@ pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
     Ok(all)
 }
 
-/// Where a process has the kernel's own library: first address and the one after the last.
-pub fn vdso(process: &Process) -> Option<(u64, u64)> {
-    let text = process.folder().text("maps").ok()?;
-    let map = text.lines().filter_map(MapLine::parse).find(|map| map.path == "[vdso]")?;
-    Some((map.start, map.end))
-}
-
 /// Executable mappings of files, grouped by file, in order of their first address. `open_path` is still the path
 /// as the kernel writes it.
 fn grouped(maps: &str) -> Vec<Module> {
@@ -182,7 +164,6 @@ fn grouped(maps: &str) -> Vec<Module> {
                 device: map.device,
                 inode: map.inode,
                 ranges: vec![range],
-                build_id: None,
                 is_main: false,
             }),
         }
@@ -253,7 +234,7 @@ mod tests {
         let process = Process::open(child.id()).unwrap();
         // The dynamic linker needs a moment to map the C library.
         let modules = loop {
-            let modules = modules(&process).unwrap();
+            let modules = mapped(&process).unwrap();
             if modules.iter().any(|module| module.name().starts_with("libc")) {
                 break modules;
             }
@@ -263,11 +244,12 @@ mod tests {
         let opens = |module: &Module| Outline::open(&module.open_path).is_some();
         let (main, libraries) = modules.split_first().unwrap();
         let all_open = opens(main) && libraries.iter().all(opens);
+        let build_id = Outline::open(&main.open_path).and_then(|(_, outline)| outline.build_id);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(all_open, "{modules:?}");
         assert!(main.is_main && main.name() == "sl\u{fffd}eep", "{main:?}");
-        assert!(main.build_id.is_some() && main.build_id == wanted, "{main:?}");
+        assert!(build_id.is_some() && build_id == wanted, "{main:?}");
         assert!(libraries.iter().all(|module| !module.is_main), "{modules:?}");
     }
 }

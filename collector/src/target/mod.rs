@@ -1,5 +1,5 @@
 //! The program under study, as /proc and exec see it: who it is, what its threads are doing, which files it runs
-//! ([`attach_facts`], [`Process`], [`modules`]), and starting one held at a gate until it is watched ([`Launch`]).
+//! ([`attach_facts`], [`Process`], [`mapped`]), and starting one held at a gate until it is watched ([`Launch`]).
 
 mod account;
 mod at_start;
@@ -36,8 +36,8 @@ pub use cpus::{CpuList, on};
 pub use error::TargetError;
 pub use facts::{attach_facts, threads_of};
 pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
-pub use maps::{Code, MappedRange, Module, code, mapped, modules, vdso};
+pub use maps::{Code, MappedRange, Module, code, mapped};
 pub use named::named;
 pub use process::{Process, Seccomp, descendants};
 pub use turns::take_short_turns;
-pub use usage::{Helper, children_cpu_time, own_cpu_time_ns};
+pub use usage::children_cpu_time;

@@ -1,8 +1,9 @@
 //! Unwind tables of binaries, read by a parser without rights and shared by all processes that have them mapped.
 
+use super::vdso;
 use crate::file_key::FileKey;
 use crate::outline::Outline;
-use crate::symbols::{Parsers, UnwindRows, vdso_copy};
+use crate::symbols::{Parsers, UnwindRows};
 use crate::target::Code;
 use rustc_hash::FxHashMap;
 use std::fs::File;
@@ -89,7 +90,7 @@ pub(super) fn key(code: &Code) -> Option<FileKey> {
 /// A binary that lies there, open.
 pub(super) fn open(code: &Code) -> Option<(FileKey, File)> {
     if code.path == VDSO {
-        return Some((FileKey::VDSO, vdso_copy().ok()?));
+        return Some((FileKey::VDSO, vdso::copy().ok()?));
     }
     let file = Outline::open(&code.open_path)?.0;
     let found = file.metadata().ok()?;

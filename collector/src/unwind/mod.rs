@@ -9,6 +9,7 @@ mod process;
 mod reader;
 mod sampler;
 mod space;
+mod vdso;
 
 pub use binaries::Binaries;
 pub use copies::{Unwinding, Unwound};

@@ -8,7 +8,6 @@ mod exits_at_run_time;
 mod go;
 mod held;
 mod hostile;
-mod of_processes;
 mod sandboxed;
 mod sources;
 mod symbolized;

@@ -4,7 +4,7 @@
 
 use super::code_map::CodeMap;
 use super::{jit_dump, perf_map};
-use crate::symbols::elf_file::open_plain;
+use crate::symbols::open_plain;
 use crate::target::{Module, Process};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};

@@ -1,6 +1,6 @@
 //! Code that a program made while it runs, by address. Addresses are used again: what came later counts.
 
-use crate::symbols::resolve::Frame;
+use crate::symbols::Frame;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! Layout: the kernel's `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
 use super::code_map::{Code, CodeLine, CodeMap};
-use crate::symbols::name;
+use crate::symbols::{demangled, safe_bytes};
 use std::collections::HashMap;
 use std::io::Read;
 
@@ -66,7 +66,7 @@ impl Dump {
                 let code = Code {
                     start: address,
                     end: address.checked_add(size)?,
-                    name: name::demangled(&String::from_utf8_lossy(text.get(..text.len().min(16_000))?)),
+                    name: demangled(&String::from_utf8_lossy(text.get(..text.len().min(16_000))?)),
                     lines: self.lines.remove(&address).unwrap_or_default().into(),
                 };
                 self.map.add(code);
@@ -88,7 +88,7 @@ impl Dump {
                     // A byte 255 stands for the file before.
                     let file = match (text, lines.last()) {
                         ([0xff], Some((_, before, _))) => before.clone(),
-                        _ => name::safe_bytes(text),
+                        _ => safe_bytes(text),
                     };
                     lines.push((place.saturating_sub(address), file, line));
                     self.line_count += 1;

@@ -1,21 +1,12 @@
 //! The vDSO: the kernel's own library in every process. It is the same in all of them, so longpole's own is read.
 
-use crate::symbols::{HostFiles, Parser, Parsers};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 /// Larger than any.
 const MOST_BYTES: u64 = 1 << 20;
-
-/// Opens a copy of it.
-pub fn open(parsers: &Parsers) -> Result<Parser, String> {
-    let path = Path::new("[vdso]");
-    let copy = copy().map_err(|error| format!("the vDSO cannot be read: {error}"))?;
-    parsers.open_file(copy, path, "[vdso]", HostFiles::of_path(path)).map_err(|error| error.to_string())
-}
 
 /// Its bytes, as a file.
 pub fn copy() -> io::Result<File> {
@@ -27,7 +18,7 @@ pub fn copy() -> io::Result<File> {
     let (start, end) = (number(start)?, number(end)?);
     let len = end.checked_sub(start).filter(|&len| len <= MOST_BYTES).ok_or(io::ErrorKind::InvalidData)?;
     let mut bytes = vec![0u8; usize::try_from(len).map_err(io::Error::other)?];
-    // In two pieces: the whole name marks programs that change their own code (`super::super::moves_code`).
+    // In two pieces: the whole name marks programs that change their own code (`symbols::moves_code`).
     File::open(std::path::Path::new("/proc/self").join("mem"))?.read_exact_at(&mut bytes, start)?;
     let mut file = File::from(memfd_create("longpole-vdso", MemfdFlags::CLOEXEC)?);
     file.write_all(&bytes)?;
@@ -36,11 +27,14 @@ pub fn copy() -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use crate::symbols::{Parsers, Place};
+    use crate::symbols::{HostFiles, Parsers, Place};
+    use std::path::Path;
 
     #[test]
     fn the_clock_is_in_it() {
-        let mut parser = super::open(&Parsers::here()).expect("opened");
+        let (copy, path) = (super::copy().expect("a copy"), Path::new("[vdso]"));
+        let parser = Parsers::here().open_file(copy, path, "[vdso]", HostFiles::of_path(path));
+        let mut parser = parser.expect("opened");
         let summary = parser.summary().expect("summary");
         assert!(summary.functions >= 3, "{summary:?}");
         let places: Vec<Place> = (0..8192).step_by(16).map(Place::FileOffset).collect();

@@ -2,7 +2,7 @@
 //! that they make. Anybody may write to /tmp, so whose file it is counts, and what it says is not believed blindly.
 
 use super::code_map::{Code, CodeMap};
-use crate::symbols::name::{self, MAX_RAW_BYTES};
+use crate::symbols::{MAX_RAW_BYTES, demangled};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -70,7 +70,7 @@ pub fn read(source: impl Read, wanted: &dyn Fn(u64, u64) -> bool) -> CodeMap {
         }
         match parse(&line) {
             Some((start, end, name)) if wanted(start, end) => {
-                let name = name::demangled(&String::from_utf8_lossy(name));
+                let name = demangled(&String::from_utf8_lossy(name));
                 map.add(Code { start, end, name, lines: Default::default() });
             }
             Some(_) => {}
