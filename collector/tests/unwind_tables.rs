@@ -1,6 +1,5 @@
 //! Unwind tables that mean harm: nothing that they say makes longpole panic, hang or read where it must not.
 
-use collector::symbols::{FrameAt, Parsers, Saved, UnwindRows};
 use collector::target::Code;
 use collector::unwind::{Binaries, Unwinding};
 use engine::event::MOST_FRAMES;
@@ -8,6 +7,7 @@ use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, RawCopy};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use symbols::{FrameAt, Parsers, Saved, UnwindRows};
 
 /// A common entry and one for a function at `function`, with these instructions.
 fn frames(at: u64, function: u64, instructions: &[u8]) -> Vec<u8> {
@@ -110,7 +110,7 @@ fn spoilt(changes: &[(usize, u8)]) -> Option<(tempfile::TempDir, Code)> {
     let folder = tempfile::tempdir().ok()?;
     let path = folder.path().join("spoilt");
     let mut bytes = std::fs::read("/bin/true").ok()?;
-    let elf = collector::symbols::ElfFile::open(Path::new("/bin/true")).ok()?;
+    let elf = symbols::ElfFile::open(Path::new("/bin/true")).ok()?;
     let section = elf.section(b".eh_frame")?;
     let (from, size) = (section.offset as usize, (section.size as usize).max(1));
     for (place, byte) in changes {

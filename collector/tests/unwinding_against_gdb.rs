@@ -1,12 +1,12 @@
 //! Stacks of stopped programs, as gdb sees them and as longpole does from the same registers and stack bytes.
 
-use collector::symbols::Parsers;
 use collector::target::{Process, code};
 use collector::unwind::{Binaries, Unwinding};
 use probe_abi::RawCopy;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use symbols::Parsers;
 use zerocopy::FromZeros as _;
 
 const C: &str = r#"

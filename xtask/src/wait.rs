@@ -27,7 +27,7 @@ pub struct Options {
 const CHANGES: [(&str, &str, &[&str]); 4] = [
     ("present", "collector/src/present/text.rs", &["-p", "collector", "--lib", "present::"]),
     ("capture", "collector/src/probe/governor.rs", &["-p", "collector", "--lib", "probe::"]),
-    ("symbols", "collector/src/symbols/glob.rs", &["-p", "collector", "--lib", "symbols::glob"]),
+    ("symbols", "symbols/src/exits.rs", &["-p", "symbols", "--lib", "exits"]),
     ("engine", "engine/src/timeline/builder.rs", &["-p", "engine", "timeline::"]),
 ];
 const RUNS: usize = 3;

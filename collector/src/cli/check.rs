@@ -83,7 +83,7 @@ pub fn check(command: Command) -> Result<Plan, UserError> {
         Command::Man(args) => Plan::Man(args.folder),
         Command::Gate(args) => Plan::Gate(GatePlan { fd: args.fd, command: args.command }),
         Command::Symbols(args) => {
-            Plan::Symbols(crate::sandbox::Limits { memory: args.memory_bytes, cpu_s: args.cpu_seconds })
+            Plan::Symbols(symbols::sandbox::Limits { memory: args.memory_bytes, cpu_s: args.cpu_seconds })
         }
     })
 }

@@ -1,8 +1,8 @@
 //! What a user sees when something goes wrong: one line that says what, one line that says what to do.
 
-use crate::symbols::{SymbolError, is_unsafe};
 use crate::target::{LaunchError, TargetError};
 use std::fmt;
+use symbols::{SymbolError, is_unsafe};
 
 /// Exit codes that mean something. A launched command's own exit code is not among them: see
 /// [`super::Outcome`].

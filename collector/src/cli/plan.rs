@@ -61,7 +61,7 @@ pub enum Plan {
     /// The hidden `longpole __gate FD -- CMD`: waits on the pipe `fd`, then becomes the command.
     Gate(GatePlan),
     /// The hidden `longpole __symbols`: reads symbols in a process without rights.
-    Symbols(crate::sandbox::Limits),
+    Symbols(symbols::sandbox::Limits),
 }
 
 /// Who is watched.

@@ -52,7 +52,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
         Plan::Record(plan) => crate::live::record(&plan),
         Plan::Top(plan) => crate::live::top(&plan),
         Plan::Gate(plan) => Ok(Outcome::Code(crate::target::gate::run(plan.fd, &plan.command))),
-        Plan::Symbols(limits) => Ok(Outcome::Code(crate::symbols::serve(limits))),
+        Plan::Symbols(limits) => Ok(Outcome::Code(symbols::serve(limits))),
         Plan::Report(plan) => command::report::run(&plan),
         Plan::Predict(plan) => command::predict::run(&plan),
         Plan::Slack(plan) => command::slack::run(&plan),

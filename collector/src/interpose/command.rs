@@ -1,11 +1,11 @@
 //! Which C library a command's file will load, and whether a library can be put before it.
 
-use crate::outline::Outline;
 use std::ffi::CString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use symbols::Outline;
 
 /// What the user has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn c_library(binary: &Path) -> Result<CLibrary, Obstacle> {
         return Ok(CLibrary { name: "musl", first });
     }
     if !loader.starts_with("ld-linux") {
-        return obstacle(format!("its loader {} is not known", crate::symbols::safe_path(&interpreter)));
+        return obstacle(format!("its loader {} is not known", symbols::safe_path(&interpreter)));
     }
     let threads = needed.iter().any(|name| name == "libpthread.so.0");
     match threads_are_in_libc(&interpreter) {

@@ -21,7 +21,6 @@ use crate::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, Since, check_capabilities, check_programs, now_ns,
     usual_ring_bytes,
 };
-use crate::symbols::Parsers;
 use crate::target::{
     ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, idle_wake,
     limits, monotonic_ns,
@@ -31,6 +30,7 @@ use engine::event::{Facts, SamplingFact};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;
+use symbols::Parsers;
 
 /// Calls a second that cost a function its probes unless asked otherwise: a probed call takes 2 µs where hits are
 /// cheap and 20 µs on the virtual machine of our measurements, which makes 2 % and 20 % of a CPU.
@@ -192,7 +192,7 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
     let pid = child.pid();
     let (interposed, how) = locks.start(&mut child)?;
     let path = PathBuf::from(child.command_name());
-    let name = path.file_name().map(|name| crate::symbols::safe(&name.to_string_lossy())).unwrap_or_default();
+    let name = path.file_name().map(|name| symbols::safe(&name.to_string_lossy())).unwrap_or_default();
     let binary = child.command_binary().map(PathBuf::from);
     let subjects = [Subject { pid, name: name.clone(), binary, held: true, inner: None }];
     let inside = interposed.as_ref().map(|interposed| interposed.library().to_owned());
@@ -208,7 +208,7 @@ fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) ->
     for process in facts.processes.iter_mut().filter(|process| process.pid == pid) {
         process.comm.clone_from(&name);
         if let Some(binary) = child.command_binary() {
-            process.executable = crate::symbols::safe_path(binary);
+            process.executable = symbols::safe_path(binary);
         }
     }
     Ok(Attached {

@@ -3,15 +3,15 @@
 
 use super::functions::{Functions, clear, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
-use crate::binary::Binary;
 use crate::probe::now_ns;
-use crate::symbols::{self, ChosenFunction, Meant, SymbolError, listed, meant};
 use crate::target::{Module, Process, is_c_library, mapped};
 use crate::tui::Asking;
 use engine::event::{FunctionFact, ModuleFact};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
+use symbols::binary::Binary;
+use symbols::{self, ChosenFunction, Meant, SymbolError, listed, meant};
 
 /// What was found in a file: what matches, and what of that is new to the recording.
 #[derive(Clone, Default)]
@@ -198,7 +198,7 @@ mod tests {
     use super::super::libc::Libc;
     use super::*;
     use crate::cli::plan;
-    use crate::symbols::Parsers;
+    use symbols::Parsers;
 
     fn wish(what: Asking, pattern: &str) -> Wish {
         Wish { what, pattern: pattern.to_owned() }

@@ -6,10 +6,10 @@ use super::message::NewFunctions;
 use crate::cli::UserError;
 use crate::cli::plan::CapturePlan;
 use crate::probe::{Capture, ProbeFunction, Since};
-use crate::symbols::SymbolError;
 use crate::target::Process;
 use engine::event::{Facts, HitCosts};
 use std::path::PathBuf;
+use symbols::SymbolError;
 
 /// A process of which to choose functions.
 pub(super) struct Subject {

@@ -11,17 +11,17 @@ use super::promising::Sighting;
 use super::seen::Tables;
 use super::tally::Tally;
 use super::worth::Trials;
-use crate::binary::{Binaries, Binary};
 use crate::cli::plan;
-use crate::file_key::FileKey;
 use crate::present::cell::grouped;
 use crate::probe::{LibcProbes, ProbeFunction, now_ns, number_limit};
-use crate::symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 use crate::target::Process;
 use engine::event::{FunctionFact, HitCosts, ModuleFact};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+use symbols::FileKey;
+use symbols::binary::{Binaries, Binary};
+use symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 
 /// Processes that get function probes; every one of them costs links in the kernel and time to detach.
 const MOST_PROCESSES: usize = 256;

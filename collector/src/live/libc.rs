@@ -1,10 +1,7 @@
 //! Which files are the C library of a process, and whether its operations are recorded by probes there at all: a process
 //! that a library was put into records them itself.
 
-use crate::binary::{Binaries, Binary};
-use crate::file_key::FileKey;
 use crate::probe::{LibcFile, LibcProbes};
-use crate::symbols::{LibcFunctions, Parsers};
 use crate::target::{
     CLibrary, CLibraryKind, Process, c_libraries_to_come, c_library_kind, mapped, mapped_c_libraries,
 };
@@ -13,6 +10,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use symbols::FileKey;
+use symbols::binary::{Binaries, Binary};
+use symbols::{LibcFunctions, Parsers};
 
 /// Most different files; every container may have its own.
 const MOST_FILES: usize = 128;

@@ -2,8 +2,8 @@
 
 use super::locks::How;
 use crate::cli::plan::{CapturePlan, TargetPlan};
-use crate::symbols::glob_matches;
 use crate::target::{CLibraryKind, Process, mapped_c_libraries};
+use symbols::glob_matches;
 
 /// The C libraries that got probes.
 #[derive(Default)]

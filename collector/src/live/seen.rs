@@ -6,11 +6,11 @@ use super::message::Granted;
 use super::promising::Promising;
 use super::tally::{Sampled, Tally};
 use super::worth::{Candidate, Loaded, loaded};
-use crate::binary::Binary;
-use crate::file_key::FileKey;
-use crate::symbols::{ChosenFunction, Selection, SymbolError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use symbols::FileKey;
+use symbols::binary::Binary;
+use symbols::{ChosenFunction, Selection, SymbolError};
 
 /// Functions on fewer of the samples are not worth anybody's time.
 const LEAST_SHARE: f64 = 0.01;

@@ -5,16 +5,16 @@
 use super::functions::{Functions, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing};
 use super::promising::{Promising, Sighting};
-use crate::binary::Binary;
-use crate::file_key::FileKey;
 use crate::probe::{AT_ONCE, Calls, count_calls, now_ns};
-use crate::symbols::{ChosenFunction, SymbolError};
 use crate::target::{Module, Process, is_c_library, mapped};
 use engine::event::{FunctionFact, HitCosts, OperationsTried};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::Metadata;
 use std::path::PathBuf;
 use std::time::Duration;
+use symbols::FileKey;
+use symbols::binary::Binary;
+use symbols::{ChosenFunction, SymbolError};
 
 /// Functions tried in one go.
 const MOST: usize = 2 * AT_ONCE;
@@ -216,7 +216,7 @@ impl Functions {
     ) -> Result<Vec<ChosenFunction>, SymbolError> {
         let short = name.rsplit('/').next().unwrap_or(name);
         let include = names.iter().map(|name| name.replace('*', "?")).collect();
-        let selection = crate::symbols::Selection { include, ..self.selection.clone() };
+        let selection = symbols::Selection { include, ..self.selection.clone() };
         let mut choice = self.parsers.open_binary(binary, short)?.choose(&selection)?;
         choice.chosen.retain(|chosen| names.contains(&chosen.fact.name.as_str()));
         Ok(choice.chosen)

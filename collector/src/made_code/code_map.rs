@@ -1,8 +1,8 @@
 //! Code that a program made while it runs, by address. Addresses are used again: what came later counts.
 
-use crate::symbols::Frame;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use symbols::Frame;
 
 /// Most pieces kept.
 const MOST_PIECES: usize = 4_000_000;

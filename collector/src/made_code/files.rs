@@ -4,7 +4,6 @@
 
 use super::code_map::CodeMap;
 use super::{jit_dump, perf_map};
-use crate::symbols::open_plain;
 use crate::target::{Module, Process};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -13,6 +12,7 @@ use std::io::{BufReader, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
+use symbols::open_plain;
 
 /// A file's time and a process's are not read from one clock.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);

@@ -4,9 +4,9 @@
 //! Layout: the kernel's `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
 use super::code_map::{Code, CodeLine, CodeMap};
-use crate::symbols::{demangled, safe_bytes};
 use std::collections::HashMap;
 use std::io::Read;
+use symbols::{demangled, safe_bytes};
 
 /// Most bytes read.
 const MOST_BYTES: u64 = 1 << 30;

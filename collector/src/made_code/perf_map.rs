@@ -2,10 +2,10 @@
 //! that they make. Anybody may write to /tmp, so whose file it is counts, and what it says is not believed blindly.
 
 use super::code_map::{Code, CodeMap};
-use crate::symbols::{MAX_RAW_BYTES, demangled};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
+use symbols::{MAX_RAW_BYTES, demangled};
 
 /// Most bytes read: a large Java program has some 10 MB.
 pub const MOST_BYTES: u64 = 256 << 20;
@@ -123,7 +123,7 @@ mod tests {
         text.extend(vec![b'x'; 3 << 20]);
         text.extend(b"\n40 10 next\n");
         let map = read(&text[..], &|_, _| true);
-        assert!(map.at(0x10).is_some_and(|code| code.name.len() <= crate::symbols::MAX_NAME_BYTES));
+        assert!(map.at(0x10).is_some_and(|code| code.name.len() <= symbols::MAX_NAME_BYTES));
         assert_eq!(map.at(0x40).map(|code| code.name.as_str()), Some("next"));
     }
 

@@ -1,7 +1,7 @@
 //! Names and numbers made fit for a terminal cell. Names come from the target: they may hold anything.
 
-use crate::symbols::is_unsafe;
 use std::borrow::Cow;
+use symbols::is_unsafe;
 
 /// What stands for a character that must not reach a terminal.
 const REPLACEMENT: char = '\u{fffd}';

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::event::{GapReason, Note, NoteKind};
 
-use crate::sandbox::own_cpu_time_ns;
+use symbols::sandbox::own_cpu_time_ns;
 
 use super::{
     capture::now_ns,

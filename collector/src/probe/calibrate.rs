@@ -11,7 +11,7 @@ use aya::Ebpf;
 use engine::event::{HitCost, HitCosts};
 use probe_abi::Record;
 
-use crate::binary::Binary;
+use symbols::binary::Binary;
 
 use super::{
     capture::now_ns,

@@ -14,7 +14,7 @@ use std::{
 
 use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
 
-use crate::sandbox::own_cpu_time_ns;
+use symbols::sandbox::own_cpu_time_ns;
 
 use super::{
     attach::{Link, attach_kernel, close_together, kernel_programs},

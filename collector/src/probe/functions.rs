@@ -15,7 +15,7 @@ use std::{
 use aya::Ebpf;
 use probe_abi::MAX_GROUPS;
 
-use crate::binary::Binary;
+use symbols::binary::Binary;
 
 use super::{
     attach::{Link, close_together},

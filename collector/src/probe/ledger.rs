@@ -10,7 +10,7 @@ use aya::Ebpf;
 use engine::event::{HitCosts, Overhead};
 use probe_abi::{CpuCounters, SILENT_AT_ONCE};
 
-use crate::sandbox::own_cpu_time_ns;
+use symbols::sandbox::own_cpu_time_ns;
 
 use super::{
     capture::now_ns,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use engine::event::OperationsTried;
 use probe_abi::SyncFamily;
 
-use crate::{binary::Binary, symbols::LibcFunctions};
+use symbols::LibcFunctions;
+use symbols::binary::Binary;
 
 /// A process's C library, to be probed.
 #[derive(Clone, Debug, Default)]

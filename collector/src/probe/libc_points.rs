@@ -7,7 +7,7 @@ use probe_abi::{
     LibcCookie, LibcFunction, LibcSite, ObjectFrom, OutcomeFrom, Part, SecondFrom, SyncFamily, SyncOperation,
 };
 
-use crate::symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
+use symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 
 use super::{libc_files::LibcFile, operations::COUNTERS_PER_PROCESS};
 
@@ -99,8 +99,8 @@ pub(crate) fn off_note(time_ns: u64, pid: u32, family: SyncFamily, tried: Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binary::Binary;
     use std::{path::Path, sync::Arc};
+    use symbols::binary::Binary;
 
     fn call(operation: SyncOperation, entry: u64, leaves: &[u64], entry_is_closed: bool) -> LibcCall {
         let place = |offset: u64| CodePlace { address: offset + 0x1000, offset };

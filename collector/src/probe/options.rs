@@ -1,9 +1,9 @@
 //! What to capture.
 
 use super::libc_files::LibcProbes;
-use crate::binary::Binary;
 use engine::event::SamplingFact;
 use std::sync::Arc;
+use symbols::binary::Binary;
 
 /// Most functions with numbers: each has counters of 32 bytes that the kernel keeps.
 pub const MOST_NUMBERS: u32 = 1 << 20;

@@ -15,7 +15,8 @@ use super::{
     options::ProbeFunction,
     programs::{Began, NewProgram},
 };
-use crate::{binary::Binary, file_key::FileKey};
+use symbols::FileKey;
+use symbols::binary::Binary;
 
 impl Functions {
     /// Gives up the groups of programs that these have taken the place of, as [`Functions::silence`]. Links hold for another

@@ -2,10 +2,10 @@
 
 use super::measure::{Limit, Measure, Rule};
 use super::parse::{Rules, RulesError};
-use crate::symbols::{Meant, listed, meant};
 use engine::program::bare_name;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeSet;
+use symbols::{Meant, listed, meant};
 
 /// What came of a rule, or of one CPU count of it.
 #[derive(Clone, Debug, PartialEq)]

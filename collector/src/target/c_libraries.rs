@@ -5,10 +5,10 @@
 
 use super::maps::{Module, mapped};
 use super::process::Process;
-use crate::outline::Outline;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use symbols::Outline;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn open(path: &Path) -> Option<File> {
 }
 
 fn name_of(path: &Path) -> String {
-    crate::symbols::safe(&path.file_name().unwrap_or_default().to_string_lossy())
+    symbols::safe(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// Whether a file of this name may belong to a C library.

@@ -5,7 +5,6 @@ use super::command;
 use super::cpus::{self, CpuList};
 use super::gate::{self, Failure, READY, Release};
 use super::limits;
-use crate::symbols::safe;
 use recording::SudoUser;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,6 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
+use symbols::safe;
 
 /// How long the gate may take to say that it waits.
 const GATE_PATIENCE: Duration = Duration::from_secs(30);

@@ -3,10 +3,10 @@
 use super::error::TargetError;
 use super::proc_text::MapLine;
 use super::process::{Process, without_deleted};
-use crate::outline::Outline;
-use crate::symbols::{BuildId, safe};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use symbols::Outline;
+use symbols::{BuildId, safe};
 
 /// Most executable files looked at in one process.
 const MAX_MODULES: usize = 4096;
@@ -240,7 +240,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        let wanted = crate::symbols::ElfFile::open(Path::new(sleep)).unwrap().build_id;
+        let wanted = symbols::ElfFile::open(Path::new(sleep)).unwrap().build_id;
         let opens = |module: &Module| Outline::open(&module.open_path).is_some();
         let (main, libraries) = modules.split_first().unwrap();
         let all_open = opens(main) && libraries.iter().all(opens);

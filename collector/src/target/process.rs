@@ -4,10 +4,10 @@ use super::clock::tick_ns;
 use super::error::TargetError;
 use super::proc_dir::ProcDir;
 use super::proc_text::{Stat, status_field};
-use crate::symbols::{safe_path, safe_within};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
+use symbols::{safe_path, safe_within};
 
 /// A process that can be watched.
 #[derive(Debug)]

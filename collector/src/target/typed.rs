@@ -2,12 +2,12 @@
 //! `redis-check-rdb`, and people know it by the name that they typed.
 
 use super::proc_dir::ProcDir;
-use crate::symbols::safe;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use symbols::safe;
 
 /// Largest vector of the kernel's that is read.
 const MOST_BYTES: u64 = 4096;

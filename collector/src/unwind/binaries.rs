@@ -1,15 +1,15 @@
 //! Unwind tables of binaries, read by a parser without rights and shared by all processes that have them mapped.
 
 use super::vdso;
-use crate::file_key::FileKey;
-use crate::outline::Outline;
-use crate::symbols::{Parsers, UnwindRows};
 use crate::target::Code;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use symbols::FileKey;
+use symbols::Outline;
+use symbols::{Parsers, UnwindRows};
 
 /// Most binaries whose tables are kept, and most bytes of them together.
 const MOST_BINARIES: usize = 512;

@@ -6,12 +6,12 @@
 
 use super::binaries::{Binaries, Binary};
 use super::space::holds;
-use crate::symbols::{FrameAt, Rule, Saved, UnwindRows};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
 use probe_abi::RawCopy;
 use std::cell::Cell;
 use std::sync::Arc;
+use symbols::{FrameAt, Rule, Saved, UnwindRows};
 
 /// Where a binary lies in a process.
 #[derive(Debug)]
@@ -329,8 +329,8 @@ fn by_frame_pointer(at: &Frame, stack: &Stack<'_>) -> Caller {
 mod tests {
     use super::super::binaries::VDSO;
     use super::*;
-    use crate::outline::Outline;
-    use crate::symbols::{Parsers, UnwindRows};
+    use symbols::Outline;
+    use symbols::{Parsers, UnwindRows};
     use zerocopy::FromZeros as _;
 
     const CODE: u64 = 0x40_0000;

@@ -3,9 +3,7 @@
 
 use super::binaries::{self, Binaries, Binary};
 use super::space::{Seen, look};
-use crate::file_key::FileKey;
 use crate::probe::count_this_thread;
-use crate::symbols::Parsers;
 use crate::target::Code;
 use rustc_hash::FxHashSet;
 use std::fs::File;
@@ -15,6 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::Builder;
 use std::time::Duration;
+use symbols::FileKey;
+use symbols::Parsers;
 
 /// Most binaries that are held open until their turn: a process may be gone by then.
 const MOST_OPEN: usize = 128;

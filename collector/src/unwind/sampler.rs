@@ -8,7 +8,6 @@ use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
 use super::process::{Kept, On, Sampled, Waiting};
 use super::reader::{Ask, Reader};
-use crate::symbols::Parsers;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{
     Exec, Exit, Fork, Header, Kind, RAW_COPY_KIND, RAW_STACK_KIND, RawCopy, RawStack, Record, Sample,
@@ -19,6 +18,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::mem::offset_of;
 use std::sync::Arc;
+use symbols::Parsers;
 use zerocopy::FromBytes as _;
 
 /// Bytes of memory that the stacks of a recording take at most when it is read: half of what a file has room for.
@@ -453,10 +453,10 @@ mod tests {
     use super::super::late::MOST_WAITING;
     use super::super::reader::Told;
     use super::super::space::Seen;
-    use crate::symbols::{FrameAt, Rule, Saved, UnwindRows};
     use crate::target::Code;
     use std::sync::mpsc::{Receiver, Sender};
     use std::time::Duration;
+    use symbols::{FrameAt, Rule, Saved, UnwindRows};
 
     const PID: u32 = 77;
     const CODE: u64 = 0x40_0000;

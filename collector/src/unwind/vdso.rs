@@ -27,8 +27,8 @@ pub fn copy() -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use crate::symbols::{HostFiles, Parsers, Place};
     use std::path::Path;
+    use symbols::{HostFiles, Parsers, Place};
 
     #[test]
     fn the_clock_is_in_it() {

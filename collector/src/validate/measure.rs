@@ -1,10 +1,10 @@
 //! Running the command without longpole, on some CPUs, and measuring how long it takes.
 
 use crate::cli::UserError;
-use crate::symbols::safe;
 use crate::target::{BusyTimes, ChildStream, CpuList, Launch, LaunchOptions, children_cpu_time};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
+use symbols::safe;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,6 @@
-//! Tests of `collector::symbols` on real, compiled, running and hostile programs.
+//! Tests of reading binaries that need longpole itself, which is the process without rights.
 
-mod against_addr2line;
-mod against_llvm;
-mod compiled;
-mod exits_against_objdump;
-mod exits_at_run_time;
-mod go;
-mod held;
-mod hostile;
 mod sandboxed;
+#[path = "../../../symbols/tests/sources.rs"]
 mod sources;
 mod symbolized;
-mod wait_loops;

@@ -1,12 +1,12 @@
 //! Symbols read by a process without rights: the same answers, and a clean error for whatever a file does to it.
 
 use super::sources::{C, CPP, OTHER_C, build};
-use collector::sandbox::Limits;
-use collector::symbols::{Parser, Parsers, Place, Selection, SymbolError, functions_of};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use symbols::sandbox::Limits;
+use symbols::{Parser, Parsers, Place, Selection, SymbolError, functions_of};
 
 const LONGPOLE: &str = env!("CARGO_BIN_EXE_longpole");
 
@@ -110,7 +110,7 @@ fn use_it(parsers: &Parsers, path: &Path) -> Result<usize, SymbolError> {
     let mut parser = parsers.open(path, "hostile")?;
     let choice = parser.choose(&everything())?;
     for chosen in &choice.chosen {
-        assert!(chosen.fact.name.len() <= collector::symbols::MAX_NAME_BYTES);
+        assert!(chosen.fact.name.len() <= symbols::MAX_NAME_BYTES);
         assert!(!chosen.fact.name.chars().any(char::is_control));
     }
     let places: Vec<Place> = choice.chosen.iter().map(|chosen| Place::Address(chosen.address)).collect();
@@ -206,7 +206,7 @@ fn a_symbol_name_of_a_megabyte() {
     let mut parser = sandboxed().open(&built.binary, "long").expect("opened");
     let choice = parser.choose(&everything()).expect("chosen");
     let longest = choice.chosen.iter().map(|chosen| chosen.fact.name.len()).max().unwrap_or_default();
-    assert!((1000..=collector::symbols::MAX_NAME_BYTES).contains(&longest), "{longest}");
+    assert!((1000..=symbols::MAX_NAME_BYTES).contains(&longest), "{longest}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! and from a debuginfod server.
 
 use super::sources::{Built, CPP, build};
-use collector::symbols::functions_of;
 use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact, WindowEnd};
 use recording::{ClockAnchor, Meta, Overwrite, Writer};
 use std::io::{BufRead, BufReader, Write};
@@ -11,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use symbols::functions_of;
 
 /// A stripped program, its debug file, and a session that knows only places in it.
 struct Case {

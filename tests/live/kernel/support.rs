@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collector::binary::Binary;
 use collector::probe::{Capture, CaptureOptions, ProbeFunction, ProgramCost};
 use engine::event::{LossCounts, Note};
 use longpole_tests::workload::{self, Problem};
 use longpole_tests::{Background, Ended};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use probe_abi::Record;
+use symbols::binary::Binary;
 
 /// No target takes this long.
 const LIMIT: Duration = Duration::from_secs(60);

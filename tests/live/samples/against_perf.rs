@@ -1,12 +1,12 @@
 //! Stacks by frame pointers, as perf takes them and as longpole does: the same names in the same order, as often.
 
 use super::support::{KEPT, RATE_HZ, SECONDS, Sampled, compiled};
-use collector::symbols::{Parsers, Place};
 use longpole_tests::{binary, run, skip, skip_unless_built, skip_unless_live};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use symbols::{Parsers, Place};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

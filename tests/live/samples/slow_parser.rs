@@ -2,7 +2,6 @@
 
 use collector::live::{Kernel, Mode, Setup, run};
 use collector::probe::{Capture, CaptureOptions};
-use collector::symbols::Parsers;
 use collector::target::{Process, attach_facts, threads_of};
 use collector::unwind::Sampler;
 use engine::event::{CallGraph, NoteKind, Recording, SamplingFact};
@@ -14,6 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use symbols::Parsers;
 
 /// Small ones: at 8,000 records a second they are full within a quarter of a second.
 const RING_BYTES: usize = 64 << 10;

@@ -195,7 +195,7 @@ fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<Took>> {
 
 fn example(workspace: &Workspace) -> Result<PathBuf> {
     let mut build = command::cargo(workspace);
-    build.args(["build", "--release", "--locked", "--package", "collector", "--example", "symbols_bench"]);
+    build.args(["build", "--release", "--locked", "--package", "symbols", "--example", "symbols_bench"]);
     command::must(&mut build, "building the benchmark")?;
     Ok(workspace.target.join("release/examples/symbols_bench"))
 }

@@ -9,11 +9,16 @@ use crate::command;
 use crate::workspace::Workspace;
 
 /// Each crate with its folder and those that use it.
-const CRATES: [(&str, &str, &[&str]); 7] = [
-    ("probe-abi", "probe-abi/", &["engine", "recording", "collector", "probe-preload", "longpole-tests"]),
+const CRATES: [(&str, &str, &[&str]); 8] = [
+    (
+        "probe-abi",
+        "probe-abi/",
+        &["engine", "recording", "symbols", "collector", "probe-preload", "longpole-tests"],
+    ),
     ("probe-preload", "probe-preload/", &[]),
-    ("engine", "engine/", &["recording", "collector", "longpole-tests"]),
+    ("engine", "engine/", &["recording", "symbols", "collector", "longpole-tests"]),
     ("recording", "recording/", &["collector", "longpole-tests"]),
+    ("symbols", "symbols/", &["collector", "longpole-tests"]),
     ("collector", "collector/", &["longpole-tests"]),
     ("longpole-tests", "tests/", &["xtask", "collector"]),
     ("xtask", "xtask/", &[]),
@@ -80,7 +85,7 @@ mod tests {
     fn a_crate_is_tested_and_its_users_are_linted() {
         let concerned = of_one("engine/src/event/mod.rs");
         assert_eq!(concerned.tested, ["engine"]);
-        assert_eq!(concerned.linted, ["collector", "engine", "longpole-tests", "recording"]);
+        assert_eq!(concerned.linted, ["collector", "engine", "longpole-tests", "recording", "symbols"]);
         assert!(!concerned.kernel_programs);
         assert_eq!(of_one("README.md"), Concerned::default());
         assert_eq!(

@@ -15,7 +15,7 @@ const UNSAFE_PLACES: [&str; 6] = [
     "collector/src/probe/",
     "collector/src/interpose/",
     "collector/src/target/",
-    "collector/src/sandbox/",
+    "symbols/src/sandbox/",
 ];
 /// The engine is pure: data structures and text forms only.
 const ENGINE_DEPENDENCIES: [&str; 5] = ["probe-abi", "rustc-hash", "serde", "serde_json", "thiserror"];

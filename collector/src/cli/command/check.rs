@@ -24,7 +24,7 @@ pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
     let report =
         super::report_on_all_cores(&program, &rules.cpus(), Detail::Functions, Grouping::Function, &model);
     let outcomes = rules.outcomes(&report).map_err(|error| {
-        UserError::usage(format!("{}: {error}", crate::symbols::safe_path(&plan.rules)), error.hint())
+        UserError::usage(format!("{}: {error}", symbols::safe_path(&plan.rules)), error.hint())
     })?;
     let mut shown = plan.json;
     for (output, write) in

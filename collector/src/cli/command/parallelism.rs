@@ -8,10 +8,10 @@ use crate::cli::{Outcome, UserError};
 use crate::present::study::parallelism::screen::{Asked, Class};
 use crate::present::study::parallelism::{json, row, screen};
 use crate::present::style;
-use crate::symbols::{Meant, listed, meant};
 use engine::parallelism::{Parallelism, Row, measured, predicted};
 use engine::program::{Samples, bare_name};
 use engine::report::Cpus;
+use symbols::{Meant, listed, meant};
 
 /// Reads, accounts, shows. A deadlock is a finding, not an error.
 pub fn run(plan: &ParallelismPlan) -> Result<Outcome, UserError> {

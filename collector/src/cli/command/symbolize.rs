@@ -5,12 +5,12 @@ use crate::cli::input::Input;
 use crate::cli::plan::{InputPlan, SymbolPlan, SymbolizePlan};
 use crate::cli::{Outcome, UserError, say};
 use crate::present::cell::grouped;
-use crate::symbolize::{self, Client, Settings, code_of, symbolize};
-use crate::symbols::{Parsers, safe};
 use engine::event::{Facts, Recording};
 use recording::Limits;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use symbols::symbolize::{self, Client, Settings, code_of, symbolize};
+use symbols::{Parsers, safe};
 
 /// Names what a session leaves unnamed, and stores the names in it. Done twice, the second time finds nothing to do.
 pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {

@@ -1,9 +1,9 @@
 //! Functions and locks by name, and what was probably meant where there is none of that name.
 
 use crate::cli::UserError;
-use crate::symbols::{Meant, listed, meant};
 use engine::program::{FunctionRef, ObjectId, Operation, Program, bare_name};
 use std::collections::BTreeSet;
+use symbols::{Meant, listed, meant};
 
 /// Names suggested.
 const SUGGESTED: usize = 3;

@@ -7,9 +7,6 @@ use super::made::Made;
 use super::pace::Pace;
 use crate::live::message::Message;
 use crate::live::parts;
-use crate::outline::Outline;
-use crate::symbolize::{name_code, unnamed};
-use crate::symbols::{HostFiles, Parser, Parsers};
 use crate::target::{Process, mapped};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_made_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,6 +15,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use symbols::Outline;
+use symbols::symbolize::{name_code, unnamed};
+use symbols::{HostFiles, Parser, Parsers};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Before names are read: more may come that are read with them.
@@ -333,9 +333,9 @@ fn hold(pid: u32, (path, build_id): &Binary) -> Option<Held> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbols::Selection;
     use crate::target::{Process, code};
     use std::process::{Child, Command, Stdio};
+    use symbols::Selection;
 
     #[inline(never)]
     fn named_by_samples(number: u64) -> u64 {

@@ -2,10 +2,10 @@
 //! that woke one who waited for it, in the innermost function that has both. The parser walks the code; here is who asks.
 
 use super::lock_stacks::LockStack;
-use crate::symbols::{Held, LockCall};
 use engine::event::{CodeFact, CodeMap, Note, NoteKind, frame_address};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
+use symbols::{Held, LockCall};
 
 /// Stacks kept; with more, all are forgotten.
 const MOST_STACKS: usize = 1 << 14;

@@ -7,7 +7,6 @@ use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
 use crate::live::parts;
 use crate::live::settling::SETTLED;
-use crate::symbols::Parsers;
 use engine::event::AddressFact;
 use std::collections::VecDeque;
 use std::io;
@@ -15,6 +14,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use symbols::Parsers;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Before names are read: more may come that are read with them.

@@ -1,7 +1,5 @@
 //! What each process has mapped, and where in which binary an address lies.
 
-use crate::file_key::FileKey;
-use crate::symbols::{Parsers, Placed, safe, safe_path};
 use crate::target::{Module, Process, mapped};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use symbols::FileKey;
+use symbols::{Parsers, Placed, safe, safe_path};
 
 /// Most processes remembered.
 const MOST_PROCESSES: usize = 4096;

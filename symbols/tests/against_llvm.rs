@@ -3,12 +3,12 @@
 //! what is left of it and has to find the rest.
 
 use super::sources::{Built, C, CPP, OTHER_C, build};
-use collector::symbols::{
-    Frame, Locator, ModuleFunctions, Place, SymbolSource, demangled, functions_of, functions_with,
-};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use symbols::{
+    Frame, Locator, ModuleFunctions, Place, SymbolSource, demangled, functions_of, functions_with,
+};
 
 /// Addresses compared for each program.
 const MOST_ADDRESSES: usize = 3000;
@@ -332,7 +332,7 @@ fn split_debug_information_in_objects_and_in_a_package() {
         let found = Locator::with(&module, |locator| locator.locate(&[Place::Address(main.address)]));
         let location = found.locations().remove(0);
         assert_eq!(location.name, "main");
-        assert_eq!(location.frames, Err(collector::symbols::Reason::SplitDebugInformation));
+        assert_eq!(location.frames, Err(symbols::Reason::SplitDebugInformation));
     }
 }
 

@@ -3,8 +3,13 @@
 //!
 //! [`functions_of`] reads the symbol table, [`choose`] picks functions to probe with the file offsets of their
 //! entries and exits, [`resolve`] answers what lies at an address (one serializable question and answer, so that
-//! a sandboxed child can take over).
+//! a sandboxed child can take over). [`sandbox`] is that child's: a process without rights. [`symbolize`] gives names to a
+//! recording later.
 
+// They panic when nobody listens any more.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
+pub mod binary;
 mod body;
 mod build_id;
 mod chains;
@@ -19,6 +24,7 @@ mod elf_file;
 mod entry_shapes;
 mod error;
 mod exits;
+mod file_key;
 mod files;
 mod functions;
 mod go_table;
@@ -39,6 +45,7 @@ mod missing;
 mod moves_code;
 mod name;
 mod origin;
+mod outline;
 mod packed;
 mod parser;
 mod placed;
@@ -48,11 +55,13 @@ mod probeable;
 mod proven;
 mod resolve;
 mod rust_v0;
+pub mod sandbox;
 mod sections;
 mod serve;
 mod service;
 mod split;
 mod symbol_table;
+pub mod symbolize;
 mod texts;
 mod unit_functions;
 mod unit_names;
@@ -73,6 +82,7 @@ pub use choose::{Choice, ChosenFunction, Selection, choose};
 pub use elf_file::{ElfFile, Section, Segment, open_plain};
 pub use error::SymbolError;
 pub use exits::{Analysis, Exits, analyse};
+pub use file_key::FileKey;
 pub use files::{Candidate, Fetch, Files, NoFiles, Wish};
 pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
@@ -86,6 +96,7 @@ pub use meant::{Meant, listed, meant};
 pub use name::{
     MAX_NAME_BYTES, MAX_RAW_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within,
 };
+pub use outline::Outline;
 pub use parser::{Parser, Parsers};
 pub use placed::{CallPlace, Placed, call_place};
 pub use places::HostFiles;

@@ -202,7 +202,7 @@ mod tests {
             let name: String = name.into_iter().collect();
             assert!(demangled(&name).len() <= MAX_NAME_BYTES, "{name}");
             demangled_without_parameters(&name);
-            crate::symbols::origin::is_rust_standard(&name, &name);
+            crate::origin::is_rust_standard(&name, &name);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! curl knows the machine's proxies and certificates, and keeps what a server sends out of this process. Never asked while a program is recorded. What it gets is checked by build-id like any other debug file.
 
-use crate::symbols::{BuildId, Fetch};
+use crate::{BuildId, Fetch};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! Programs built by Go, with and without what others need to name their functions.
 
-use collector::symbols::{Locator, ModuleFunctions, Place, SymbolSource, functions_of};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use symbols::{Locator, ModuleFunctions, Place, SymbolSource, functions_of};
 
 const GO: &str = r#"
 package main

@@ -1,7 +1,7 @@
 //! Finding a binary of a recording on this machine: the same one by its build-id, not one of the same name.
 
+use crate::BuildId;
 use crate::outline::Outline;
-use crate::symbols::BuildId;
 use std::path::{Path, PathBuf};
 
 /// The binary, at its own path or in one of the folders. `Err`: why not, for people.

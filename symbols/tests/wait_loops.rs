@@ -1,7 +1,7 @@
 //! Loops that only wait are told from loops that look like them, as compilers write both.
 
 use super::sources::build;
-use collector::symbols::{Locator, Place, functions_of};
+use symbols::{Locator, Place, functions_of};
 
 /// Functions whose names begin with `wait_` have a loop that only waits; those with `work_` have loops that compute.
 const SOURCE: &str = r#"
@@ -158,7 +158,7 @@ int main(int count, char **words)
 fn waits(test: &str, compiler: &str, arguments: &[&str]) -> Option<Vec<(String, usize)>> {
     let built = build(test, compiler, arguments, &[("main.c", SOURCE)])?;
     let module = functions_of(&built.binary).expect("functions");
-    let own = |function: &&collector::symbols::Function| {
+    let own = |function: &&symbols::Function| {
         let name = module.name(function);
         name.starts_with("wait_") || name.starts_with("work_")
     };

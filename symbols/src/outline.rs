@@ -5,7 +5,7 @@
 //! whose size the file decides, only reads of at most [`MOST_BYTES`] at a time into memory that is there, and every number
 //! out of the file is only ever compared or added with a check. A file that is cut or lies is a file without these things.
 
-use crate::symbols::{BuildId, Segment};
+use crate::{BuildId, Segment};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
@@ -207,7 +207,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbols::ElfFile;
+    use crate::ElfFile;
     use std::io::Write as _;
 
     const REAL: [&str; 4] =

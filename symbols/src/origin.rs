@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     fn standard(raw: &str) -> bool {
-        is_rust_standard(raw, &crate::symbols::name::demangled(raw))
+        is_rust_standard(raw, &crate::name::demangled(raw))
     }
 
     #[test]

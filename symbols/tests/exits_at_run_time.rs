@@ -2,11 +2,11 @@
 //! an open entry of the same function, and every call that is not unwound by an exception is left by one exit.
 
 use super::sources::{C, CPP, OTHER_C, build};
-use collector::symbols::{ChosenFunction, ModuleFunctions, Selection, choose, functions_of};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
+use symbols::{ChosenFunction, ModuleFunctions, Selection, choose, functions_of};
 
 /// Function, whether it is an entry, stack pointer: in the order in which they happened.
 type Hits = Vec<(usize, bool, u64)>;

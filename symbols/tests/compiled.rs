@@ -1,13 +1,13 @@
 //! Symbols of programs compiled on the spot, with binutils as second opinion.
 
-use super::sources::{Built, C, CPP, build, build_c};
-use collector::symbols::{
-    BuildId, Choice, FunctionKind, LeftOut, ModuleFunctions, Place, Reason, Request, Selection, SymbolSource,
-    UnsureReason, choose, functions_of, locate, locate_functions, resolve,
-};
+use super::sources::{Built, C, CPP, OTHER_C, build};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use symbols::{
+    BuildId, Choice, FunctionKind, LeftOut, ModuleFunctions, Place, Reason, Request, Selection, SymbolSource,
+    UnsureReason, choose, functions_of, locate, locate_functions, resolve,
+};
 
 const RUST: &str = r#"
 mod shop {
@@ -26,6 +26,11 @@ fn main() {
 }
 "#;
 
+/// The C program of two files.
+fn build_c(test: &str, arguments: &[&str]) -> Option<Built> {
+    build(test, "cc", arguments, &[("main.c", C), ("other.c", OTHER_C)])
+}
+
 fn output(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
     let output = Command::new(program).args(arguments).arg(file).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -40,7 +45,7 @@ fn everything() -> Selection {
     Selection { include: vec!["*".into()], ..Selection::default() }
 }
 
-fn chosen<'a>(choice: &'a Choice, name: &str) -> &'a collector::symbols::ChosenFunction {
+fn chosen<'a>(choice: &'a Choice, name: &str) -> &'a symbols::ChosenFunction {
     choice.chosen.iter().find(|chosen| chosen.fact.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
@@ -343,7 +348,7 @@ fn a_stripped_program_guesses_no_name() {
     assert!(matches!(answer.locations[0].symbol, Err(Reason::NoSymbols | Reason::NoSymbolForAddress)));
     assert_eq!(answer.locations[0].frames, Err(Reason::NoDebugInformation));
     let text = serde_json::to_string(&answer).expect("serializable");
-    assert_eq!(serde_json::from_str::<collector::symbols::Answer>(&text).expect("readable"), answer);
+    assert_eq!(serde_json::from_str::<symbols::Answer>(&text).expect("readable"), answer);
 }
 
 #[test]

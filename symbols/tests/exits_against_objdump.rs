@@ -1,11 +1,11 @@
 //! Exits of real binaries, with objdump as second opinion: no exit in the middle of an instruction, none that is
 //! neither a return nor a jump out, and none missed in a function whose exits are said to be sure.
 
-use collector::symbols::{Exits, FunctionKind, UnsureReason, UnwindTables, analyse, functions_of};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use symbols::{Exits, FunctionKind, UnsureReason, UnwindTables, analyse, functions_of};
 
 /// What objdump says about the instruction at an address.
 enum Said {
@@ -84,7 +84,7 @@ fn exits_agree_with_objdump() {
     assert!(compared > 0 || Command::new("objdump").arg("--version").output().is_err(), "nothing compared");
 }
 
-fn check(path: &Path, module: &collector::symbols::ModuleFunctions, said: &HashMap<u64, Said>) -> usize {
+fn check(path: &Path, module: &symbols::ModuleFunctions, said: &HashMap<u64, Said>) -> usize {
     let unwind = UnwindTables::read(module.elf());
     let mut sure = 0;
     let mut unsure: BTreeMap<UnsureReason, Vec<String>> = BTreeMap::new();

@@ -1,9 +1,9 @@
 //! Every answer out of the small indexes of units is the one that addr2line gives from the whole of them.
 
 use super::sources::{C, CPP, OTHER_C, build};
-use collector::symbols::{Locator, ModuleFunctions, Place, functions_of};
 use std::path::Path;
 use std::process::Command;
+use symbols::{Locator, ModuleFunctions, Place, functions_of};
 
 /// Addresses compared for each program.
 const MOST_ADDRESSES: usize = 40_000;

@@ -4,11 +4,11 @@
 //! `symbols_bench lookup BINARY LONGPOLE ADDRESSES` looks them up as longpole does, in a process without rights, and prints
 //! one line of JSON: time until the first answer, time for all, frames, memory.
 
-use collector::symbols::{Parsers, Place, functions_of};
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
+use symbols::{Parsers, Place, functions_of};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -107,8 +107,3 @@ pub fn build(test: &str, compiler: &str, arguments: &[&str], sources: &[(&str, &
         }
     }
 }
-
-/// The C program of two files.
-pub fn build_c(test: &str, arguments: &[&str]) -> Option<Built> {
-    build(test, "cc", arguments, &[("main.c", C), ("other.c", OTHER_C)])
-}

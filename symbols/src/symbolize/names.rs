@@ -2,7 +2,7 @@
 
 use super::debuginfod::Client;
 use super::find;
-use crate::symbols::{CallPlace, Parser, Parsers, Place, Summary, call_place};
+use crate::{CallPlace, Parser, Parsers, Place, Summary, call_place};
 use engine::event::{AddressFact, Facts, FunctionFact, ModuleFact};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Damaged and hostile binaries: an answer or an error, never a panic, never without end.
 
-use collector::symbols::{Place, Selection, analyse, choose, functions_of, locate};
 use std::path::Path;
 use std::process::Command;
+use symbols::{Place, Selection, analyse, choose, functions_of, locate};
 
 const SOURCE: &str = r#"
 #include <stdexcept>
@@ -51,7 +51,7 @@ fn use_it(path: &Path) -> usize {
     let choice = choose(&module, &selection);
     assert!(choice.chosen.len() + choice.left_out.values().sum::<usize>() == module.functions().len());
     for chosen in &choice.chosen {
-        assert!(chosen.fact.name.len() <= collector::symbols::MAX_NAME_BYTES);
+        assert!(chosen.fact.name.len() <= symbols::MAX_NAME_BYTES);
         assert!(!chosen.fact.name.chars().any(char::is_control));
     }
     for index in 0..module.functions().len().min(64) {
@@ -198,7 +198,7 @@ fn a_name_of_a_megabyte_with_terminal_codes_is_cut_and_cleaned() {
     let module = functions_of(&path).expect("readable");
     let choice = choose(&module, &Selection::default());
     let name = &choice.chosen[0].fact.name;
-    assert!(name.len() <= collector::symbols::MAX_NAME_BYTES && name.ends_with('…'));
+    assert!(name.len() <= symbols::MAX_NAME_BYTES && name.ends_with('…'));
     assert!(name.starts_with("\u{fffd}[2J\u{fffd}aaa"));
     assert_eq!(choice.chosen[0].exit_offsets, [4100]);
 }
@@ -231,7 +231,7 @@ fn overlapping_functions_are_not_decoded_again_and_again() {
     std::fs::write(&path, with_symbols(&code, &symbols, b"\0f\0")).expect("written");
     let module = functions_of(&path).expect("readable");
     let choice = choose(&module, &Selection { max_functions: 100_000, ..Selection::default() });
-    let overlapping = choice.entry_only.get(&collector::symbols::UnsureReason::Overlap);
+    let overlapping = choice.entry_only.get(&symbols::UnsureReason::Overlap);
     assert_eq!(overlapping, Some(&99_999));
 }
 
@@ -264,7 +264,7 @@ fn deep_inlining_does_not_use_up_the_stack() {
         let main =
             module.functions().iter().find(|function| module.raw_name(function) == "main").expect("main");
         let answer = locate(&module, &[Place::Address(main.address)]);
-        let bad = Err(collector::symbols::Reason::BadDebugInformation);
+        let bad = Err(symbols::Reason::BadDebugInformation);
         assert_eq!(answer.locations[0].frames != bad, readable, "{:?}", answer.locations[0]);
     }
 }

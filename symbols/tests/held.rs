@@ -1,8 +1,8 @@
 //! What lies under a lock, in compiled functions: calls of `under` do, those of `outside` do not, wherever jumps lead.
 
 use super::sources::{Built, build};
-use collector::symbols::{LockCall, functions_of, held};
 use std::process::Command;
+use symbols::{LockCall, functions_of, held};
 
 const SOURCE: &str = r#"
 #define CALL(name) __attribute__((noinline)) int name(int n) { __asm__ volatile("" : "+r"(n)); return n; }

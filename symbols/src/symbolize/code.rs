@@ -1,6 +1,6 @@
 //! Names for the code that sampled stacks are made of.
 
-use crate::symbols::{Location, Parser, Parsers, Place};
+use crate::{Location, Parser, Parsers, Place};
 use engine::event::{CodeFact, CodePlace, InlinedFact, Recording, unnamed_code};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

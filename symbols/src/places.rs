@@ -252,7 +252,7 @@ fn is_elf(file: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbols::BuildId;
+    use crate::BuildId;
 
     fn files(binary: &str) -> HostFiles {
         HostFiles::of_path(Path::new(binary)).with_folders(&[PathBuf::from("/my")])

@@ -1,0 +1,12 @@
+//! Tests of the crate on real, compiled, running and hostile programs.
+
+mod against_addr2line;
+mod against_llvm;
+mod compiled;
+mod exits_against_objdump;
+mod exits_at_run_time;
+mod go;
+mod held;
+mod hostile;
+mod sources;
+mod wait_loops;
