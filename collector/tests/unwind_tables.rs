@@ -1,7 +1,7 @@
 //! Unwind tables that mean harm: nothing that they say makes longpole panic, hang or read where it must not.
 
-use collector::target::Code;
-use collector::unwind::{Binaries, Unwinding};
+use capture::target::Code;
+use capture::unwind::{Binaries, Unwinding};
 use engine::event::MOST_FRAMES;
 use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, RawCopy};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Stacks of stopped programs, as gdb sees them and as longpole does from the same registers and stack bytes.
 
-use collector::target::{Process, code};
-use collector::unwind::{Binaries, Unwinding};
+use capture::target::{Process, code};
+use capture::unwind::{Binaries, Unwinding};
 use probe_abi::RawCopy;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -18,7 +18,7 @@ pub fn cannot_record() -> Option<&'static str> {
 
 fn decide() -> Option<String> {
     let embedded =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector/embedded").join(std::env::consts::ARCH);
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/embedded").join(std::env::consts::ARCH);
     if !embedded.join("probe-ebpf.o").exists() {
         return Some(format!("no kernel programs for {}: ./x embed makes them", std::env::consts::ARCH));
     }

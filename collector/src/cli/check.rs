@@ -9,10 +9,10 @@ use super::plan::{
 };
 use super::{study, value};
 use crate::export::{Format, Table};
-use crate::interpose::Wish;
 use crate::present::text::By;
-use crate::target::{self, CpuList};
 use crate::validate::{depends_on_cpus, doubling};
+use capture::interpose::Wish;
+use capture::target::{self, CpuList};
 use engine::event::{CallGraph, SamplingFact};
 use engine::predict::{Io, Model};
 use std::path::{Path, PathBuf};

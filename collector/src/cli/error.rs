@@ -1,6 +1,6 @@
 //! What a user sees when something goes wrong: one line that says what, one line that says what to do.
 
-use crate::target::{LaunchError, TargetError};
+use capture::target::{LaunchError, TargetError};
 use std::fmt;
 use symbols::{SymbolError, is_unsafe};
 

@@ -5,8 +5,8 @@ pub use super::study::{
     SlackPlan, Threshold, WhatIfPlan,
 };
 use crate::export::{Format, Table};
-use crate::interpose::Wish;
-use crate::target::CpuList;
+use capture::interpose::Wish;
+use capture::target::CpuList;
 use engine::event::SamplingFact;
 use engine::predict::Model;
 use engine::report::Cpus;

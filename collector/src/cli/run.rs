@@ -3,7 +3,7 @@
 use super::args::Arguments;
 use super::plan::Plan;
 use super::{Outcome, UserError, check, command, logging, say};
-use crate::target::{limits, signals};
+use capture::target::{limits, signals};
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
     match plan {
         Plan::Record(plan) => crate::live::record(&plan),
         Plan::Top(plan) => crate::live::top(&plan),
-        Plan::Gate(plan) => Ok(Outcome::Code(crate::target::gate::run(plan.fd, &plan.command))),
+        Plan::Gate(plan) => Ok(Outcome::Code(capture::target::gate::run(plan.fd, &plan.command))),
         Plan::Symbols(limits) => Ok(Outcome::Code(symbols::serve(limits))),
         Plan::Report(plan) => command::report::run(&plan),
         Plan::Predict(plan) => command::predict::run(&plan),
@@ -122,7 +122,7 @@ fn finish(outcome: Outcome) -> ExitCode {
         Outcome::Code(code) => ExitCode::from(code),
         // A shell shows a command killed by signal n as 128 + n.
         Outcome::Signal(signal) => {
-            crate::target::signals::end_by(signal);
+            capture::target::signals::end_by(signal);
             ExitCode::from(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255))
         }
     }

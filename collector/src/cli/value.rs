@@ -1,7 +1,7 @@
 //! Values on the command line: CPU lists, times, sizes, counts, process ids.
 
 use super::UserError;
-use crate::target::CpuList;
+use capture::target::CpuList;
 use engine::predict::Scheduler;
 use engine::report::Cpus;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,7 +1,7 @@
 //! The checks: pure judgements about a [`Machine`].
 
 use super::machine::{Btf, Machine, RING_BUFFER, TRACEPOINTS, UPROBE_MULTI};
-use crate::rights::{CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG};
+use capture::rights::{CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG};
 use serde::Serialize;
 
 /// One thing that longpole needs or would like to have.
@@ -316,7 +316,7 @@ fn container(machine: &Machine) -> Check {
 mod tests {
     use super::*;
     use crate::doctor::all_required;
-    use crate::rights::{CAP_SYS_ADMIN, Rights};
+    use capture::rights::{CAP_SYS_ADMIN, Rights};
 
     fn capable(bits: u64) -> Rights {
         Rights { root: true, capabilities: Some(bits), first_user_namespace: Some(true) }

@@ -1,6 +1,6 @@
 //! Everything the checks need to know, read from /proc and /sys. Nothing is changed and nothing is loaded into the kernel.
 
-use crate::rights::Rights;
+use capture::rights::Rights;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ impl Machine {
             kernel_release: text("/proc/sys/kernel/osrelease").trim().to_string(),
             architecture: std::env::consts::ARCH.to_string(),
             btf: btf(Path::new("/sys/kernel/btf/vmlinux")),
-            structures: crate::probe::check_kernel().map_err(|error| error.message),
+            structures: capture::probe::check_kernel().map_err(|error| error.message),
             uprobes: Path::new("/sys/bus/event_source/devices/uprobe").exists(),
             rights: Rights::read(),
             // A kernel that does not say refuses none.
@@ -90,8 +90,8 @@ impl Machine {
             perf_event_paranoid: text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok(),
             lockdown: lockdown(&text("/sys/kernel/security/lockdown")),
             container: container(),
-            programs: crate::probe::check_programs().map_err(|error| error.message),
-            library: crate::interpose::check_library(),
+            programs: capture::probe::check_programs().map_err(|error| error.message),
+            library: capture::interpose::check_library(),
             executable: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("longpole")),
         }
     }

@@ -1,6 +1,6 @@
 //! Whether a process is still there.
 
-use crate::target::threads_of;
+use capture::target::threads_of;
 
 /// Asks /proc: a process is alive as long as one of its threads is. Its leader may end before the others and is
 /// a zombie from then on.

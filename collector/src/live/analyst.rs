@@ -3,7 +3,7 @@
 use super::analysis::{self, Asked};
 use super::message::Message;
 use super::pacing::Spent;
-use crate::probe::this_thread_ns;
+use capture::probe::this_thread_ns;
 use engine::event::Recording;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};

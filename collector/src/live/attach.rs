@@ -17,15 +17,15 @@ use super::locks::{How, Locks};
 use super::target_remarks;
 use crate::cli::UserError;
 use crate::cli::plan::{CapturePlan, TargetPlan};
-use crate::probe::{
+use capture::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, Since, check_capabilities, check_programs, now_ns,
     usual_ring_bytes,
 };
-use crate::target::{
+use capture::target::{
     ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, idle_wake,
     limits, monotonic_ns,
 };
-use crate::unwind::Sampler;
+use capture::unwind::Sampler;
 use engine::event::{Facts, SamplingFact};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -331,7 +331,7 @@ fn start(
         chosen = choose(functions, subjects, strict.len(), &mut facts, &mut remarks)?;
         first_functions::probe_later(&mut capture, subjects, &chosen, looked_ns, &mut remarks);
     }
-    facts.tick_ns = crate::target::kernel_tick_ns();
+    facts.tick_ns = capture::target::kernel_tick_ns();
     facts.idle_tick_ns = facts.tick_ns.filter(|_| capture.idle_asks_by_chance());
     facts.sampling = plan.sampling;
     remarks.extend(named_cost(plan, facts.hit_costs, facts.functions.len()));

@@ -6,7 +6,7 @@ use super::intake::Batch;
 use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed, UnprobedCounts};
 use super::parts;
 use super::pump::Feed;
-use crate::probe::{LibcProbes, ProbeFunction, Since};
+use capture::probe::{LibcProbes, ProbeFunction, Since};
 use engine::event::{FunctionId, GapReason, Note, NoteKind};
 use std::io;
 use std::sync::Arc;

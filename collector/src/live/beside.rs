@@ -3,9 +3,9 @@
 
 use super::functions::{Functions, clear, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
-use crate::probe::now_ns;
-use crate::target::{Module, Process, is_c_library, mapped};
 use crate::tui::Asking;
+use capture::probe::now_ns;
+use capture::target::{Module, Process, is_c_library, mapped};
 use engine::event::{FunctionFact, ModuleFact};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::message::{Chosen, Granted, LibcChosen, Message, ProcessChange, Wish};
 use super::promising::Sighting;
 use super::settling::{Settles, Settling};
 use super::tally::Tally;
-use crate::probe::now_ns;
+use capture::probe::now_ns;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,8 +7,8 @@ use super::message::{
 };
 use super::promising::Sighting;
 use super::tally::Tally;
-use crate::target::signals::{Reaction, Relation, react};
 use crate::tui::{Action, Asking, Prompt, Typed, action_of};
+use capture::target::signals::{Reaction, Relation, react};
 use engine::event::OperationsTried;
 use probe_abi::SyncFamily;
 use std::collections::BTreeSet;

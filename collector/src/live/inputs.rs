@@ -1,7 +1,7 @@
 //! What the loop waits for: messages of the threads, signals, and time.
 
 use super::message::Message;
-use crate::target::signals::now_listening;
+use capture::target::signals::now_listening;
 use std::io;
 use std::pin::Pin;
 use std::time::Duration;

@@ -4,11 +4,11 @@ use super::attaching::Attach;
 use super::quiet::Quiet;
 use super::source::Late;
 use super::{Drained, EventSource, Probed, Unprobed};
-use crate::interpose::{Bell, Interposed};
-use crate::probe::{
+use capture::interpose::{Bell, Interposed};
+use capture::probe::{
     Attacher, Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, Since, now_ns,
 };
-use crate::unwind::Sampler;
+use capture::unwind::Sampler;
 use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;

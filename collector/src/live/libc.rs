@@ -1,8 +1,8 @@
 //! Which files are the C library of a process, and whether its operations are recorded by probes there at all: a process
 //! that a library was put into records them itself.
 
-use crate::probe::{LibcFile, LibcProbes};
-use crate::target::{
+use capture::probe::{LibcFile, LibcProbes};
+use capture::target::{
     CLibrary, CLibraryKind, Process, c_libraries_to_come, c_library_kind, mapped, mapped_c_libraries,
 };
 use std::collections::HashMap;
@@ -152,7 +152,7 @@ impl Libc {
     fn records_itself(&self, process: &Process) -> bool {
         let Some(inside) = &self.inside else { return false };
         // In a PID namespace of its own it does not know the numbers that the kernel's records have, and records nothing.
-        if process.namespace_pids.len() > 1 || crate::interpose::cannot_come_up(process.pid) {
+        if process.namespace_pids.len() > 1 || capture::interpose::cannot_come_up(process.pid) {
             return false;
         }
         let inside = inside.to_string_lossy();
@@ -164,7 +164,7 @@ impl Libc {
             match stage(modules.iter().map(|module| module.path.as_str()), &environment, &inside) {
                 Stage::Inside => return true,
                 Stage::Without => return false,
-                Stage::ToCome => return crate::interpose::c_library(&process.open_path()).is_ok(),
+                Stage::ToCome => return capture::interpose::c_library(&process.open_path()).is_ok(),
                 // One that has ended has no program any more, and would be waited for in vain.
                 Stage::Nowhere if std::fs::read_link(process.open_path()).is_err() => return false,
                 Stage::Nowhere => std::thread::sleep(NEW_PROGRAM_PAUSE),

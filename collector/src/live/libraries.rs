@@ -2,7 +2,7 @@
 
 use super::locks::How;
 use crate::cli::plan::{CapturePlan, TargetPlan};
-use crate::target::{CLibraryKind, Process, mapped_c_libraries};
+use capture::target::{CLibraryKind, Process, mapped_c_libraries};
 use symbols::glob_matches;
 
 /// The C libraries that got probes.

@@ -3,8 +3,8 @@
 
 use crate::cli::UserError;
 use crate::cli::plan::CapturePlan;
-use crate::interpose::{Choice, Interposed, Wish, decide};
-use crate::target::{GatedChild, LaunchOptions, binary_of, resolve};
+use capture::interpose::{Choice, Interposed, Wish, decide};
+use capture::target::{GatedChild, LaunchOptions, binary_of, resolve};
 use std::ffi::OsString;
 
 /// How synchronization operations of the processes at the start are recorded.

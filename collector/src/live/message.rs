@@ -4,8 +4,8 @@
 use super::Probed;
 use super::promising::Sighting;
 use super::tally::Tally;
-use crate::probe::{LibcProbes, ProbeFunction};
 use crate::tui::{Asking, LiveCounts, Snapshot};
+use capture::probe::{LibcProbes, ProbeFunction};
 use crossterm::event::KeyEvent;
 use engine::event::{FunctionFact, FunctionId, ModuleFact, OperationsTried};
 use probe_abi::SyncFamily;

@@ -2,7 +2,7 @@
 //! one of its rings fills up.
 
 use super::pump::Command;
-use crate::interpose::Bell;
+use capture::interpose::Bell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ impl Waiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interpose::Interposed;
+    use capture::interpose::Interposed;
 
     const LONG: Duration = Duration::from_secs(60);
 

@@ -1,7 +1,7 @@
 //! Threads that tell the loop when they fail.
 
 use super::message::{Failure, Message};
-use crate::target::take_short_turns;
+use capture::target::take_short_turns;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
@@ -34,7 +34,7 @@ pub fn spawn<T: Send + 'static>(
 /// Puts the calling thread before ordinary ones (nice −10, as far as rights allow): on a machine that is full, the
 /// rings of a flood fill up within the time that a fair turn takes, and the thread that empties them needs little.
 pub fn before_others() {
-    crate::probe::count_this_thread();
+    capture::probe::count_this_thread();
     take_short_turns();
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         log::debug!("no higher priority: {error}");
@@ -58,7 +58,7 @@ pub struct Urgency {
 impl Urgency {
     /// Of the calling thread, which is in no hurry yet.
     pub fn of_this_thread() -> Urgency {
-        crate::probe::count_this_thread();
+        capture::probe::count_this_thread();
         take_short_turns();
         Urgency { hurries: false }
     }

@@ -8,9 +8,9 @@ use super::naming::{Ask, CodeNamer, Namer, Pace};
 use super::orders::Waiter;
 use super::source::Late;
 use super::{EventSource, Probed};
-use crate::probe::NewMapping;
-use crate::target::is_c_library;
 use crate::tui::LiveCounts;
+use capture::probe::NewMapping;
+use capture::target::is_c_library;
 use engine::event::{
     AddressFact, CodeFact, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact, ModuleFact, NoteKind,
     Overhead, ThreadFact, WindowEnd,

@@ -11,7 +11,7 @@ use crate::cli::plan::{RecordPlan, TargetPlan};
 use crate::cli::{Outcome, UserError, limit_line, say};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
-use crate::target::{GatedChild, signals, threads_of};
+use capture::target::{GatedChild, signals, threads_of};
 use engine::event::FunctionFact;
 use recording::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     signals::say_if_ended_early();
     let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
         attach(&plan.capture, output)?;
-    let clock = ClockAnchor::now(crate::target::monotonic_ns());
+    let clock = ClockAnchor::now(capture::target::monotonic_ns());
     let mut meta = meta(plan, &pids, clock);
     meta.options.insert("locks".to_owned(), locks.word().to_owned());
     let (mut writer, path) = match &plan.output {

@@ -1,8 +1,8 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
 use super::attaching::Attach;
-use crate::interpose::Bell;
-use crate::probe::NewMapping;
+use capture::interpose::Bell;
+use capture::probe::NewMapping;
 use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use std::path::PathBuf;
 use std::time::Duration;

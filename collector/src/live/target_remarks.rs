@@ -1,7 +1,7 @@
 //! What is to be said of a program before it is recorded: who else is at it, and whether its file is still there.
 
 use super::alive::is_alive;
-use crate::target::Process;
+use capture::target::Process;
 
 /// A debugger's stops are time of the program that no other machine would be rid of.
 pub(super) fn traced(process: &Process) -> Option<String> {

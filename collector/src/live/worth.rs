@@ -5,8 +5,8 @@
 use super::functions::{Functions, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing};
 use super::promising::{Promising, Sighting};
-use crate::probe::{AT_ONCE, Calls, count_calls, now_ns};
-use crate::target::{Module, Process, is_c_library, mapped};
+use capture::probe::{AT_ONCE, Calls, count_calls, now_ns};
+use capture::target::{Module, Process, is_c_library, mapped};
 use engine::event::{FunctionFact, HitCosts, OperationsTried};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::Metadata;

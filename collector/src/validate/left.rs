@@ -2,7 +2,7 @@
 //! after them. They are told, and left alone.
 
 use crate::present::finding::sentence;
-use crate::target::{Process, descendants};
+use capture::target::{Process, descendants};
 use engine::report::{Finding, Names};
 use std::collections::BTreeMap;
 use std::fs::Metadata;

@@ -1,7 +1,7 @@
 //! Running the command without longpole, on some CPUs, and measuring how long it takes.
 
 use crate::cli::UserError;
-use crate::target::{BusyTimes, ChildStream, CpuList, Launch, LaunchOptions, children_cpu_time};
+use capture::target::{BusyTimes, ChildStream, CpuList, Launch, LaunchOptions, children_cpu_time};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 use symbols::safe;

@@ -11,7 +11,7 @@ use crate::cli::{Code, Outcome, UserError, say};
 use crate::live::record_silently;
 use crate::present::style::{self, Paint, Style};
 use crate::present::validate as present;
-use crate::target::CpuList;
+use capture::target::CpuList;
 use engine::report::Finding;
 use recording::check_file;
 use std::cell::RefCell;

@@ -147,7 +147,7 @@ fn cost_of_many_functions() {
         let mut options = super::support::options(target.pid());
         options.functions = if round == 0 { Vec::new() } else { functions.clone() };
         let start = std::time::Instant::now();
-        let mut capture = collector::probe::Capture::start(options).expect("capture");
+        let mut capture = capture::probe::Capture::start(options).expect("capture");
         let attached = start.elapsed();
         let start = std::time::Instant::now();
         let shed = if round == 0 {
@@ -185,7 +185,7 @@ int main(void) { gate(); for (;;) hot(1); }
         let mut options = super::support::options(target.pid());
         options.functions = program.functions(&["hot"]);
         options.max_rate_hz = rate;
-        let capture = collector::probe::Capture::start(options).expect("capture");
+        let capture = capture::probe::Capture::start(options).expect("capture");
         target.open_gate();
         let start = std::time::Instant::now();
         while target.memory(code.address, 1) != code.bytes[..1] {}

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collector::probe::Capture;
+use capture::probe::Capture;
 use engine::event::NoteKind;
 use probe_abi::Record;
 

@@ -1,6 +1,6 @@
 //! Threads and processes being born, changing and dying.
 
-use collector::probe::{Capture, ProbeErrorKind, Since, now_ns};
+use capture::probe::{Capture, ProbeErrorKind, Since, now_ns};
 use engine::event::{GapReason, Note, NoteKind};
 use probe_abi::Record;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use collector::probe::Capture;
+use capture::probe::Capture;
 
 use super::support::{GATE, Recorded, compile, drain, options};
 use longpole_tests::{skip_unless_built, skip_unless_live};

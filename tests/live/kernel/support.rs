@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use collector::probe::{Capture, CaptureOptions, ProbeFunction, ProgramCost};
+use capture::probe::{Capture, CaptureOptions, ProbeFunction, ProgramCost};
 use engine::event::{LossCounts, Note};
 use longpole_tests::workload::{self, Problem};
 use longpole_tests::{Background, Ended};

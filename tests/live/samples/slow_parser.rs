@@ -1,9 +1,9 @@
 //! A parser that takes its time: the thread that empties the rings waited for it, up to ten seconds for one binary.
 
+use capture::probe::{Capture, CaptureOptions};
+use capture::target::{Process, attach_facts, threads_of};
+use capture::unwind::Sampler;
 use collector::live::{Kernel, Mode, Setup, run};
-use collector::probe::{Capture, CaptureOptions};
-use collector::target::{Process, attach_facts, threads_of};
-use collector::unwind::Sampler;
 use engine::event::{CallGraph, NoteKind, Recording, SamplingFact};
 use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
 use probe_abi::Record;

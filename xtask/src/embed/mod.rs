@@ -1,5 +1,5 @@
 //! What the binary embeds: the kernel programs and the library that is put before libc of launched programs. They lie in
-//! `collector/embedded/ARCH/`, checked in, so that building longpole takes nothing but stable Rust. `./x embed` makes them
+//! `capture/embedded/ARCH/`, checked in, so that building longpole takes nothing but stable Rust. `./x embed` makes them
 //! anew from their sources; the same sources give the same bytes in any folder, and `./x test` proves it.
 
 mod kernel;
@@ -160,7 +160,7 @@ fn make(workspace: &Workspace) -> Result<Provided<Made>> {
 }
 
 fn folder(workspace: &Workspace) -> PathBuf {
-    workspace.root.join("collector/embedded").join(std::env::consts::ARCH)
+    workspace.root.join("capture/embedded").join(std::env::consts::ARCH)
 }
 
 /// Of all their sources, in order of their paths.

@@ -9,16 +9,17 @@ use crate::command;
 use crate::workspace::Workspace;
 
 /// Each crate with its folder and those that use it.
-const CRATES: [(&str, &str, &[&str]); 8] = [
+const CRATES: [(&str, &str, &[&str]); 9] = [
     (
         "probe-abi",
         "probe-abi/",
-        &["engine", "recording", "symbols", "collector", "probe-preload", "longpole-tests"],
+        &["engine", "recording", "symbols", "capture", "collector", "probe-preload", "longpole-tests"],
     ),
     ("probe-preload", "probe-preload/", &[]),
-    ("engine", "engine/", &["recording", "symbols", "collector", "longpole-tests"]),
-    ("recording", "recording/", &["collector", "longpole-tests"]),
-    ("symbols", "symbols/", &["collector", "longpole-tests"]),
+    ("engine", "engine/", &["recording", "symbols", "capture", "collector", "longpole-tests"]),
+    ("recording", "recording/", &["capture", "collector", "longpole-tests"]),
+    ("symbols", "symbols/", &["capture", "collector", "longpole-tests"]),
+    ("capture", "capture/", &["collector", "longpole-tests"]),
     ("collector", "collector/", &["longpole-tests"]),
     ("longpole-tests", "tests/", &["xtask", "collector"]),
     ("xtask", "xtask/", &[]),
@@ -85,7 +86,10 @@ mod tests {
     fn a_crate_is_tested_and_its_users_are_linted() {
         let concerned = of_one("engine/src/event/mod.rs");
         assert_eq!(concerned.tested, ["engine"]);
-        assert_eq!(concerned.linted, ["collector", "engine", "longpole-tests", "recording", "symbols"]);
+        assert_eq!(
+            concerned.linted,
+            ["capture", "collector", "engine", "longpole-tests", "recording", "symbols"]
+        );
         assert!(!concerned.kernel_programs);
         assert_eq!(of_one("README.md"), Concerned::default());
         assert_eq!(

@@ -12,9 +12,9 @@ const HARD_LINES: usize = 500;
 const UNSAFE_PLACES: [&str; 6] = [
     "probe-ebpf/",
     "probe-preload/",
-    "collector/src/probe/",
-    "collector/src/interpose/",
-    "collector/src/target/",
+    "capture/src/probe/",
+    "capture/src/interpose/",
+    "capture/src/target/",
     "symbols/src/sandbox/",
 ];
 /// The engine is pure: data structures and text forms only.
@@ -168,7 +168,7 @@ mod tests {
     fn unsafe_code_stays_in_its_places() {
         let text = format!("//! Steps out.\nlet x = {} {{ y() }};\n", "unsafe");
         assert_eq!(complaints("engine/src/x.rs", &text).len(), 1);
-        assert!(complaints("collector/src/probe/ring.rs", &text).is_empty());
+        assert!(complaints("capture/src/probe/ring.rs", &text).is_empty());
         assert!(
             complaints("engine/src/x.rs", "//! Words.\n// unsafe { is a word }\nlet unsafely = 1;\n")
                 .is_empty()

@@ -1,7 +1,7 @@
 //! Standard output as the commands use it.
 
 use crate::cli::UserError;
-use crate::target::signals;
+use capture::target::signals;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Command, Stdio};

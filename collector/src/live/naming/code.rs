@@ -7,7 +7,7 @@ use super::made::Made;
 use super::pace::Pace;
 use crate::live::message::Message;
 use crate::live::parts;
-use crate::target::{Process, mapped};
+use capture::target::{Process, mapped};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_made_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -333,7 +333,7 @@ fn hold(pid: u32, (path, build_id): &Binary) -> Option<Held> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{Process, code};
+    use capture::target::{Process, code};
     use std::process::{Child, Command, Stdio};
     use symbols::Selection;
 

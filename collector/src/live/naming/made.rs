@@ -1,7 +1,7 @@
 //! Names of code that processes make while they run: asked for by address, found in what the processes write about it.
 
-use crate::made_code::{MadeCode, MadeStamp, is_dump};
-use crate::target::{Process, mapped};
+use capture::made_code::{MadeCode, MadeStamp, is_dump};
+use capture::target::{Process, mapped};
 use engine::event::{CodeFact, MappingFact, is_made_code, made_code};
 use std::collections::{BTreeMap, BTreeSet};
 

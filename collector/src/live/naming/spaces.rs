@@ -1,6 +1,6 @@
 //! What each process has mapped, and where in which binary an address lies.
 
-use crate::target::{Module, Process, mapped};
+use capture::target::{Module, Process, mapped};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;

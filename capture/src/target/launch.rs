@@ -237,7 +237,7 @@ impl GatedChild {
         }
     }
 
-    /// Waits for the command's end and gives its exit code or signal (see [`crate::cli::Outcome`]).
+    /// Waits for the command's end and gives its exit code or signal.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
