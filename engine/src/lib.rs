@@ -13,8 +13,10 @@
 
 pub mod attribution;
 pub mod compare;
+mod cpus;
 pub mod critical_path;
 pub mod event;
+mod finding;
 pub mod glob;
 pub mod graph;
 pub mod limit;
@@ -31,6 +33,7 @@ pub mod time;
 pub mod timeline;
 pub mod view;
 pub mod what_if;
+mod words;
 
 #[cfg(test)]
 extern crate self as engine;

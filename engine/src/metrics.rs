@@ -6,11 +6,13 @@
 //! unlimited ones, locks taken in its order.
 
 use crate::attribution::{Grouping, spelled_out};
+use crate::cpus::Cpus;
+use crate::finding::{Finding, Trust};
 use crate::graph::{PathsWanted, paths_report, slack_report};
 use crate::parallelism::{Kind, predicted};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::{Cpus, Detail, Finding, Trust, report_by};
+use crate::report::{Detail, report_by};
 use crate::what_if::without;
 use rustc_hash::FxHashMap;
 

@@ -64,7 +64,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
 }
 
 /// Where notes get their names.
-const FINDINGS: &str = "engine/src/report/finding.rs";
+const FINDINGS: &str = "engine/src/finding/mod.rs";
 /// Documents with a table of promises, each with the tests that guard it.
 const NAMES_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/safety.md"];
 

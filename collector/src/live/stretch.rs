@@ -3,9 +3,9 @@
 use super::intake::Batch;
 use super::naming::{PLACES_AT_ONCE, forget_mappings};
 use engine::event::{
-    AddressFact, CodeFact, Facts, FunctionFact, LossCounts, MappingFact, Overhead, Recording, Window,
-    WindowEnd,
+    AddressFact, CodeFact, Facts, FunctionFact, LossCounts, MappingFact, Overhead, Recording, WindowEnd,
 };
+use engine::timeline::Window;
 use std::collections::VecDeque;
 
 /// A stretch that holds as many records as it may gives up one in so many, the oldest: moving its start on record

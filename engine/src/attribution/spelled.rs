@@ -2,8 +2,8 @@
 
 use super::strata::{NO_STRATUM, computes};
 use super::{Attribution, Grouping, NO_KEY, divide, part};
+use crate::finding::Finding;
 use crate::program::{FunctionRef, Move, Operation, Program, Samples, Thread};
-use crate::report::Finding;
 use crate::time::Ticks;
 use std::iter::Peekable;
 

@@ -1,8 +1,8 @@
 //! Compute operations that are alike enough to share their samples, and what was seen in them.
 
 use super::keys::{Keys, NO_KEY};
+use crate::program::RunBreaks;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, Sample, Thread};
-use crate::schedule::RunBreaks;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 

@@ -7,10 +7,10 @@
 //! within which 19 of 20 differences lie. What changes for a whole run at once (the CPUs' frequency, other load) is not in
 //! it: only more recordings show that. What samples may be wrong by ([`crate::attribution`]) comes on top of it where a row is made.
 
+use crate::cpus::Cpus;
 use crate::critical_path::Weights;
 use crate::predict::{Model, PathFacts, Timing, Visitor};
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::Cpus;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 

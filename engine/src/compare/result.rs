@@ -2,9 +2,11 @@
 
 use super::noise::noise;
 use crate::attribution::Grouping;
+use crate::cpus::Cpus;
+use crate::finding::Finding;
 use crate::predict::Model;
 use crate::program::{Program, ProgramError};
-use crate::report::{Cpus, Detail, Finding, Report, report_by};
+use crate::report::{Detail, Report, report_by};
 use std::collections::BTreeMap;
 
 /// A number before and after, nanoseconds.

@@ -13,10 +13,11 @@
 use super::clusters::{Clusters, Term};
 use super::lanes::Lane;
 use super::weights::Weights;
+use crate::cpus::Cpus;
+use crate::finding::Finding;
 #[cfg(any(test, feature = "synth"))]
 use crate::program::ThreadId;
 use crate::program::{Operation, Program};
-use crate::report::{Cpus, Finding};
 use crate::schedule::{Charge, Costed, Costs, Latency, Passing, PointId, Schedule, Simulation};
 use crate::time::Ticks;
 

@@ -12,8 +12,8 @@ use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::pieces::Walked;
 use super::weights::Weights;
 use crate::attribution::{Attribution, Errors, NO_KEY, NO_STRATUM, divide, part};
-use crate::program::{FunctionRef, ObjectId, Operation, ThreadId};
-use crate::schedule::{PointId, RunBreaks};
+use crate::program::{FunctionRef, ObjectId, Operation, RunBreaks, ThreadId};
+use crate::schedule::PointId;
 use crate::time::Ticks;
 
 /// Sums of all rows (functions, unless grouped otherwise) for up to eight CPU counts.

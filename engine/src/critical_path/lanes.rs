@@ -1,6 +1,6 @@
 //! Several CPU counts side by side, and numbers scaled by the CPU count.
 
-use crate::report::Cpus;
+use crate::cpus::Cpus;
 use crate::time::Ticks;
 
 /// CPU counts handled in one sweep.

@@ -2,8 +2,8 @@
 //! for tests, and for the benchmark that shows what the sweep saves. Never part of an analysis.
 
 use super::lanes::scale;
+use crate::cpus::Cpus;
 use crate::program::{Operation, Program, ProgramError, ThreadId};
-use crate::report::Cpus;
 use crate::schedule::{Simulation, Step, Vertex};
 use crate::time::Ticks;
 

@@ -4,8 +4,9 @@
 use super::clusters::{Clusters, Term};
 use super::lanes::{LANES, Scaled, scale};
 use super::weights::Weights;
+use crate::cpus::Cpus;
+use crate::finding::Finding;
 use crate::program::{Program, ProgramError};
-use crate::report::{Cpus, Finding};
 use crate::schedule::{Schedule, Simulation};
 use crate::time::Ticks;
 

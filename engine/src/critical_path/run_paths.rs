@@ -5,8 +5,8 @@
 use super::costed::Wait;
 use super::pieces::Pieces;
 use super::weights::Weights;
+use crate::cpus::Cpus;
 use crate::program::Program;
-use crate::report::Cpus;
 use crate::schedule::{Outcome, Passed, Passing, RunPath, Runs};
 use crate::time::Ticks;
 use std::collections::{BTreeMap, BTreeSet};

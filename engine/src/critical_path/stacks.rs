@@ -3,8 +3,7 @@
 use super::lanes::{Lane, add};
 use super::weights::Weights;
 use crate::attribution::Attribution;
-use crate::program::{FunctionRef, Operation, Program, ThreadId};
-use crate::schedule::RunBreaks;
+use crate::program::{FunctionRef, Operation, Program, RunBreaks, ThreadId};
 use rustc_hash::FxHashMap;
 
 /// Stacks of probed functions, each once. Number 0 is the empty one.

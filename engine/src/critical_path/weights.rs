@@ -5,9 +5,10 @@ use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::path::CriticalPath;
 use super::pieces::{Pieces, Walked};
 use crate::attribution::Attribution;
+use crate::cpus::Cpus;
+use crate::program::RunBreaks;
 use crate::program::{FunctionRef, Operation, Program, ThreadId};
-use crate::report::Cpus;
-use crate::schedule::{PointId, RunBreaks, Runs, Schedule};
+use crate::schedule::{PointId, Runs, Schedule};
 use crate::time::Ticks;
 
 /// The weights of all operations for up to so many CPU counts: eight that share one schedule, or one by itself.

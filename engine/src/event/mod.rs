@@ -14,7 +14,6 @@ mod queue;
 mod sampling;
 mod sequence;
 mod waiting;
-mod window;
 
 pub use facts::{
     AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
@@ -35,7 +34,6 @@ pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
 pub(crate) use probe_abi::futex_operation;
 pub use sampling::{CallGraph, SampleCounts, SamplingFact};
 pub use waiting::io_name;
-pub use window::Window;
 
 use probe_abi::Record;
 

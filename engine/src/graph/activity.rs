@@ -1,8 +1,8 @@
 //! The graph itself: vertices and edges, numbered so that every edge goes from a smaller vertex to a larger one. The
 //! edges into a vertex lie beside each other, so one walk over them is a walk in topological order.
 
+use crate::finding::Finding;
 use crate::program::{FunctionRef, ThreadId};
-use crate::report::Finding;
 use crate::time::Ticks;
 use std::fmt;
 

@@ -8,8 +8,8 @@
 
 use super::activity::{Activity, ActivityGraph, ActivityKind, VertexId};
 use super::objects::{Barrier, Condition, Counts, Edge, Exclusive, OnceCell, ReadWrite};
-use crate::program::{FunctionRef, ObjectId, Operation, Program, ThreadId};
-use crate::schedule::{Charge, Delay, PointId, RunBreaks, Schedule, Step};
+use crate::program::{FunctionRef, ObjectId, Operation, Program, RunBreaks, ThreadId};
+use crate::schedule::{Charge, Delay, PointId, Schedule, Step};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -2,9 +2,9 @@
 
 use super::activity::ActivityGraph;
 use super::build::Builder;
+use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
 use crate::program::{Program, ProgramError};
-use crate::report::Cpus;
 use crate::schedule::{Costs, Simulation};
 use crate::time::Ticks;
 

@@ -5,9 +5,10 @@ use super::route::{Stay, route};
 use super::slack_report::{findings, timed};
 use super::subjects::Subjects;
 use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, words};
+use crate::cpus::Cpus;
+use crate::finding::{Finding, Trust};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::{Cpus, Finding, Trust};
 use crate::time::Ticks;
 use crate::what_if::without;
 

@@ -3,9 +3,10 @@
 use super::slack::function_slacks;
 use super::subjects::{Subject, Subjects};
 use super::{ActivityGraph, ActivityId, ActivityKind, Timing, words, zeroing};
+use crate::cpus::Cpus;
+use crate::finding::{Finding, Trust};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::{Cpus, Finding, Trust};
 use crate::what_if::without;
 
 /// Slack of a program's functions on unlimited processors.

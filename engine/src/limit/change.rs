@@ -3,8 +3,8 @@
 use super::holders::{self, Sums};
 use super::search::{Found, Search};
 use super::{Kind, WORTH};
+use crate::cpus::Cpus;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
-use crate::report::Cpus;
 use crate::time::Ticks;
 use crate::what_if::{Edit, edited};
 

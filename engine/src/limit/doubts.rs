@@ -2,7 +2,7 @@
 
 use super::{Kind, Limits};
 use crate::event::Overhead;
-use crate::report::Finding;
+use crate::finding::Finding;
 
 /// What is predicted for the recorded machine should be within this of what was measured on it, beside what recording took.
 const OFF: f64 = 0.1;
@@ -34,8 +34,9 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpus::Cpus;
+    use crate::finding::Severity;
     use crate::limit::Limit;
-    use crate::report::{Cpus, Severity};
 
     fn limits(kind: Kind, time_ns: f64) -> Limits {
         let limit = Limit { cpus: Cpus::ONE, time_ns, kind, without_ns: time_ns };

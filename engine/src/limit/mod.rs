@@ -32,7 +32,7 @@ pub use functions::{FunctionUse, Tenth};
 pub use search::{Found, Search, limits};
 pub use uses::{LockUse, ThreadUse};
 
-use crate::report::Cpus;
+use crate::cpus::Cpus;
 
 /// A constraint that brings less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;

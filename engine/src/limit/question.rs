@@ -2,9 +2,9 @@
 
 use super::search::Search;
 use super::{WORTH, balance, free, holders};
+use crate::cpus::Cpus;
 use crate::predict::{Model, Scheduler, Timing};
 use crate::program::{ObjectId, Operation};
-use crate::report::Cpus;
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};

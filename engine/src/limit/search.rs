@@ -12,10 +12,10 @@ use super::unseen::Unseen;
 use super::uses::{LockUse, States, ThreadUse};
 use super::{Kind, Limit, Limits, WORTH};
 use crate::attribution::spelled_out;
+use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
 use crate::program::names::IDLE;
 use crate::program::{ObjectId, Program, ProgramError, Recorded};
-use crate::report::Cpus;
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 

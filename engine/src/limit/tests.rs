@@ -1,10 +1,11 @@
 //! A program with known answer for each kind of limit.
 
 use super::{Change, Kind, Limits, limits};
+use crate::cpus::Cpus;
 use crate::event::Overhead;
+use crate::finding::Finding;
 use crate::predict::Model;
 use crate::program::{Program, PutBackUses, Recorded, RecordedObject, RecordedWait, Share, json};
-use crate::report::{Cpus, Finding};
 
 fn program(threads: &str) -> Program {
     json::read(&format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{threads}]}}"))

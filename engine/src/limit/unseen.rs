@@ -2,8 +2,8 @@
 //! what such a lock costs.
 
 use super::Kind;
+use crate::finding::Finding;
 use crate::program::{FUTEX, Program, Recorded};
-use crate::report::Finding;
 use probe_abi::SyncFamily;
 
 /// So many threads wait for it on average at least.

@@ -2,7 +2,7 @@
 //! section 3.1: "what can be done to improve performance"; 3.2: each problem and its sign).
 
 use super::result::{Kind, Parallelism, Row};
-use crate::report::Cpus;
+use crate::cpus::Cpus;
 use serde::Serialize;
 
 /// What to do. In JSON `{"kind":"parallelize","alone":0.71}`.

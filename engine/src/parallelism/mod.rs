@@ -27,9 +27,9 @@ pub use advice::Advice;
 pub use result::{Kind, Link, Parallelism, Row, State, States};
 
 use crate::attribution::{Attribution, Grouping};
+use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
 use crate::program::{Measured, Program, ProgramError, Samples};
-use crate::report::Cpus;
 use crate::schedule::Sharing;
 use crate::timeline::Timeline;
 use of_run::Feed;

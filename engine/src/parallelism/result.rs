@@ -1,6 +1,7 @@
 //! What comes out: one row for each function, object and thread, with units. Times are nanoseconds.
 
-use crate::report::{Cpus, Finding, Trust};
+use crate::cpus::Cpus;
+use crate::finding::{Finding, Trust};
 
 /// Where the parallelism of a run goes.
 #[derive(Clone, Debug, Default, PartialEq)]

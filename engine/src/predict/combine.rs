@@ -1,7 +1,7 @@
 //! Several recordings of one command: their middle, and their spread.
 
 use super::result::{CpuPrediction, Prediction};
-use crate::report::Finding;
+use crate::finding::Finding;
 
 /// One prediction from those of several recordings of the same command for the same CPU counts: times and speed-ups are
 /// the middle ones, the band is that of all, everything else is what the recording in the middle says. `None` if there are

@@ -5,8 +5,9 @@ use super::model::Model;
 use super::result::{CpuPrediction, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};
 use super::timing::{Fluid, Timing};
 use crate::attribution::{Attribution, Grouping};
+use crate::cpus::Cpus;
+use crate::finding::{Finding, Stuck};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
-use crate::report::{Cpus, Finding, Stuck};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 

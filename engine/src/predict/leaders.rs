@@ -3,9 +3,9 @@
 use super::result::Crossover;
 use super::timing::{PathFacts, Visitor};
 use crate::attribution::Attribution;
+use crate::cpus::Cpus;
 use crate::critical_path::Weights;
 use crate::program::Program;
-use crate::report::Cpus;
 
 /// The function with the largest TET for each CPU count, with its share of the time. The first of equal ones.
 pub(super) struct Leaders<'p> {

@@ -1,7 +1,7 @@
 //! The machine to predict for: what the user says, else what the recording shows, else what is usual.
 
+use crate::cpus::Cpus;
 use crate::program::{MachineFacts, ObjectId, Operation, Program};
-use crate::report::Cpus;
 use crate::schedule::{Costs, Rules, Setup, Sharing, base_slice};
 use crate::time::Ticks;
 

@@ -1,7 +1,8 @@
 //! What a prediction says: plain numbers with units.
 
 use super::model::Assumptions;
-use crate::report::{Cpus, Finding, Trust};
+use crate::cpus::Cpus;
+use crate::finding::{Finding, Trust};
 
 /// A program's predicted runs on several CPU counts.
 #[derive(Clone, Debug, PartialEq)]

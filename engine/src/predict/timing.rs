@@ -3,9 +3,10 @@
 //! commands take their times and weights from here, so that no two of them differ.
 
 use super::model::{Assumptions, Model, Scheduler};
+use crate::cpus::Cpus;
 use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, has_waits_by_the_clock};
+use crate::finding::Finding;
 use crate::program::{Operation, Program, ProgramError};
-use crate::report::{Cpus, Finding};
 use crate::schedule::{
     Costs, Observer, Outcome, PathStretch, Runs, Setup, Sharing, Watcher, run_observed, run_watched,
     run_with_path, run_with_route,

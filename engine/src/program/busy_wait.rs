@@ -3,7 +3,7 @@
 
 use super::Program;
 use super::spins::Spins;
-use crate::report::{Finding, SeenWaiting, Yielded};
+use crate::finding::{Finding, SeenWaiting, Yielded};
 use crate::timeline::{State, Timeline};
 use std::collections::BTreeMap;
 

@@ -35,7 +35,7 @@ use super::ticks::{Probes, Ticking};
 use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, SPINNING, Samples, Thread, ThreadId};
 use super::{machine_of, names};
 use crate::event::{CallKind, FunctionFact, FunctionId};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{
     self, Birth, External, ProbeTime, State, Step, StepKind, Timeline, Wait, WaitReason, Wake,

@@ -21,15 +21,16 @@ mod placement;
 mod polls;
 mod recorded;
 mod relive;
+mod run_breaks;
 mod sampled;
 mod samples;
 mod spin_locks;
 mod spins;
 mod ticks;
 
+pub use crate::words::quoted;
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
-pub use error::quoted;
 pub use from_timeline::from_timeline;
 pub use identity::bare_name;
 pub use machine::{DeviceFact, MachineFacts};
@@ -39,10 +40,11 @@ pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};
 
 use crate::event::Overhead;
-use crate::report::{Finding, Trust};
+use crate::finding::{Finding, Trust};
 use crate::time::Ticks;
 
 /// A program: threads and the names their operations refer to.

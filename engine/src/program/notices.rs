@@ -1,7 +1,7 @@
 //! What is said of a program that was made from a recording.
 
 use crate::event::FunctionId;
-use crate::report::{Finding, Names, Trust};
+use crate::finding::{Finding, Names, Trust};
 use crate::timeline::Timeline;
 
 /// More functions than this are counted, not named.

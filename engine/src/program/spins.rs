@@ -461,8 +461,8 @@ fn by_sample(
 mod tests {
     use super::*;
     use crate::event::{CodeFact, FunctionFact, MappingFact, SamplingFact};
+    use crate::finding::Finding;
     use crate::program::{Operation, Program, from_timeline};
-    use crate::report::Finding;
     use crate::schedule::Simulation;
     use crate::synth::Numbers;
     use crate::time::{Ticks, Timestamp};
@@ -621,7 +621,7 @@ mod tests {
         let alone = unlimited_ns(&program);
         assert!(alone.abs_diff(serial_ns) < serial_ns / 20, "{alone} of {serial_ns}");
         let model = crate::predict::Model::default();
-        let cpus = [1, 2].map(|count| crate::report::Cpus::count(count).expect("a count"));
+        let cpus = [1, 2].map(|count| crate::cpus::Cpus::count(count).expect("a count"));
         let predicted = crate::predict::predict(&program, &cpus, &model);
         let time = |at: usize| predicted.results[at].time_ns;
         // 1.33 of them is work; each slice that ends while the lock is held is followed by one of spinning.

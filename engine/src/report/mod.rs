@@ -1,21 +1,17 @@
 //! Plain results with units, confidence and loss. No formatting: that is `collector::present`.
 
 mod build;
-mod cpus;
-mod finding;
 mod locks;
 mod samples;
-mod trust;
 mod waits;
 
-pub use build::{Builder, report, report_by};
-pub use cpus::{Cpus, CpusError};
-pub use finding::{
-    Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread,
+pub use crate::cpus::{Cpus, CpusError};
+pub use crate::finding::{
+    Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread, Trust,
     WaitsFor, Yielded,
 };
+pub use build::{Builder, report, report_by};
 pub use samples::SampleFacts;
-pub use trust::Trust;
 pub use waits::{WaitKind, WaitRow};
 pub(crate) use waits::{kind as wait_kind, rows as wait_rows};
 

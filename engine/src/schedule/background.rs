@@ -5,8 +5,8 @@ use super::actor::Stage;
 use super::machine::Machine;
 use super::simulation::Simulation;
 use super::source::Operations;
+use crate::program::RunBreaks;
 use crate::program::{Background, Operation, Program};
-use crate::schedule::RunBreaks;
 
 /// A thread's state, if nobody waits for it.
 #[derive(Clone, Copy, Debug)]

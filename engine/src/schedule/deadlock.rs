@@ -4,8 +4,8 @@ use super::actor::Stage;
 use super::machine::Machine;
 use super::simulation::Simulation;
 use super::source::Operations;
+use crate::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
 use crate::program::{ObjectId, Operation};
-use crate::report::{Finding, Holder, Stuck, StuckThread, WaitsFor};
 use crate::time::Ticks;
 
 /// More waiting threads than this are counted, not named.

@@ -53,7 +53,6 @@ pub use result::{Schedule, Vertex};
 pub use run::{Outcome, Setup, Sharing, run, run_stream, run_watched};
 pub(crate) use run::{run_with_path, run_with_route};
 pub use run_path::{OnPath, Passed, PathStretch, RunPath, Visit};
-pub(crate) use runs::RunBreaks;
 pub use runs::Runs;
 pub use shared::Costs;
 pub use simulation::Simulation;

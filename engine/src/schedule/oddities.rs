@@ -3,8 +3,8 @@
 use super::machine::Machine;
 use super::simulation::Simulation;
 use super::source::Operations;
+use crate::finding::Finding;
 use crate::program::{EdgeId, ObjectId, ThreadId};
-use crate::report::Finding;
 
 #[derive(Debug, Default)]
 pub(super) struct Oddities {

@@ -2,8 +2,8 @@
 
 use super::machine::Why;
 use super::{Forest, PointId, Runs};
+use crate::finding::Finding;
 use crate::program::{ObjectId, ThreadId};
-use crate::report::Finding;
 
 use crate::time::Ticks;
 

@@ -9,8 +9,8 @@ use super::shared::Shared;
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
 use super::usage::ObjectUse;
+use crate::finding::Finding;
 use crate::program::{Operation, Program, ProgramError};
-use crate::report::Finding;
 use crate::time::Ticks;
 
 /// What a program is to run on.

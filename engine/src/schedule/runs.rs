@@ -3,7 +3,7 @@
 //! one point of the forest, and all its operations have the same weight.
 
 use super::PointId;
-use crate::program::{Operation, Program, ThreadId};
+use crate::program::{Program, RunBreaks, ThreadId};
 use crate::time::Ticks;
 
 /// Marks a run that has not happened (yet), or a `once` that another thread computed.
@@ -73,29 +73,5 @@ impl Runs {
             let point = self.points[run];
             (point != NOT_RUN).then(|| (PointId(point), Ticks(self.starts[run])))
         })
-    }
-}
-
-/// Tells, walking through a thread's operations, where runs start. The one place that knows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RunBreaks {
-    inside: bool,
-}
-
-impl RunBreaks {
-    /// Whether this operation is the first of a run. To be asked of every operation in order.
-    pub(crate) fn starts_run(&mut self, operation: &Operation) -> bool {
-        match operation {
-            Operation::Exec(_) | Operation::ExecIn(..) => !std::mem::replace(&mut self.inside, true),
-            Operation::Call(_) | Operation::Return | Operation::Held(..) | Operation::Freed(..) => false,
-            Operation::Once(..) => {
-                self.inside = false;
-                true
-            }
-            _ => {
-                self.inside = false;
-                false
-            }
-        }
     }
 }

@@ -1,10 +1,11 @@
 //! The path takes the whole time, whatever the program and the machine; and where nothing but the program decides, it is the
 //! critical path.
 
-use super::{Rules, RunBreaks, Runs, run_with_path};
+use super::{Rules, Runs, run_with_path};
+use crate::cpus::Cpus;
 use crate::critical_path::CriticalPath;
+use crate::program::RunBreaks;
 use crate::program::{Operation, Program};
-use crate::report::Cpus;
 use crate::synth::{Lengths, Numbers, random_program};
 use crate::time::Ticks;
 

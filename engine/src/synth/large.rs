@@ -107,8 +107,8 @@ impl Steps<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpus::Cpus;
     use crate::critical_path::CriticalPath;
-    use crate::report::Cpus;
 
     #[test]
     fn has_the_size_asked_for_and_runs_to_its_end() {

@@ -9,7 +9,7 @@ use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
 use super::unfold::Joined;
 use crate::event::{Facts, FunctionId, GapReason, Note, NoteKind, Recording, ThreadFact, WindowEnd};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;

@@ -35,6 +35,7 @@ mod samples;
 mod stack;
 mod unfold;
 mod wait_reason;
+mod window;
 mod write;
 
 pub use model::{
@@ -43,6 +44,7 @@ pub use model::{
 };
 pub use probe_time::ProbeTime;
 pub use wait_reason::WaitReason;
+pub use window::Window;
 
 use crate::event::{Facts, Recording};
 

@@ -5,7 +5,7 @@ use crate::event::{
     AddressFact, CallKind, CodeFact, FunctionFact, FunctionId, IdleWake, MappingFact, Overhead, SamplingFact,
     call_kind,
 };
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::{Descriptor, SampleReason, SyncFamily, SyncOperation};
 

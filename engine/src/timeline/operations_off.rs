@@ -4,7 +4,7 @@
 use super::builder::Builder;
 use super::model::{NO_OBJECT, StepKind, Timeline, Use};
 use crate::event::{GapReason, Note, NoteKind, OperationsTried};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::time::Timestamp;
 use probe_abi::{SyncFamily, SyncOperation};
 use std::collections::{BTreeMap, BTreeSet};

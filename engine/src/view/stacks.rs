@@ -5,10 +5,11 @@
 //! probes show, and a stack has it once.
 
 use crate::attribution::{Attribution, Grouping, NO_STRATUM};
+use crate::cpus::Cpus;
 use crate::critical_path::{CallTree, OwnSum, Weights};
 use crate::predict::{PathFacts, Timing, Visitor};
 use crate::program::{FunctionRef, ObjectId, Operation, PlaceId, Program};
-use crate::report::{Cpus, WaitRow, wait_rows};
+use crate::report::{WaitRow, wait_rows};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -1,10 +1,12 @@
 //! The path of the predicted run ([`crate::schedule::RunPath`]) as a sequence of stretches, each with whose it is.
 
+use crate::cpus::Cpus;
 use crate::critical_path::Weights;
 use crate::predict::{PathFacts, Timing, Visitor};
+use crate::program::RunBreaks;
 use crate::program::{FunctionRef, Operation, Program};
-use crate::report::{Cpus, WaitKind, wait_kind};
-use crate::schedule::{OnPath, PathStretch, RunBreaks, Runs};
+use crate::report::{WaitKind, wait_kind};
+use crate::schedule::{OnPath, PathStretch, Runs};
 use crate::time::Ticks;
 
 /// What limits on so many CPUs.

@@ -3,9 +3,9 @@
 
 use super::edit::{Edit, edited};
 use super::trial::trial;
+use crate::cpus::Cpus;
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::Cpus;
 
 /// Points of a curve.
 const POINTS: u32 = 11;

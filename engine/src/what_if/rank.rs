@@ -3,9 +3,10 @@
 use super::edit::{Edit, edited};
 use super::trial::trial;
 use crate::attribution::Grouping;
+use crate::cpus::Cpus;
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::{Cpus, Detail, report_by};
+use crate::report::{Detail, report_by};
 use rustc_hash::FxHashMap;
 
 /// How much is taken off each function, as what is left of it: 10 %, 20 %, 50 % and all of it.

@@ -3,9 +3,11 @@
 use super::edit::Edit;
 use super::trial::trial;
 use crate::attribution::Grouping;
+use crate::cpus::Cpus;
+use crate::finding::{Finding, Trust};
 use crate::predict::Model;
 use crate::program::{Program, ProgramError};
-use crate::report::{Cpus, Detail, Finding, Trust, report_by};
+use crate::report::{Detail, report_by};
 
 /// A program before and after changes.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,8 +1,9 @@
 //! A program's times on several CPU counts, and who comes first there.
 
+use crate::cpus::Cpus;
+use crate::finding::Finding;
 use crate::predict::{CpuPrediction, Forecast, Model};
 use crate::program::{Program, ProgramError};
-use crate::report::{Cpus, Finding};
 
 /// What came of running a program.
 pub(super) struct Trial {

@@ -2,9 +2,9 @@
 
 use super::edit::{Edit, edited};
 use super::trial::trial;
+use crate::cpus::Cpus;
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::report::Cpus;
 
 /// How much shorter the run on so many CPUs gets if each of these functions takes no time at all, nanoseconds, with locks
 /// taken in whatever order then comes; below 0 it gets longer. `None` where the change cannot be made. One run for each

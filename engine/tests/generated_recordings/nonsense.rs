@@ -1,11 +1,9 @@
 //! Records that make no sense at all.
 
 use super::checks::{assert_no_deadlock, assert_tiles};
-use engine::event::{
-    Facts, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, Window, WindowEnd,
-};
+use engine::event::{Facts, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
 use engine::program::from_timeline;
-use engine::timeline::build;
+use engine::timeline::{Window, build};
 use probe_abi::{Kind, Record};
 use proptest::prelude::*;
 

@@ -2,10 +2,10 @@
 
 use super::cases::case;
 use super::checks::{assert_no_deadlock, assert_tiles};
-use engine::event::{Facts, GapReason, Note, NoteKind, Recording, Window};
+use engine::event::{Facts, GapReason, Note, NoteKind, Recording};
 use engine::program::from_timeline;
 use engine::time::Timestamp;
-use engine::timeline::{State, StepKind, Thread, Timeline, Wake, build};
+use engine::timeline::{State, StepKind, Thread, Timeline, Wake, Window, build};
 use proptest::prelude::*;
 
 proptest! {

@@ -134,7 +134,7 @@ pub fn named_tests(document: &Source, sources: &[Source]) -> Vec<String> {
     missing.map(|name| format!("there is no test {name}")).collect()
 }
 
-/// Kinds of findings, as `engine/src/report/finding.rs` names them, that the glossary does not explain.
+/// Kinds of findings, as `engine/src/finding/mod.rs` names them, that the glossary does not explain.
 pub fn unexplained(glossary: &str, findings: &str) -> Vec<String> {
     let arms = findings
         .lines()

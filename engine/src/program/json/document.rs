@@ -10,8 +10,8 @@ use super::operation::{AllNames, OperationSeed};
 use super::samples::SamplesEntry;
 use super::{FORMAT, VERSION};
 use crate::event::Overhead;
+use crate::finding::{Finding, Trust};
 use crate::program::{MachineFacts, Move, Operation, ProgramError, Recorded, Thread, quoted};
-use crate::report::{Finding, Trust};
 use crate::time::Ticks;
 
 /// What has been read so far.

@@ -6,10 +6,10 @@ use std::io::{self, BufWriter, Write};
 use super::samples::SamplesEntry;
 use super::text::escaped;
 use super::{FORMAT, VERSION};
+use crate::finding::Trust;
 use crate::program::{
     EdgeId, Function, FunctionRef, LockSide, ObjectId, Operation, Program, Recorded, ThreadId,
 };
-use crate::report::Trust;
 use crate::time::Ticks;
 
 /// Writes a program so that [`super::read`] gives one with the same report.

@@ -11,7 +11,7 @@ use super::Program;
 use super::identity::Addresses;
 use super::relive::{Inside, sections};
 use crate::event::FunctionId;
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::timeline::Timeline;
 pub(super) use objects::family_of;
 use rustc_hash::FxHashMap;

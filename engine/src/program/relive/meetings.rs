@@ -2,7 +2,7 @@
 
 use super::inside::Inside;
 use super::verdict::Verdicts;
-use crate::report::ReplayReason;
+use crate::finding::ReplayReason;
 use crate::timeline::{Timeline, Use};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::FxHashMap;

@@ -34,7 +34,7 @@ pub(super) use inside::{Begin, Inside, NONE};
 pub(super) use verify::{Culprits, verify};
 
 use super::{EdgeId, LockFact, ObjectId, Operation, ThreadId};
-use crate::report::{Finding, Names, ReplayReason, ReplayedObject};
+use crate::finding::{Finding, Names, ReplayReason, ReplayedObject};
 use crate::time::Ticks;
 use crate::timeline::{self, Timeline};
 use acts::Known;

@@ -4,8 +4,8 @@
 use super::held::{Section, Sections};
 use super::inside::{Inside, NONE, may_be_for_an_object};
 use super::threads::Threads;
+use crate::finding::ReplayReason;
 use crate::program::recorded::family_of;
-use crate::report::ReplayReason;
 use crate::timeline::{External, NO_OBJECT, Timeline, Use, Wake};
 use probe_abi::{SyncFamily, SyncOperation as S};
 

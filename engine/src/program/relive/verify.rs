@@ -1,9 +1,10 @@
 //! Whether the program of a recording comes to its end however it is simulated, and which objects keep it from that. Asked
 //! once, before any command sees the program: so all of them see the same one.
 
+use crate::cpus::Cpus;
+use crate::finding::{self, Finding};
 use crate::predict::{Model, Timing};
 use crate::program::{ObjectId, Operation, Program};
-use crate::report::{self, Cpus, Finding};
 use crate::schedule::Simulation;
 use crate::timeline::Timeline;
 use std::collections::BTreeSet;
@@ -63,7 +64,7 @@ pub(in crate::program) struct Stuck {
     /// What threads wait for in vain.
     pub(in crate::program) objects: Vec<ObjectId>,
     /// Who waits for what.
-    pub(in crate::program) threads: report::Stuck,
+    pub(in crate::program) threads: finding::Stuck,
 }
 
 /// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
@@ -99,7 +100,7 @@ fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<Stuc
         }
         let Some(next) = thread.operations.get(*done) else { continue };
         let stuck =
-            stuck.get_or_insert_with(|| Stuck { objects: Vec::new(), threads: report::Stuck::default() });
+            stuck.get_or_insert_with(|| Stuck { objects: Vec::new(), threads: finding::Stuck::default() });
         if let Operation::Lock(object)
         | Operation::ReadLock(object)
         | Operation::WriteLock(object)

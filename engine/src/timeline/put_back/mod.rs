@@ -20,7 +20,7 @@ mod words;
 mod write;
 
 use super::model::{PutBack, Timeline};
-use crate::report::Finding;
+use crate::finding::Finding;
 use lengths::Lengths;
 use sections::Kept;
 use seen::{Calls, Share};

@@ -3,10 +3,10 @@
 
 use super::super::model::{Interval, Seen, Stack, State, Thread, Timeline, Wait, Wake, Wakeup};
 use super::super::wait_reason::WaitReason;
+use crate::cpus::Cpus;
 use crate::event::{CodeFact, FutexFact, MappingFact, SamplingFact};
 use crate::predict::{Model, Timing};
 use crate::program::{self, Operation, Program};
-use crate::report::Cpus;
 use crate::time::Timestamp;
 use probe_abi::{SampleReason, SyncOperation};
 use std::num::NonZeroU32;

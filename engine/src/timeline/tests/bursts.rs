@@ -1,7 +1,7 @@
 //! Operations that were recorded as sums, and what is said when they are too many.
 
 use super::{PID, recording, tid};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::timeline::{Timeline, Use, build, build_with};
 use probe_abi::{Burst, Header, Kind, Record, SyncOperation};
 

@@ -2,7 +2,7 @@
 
 use super::{PID, build, check, recording};
 use crate::event::{GapReason, Note, NoteKind, ThreadFact};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::timeline::{State, Timeline};
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{PID, recording, tid};
 use crate::event::{LeftOut, Note, NoteKind};
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::timeline::build;
 use probe_abi::{Header, Kind, Record, Sample};
 

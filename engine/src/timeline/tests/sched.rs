@@ -2,7 +2,7 @@
 
 use super::{check, record, recording};
 use crate::event::ThreadState;
-use crate::report::Finding;
+use crate::finding::Finding;
 use crate::timeline::build;
 
 #[test]

@@ -1,7 +1,9 @@
 //! A window that slides over a live stream. It is a [`Recording`] all the time, so it goes through the very same
 //! timeline as a file; moving its start on turns the events that fall out into facts at the new start.
 
-use super::{CodeFact, CodePlace, Facts, Note, NoteKind, Recording, STACKS_AT_ONCE, WindowEnd, unnamed_code};
+use crate::event::{
+    CodeFact, CodePlace, Facts, Note, NoteKind, Recording, STACKS_AT_ONCE, WindowEnd, unnamed_code,
+};
 use probe_abi::Record;
 use rustc_hash::FxHashSet;
 
@@ -54,7 +56,7 @@ impl Window {
         if start_ns <= self.start_ns() {
             return;
         }
-        self.recording.facts = crate::timeline::facts_at(&self.recording, start_ns);
+        self.recording.facts = super::facts_at(&self.recording, start_ns);
         let gone = self.recording.events.partition_point(|event| event.header().time_ns < start_ns);
         self.recording.events.drain(..gone);
         let used: FxHashSet<u32> = self.recording.events.iter().filter_map(stack_of).collect();

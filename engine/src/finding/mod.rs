@@ -1,6 +1,10 @@
 //! What was noticed of a recording, a program or a simulation: each kind with its numbers. Sentences about it are made where
 //! results are shown.
 
+mod trust;
+
+pub use trust::Trust;
+
 use crate::event::{LeftOut, OperationsTried};
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,27 @@
+//! Where the runs of a thread start: see `schedule::runs`.
+
+use super::Operation;
+
+/// Tells, walking through a thread's operations, where runs start. The one place that knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunBreaks {
+    inside: bool,
+}
+
+impl RunBreaks {
+    /// Whether this operation is the first of a run. To be asked of every operation in order.
+    pub(crate) fn starts_run(&mut self, operation: &Operation) -> bool {
+        match operation {
+            Operation::Exec(_) | Operation::ExecIn(..) => !std::mem::replace(&mut self.inside, true),
+            Operation::Call(_) | Operation::Return | Operation::Held(..) | Operation::Freed(..) => false,
+            Operation::Once(..) => {
+                self.inside = false;
+                true
+            }
+            _ => {
+                self.inside = false;
+                false
+            }
+        }
+    }
+}
