@@ -10,7 +10,7 @@ use engine::event::{GapReason, Note, NoteKind};
 use symbols::sandbox::own_cpu_time_ns;
 
 use super::{
-    capture::now_ns,
+    clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
     governor::{Common, Probes},
     libc_files::LibcProbes,

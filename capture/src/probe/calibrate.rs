@@ -14,7 +14,7 @@ use probe_abi::Record;
 use symbols::binary::Binary;
 
 use super::{
-    capture::now_ns,
+    clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
     functions::Functions,
     layout::Kernel,

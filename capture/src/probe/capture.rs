@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    os::{fd::BorrowedFd, unix::fs::MetadataExt as _},
+    os::fd::BorrowedFd,
     sync::{
         Arc, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -20,7 +20,9 @@ use super::{
     attach::{Link, attach_kernel, close_together, kernel_programs},
     attacher::Attacher,
     budget::Budget,
-    calibrate, counters,
+    calibrate,
+    clocks::now_ns,
+    counters,
     error::{ProbeError, ProbeErrorKind},
     functions::{self, Functions},
     governor::{self, Common, Probes},
@@ -32,6 +34,7 @@ use super::{
     operations::{self, Operations},
     options::{CaptureOptions, MOST_NUMBERS, number_limit},
     programs::Programs,
+    rights::check_namespace,
     ring::Rings,
     samples,
     thinning::Thinning,
@@ -490,26 +493,4 @@ fn programs_at_once(options: &CaptureOptions, is_early: bool) -> Vec<&'static st
         names.push(operations::PROGRAM);
     }
     names
-}
-
-/// The programs know processes by their numbers in the first PID namespace only.
-fn check_namespace() -> Result<(), ProbeError> {
-    // The kernel gives its first PID namespace this inode (include/linux/proc_ns.h).
-    const FIRST: u64 = 0xEFFF_FFFC;
-    match std::fs::metadata("/proc/self/ns/pid") {
-        Ok(namespace) if namespace.ino() != FIRST => Err(ProbeError::new(
-            ProbeErrorKind::Unsupported,
-            "longpole runs in a PID namespace of its own, where processes have other numbers than the kernel's",
-            "run it outside of the container, or start the container with --pid=host",
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// `CLOCK_MONOTONIC`, the clock of the records, in nanoseconds.
-pub fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one `timespec`, which is there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }

@@ -1,5 +1,6 @@
 //! CPU time: of recorded processes, and of longpole's own threads that record them.
 
+pub use crate::target::monotonic_ns as now_ns;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -32,10 +33,10 @@ pub(crate) fn interruption_ns() -> Option<u64> {
     // Reading the clock takes less, an interrupt more.
     const LEAST_NS: u64 = 600;
     let mut gaps = Vec::with_capacity(ENOUGH);
-    let start = super::capture::now_ns();
+    let start = now_ns();
     let mut last = start;
     while gaps.len() < ENOUGH && last - start < LONGEST_NS {
-        let now = super::capture::now_ns();
+        let now = now_ns();
         if now - last >= LEAST_NS {
             gaps.push(now - last);
         }

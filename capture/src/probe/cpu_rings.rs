@@ -70,7 +70,7 @@ pub(crate) fn make(
     let failed = |error: &(dyn std::error::Error + 'static)| {
         ProbeError::from_cause(format_args!("map {array}"), error)
     };
-    let Some(Map::ArrayOfMaps(places)) = ebpf.map(array) else { return Err(super::load::no_map(array)) };
+    let Some(Map::ArrayOfMaps(places)) = ebpf.map(array) else { return Err(super::error::no_map(array)) };
     let places = places.fd().as_fd().try_clone_to_owned().map_err(|error| failed(&error))?;
     let mut placing = Placing { array: places, name: array, rings: Vec::with_capacity(rings) };
     let mut made = Vec::with_capacity(rings);

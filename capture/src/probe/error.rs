@@ -100,6 +100,15 @@ fn chain(cause: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
+/// The programs lack a map that this process knows.
+pub(crate) fn no_map(name: &str) -> ProbeError {
+    ProbeError::new(
+        ProbeErrorKind::Failed,
+        format!("the kernel programs have no map {name}"),
+        "the object file and this binary are of different versions: build both with ./x build",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::load::Shared;
+use super::shared::Shared;
 
 impl Shared {
     /// Starts recording a process. An id that no process can have is no one's.

@@ -23,9 +23,9 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
     function_links::{SmallLink, attach_some},
     gently,
-    load::Shared,
     loading::function_program,
     options::ProbeFunction,
+    shared::Shared,
 };
 
 /// Most groups that the functions of one process are spread over.

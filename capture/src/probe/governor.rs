@@ -22,15 +22,15 @@ use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
 use super::{
     budget::{Budget, Decision},
-    capture::now_ns,
     clocks,
+    clocks::now_ns,
     functions::Functions,
     layout::Kernel,
     ledger::{Haste, Ledger},
-    load::Shared,
     operations::Operations,
     programs::Programs,
     samples::{self, Clock},
+    shared::Shared,
     spent::Spent,
     thinning::Thinning,
 };

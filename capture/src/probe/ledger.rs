@@ -13,13 +13,13 @@ use probe_abi::{CpuCounters, SILENT_AT_ONCE};
 use symbols::sandbox::own_cpu_time_ns;
 
 use super::{
-    capture::now_ns,
+    clocks::now_ns,
     clocks::{CpuTime, waited_for_ns},
     counters,
     functions::Functions,
-    load::Shared,
     operations::Operations,
     operations_inside::OperationsInside,
+    shared::Shared,
     spent::Spent,
 };
 

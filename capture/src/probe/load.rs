@@ -16,14 +16,14 @@ use zerocopy::IntoBytes as _;
 
 use super::{
     cpu_rings::{self, Placing},
-    error::{ProbeError, ProbeErrorKind},
+    error::{ProbeError, no_map},
     layout::Kernel,
     loading::{load_together, panicked},
     object::object,
     operations,
     operations_inside::SharedOperationsInside,
     samples,
-    shared::SharedWords,
+    shared::{Shared, SharedWords},
 };
 
 /// What is decided before loading.
@@ -53,27 +53,6 @@ pub(crate) struct Loaded {
     pub(crate) first_libc_counters: u32,
     /// The programs' own warnings; they go to the `log` crate whenever it is flushed.
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
-}
-
-/// Memory shared with the programs.
-pub(crate) struct Shared {
-    /// One bit per process id.
-    pub(crate) tracked: SharedWords,
-    /// [`CpuCounters`] per CPU.
-    pub(crate) cpus: SharedWords,
-    pub(crate) cpu_count: usize,
-    /// [`FunctionCounters`] per function number.
-    pub(crate) functions: SharedWords,
-    /// Valid generation per link slot.
-    pub(crate) generations: SharedWords,
-    /// [`LibcSite`] per function of a C library.
-    pub(crate) libc_sites: SharedWords,
-    /// What making samples of stacks has taken so far, nanoseconds.
-    pub(crate) unwinding_ns: AtomicU64,
-    /// Ticks that did not come since recorded threads had only just come to a CPU.
-    pub(crate) ticks_missed: AtomicU64,
-    /// Operations that the target itself has seen so far.
-    pub(crate) operations: SharedOperationsInside,
 }
 
 /// Loads everything but the programs themselves, which are loaded as they are attached.
@@ -164,14 +143,6 @@ fn share(ebpf: &Ebpf, name: &str, words: usize) -> Result<SharedWords, ProbeErro
     let Some(Map::Array(data)) = ebpf.map(name) else { return Err(no_map(name)) };
     SharedWords::map(std::os::fd::AsFd::as_fd(data.fd()), words)
         .map_err(|error| ProbeError::from_cause(format_args!("cannot map {name}"), &error))
-}
-
-pub(crate) fn no_map(name: &str) -> ProbeError {
-    ProbeError::new(
-        ProbeErrorKind::Failed,
-        format!("the kernel programs have no map {name}"),
-        "the object file and this binary are of different versions: build both with ./x build",
-    )
 }
 
 #[cfg(test)]

@@ -11,10 +11,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use super::{
-    capture::{Capture, now_ns},
-    shared::SharedWords,
-};
+use super::shared::SharedWords;
 
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;
@@ -55,23 +52,6 @@ struct Buffer {
     words: SharedWords,
     /// Keeps the counter alive.
     _counter: File,
-}
-
-impl Capture {
-    /// Files that recorded processes have mapped to execute since the last call.
-    pub fn take_loaded(&mut self) -> Vec<NewMapping> {
-        let Some(mappings) = &mut self.mappings else { return Vec::new() };
-        if let Some(online) = self.common.take_online() {
-            mappings.keep_up(&online, now_ns());
-        }
-        let shared = &self.common.shared;
-        mappings.take(&|pid| shared.is_tracked(pid))
-    }
-
-    /// Whether [`Capture::take_loaded`] tells anything.
-    pub fn tells_of_mappings(&self) -> bool {
-        self.mappings.is_some()
-    }
 }
 
 impl Mappings {

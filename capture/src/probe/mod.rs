@@ -44,12 +44,13 @@ mod ring;
 mod samples;
 mod shared;
 mod spent;
+mod tell;
 mod thinning;
 mod trial;
 
 pub use attacher::Attacher;
-pub use capture::{Capture, StopSummary, now_ns};
-pub use clocks::{count_this_thread, this_thread_ns};
+pub use capture::{Capture, StopSummary};
+pub use clocks::{count_this_thread, now_ns, this_thread_ns};
 pub use counters::ProgramCost;
 pub use cpu_rings::usual_bytes as usual_ring_bytes;
 pub use error::{ProbeError, ProbeErrorKind};

@@ -28,8 +28,8 @@ use super::{
     gently,
     libc_files::{LibcFile, LibcProbes},
     libc_points::{kernel_device, off_note, points, sites_of},
-    load::Shared,
     loading::function_program,
+    shared::Shared,
 };
 
 /// Processes that can have probes on their C library at the same time.
@@ -157,7 +157,7 @@ impl Operations {
                     *taken = true;
                 }
                 self.clear_counters(slot);
-                let since_ns = super::capture::now_ns();
+                let since_ns = super::clocks::now_ns();
                 // Since ever: what the program before had is not meant.
                 let off = probes.unfit.iter().map(|(family, _)| (*family, u64::MAX)).collect();
                 self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off });

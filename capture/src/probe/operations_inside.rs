@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::capture::Capture;
-
 /// Synchronization operations that the library in the target has seen, and what that took of its threads' time. Sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationsInside {
@@ -27,6 +25,13 @@ pub(crate) struct SharedOperationsInside {
 }
 
 impl SharedOperationsInside {
+    pub(crate) fn store(&self, seen: &OperationsInside) {
+        self.recorded.store(seen.recorded, Ordering::Relaxed);
+        self.recorded_ns.store(seen.recorded_ns, Ordering::Relaxed);
+        self.left_out.store(seen.left_out, Ordering::Relaxed);
+        self.left_out_ns.store(seen.left_out_ns, Ordering::Relaxed);
+    }
+
     pub(crate) fn load(&self) -> OperationsInside {
         OperationsInside {
             recorded: self.recorded.load(Ordering::Relaxed),
@@ -41,16 +46,5 @@ impl OperationsInside {
     /// What all of it took, nanoseconds.
     pub(crate) fn took_ns(&self) -> u64 {
         self.recorded_ns.saturating_add(self.left_out_ns)
-    }
-}
-
-impl Capture {
-    /// The budget counts what happens in the target itself, though it takes nothing of it off.
-    pub fn see_operations(&self, seen: &OperationsInside) {
-        let shared = &self.common.shared.operations;
-        shared.recorded.store(seen.recorded, Ordering::Relaxed);
-        shared.recorded_ns.store(seen.recorded_ns, Ordering::Relaxed);
-        shared.left_out.store(seen.left_out, Ordering::Relaxed);
-        shared.left_out_ns.store(seen.left_out_ns, Ordering::Relaxed);
     }
 }

@@ -3,6 +3,8 @@
 
 use super::error::{ProbeError, ProbeErrorKind};
 
+use std::os::unix::fs::MetadataExt as _;
+
 use crate::rights::{CAP_BPF, CAP_PERFMON, Refusal, Rights};
 
 /// What loading and attaching takes.
@@ -25,6 +27,20 @@ fn check(rights: &Rights) -> Result<(), ProbeError> {
     Err(ProbeError::new(ProbeErrorKind::Permission, message, hint(rights)))
 }
 
+/// The programs know processes by their numbers in the first PID namespace only.
+pub(super) fn check_namespace() -> Result<(), ProbeError> {
+    // The kernel gives its first PID namespace this inode (include/linux/proc_ns.h).
+    const FIRST: u64 = 0xEFFF_FFFC;
+    match std::fs::metadata("/proc/self/ns/pid") {
+        Ok(namespace) if namespace.ino() != FIRST => Err(ProbeError::new(
+            ProbeErrorKind::Unsupported,
+            "longpole runs in a PID namespace of its own, where processes have other numbers than the kernel's",
+            "run it outside of the container, or start the container with --pid=host",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// What to do about a system call that was refused.
 pub(super) fn refused_hint() -> String {
     hint(&Rights::read())
@@ -44,6 +60,7 @@ fn hint(rights: &Rights) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::rights::CAP_SYS_ADMIN;
 
     fn rights(bits: u64) -> Rights {

@@ -11,21 +11,21 @@ use aya::{
 use engine::event::{CallGraph, SamplingFact};
 use probe_abi::{COPY_PIECES, SampledCode, Sampling, Settings};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use zerocopy::transmute;
 
 use super::{
     attach::{Link, close_together, program},
-    capture::{Capture, now_ns},
     clocks,
+    clocks::now_ns,
     coverage::Coverage,
     cpu_rings,
     error::ProbeError,
+    error::no_map,
     layout::Kernel,
-    load::{Shared, no_map},
     loading::load_together,
     options::CaptureOptions,
+    shared::Shared,
     thinning::Thinning,
 };
 
@@ -49,47 +49,6 @@ pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize, at_hand: impl Fn(u
         CallGraph::Auto | CallGraph::Dwarf => {
             cpu_rings::share(rings, at_hand(128 << 20), 256 << 10..=8 << 20)
         }
-    }
-}
-
-impl Capture {
-    /// Number of rings with samples: [`Capture::drain_samples`] numbers them from 0.
-    pub fn sample_ring_count(&self) -> usize {
-        self.sample_rings.count()
-    }
-
-    /// Hands samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
-    /// [`probe_abi::RawCopy`]), until `enough` says so; whether the rings were emptied. Never waits.
-    pub fn drain_samples(
-        &mut self,
-        sink: &mut dyn FnMut(usize, &[u8]),
-        enough: &mut dyn FnMut() -> bool,
-    ) -> bool {
-        let before_ns = clocks::this_thread_ns();
-        let emptied = self.sample_rings.drain_until(sink, enough);
-        let took_ns = clocks::this_thread_ns().saturating_sub(before_ns);
-        self.common.shared.unwinding_ns.fetch_add(took_ns, Ordering::Relaxed);
-        emptied
-    }
-
-    /// Tells the programs what is known of the code of processes; `None`: nothing any more. `false`: not now.
-    pub fn tell_code(&self, codes: &[(u32, Option<SampledCode>)]) -> bool {
-        let Some(mut probes) = self.common.try_lock() else { return false };
-        for (pid, code) in codes {
-            tell_code(&mut probes.ebpf, *pid, code.as_ref());
-        }
-        true
-    }
-
-    /// Ticks at which no stack was taken, to keep to the budget, or since the clock did not tick on that CPU yet.
-    pub fn samples_left_out(&self) -> u64 {
-        let shared = &self.common.shared;
-        shared.cpu_totals().ticks_left_out.saturating_add(shared.ticks_missed.load(Ordering::Relaxed))
-    }
-
-    /// Samples that did not fit into their rings.
-    pub fn samples_lost(&self) -> u64 {
-        self.common.shared.cpu_totals().samples_lost
     }
 }
 
@@ -267,7 +226,7 @@ fn tick(ebpf: &mut Ebpf, scope: PerfEventScope, policy: SamplePolicy) -> Result<
 }
 
 /// Tells the programs what is known of the code of a process; `None`: nothing. If there is no room its stacks are copied.
-fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
+pub(super) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
     const WORDS: usize = size_of::<SampledCode>() / 8;
     let Some(map) = ebpf.map_mut("SAMPLED_CODE") else { return };
     let Ok(mut map) = HashMap::<&mut MapData, u32, [u64; WORDS]>::try_from(map) else { return };

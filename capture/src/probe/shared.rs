@@ -7,6 +7,29 @@ use std::{
     sync::atomic::AtomicU64,
 };
 
+use super::operations_inside::SharedOperationsInside;
+
+/// Memory shared with the programs.
+pub(crate) struct Shared {
+    /// One bit per process id.
+    pub(crate) tracked: SharedWords,
+    /// [`CpuCounters`] per CPU.
+    pub(crate) cpus: SharedWords,
+    pub(crate) cpu_count: usize,
+    /// [`FunctionCounters`] per function number.
+    pub(crate) functions: SharedWords,
+    /// Valid generation per link slot.
+    pub(crate) generations: SharedWords,
+    /// [`LibcSite`] per function of a C library.
+    pub(crate) libc_sites: SharedWords,
+    /// What making samples of stacks has taken so far, nanoseconds.
+    pub(crate) unwinding_ns: AtomicU64,
+    /// Ticks that did not come since recorded threads had only just come to a CPU.
+    pub(crate) ticks_missed: AtomicU64,
+    /// Operations that the target itself has seen so far.
+    pub(crate) operations: SharedOperationsInside,
+}
+
 /// An array map whose values consist of 64-bit words, mapped into this process.
 pub(crate) struct SharedWords {
     start: NonNull<AtomicU64>,

@@ -1,0 +1,70 @@
+//! What a running capture tells beside events, and is told.
+
+use super::capture::Capture;
+use super::clocks::{now_ns, this_thread_ns};
+use super::mappings::NewMapping;
+use super::operations_inside::OperationsInside;
+use super::samples;
+use probe_abi::SampledCode;
+use std::sync::atomic::Ordering;
+
+impl Capture {
+    /// Files that recorded processes have mapped to execute since the last call.
+    pub fn take_loaded(&mut self) -> Vec<NewMapping> {
+        let Some(mappings) = &mut self.mappings else { return Vec::new() };
+        if let Some(online) = self.common.take_online() {
+            mappings.keep_up(&online, now_ns());
+        }
+        let shared = &self.common.shared;
+        mappings.take(&|pid| shared.is_tracked(pid))
+    }
+
+    /// Whether [`Capture::take_loaded`] tells anything.
+    pub fn tells_of_mappings(&self) -> bool {
+        self.mappings.is_some()
+    }
+
+    /// The budget counts what happens in the target itself, though it takes nothing of it off.
+    pub fn see_operations(&self, seen: &OperationsInside) {
+        self.common.shared.operations.store(seen);
+    }
+
+    /// Number of rings with samples: [`Capture::drain_samples`] numbers them from 0.
+    pub fn sample_ring_count(&self) -> usize {
+        self.sample_rings.count()
+    }
+
+    /// Hands samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
+    /// [`probe_abi::RawCopy`]), until `enough` says so; whether the rings were emptied. Never waits.
+    pub fn drain_samples(
+        &mut self,
+        sink: &mut dyn FnMut(usize, &[u8]),
+        enough: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let before_ns = this_thread_ns();
+        let emptied = self.sample_rings.drain_until(sink, enough);
+        let took_ns = this_thread_ns().saturating_sub(before_ns);
+        self.common.shared.unwinding_ns.fetch_add(took_ns, Ordering::Relaxed);
+        emptied
+    }
+
+    /// Tells the programs what is known of the code of processes; `None`: nothing any more. `false`: not now.
+    pub fn tell_code(&self, codes: &[(u32, Option<SampledCode>)]) -> bool {
+        let Some(mut probes) = self.common.try_lock() else { return false };
+        for (pid, code) in codes {
+            samples::tell_code(&mut probes.ebpf, *pid, code.as_ref());
+        }
+        true
+    }
+
+    /// Ticks at which no stack was taken, to keep to the budget, or since the clock did not tick on that CPU yet.
+    pub fn samples_left_out(&self) -> u64 {
+        let shared = &self.common.shared;
+        shared.cpu_totals().ticks_left_out.saturating_add(shared.ticks_missed.load(Ordering::Relaxed))
+    }
+
+    /// Samples that did not fit into their rings.
+    pub fn samples_lost(&self) -> u64 {
+        self.common.shared.cpu_totals().samples_lost
+    }
+}
