@@ -1,7 +1,6 @@
-//! A running capture.
+//! A running capture; `start` begins it.
 
 use std::{
-    collections::BTreeSet,
     os::fd::BorrowedFd,
     sync::{
         Arc, MutexGuard,
@@ -9,35 +8,21 @@ use std::{
         mpsc,
     },
     thread::JoinHandle,
-    time::Instant,
 };
 
 use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
 
-use symbols::sandbox::own_cpu_time_ns;
-
 use super::{
-    attach::{Link, attach_kernel, close_together, kernel_programs},
+    attach::{Link, close_together},
     attacher::Attacher,
-    budget::Budget,
-    calibrate,
     clocks::now_ns,
     counters,
-    error::{ProbeError, ProbeErrorKind},
-    functions::{self, Functions},
-    governor::{self, Common, Probes},
-    layout::Kernel,
-    ledger::{Costs, Ledger},
-    load::{LoadOptions, load},
+    error::ProbeError,
+    governor::{Common, Probes},
     mappings::Mappings,
     open_calls,
-    operations::{self, Operations},
-    options::{CaptureOptions, MOST_NUMBERS, number_limit},
     programs::Programs,
-    rights::check_namespace,
     ring::Rings,
-    samples,
-    thinning::Thinning,
 };
 
 /// Between two questions to every program whether the kernel left it out: some thirty system calls.
@@ -46,25 +31,25 @@ const MISSED_EVERY_NS: u64 = 1_000_000_000;
 /// Programs in the kernel, probes in the target. All of it goes when this is dropped, or when the process ends in
 /// whatever way.
 pub struct Capture {
-    rings: Rings,
+    pub(super) rings: Rings,
     pub(super) sample_rings: Rings,
     pub(super) common: Arc<Common>,
-    kernel_links: Vec<Link>,
-    governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    pub(super) kernel_links: Vec<Link>,
+    pub(super) governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     pub(super) own_notes: Vec<Note>,
-    hit_costs: Option<HitCosts>,
-    idle_asks_by_chance: bool,
-    ring_bytes: usize,
+    pub(super) hit_costs: Option<HitCosts>,
+    pub(super) idle_asks_by_chance: bool,
+    pub(super) ring_bytes: usize,
     pub(super) mappings: Option<Mappings>,
     /// Runs that the kernel left out, as of the last look.
-    missed: AtomicU64,
+    pub(super) missed: AtomicU64,
     /// When that was.
-    looked_ns: AtomicU64,
-    unprobed: Vec<(u32, ProbeError)>,
-    without_libc: Vec<(u32, ProbeError)>,
-    start_ns: u64,
+    pub(super) looked_ns: AtomicU64,
+    pub(super) unprobed: Vec<(u32, ProbeError)>,
+    pub(super) without_libc: Vec<(u32, ProbeError)>,
+    pub(super) start_ns: u64,
     /// Nothing is recorded any more.
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 /// What is known when a capture has ended.
@@ -83,158 +68,6 @@ pub struct StopSummary {
 impl Capture {
     /// Records that one ring gives at most in one [`Capture::drain`]: fewer in all mean that every ring was emptied.
     pub const RING_TURN: usize = super::ring::BATCH;
-
-    /// Loads the programs, attaches everything and starts recording.
-    ///
-    /// # Errors
-    ///
-    /// If this longpole has no programs, rights are missing, the kernel lacks something, or a target is gone. What
-    /// had been attached by then is detached again.
-    pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
-        check_namespace()?;
-        let begun = Instant::now();
-        let stage = |what: &str| {
-            log::debug!("{what}: {:.1} ms after the capture began", begun.elapsed().as_secs_f64() * 1e3);
-        };
-        let highest = options.functions.iter().map(|function| function.id.saturating_add(1)).max();
-        let mut functions = highest.unwrap_or(0).min(MOST_NUMBERS);
-        // More may come: of children, and of whatever program a process becomes.
-        if options.uprobes {
-            functions = functions.max(number_limit(options.most_functions));
-        }
-        let kernel = Arc::new(Kernel::read()?);
-        stage("kernel's types");
-        let measure_costs = || {
-            let costs = options.uprobes.then(|| calibrate::begin(Arc::clone(&kernel))).transpose();
-            costs.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))
-        };
-        // Beside a program that runs already it would only take CPU time from what has to be there first.
-        let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
-        let mut costs = if is_early { None } else { measure_costs()? };
-        let mut loaded = load(
-            &kernel,
-            &LoadOptions {
-                children: options.children,
-                ring_bytes: options.ring_bytes,
-                max_rate_hz: options.max_rate_hz,
-                max_depth: options.max_depth,
-                functions,
-                sampling: options.sampling,
-            },
-        )?;
-        stage("maps");
-        loaded.programs(&kernel, &programs_at_once(&options, is_early))?;
-        stage("programs");
-        let shared = loaded.shared;
-        let mut ebpf = loaded.ebpf;
-        let probed = Functions::new(shared.clone(), loaded.first_libc_counters);
-        let rings = Rings::new(loaded.rings);
-        let sample_rings = Rings::new(loaded.sample_rings);
-        let kernel_links = attach_kernel(&mut ebpf, &kernel)?;
-        stage("kernel's events");
-        let early = is_early.then(|| {
-            options.pids.iter().for_each(|pid| shared.track_another(*pid));
-            (now_ns(), own_cpu_time_ns())
-        });
-        if is_early {
-            costs = measure_costs()?;
-        }
-        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
-        stage("clock");
-        if options.sampling.is_some() && !is_early {
-            samples::start_at_events(&mut ebpf, &kernel)?;
-        }
-        stage("samples at events");
-        let hit_costs = costs.and_then(|costs| {
-            let failed = || ProbeError::new(ProbeErrorKind::Failed, "the thread that measures it failed", "");
-            costs
-                .join()
-                .unwrap_or_else(|_| Err(failed()))
-                .inspect_err(|error| log::warn!("the cost of a probe hit is not known: {error}"))
-                .ok()
-        });
-        stage("cost of a hit");
-        let ledger = Ledger::new(
-            options.budget_ppm,
-            Costs { hits: hit_costs, tick_ns },
-            options.pids.iter().copied().collect(),
-            options.children,
-        );
-        let operations = Operations::new(shared.clone(), loaded.first_libc_counters);
-        let probes = Probes {
-            ebpf,
-            functions: probed,
-            operations,
-            clock,
-            notes: Vec::new(),
-            logger: loaded.logger,
-            ledger,
-            unwanted: BTreeSet::new(),
-        };
-        let mut capture = Capture {
-            rings,
-            sample_rings,
-            common: Arc::new(Common::new(probes, shared)),
-            kernel_links,
-            governor: None,
-            own_notes: Vec::new(),
-            hit_costs,
-            idle_asks_by_chance: kernel.idle_asks_by_chance,
-            ring_bytes: options.ring_bytes,
-            mappings: None,
-            missed: AtomicU64::new(0),
-            looked_ns: AtomicU64::new(0),
-            unprobed: Vec::new(),
-            without_libc: Vec::new(),
-            start_ns: 0,
-            ended: false,
-        };
-        if options.uprobes {
-            // Before anything is looked for in the processes: what comes later is told.
-            capture.mappings = Mappings::watch(u32::try_from(capture.common.shared.cpu_count).unwrap_or(0))
-                .inspect_err(|error| log::warn!("libraries that are loaded later get no probes: {error}"))
-                .ok();
-            let strict = options.pids.len().saturating_sub(options.optional_pids);
-            for (number, pid) in options.pids.iter().enumerate() {
-                match capture.attacher().attach_functions(*pid, now_ns(), &options.functions) {
-                    Err(error) if number >= strict => capture.unprobed.push((*pid, error)),
-                    result => result?,
-                }
-            }
-            for libc in &options.libc {
-                if let Err(error) = capture.attacher().attach_libc(libc, None) {
-                    capture.without_libc.push((libc.pid, error));
-                }
-            }
-        }
-        let (start_ns, longpole_ns) = early.unwrap_or_else(|| {
-            options.pids.iter().for_each(|pid| capture.track(*pid));
-            (now_ns(), own_cpu_time_ns())
-        });
-        capture.start_ns = start_ns;
-        capture.common.lock().ledger.begin(start_ns, longpole_ns);
-        for number in 0..capture.unprobed.len() {
-            let (pid, _) = capture.unprobed[number];
-            capture.leave_unprobed(pid, capture.start_ns);
-        }
-        // The governor believes that untracked processes are gone, so it comes last.
-        let (stop, stopped) = mpsc::channel();
-        let common = capture.common.clone();
-        let budget = Budget::new(options.budget_ppm);
-        let of_events = Thinning::of_events(options.budget_ppm);
-        let samples_events_later = options.sampling.is_some() && is_early;
-        let thread = std::thread::Builder::new()
-            .name("longpole-governor".into())
-            .spawn(move || {
-                if samples_events_later {
-                    governor::begin_at_events(&common, &kernel);
-                }
-                governor::run(&common, budget, [thinning, of_events], &stopped);
-            })
-            .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
-        capture.governor = Some((stop, thread));
-        Ok(capture)
-    }
 
     /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).
     pub fn start_ns(&self) -> u64 {
@@ -453,7 +286,7 @@ impl Capture {
         }
     }
 
-    fn track(&self, pid: u32) {
+    pub(super) fn track(&self, pid: u32) {
         self.common.shared.track_another(pid);
     }
 }
@@ -475,22 +308,4 @@ impl Drop for Capture {
             let _ = thread.join();
         }
     }
-}
-
-/// Programs that are needed before recording begins. `is_early`: what tells more than events and ticks may come later.
-fn programs_at_once(options: &CaptureOptions, is_early: bool) -> Vec<&'static str> {
-    let mut names = kernel_programs().to_vec();
-    if options.sampling.is_some() {
-        names.push(samples::TICK);
-        if !is_early {
-            names.extend(samples::AT_EVENTS.map(|(program, _)| program));
-        }
-    }
-    if !options.functions.is_empty() {
-        names.push(functions::PROGRAM);
-    }
-    if !options.libc.is_empty() {
-        names.push(operations::PROGRAM);
-    }
-    names
 }

@@ -7,7 +7,7 @@
 //! `ledger` keeps the books on all that recording costs (with `clocks`), `budget` decides and `governor` takes probes
 //! off functions that are too hot or too dear; `cpu_rings` makes the rings, `ring` drains them; `programs` and `overtaken` drop what was chosen of a program that is no more; `mappings` notices libraries that
 //! are loaded later; `trial` counts calls of functions that may be worth probes; `counters` knows what was lost;
-//! [`Capture`] is all of it together.
+//! [`Capture`] is all of it together, and `start` begins it.
 
 mod attach;
 mod attacher;
@@ -44,6 +44,7 @@ mod ring;
 mod samples;
 mod shared;
 mod spent;
+mod start;
 mod tell;
 mod thinning;
 mod trial;

@@ -1,0 +1,237 @@
+//! How a capture begins: what is loaded, attached and measured, in which order.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicU64, mpsc},
+    thread::JoinHandle,
+    time::Instant,
+};
+
+use engine::event::HitCosts;
+use symbols::sandbox::own_cpu_time_ns;
+
+use super::{
+    attach::{attach_kernel, kernel_programs},
+    budget::Budget,
+    calibrate,
+    capture::Capture,
+    clocks::now_ns,
+    error::{ProbeError, ProbeErrorKind},
+    functions::{self, Functions},
+    governor::{self, Common, Probes},
+    layout::Kernel,
+    ledger::{Costs, Ledger},
+    load::{LoadOptions, Loaded, load},
+    mappings::Mappings,
+    operations::{self, Operations},
+    options::{CaptureOptions, MOST_NUMBERS, number_limit},
+    rights::check_namespace,
+    ring::Rings,
+    samples,
+    thinning::Thinning,
+};
+
+/// Tells what each step took, for `LONGPOLE_LOG=debug`.
+struct Stages(Instant);
+
+impl Stages {
+    fn end(&self, what: &str) {
+        log::debug!("{what}: {:.1} ms after the capture began", self.0.elapsed().as_secs_f64() * 1e3);
+    }
+}
+
+impl Capture {
+    /// Loads the programs, attaches everything and starts recording.
+    ///
+    /// # Errors
+    ///
+    /// If this longpole has no programs, rights are missing, the kernel lacks something, or a target is gone. What
+    /// had been attached by then is detached again.
+    pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
+        check_namespace()?;
+        let stages = Stages(Instant::now());
+        let kernel = Arc::new(Kernel::read()?);
+        stages.end("kernel's types");
+        // What a program does that runs already is recorded before anything else is done.
+        let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
+        let mut costs = if is_early { None } else { HitCosting::begin(&options, &kernel)? };
+        let mut loaded = load_maps(&options, &kernel)?;
+        stages.end("maps");
+        loaded.programs(&kernel, &programs_at_once(&options, is_early))?;
+        stages.end("programs");
+        let kernel_links = attach_kernel(&mut loaded.ebpf, &kernel)?;
+        stages.end("kernel's events");
+        let Loaded { mut ebpf, shared, first_libc_counters, rings, sample_rings, logger, .. } = loaded;
+        let early = is_early.then(|| {
+            options.pids.iter().for_each(|pid| shared.track_another(*pid));
+            (now_ns(), own_cpu_time_ns())
+        });
+        if is_early {
+            costs = HitCosting::begin(&options, &kernel)?;
+        }
+        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
+        stages.end("clock");
+        if options.sampling.is_some() && !is_early {
+            samples::start_at_events(&mut ebpf, &kernel)?;
+        }
+        stages.end("samples at events");
+        let hit_costs = costs.and_then(HitCosting::end);
+        stages.end("cost of a hit");
+        let ledger = Ledger::new(
+            options.budget_ppm,
+            Costs { hits: hit_costs, tick_ns },
+            options.pids.iter().copied().collect(),
+            options.children,
+        );
+        let probes = Probes {
+            ebpf,
+            functions: Functions::new(shared.clone(), first_libc_counters),
+            operations: Operations::new(shared.clone(), first_libc_counters),
+            clock,
+            notes: Vec::new(),
+            logger,
+            ledger,
+            unwanted: BTreeSet::new(),
+        };
+        let mut capture = Capture {
+            rings: Rings::new(rings),
+            sample_rings: Rings::new(sample_rings),
+            common: Arc::new(Common::new(probes, shared)),
+            kernel_links,
+            governor: None,
+            own_notes: Vec::new(),
+            hit_costs,
+            idle_asks_by_chance: kernel.idle_asks_by_chance,
+            ring_bytes: options.ring_bytes,
+            mappings: None,
+            missed: AtomicU64::new(0),
+            looked_ns: AtomicU64::new(0),
+            unprobed: Vec::new(),
+            without_libc: Vec::new(),
+            start_ns: 0,
+            ended: false,
+        };
+        if options.uprobes {
+            capture.probe_first(&options)?;
+        }
+        let (start_ns, longpole_ns) = early.unwrap_or_else(|| {
+            options.pids.iter().for_each(|pid| capture.track(*pid));
+            (now_ns(), own_cpu_time_ns())
+        });
+        capture.start_ns = start_ns;
+        capture.common.lock().ledger.begin(start_ns, longpole_ns);
+        for number in 0..capture.unprobed.len() {
+            let (pid, _) = capture.unprobed[number];
+            capture.leave_unprobed(pid, capture.start_ns);
+        }
+        // The governor believes that untracked processes are gone, so it comes last.
+        let samples_events_later = options.sampling.is_some() && is_early;
+        capture.govern(&options, thinning, samples_events_later.then_some(kernel))?;
+        Ok(capture)
+    }
+
+    /// Puts the probes on that were chosen before the capture began.
+    fn probe_first(&mut self, options: &CaptureOptions) -> Result<(), ProbeError> {
+        // Before anything is looked for in the processes: what comes later is told.
+        self.mappings = Mappings::watch(u32::try_from(self.common.shared.cpu_count).unwrap_or(0))
+            .inspect_err(|error| log::warn!("libraries that are loaded later get no probes: {error}"))
+            .ok();
+        let strict = options.pids.len().saturating_sub(options.optional_pids);
+        for (number, pid) in options.pids.iter().enumerate() {
+            match self.attacher().attach_functions(*pid, now_ns(), &options.functions) {
+                Err(error) if number >= strict => self.unprobed.push((*pid, error)),
+                result => result?,
+            }
+        }
+        for libc in &options.libc {
+            if let Err(error) = self.attacher().attach_libc(libc, None) {
+                self.without_libc.push((libc.pid, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the governor. `samples_events`: it first lets stacks be taken at sleeps and wake-ups.
+    fn govern(
+        &mut self,
+        options: &CaptureOptions,
+        thinning: Thinning,
+        samples_events: Option<Arc<Kernel>>,
+    ) -> Result<(), ProbeError> {
+        let (stop, stopped) = mpsc::channel();
+        let common = self.common.clone();
+        let budget = Budget::new(options.budget_ppm);
+        let of_events = Thinning::of_events(options.budget_ppm);
+        let thread = std::thread::Builder::new()
+            .name("longpole-governor".into())
+            .spawn(move || {
+                if let Some(kernel) = samples_events {
+                    governor::begin_at_events(&common, &kernel);
+                }
+                governor::run(&common, budget, [thinning, of_events], &stopped);
+            })
+            .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
+        self.governor = Some((stop, thread));
+        Ok(())
+    }
+}
+
+/// The thread that measures what a hit of a probe costs.
+struct HitCosting(JoinHandle<Result<HitCosts, ProbeError>>);
+
+impl HitCosting {
+    /// Begins, if there are to be probes on functions.
+    fn begin(options: &CaptureOptions, kernel: &Arc<Kernel>) -> Result<Option<HitCosting>, ProbeError> {
+        let thread = options.uprobes.then(|| calibrate::begin(Arc::clone(kernel))).transpose();
+        let thread = thread.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
+        Ok(thread.map(HitCosting))
+    }
+
+    /// What it found, if anything.
+    fn end(self) -> Option<HitCosts> {
+        let failed = || ProbeError::new(ProbeErrorKind::Failed, "the thread that measures it failed", "");
+        self.0
+            .join()
+            .unwrap_or_else(|_| Err(failed()))
+            .inspect_err(|error| log::warn!("the cost of a probe hit is not known: {error}"))
+            .ok()
+    }
+}
+
+fn load_maps(options: &CaptureOptions, kernel: &Kernel) -> Result<Loaded, ProbeError> {
+    let highest = options.functions.iter().map(|function| function.id.saturating_add(1)).max();
+    let mut functions = highest.unwrap_or(0).min(MOST_NUMBERS);
+    // More may come: of children, and of whatever program a process becomes.
+    if options.uprobes {
+        functions = functions.max(number_limit(options.most_functions));
+    }
+    load(
+        kernel,
+        &LoadOptions {
+            children: options.children,
+            ring_bytes: options.ring_bytes,
+            max_rate_hz: options.max_rate_hz,
+            max_depth: options.max_depth,
+            functions,
+            sampling: options.sampling,
+        },
+    )
+}
+
+/// Programs that are needed before recording begins. `is_early`: what tells more than events and ticks may come later.
+fn programs_at_once(options: &CaptureOptions, is_early: bool) -> Vec<&'static str> {
+    let mut names = kernel_programs().to_vec();
+    if options.sampling.is_some() {
+        names.push(samples::TICK);
+        if !is_early {
+            names.extend(samples::AT_EVENTS.map(|(program, _)| program));
+        }
+    }
+    if !options.functions.is_empty() {
+        names.push(functions::PROGRAM);
+    }
+    if !options.libc.is_empty() {
+        names.push(operations::PROGRAM);
+    }
+    names
+}
