@@ -115,6 +115,55 @@ fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
     assert_eq!(operations(&of(155_000)), ["exec 10", "sleep 155000", "exec 144990"]);
 }
 
+/// Go's `sysmon` sleeps for 10 ms while nothing is to be done, and wakes a thread once. On unlimited CPUs a program with a hot
+/// mutex took as long as these sleeps, whatever was made faster.
+#[test]
+fn sleeps_of_a_thread_that_keeps_house_are_no_floor() {
+    const SLEEP: u64 = 10_000_000;
+    let of = |acts_each_time: bool, others: &[(u64, State)]| {
+        let mut states = vec![(0, RUNNING)];
+        for number in 0..3 {
+            let woken = u64::from(number + 1) * (SLEEP + 1_000);
+            states.extend([(woken - SLEEP, State::Blocked(number)), (woken, RUNNING)]);
+        }
+        let mut house = thread(1, &states);
+        let reason = WaitReason::of(1, Call { number: 35, argument1: 0, argument0: 5 });
+        house.waits = vec![Wait { reason, ..external(External::Timer) }; 3];
+        let mut works = thread(2, others);
+        works.waits = vec![Wait { reason: futex(64), wake: Wake::CutAtEnd, ..external(External::Task) }];
+        let (mut woken, mut wakeups) = (thread(3, &[(0, RUNNING)]), Vec::new());
+        woken.intervals.clear();
+        let first = if acts_each_time { 1 } else { 3 };
+        let mut from = 0;
+        for (number, sleep) in (first..=3_u64).enumerate() {
+            let time = Timestamp(sleep * (SLEEP + 1_000) + 500);
+            house.steps.push(Step { time, kind: StepKind::Wake(number as u32) });
+            let later = house.intervals.iter_mut().filter(|interval| interval.start > time);
+            later.for_each(|interval| interval.first_step = number as u32 + 1);
+            let intervals = thread(3, &[(from, State::Blocked(number as u32)), (time.0, RUNNING)]).intervals;
+            woken.intervals.extend(intervals);
+            woken.waits.push(Wait {
+                reason: futex(128),
+                wake: Wake::By(number as u32),
+                ..external(External::Task)
+            });
+            wakeups.push(Wakeup { time, waker: 0, wakee: 2, ended: Some(number as u32) });
+            from = time.0 + 10;
+        }
+        let end = Timestamp(40_000_000);
+        [&mut works, &mut woken].into_iter().for_each(|thread| thread.end = end);
+        house.end = Timestamp(3 * (SLEEP + 1_000) + 1_000);
+        let program = from_timeline(&Timeline { end, wakeups, ..timeline(vec![house, works, woken]) });
+        operations(&program).iter().filter(|operation| operation.starts_with("sleep")).count()
+    };
+    let busy = [(0, RUNNING)];
+    assert_eq!(of(false, &busy), 0);
+    // A clock for others.
+    assert_eq!(of(true, &busy), 3);
+    // Nobody has anything to do meanwhile.
+    assert_eq!(of(false, &[(0, RUNNING), (3_000_000, State::Blocked(0))]), 3);
+}
+
 /// A loop that paces itself, with nobody there to wait for, takes as long as it slept.
 #[test]
 fn short_sleeps_of_a_thread_alone_are_time() {

@@ -1,8 +1,10 @@
 //! Waits of a thread that it enters again when their time is over.
 
+use super::occupied::Occupied;
 use super::{Poll, helps, set};
 use crate::event::CallKind;
 use crate::program::relive::Plan;
+use crate::time::Timestamp;
 use crate::timeline::{External, State, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
@@ -13,7 +15,7 @@ const ANY_LOOK_NS: u64 = 10_000;
 /// The kernel lets a sleep last 50 µs longer than asked for, so that of one that is over then no more than half was asked for,
 /// nanoseconds.
 const SHORT_SLEEP_NS: u64 = 100_000;
-/// What short sleeps are for, as if it were a futex.
+/// What sleeps are for that are not for time, as if it were a futex.
 const WHATEVER: u64 = u64::MAX;
 
 /// A wait that a time limit ended.
@@ -80,59 +82,16 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    pub(super) fn of(index: usize, thread: &Thread, plan: &Plan) -> Chains {
+    /// `occupied`: of a thread that keeps house, when others of its process have something to do.
+    pub(super) fn of(index: usize, thread: &Thread, plan: &Plan, occupied: Option<&Occupied>) -> Chains {
         let mut chains = Chains { polls: vec![Poll::Time; thread.waits.len()], gone_on: Vec::new() };
         if !thread.waits.iter().any(|wait| matches!(wait.wake, Wake::External(External::Timer))) {
             return chains;
         }
-        let mut things: FxHashMap<u64, OneThing> = FxHashMap::default();
-        // Those that may be open.
-        let mut open: Vec<u64> = Vec::new();
-        let (mut seen, mut ran) = (0, 0_u64);
-        for ((start, end, state), interval) in thread.spans().zip(&thread.intervals) {
-            let length = end.0.saturating_sub(start.0);
-            let State::Blocked(number) = state else {
-                let running = matches!(state, State::Running { .. });
-                ran = ran.saturating_add(if running { length } else { 0 });
-                continue;
-            };
-            let mut until = interval.first_step as usize;
-            // What the thread does in the instant in which it begins to wait, it does before.
-            while thread.steps.get(until).is_some_and(|step| step.time.0 <= start.0) {
-                until += 1;
-            }
-            let steps = thread.steps.get(seen..until).unwrap_or_default();
-            seen = seen.max(until);
-            if !open.is_empty() && steps.iter().any(|step| helps(step.kind, plan)) {
-                for what in open.drain(..) {
-                    things.entry(what).or_default().acted();
-                }
-            }
-            if let Some(sleeps) = things.get_mut(&WHATEVER) {
-                sleeps.looked(ran);
-            }
-            let Some(wait) = thread.waits.get(number as usize) else { continue };
-            let Some(what) = thing(wait, length) else { continue };
-            let by_limit = matches!(wait.wake, Wake::External(External::Timer));
-            if by_limit {
-                let thing = things.entry(what).or_default();
-                thing.looked(ran);
-                if thing.open.is_empty() {
-                    open.push(what);
-                }
-                thing.open.push(Limited { wait: number, start: start.0, end: end.0, looks: None });
-                thing.looking = (if what == WHATEVER { ANY_LOOK_NS } else { length / LOOK }, ran);
-            } else if let Some(thing) = things.get_mut(&what) {
-                thing.looked(ran);
-                if let Wake::By(_) = wait.wake {
-                    thing.close(true);
-                } else {
-                    thing.open.clear();
-                }
-            }
-        }
-        let steps = thread.steps.get(seen..).unwrap_or_default();
-        let goes_on = steps.iter().any(|step| helps(step.kind, plan));
+        // A thread that acts whenever it has slept goes by time: only its short sleeps are for others.
+        let looks = |things: &Things| things.of.get(&WHATEVER).is_some_and(OneThing::is_polled);
+        let things = occupied.map(|occupied| Things::of(thread, plan, Some(occupied))).filter(looks);
+        let Things { of: things, goes_on } = things.unwrap_or_else(|| Things::of(thread, plan, None));
         for (what, mut thing) in things {
             if goes_on || what == WHATEVER {
                 thing.close(false);
@@ -168,14 +127,94 @@ impl Chains {
     }
 }
 
+/// Whether a thread sleeps for longer than the kernel's own slack.
+pub(super) fn sleeps(thread: &Thread) -> bool {
+    let is_sleep = |wait: &Wait| {
+        wait.kind() == CallKind::Sleep
+            && matches!(wait.wake, Wake::External(External::Timer))
+            && !wait.has_deadline()
+    };
+    let is_long = |(start, end, state): (Timestamp, Timestamp, State)| {
+        matches!(state, State::Blocked(number)
+            if end.0.saturating_sub(start.0) > SHORT_SLEEP_NS
+                && thread.waits.get(number as usize).is_some_and(is_sleep))
+    };
+    thread.spans().any(is_long)
+}
+
+/// What a thread waits for, by the number that [`thing`] gives.
+struct Things {
+    of: FxHashMap<u64, OneThing>,
+    /// It lets somebody go on after the last of its waits.
+    goes_on: bool,
+}
+
+impl Things {
+    fn of(thread: &Thread, plan: &Plan, occupied: Option<&Occupied>) -> Things {
+        let mut things: FxHashMap<u64, OneThing> = FxHashMap::default();
+        // Those that may be open.
+        let mut open: Vec<u64> = Vec::new();
+        let (mut seen, mut ran) = (0, 0_u64);
+        for ((start, end, state), interval) in thread.spans().zip(&thread.intervals) {
+            let length = end.0.saturating_sub(start.0);
+            let State::Blocked(number) = state else {
+                let running = matches!(state, State::Running { .. });
+                ran = ran.saturating_add(if running { length } else { 0 });
+                continue;
+            };
+            let mut until = interval.first_step as usize;
+            // What the thread does in the instant in which it begins to wait, it does before.
+            while thread.steps.get(until).is_some_and(|step| step.time.0 <= start.0) {
+                until += 1;
+            }
+            let steps = thread.steps.get(seen..until).unwrap_or_default();
+            seen = seen.max(until);
+            if !open.is_empty() && steps.iter().any(|step| helps(step.kind, plan)) {
+                for what in open.drain(..) {
+                    things.entry(what).or_default().acted();
+                }
+            }
+            if let Some(sleeps) = things.get_mut(&WHATEVER) {
+                sleeps.looked(ran);
+            }
+            let Some(wait) = thread.waits.get(number as usize) else { continue };
+            let Some(what) = thing(wait, (start.0, end.0), occupied) else { continue };
+            let by_limit = matches!(wait.wake, Wake::External(External::Timer));
+            if by_limit {
+                let thing = things.entry(what).or_default();
+                thing.looked(ran);
+                if thing.open.is_empty() {
+                    open.push(what);
+                }
+                thing.open.push(Limited { wait: number, start: start.0, end: end.0, looks: None });
+                let look = length / LOOK;
+                thing.looking = (if what == WHATEVER { look.max(ANY_LOOK_NS) } else { look }, ran);
+            } else if let Some(thing) = things.get_mut(&what) {
+                thing.looked(ran);
+                if let Wake::By(_) = wait.wake {
+                    thing.close(true);
+                } else {
+                    thing.open.clear();
+                }
+            }
+        }
+        let steps = thread.steps.get(seen..).unwrap_or_default();
+        let goes_on = steps.iter().any(|step| helps(step.kind, plan));
+        Things { of: things, goes_on }
+    }
+}
+
 /// What a wait is for: the eight bytes around a futex, in which glibc's condition variables have the words of both their
-/// groups; for short sleeps it is the same.
-fn thing(wait: &Wait, length: u64) -> Option<u64> {
+/// groups; for short sleeps it is the same, and for all sleeps of a thread that keeps house while others have work.
+fn thing(wait: &Wait, (start, end): (u64, u64), occupied: Option<&Occupied>) -> Option<u64> {
     match wait.reason {
         WaitReason::Futex(futex) => Some(futex.word & !7),
         WaitReason::Kernel { .. } => {
-            let is_short = wait.kind() == CallKind::Sleep && length <= SHORT_SLEEP_NS && !wait.has_deadline();
-            (is_short && matches!(wait.wake, Wake::External(External::Timer))).then_some(WHATEVER)
+            let sleeps = wait.kind() == CallKind::Sleep && !wait.has_deadline();
+            let is_over = sleeps && matches!(wait.wake, Wake::External(External::Timer));
+            let is_short = || end.saturating_sub(start) <= SHORT_SLEEP_NS;
+            let is_beside = || occupied.is_some_and(|occupied| occupied.covers(start, end));
+            (is_over && (is_short() || is_beside())).then_some(WHATEVER)
         }
     }
 }

@@ -8,18 +8,21 @@
 //!    Who has changed it is the last one that gave back the mutex of the condition, where that is recorded, else the one that
 //!    stopped computing last, else one that computes (`sources`).
 //! 2. *A sleep so short* that the kernel's own slack is most of it lets others get ahead, and is followed by a look at what they
-//!    did: the same.
+//!    did: the same. So is every sleep of a thread that keeps house and mostly only has a look after it (Go's `sysmon`, which
+//!    sleeps longer and longer), while others have work: how long it slept is a floor under nothing.
 //! 3. *An interruption* (`interrupts`): a thread that hardly computes lets others go on when its time is over, but all of those
 //!    began to wait after that, since it had stopped them. That happens to them wherever they are.
 
 mod chains;
 mod interrupts;
+mod occupied;
 mod sources;
 
 use super::background::lets_go;
 use super::relive::Plan;
 use crate::timeline::{State, StepKind, Thread, Timeline};
 use chains::{Chains, Limited};
+use occupied::OfProcesses;
 use rustc_hash::FxHashMap;
 use sources::Sources;
 
@@ -53,12 +56,15 @@ impl Polls {
     pub(super) fn of(timeline: &Timeline, plan: &Plan) -> Polls {
         let mut polls = Polls { releases: vec![Vec::new(); timeline.threads.len()], ..Polls::default() };
         let mut gone_on: Vec<(usize, Limited, Vec<u32>)> = Vec::new();
+        let shares = Shares::of(timeline);
+        let mut occupied = OfProcesses::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
-            let chains = Chains::of(index, thread, plan);
+            let keeps_house = chains::sleeps(thread) && !shares.works(timeline, index);
+            let beside = if keeps_house { occupied.of_thread(timeline, &shares, index) } else { None };
+            let chains = Chains::of(index, thread, plan, beside);
             gone_on.extend(chains.gone_on.into_iter().map(|(last, before)| (index, last, before)));
             polls.waits.push(chains.polls);
         }
-        let shares = Shares::of(timeline);
         if !gone_on.is_empty() {
             let sources = Sources::of(timeline, &polls, &shares);
             for (index, last, before) in gone_on {
