@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 /// Records until the target ends, the time is over or the user has enough; says on stderr what there is.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
@@ -84,7 +85,12 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     }
 
     let mut functions_known = facts.functions.clone();
-    let ended = run(Setup {
+    // Of a program that runs, events are recorded from before its symbols are read.
+    let before = match child {
+        Some(_) => Duration::ZERO,
+        None => Duration::from_nanos(capture::target::monotonic_ns().saturating_sub(facts.start_ns)),
+    };
+    let mut ended = run(Setup {
         mode: Mode::Record,
         source: Box::new(source),
         facts,
@@ -107,6 +113,8 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         child,
     })
     .map_err(|error| UserError::runtime(format!("cannot record: {error}"), "see `longpole doctor`"))?;
+
+    ended.elapsed += before;
 
     if let Some(error) = ended.launch_error {
         // Nothing of the command is in it.

@@ -58,6 +58,28 @@ fn threads_that_are_there_at_attach_are_known() {
     assert!(time("StageTransform") > time("StageParse"), "{}", report.0);
 }
 
+/// A summary told of 3.7 µs where a second of the program had been recorded while longpole still read its symbols.
+#[test]
+fn the_summary_tells_of_all_that_was_recorded() {
+    skip_unless_live!();
+    let program = skip_unless_built!(workload::build("turns.c"));
+    let target = Background::must_start(Command::new(program).arg("1000000000"));
+    let recorded = Recorded::attach(&["-d", "1ms"], target.pid());
+    let summary = &recorded.ended.stderr;
+    let told =
+        summary.lines().find(|line| line.starts_with("recorded ")).and_then(|line| line.rsplit_once(", "));
+    let (number, unit) = told.and_then(|(_, told)| told.split_once(' ')).expect("a duration");
+    let factor = match unit {
+        "s" => 1e9,
+        "ms" => 1e6,
+        "µs" => 1e3,
+        _ => panic!("{summary}"),
+    };
+    let told_ns = number.parse::<f64>().unwrap() * factor;
+    let wall_ns = recorded.report("1").0["overhead"]["wall_ns"].as_f64().unwrap();
+    assert!((0.5..2.0).contains(&(told_ns / wall_ns)), "{told_ns} of {wall_ns} ns: {summary}");
+}
+
 /// While longpole attached SIGTERM ended it without a word.
 #[test]
 fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
