@@ -220,7 +220,7 @@ mod tests {
             "use crate::a::Thing;",
             "use crate::{a::{Thing}};",
             "fn f() -> crate::Thing { loop {} }",
-            "use super::a; fn f(_: &a::Thing) {}",
+            "fn f(_: &super::a::Thing) {}",
             "use crate::a::Thing as Other; fn f() { Other::new() }",
             "use crate::a::deep::*;",
         ] {

@@ -1,7 +1,7 @@
 //! Opening what an analysis command is given: a session or a program JSON, told apart by content.
 
-use super::plan::InputPlan;
-use super::{UserError, say};
+use crate::exit::{UserError, say};
+use crate::plan::InputPlan;
 use engine::event::Recording;
 use engine::program::Program;
 use engine::report::Finding;
