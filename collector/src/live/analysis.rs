@@ -33,7 +33,7 @@ pub fn snapshot(recording: &Recording, asked: &Asked, cut_by_events: bool) -> Sn
 pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) -> (Snapshot, Sighting) {
     let began = Instant::now();
     let timeline = engine::timeline::build(recording);
-    let mut program = engine::program::from_timeline(&timeline);
+    let mut program = engine::translation::from_timeline(&timeline);
     program.recorded_cpus = asked.recorded_cpus;
     // One run: the window is looked at again and again.
     let model = Model { runs: 1, ..Model::default() };

@@ -93,7 +93,7 @@ fn record_to(path: &Path, generated: &Generated, pace: Pace) -> Ended {
 }
 
 fn offline(recording: &Recording) -> (Program, Report) {
-    let program = engine::program::from_timeline(&engine::timeline::build(recording));
+    let program = engine::translation::from_timeline(&engine::timeline::build(recording));
     let model = Model { runs: 1, ..Model::default() };
     let report = report_by(&program, &cpus(), Detail::Functions, Grouping::Function, &model);
     (program, report)

@@ -1,6 +1,6 @@
 //! Waits of a thread that it enters again when their time is over.
 
-use super::{Poll, helps, set};
+use super::poll::{Poll, helps, set};
 use crate::event::CallKind;
 use crate::program::relive::Plan;
 use crate::timeline::{External, State, Thread, Wait, WaitReason, Wake};
