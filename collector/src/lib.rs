@@ -1,16 +1,21 @@
 //! longpole itself: the command line, the live loop, and what a person sees.
 
-// They panic when nobody listens any more; see cli::say.
+// They panic when nobody listens any more; see exit::say.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+pub mod cell;
 pub mod cli;
 pub mod cores;
 pub mod doctor;
+pub mod exit;
 pub mod export;
+pub mod input;
 pub mod listen;
 pub mod live;
 pub mod page;
+pub mod plan;
 pub mod present;
 pub mod rules;
+pub mod threads;
 pub mod tui;
 pub mod validate;

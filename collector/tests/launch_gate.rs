@@ -1,7 +1,7 @@
 //! Commands held at the gate: the real binary becomes the command, in the same process, with everything intact.
 
 use capture::target::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions, Process};
-use collector::cli::{Code, UserError};
+use collector::exit::{Code, UserError};
 use recording::SudoUser;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;

@@ -2,9 +2,10 @@
 //! is in `engine/tests/relived/lossy.rs`.
 
 use engine::event::{Merger, Recording};
-use engine::program::{Program, from_timeline};
+use engine::program::Program;
 use engine::report::{CpuResult, Cpus, Detail, Report, report};
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use probe_abi::{Header, Record};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use engine::event::FunctionFact;
 use engine::parallelism::measured;
-use engine::program::from_timeline;
 use engine::time::Timestamp;
 use engine::timeline::{External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake};
+use engine::translation::from_timeline;
 
 fn main() -> ExitCode {
     let arguments: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use engine::event::{Merger, Recording};
-use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread, from_timeline};
+use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread};
 use engine::synth::{Execution, Numbers, generate};
 use engine::time::Ticks;
 use engine::timeline::build;
+use engine::translation::from_timeline;
 
 const THREADS: u32 = 32;
 

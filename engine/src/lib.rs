@@ -31,6 +31,7 @@ pub mod schedule;
 pub mod synth;
 pub mod time;
 pub mod timeline;
+pub mod translation;
 pub mod view;
 pub mod what_if;
 mod words;

@@ -3,9 +3,10 @@
 use engine::attribution::Grouping;
 use engine::event::{Facts, Recording, WindowEnd};
 use engine::predict::{Model, Scheduler};
-use engine::program::{Program, from_timeline};
+use engine::program::Program;
 use engine::report::{Cpus, Detail, Report, report, report_by};
 use engine::timeline::{Timeline, build};
+use engine::translation::from_timeline;
 use probe_abi::{
     Burst, Call, Context, Header, Kind, MOST_SPAN_NS, Operation, OperationFlags, Record, Switch, SwitchFlags,
     SyncOperation, Waking, WakingFlags,

@@ -1,10 +1,11 @@
 //! Locks: who has which, and what is computed on the critical path while it is held.
 
 use engine::event::{Facts, FunctionFact, Recording, WindowEnd};
-use engine::program::{Program, from_timeline, json};
+use engine::program::{Program, json};
 use engine::report::{Cpus, Detail, Report, report};
 use engine::time::Ticks;
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use probe_abi::{
     Context, FunctionEnter, FunctionExit, Header, Kind, Operation, OperationFlags, Record, Switch,
     SwitchFlags, SyncOperation,

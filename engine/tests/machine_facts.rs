@@ -1,8 +1,9 @@
 //! What a recording tells about the machine that it was made on.
 
-use engine::program::{DeviceFact, MachineFacts, from_timeline};
+use engine::program::{DeviceFact, MachineFacts};
 use engine::time::Timestamp;
 use engine::timeline::{External, Interval, State, Thread, Timeline, Wait, WaitReason, Wake};
+use engine::translation::from_timeline;
 use probe_abi::Call;
 
 fn on(cpu: u16) -> State {

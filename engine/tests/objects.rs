@@ -1,8 +1,8 @@
 //! What synchronization objects are called.
 
 use engine::event::{AddressFact, Facts, Recording, WindowEnd};
-use engine::program::from_timeline;
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use probe_abi::{Context, Header, Kind, Operation, Record, SyncOperation};
 
 const PID: u32 = 7;

@@ -3,7 +3,7 @@
 use super::recorded_program::{RUNNING, external, operations, thread, timeline};
 use engine::event::FutexFact;
 use engine::predict::{Model, Scheduler, predict};
-use engine::program::{Operation, Program, Thread as Written, ThreadId, from_timeline};
+use engine::program::{Operation, Program, Thread as Written, ThreadId};
 use engine::report::Cpus;
 use engine::schedule::Simulation;
 use engine::synth::{Execution, Numbers, generate};
@@ -11,6 +11,7 @@ use engine::time::{Ticks, Timestamp};
 use engine::timeline::{
     External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake, Wakeup, build,
 };
+use engine::translation::from_timeline;
 use probe_abi::Call;
 
 fn futex(word: u64) -> WaitReason {

@@ -1,13 +1,14 @@
 //! What a recording shows of objects and waits, whatever the number of CPUs.
 
 use engine::event::{AddressFact, FunctionFact, FutexFact};
-use engine::program::{Program, RecordedWait, from_timeline, json};
+use engine::program::{Program, RecordedWait, json};
 use engine::report::Finding;
 use engine::time::Timestamp;
 use engine::timeline::{
     Counts, External, FirstUse, Interval, Lock, NO_OBJECT, State, Step, StepKind, Thread, Timeline, Use,
     Wait, WaitReason, Wake, Wakeup,
 };
+use engine::translation::from_timeline;
 use probe_abi::{Call, Descriptor, SyncFamily, SyncOperation};
 
 const PID: u32 = 7;

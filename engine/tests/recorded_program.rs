@@ -1,13 +1,14 @@
 //! How single pieces of a timeline become operations, names and findings.
 
 use engine::event::{FunctionFact, FutexFact};
-use engine::program::{EdgeId, Move, Operation, Program, ThreadId, from_timeline};
+use engine::program::{EdgeId, Move, Operation, Program, ThreadId};
 use engine::report::{Finding, Names};
 use engine::time::{Ticks, Timestamp};
 use engine::timeline::{
     BaseStack, Birth, Counts, External, Hit, Interval, State, Step, StepKind, Thread, Timeline,
     UnknownReason, Wait, WaitReason, Wake, Wakeup,
 };
+use engine::translation::from_timeline;
 use probe_abi::{Call, Descriptor};
 
 pub(super) const RUNNING: State = State::Running { cpu: Some(0) };

@@ -1,7 +1,6 @@
 //! Compute time divided by samples: against programs whose every function is known, and what must never change.
 
 use engine::attribution::{Grouping, spelled_out};
-use engine::program::from_timeline;
 use engine::program::{Function, FunctionRef, Move, ObjectId, Operation, Program, Thread, json};
 use engine::report::{Cpus, Detail, FunctionRow, Report, report, report_by};
 use engine::synth::{
@@ -9,6 +8,7 @@ use engine::synth::{
 };
 use engine::time::Ticks;
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use proptest::prelude::*;
 
 const CPUS: [u32; 4] = [1, 2, 3, 8];

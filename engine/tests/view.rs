@@ -160,7 +160,7 @@ fn states_and_calls_are_whole() {
         let execution = Execution { cpus: 1 + (seed % 3) as u16, seed, ..Execution::default() };
         let Ok(generated) = generate(&program, &execution) else { continue };
         let timeline = timeline::build(&generated.recording());
-        let program = engine::program::from_timeline(&timeline);
+        let program = engine::translation::from_timeline(&timeline);
         let measured = Measured::of(&timeline, &program);
         let mut on_cpu = 0;
         for thread in measured.threads() {

@@ -1,5 +1,6 @@
 //! Source lines and inline chains out of DWARF, for many addresses of one module at once.
 
+use super::answer::Reason;
 use super::chains::{Chains, MAX_FRAMES};
 use super::contained::contained;
 use super::debug_link::supplement_link;
@@ -7,7 +8,6 @@ use super::elf_file::ElfFile;
 use super::files::{Wish, search};
 use super::functions::ModuleFunctions;
 use super::name;
-use super::resolve::Reason;
 use super::sections::{Bytes, debug_sections, has_debug_information};
 use super::split::{Parts, Slice, Split};
 use super::texts::Texts;

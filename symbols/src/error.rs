@@ -2,7 +2,7 @@
 
 use super::meant::listed;
 use super::name::safe_path;
-use super::service::FailureKind;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// A binary that cannot be used. `Display` is one line; [`SymbolError::hint`] says what to do.
@@ -113,5 +113,31 @@ impl SymbolError {
 
     pub(super) fn not_elf(path: &Path, reason: impl Into<String>) -> SymbolError {
         SymbolError::NotElf { path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+/// See [`SymbolError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// It cannot be opened or read.
+    Unreadable,
+    /// It is no ELF file.
+    NotElf,
+    /// It is one of a kind that is not understood.
+    Unsupported,
+}
+
+impl From<&SymbolError> for FailureKind {
+    fn from(error: &SymbolError) -> FailureKind {
+        match error {
+            SymbolError::Open { .. } | SymbolError::NotRegular { .. } | SymbolError::Read { .. } => {
+                FailureKind::Unreadable
+            }
+            SymbolError::NotElf { .. } => FailureKind::NotElf,
+            SymbolError::Unsupported { .. } | SymbolError::TooLarge { .. } => FailureKind::Unsupported,
+            SymbolError::Parser { .. } | SymbolError::Unclear { .. } => FailureKind::Unreadable,
+            SymbolError::Told { kind, .. } => *kind,
+        }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Layout: Go's `runtime/symtab.go` and `internal/abi/symtab.go`, versions 1.16, 1.18 and 1.20.
 
+use super::answer::Frame;
 use super::elf_file::{ElfFile, Section, text_at};
 use super::name::MAX_RAW_BYTES;
-use super::resolve::Frame;
 use super::sections::Bytes;
 
 /// Largest table read.

@@ -9,6 +9,7 @@
 // They panic when nobody listens any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+mod answer;
 pub mod binary;
 mod body;
 mod build_id;
@@ -77,10 +78,11 @@ mod wait_values;
 mod wanted;
 mod ways_out;
 
+pub use answer::{Answer, Frame, Location, Place, Reason, Request, SymbolHit};
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
 pub use elf_file::{ElfFile, Section, Segment, open_plain};
-pub use error::SymbolError;
+pub use error::{FailureKind, SymbolError};
 pub use exits::{Analysis, Exits, analyse};
 pub use file_key::FileKey;
 pub use files::{Candidate, Fetch, Files, NoFiles, Wish};
@@ -100,11 +102,9 @@ pub use outline::Outline;
 pub use parser::{Parser, Parsers};
 pub use placed::{CallPlace, Placed, call_place};
 pub use places::HostFiles;
-pub use resolve::{
-    Answer, Frame, Location, Place, Reason, Request, SymbolHit, locate, locate_functions, resolve,
-};
+pub use resolve::{locate, locate_functions, resolve};
 pub use serve::serve;
-pub use service::{FailureKind, Summary};
+pub use service::Summary;
 pub use unsure::UnsureReason;
 pub use unwind::{LandingPads, UnwindFacts, UnwindTables};
 pub use unwind_rows::{FrameAt, RowsTold, Rule, Saved, UnwindRows};

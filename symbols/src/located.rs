@@ -1,10 +1,10 @@
 //! Locations of many places in a form that is small: each text once, everything else numbers. This is how a sandboxed
 //! parser answers; [`Located::location`] gives one place in words.
 
+use super::answer::{Frame, Location, Reason, SymbolHit};
 use super::build_id::BuildId;
 use super::name::{MAX_NAME_BYTES, is_unsafe, safe};
 use super::packed;
-use super::resolve::{Frame, Location, Reason, SymbolHit};
 use serde::{Deserialize, Serialize};
 
 /// Locations, in the order in which they were asked for.

@@ -1,9 +1,9 @@
 //! Looks places of one module up, in its symbols and in its debug information, which is read once.
 
+use super::answer::{Place, Reason};
 use super::dwarf::{DebugInformation, FrameNumbers, Lines};
 use super::functions::{ModuleFunctions, SymbolSource, unnamed};
 use super::located::{Known, Located, PackedFrame, Row, plus_one};
-use super::resolve::{Place, Reason};
 use super::texts::Texts;
 use super::wait_places::WaitPlaces;
 use rustc_hash::FxHashMap;

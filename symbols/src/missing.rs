@@ -1,8 +1,8 @@
 //! What of a binary's symbols is missing, and what to do about it.
 
+use super::answer::Reason;
 use super::functions::SymbolSource;
 use super::name;
-use super::resolve::Reason;
 use super::service::Summary;
 use engine::event::ModuleFact;
 use std::io::{BufRead, BufReader, Read};

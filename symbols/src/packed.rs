@@ -3,8 +3,8 @@
 //!
 //! Each character is one of 64 and carries five bits, the lowest first, and whether more follow: as source maps do it.
 
+use super::answer::Place;
 use super::located::{Known, PackedFrame, Row};
-use super::resolve::Place;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,5 +1,6 @@
 //! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, right here.
 
+use super::answer::Place;
 use super::choose::{Choice, Selection, choose};
 use super::elf_file::ElfFile;
 use super::error::SymbolError;
@@ -11,7 +12,7 @@ use super::located::Located;
 use super::locator::Locator;
 use super::name;
 use super::places::HostFiles;
-use super::resolve::{Place, locate_functions};
+use super::resolve::locate_functions;
 use super::serve::{self, SUBCOMMAND};
 use super::service::{Look, MOST_ANSWERED, Question, Said, Summary, Told};
 use super::unwind_rows::UnwindRows;

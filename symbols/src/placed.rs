@@ -1,10 +1,10 @@
 //! A binary at the place where a process has it: what lies at addresses of that process.
 
+use super::answer::{Frame, Location, Place};
 use super::elf_file::{Segment, open_plain};
 use super::error::SymbolError;
 use super::parser::{Parser, Parsers};
 use super::places::HostFiles;
-use super::resolve::{Frame, Location, Place};
 use crate::outline::Outline;
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Bytes of debug sections: mapped or read, unpacked where they are compressed.
 
+use super::answer::Reason;
 use super::elf_file::{ElfFile, Section};
-use super::resolve::Reason;
 use crate::sandbox::Mapping;
 use gimli::DwarfSections;
 use object::{CompressedData, CompressionFormat};

@@ -87,7 +87,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
             }
             (Question::Held { calls, places }, _) => Said::Held(held(&module, &calls, &places)),
             (question, _) => Said::Failed {
-                kind: super::service::FailureKind::Unsupported,
+                kind: super::error::FailureKind::Unsupported,
                 text: format!("this question cannot be answered: {question:?}"),
             },
         }

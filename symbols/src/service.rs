@@ -1,15 +1,15 @@
 //! What longpole and a parser say to each other: questions about one binary, answers, and files that the parser asks for.
 
+use super::answer::{Place, Reason};
 use super::build_id::BuildId;
 use super::choose::{Choice, Selection};
-use super::error::SymbolError;
+use super::error::FailureKind;
 use super::files::Wish;
 use super::functions::{ModuleFunctions, SymbolSource};
 use super::held::{Held, LockCall};
 use super::libc_told::LibcTold;
 use super::located::Located;
 use super::packed;
-use super::resolve::{Place, Reason};
 use super::unwind_rows::RowsTold;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -115,32 +115,6 @@ pub enum Said {
         /// One line.
         text: String,
     },
-}
-
-/// See [`SymbolError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// It cannot be opened or read.
-    Unreadable,
-    /// It is no ELF file.
-    NotElf,
-    /// It is one of a kind that is not understood.
-    Unsupported,
-}
-
-impl From<&SymbolError> for FailureKind {
-    fn from(error: &SymbolError) -> FailureKind {
-        match error {
-            SymbolError::Open { .. } | SymbolError::NotRegular { .. } | SymbolError::Read { .. } => {
-                FailureKind::Unreadable
-            }
-            SymbolError::NotElf { .. } => FailureKind::NotElf,
-            SymbolError::Unsupported { .. } | SymbolError::TooLarge { .. } => FailureKind::Unsupported,
-            SymbolError::Parser { .. } | SymbolError::Unclear { .. } => FailureKind::Unreadable,
-            SymbolError::Told { kind, .. } => *kind,
-        }
-    }
 }
 
 /// What a binary's functions are known by.

@@ -1,8 +1,11 @@
 //! `./x tidy`: the rules for source files that no lint knows. Also a test of this crate.
 
+mod borders;
 mod files;
+mod modules;
 mod prose;
 mod rules;
+mod words;
 
 use std::process::ExitCode;
 
@@ -40,6 +43,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
             }
         }
     }
+    complaints.extend(borders::check(&sources));
     let manifest = workspace.root.join("engine/Cargo.toml");
     match std::fs::read_to_string(&manifest) {
         Ok(text) => complaints.extend(rules::engine_dependencies(&text)),

@@ -1,14 +1,14 @@
 //! Arguments → plan: everything that can be wrong about a command line is found here.
 
-use super::UserError;
 use super::args::{self, Command};
-use super::plan::{
+use super::{study, value};
+use crate::exit::UserError;
+use crate::export::{Format, Table};
+use crate::plan::{
     CapturePlan, DoctorPlan, ExportPlan, GatePlan, InfoPlan, InputPlan, ListenPlan, MOST_FUNCTIONS,
     NotesPlan, OutputPlan, Plan, PredictPlan, RecordPlan, ReportPlan, Selection, SymbolPlan, SymbolizePlan,
     TargetPlan, TopPlan, ValidatePlan, ViewPlan,
 };
-use super::{study, value};
-use crate::export::{Format, Table};
 use crate::present::text::By;
 use crate::validate::{depends_on_cpus, doubling};
 use capture::interpose::Wish;

@@ -1,8 +1,9 @@
 //! Runs a plan, and turns what came of it into the one exit code.
 
 use super::args::Arguments;
-use super::plan::Plan;
-use super::{Outcome, UserError, check, command, logging, say};
+use super::{check, command, logging};
+use crate::exit::{Code, Outcome, UserError, say};
+use crate::plan::Plan;
 use capture::target::{limits, signals};
 use clap::Parser;
 use std::ffi::OsString;
@@ -83,7 +84,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
     if matches!(error.kind(), clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
         let _ = error.print();
-        return ExitCode::from(super::Code::Usage as u8);
+        return ExitCode::from(Code::Usage as u8);
     }
     let error = usage_error(&error.render().to_string());
     say(&error);

@@ -1,6 +1,6 @@
 //! Values on the command line: CPU lists, times, sizes, counts, process ids.
 
-use super::UserError;
+use crate::exit::UserError;
 use capture::target::CpuList;
 use engine::predict::Scheduler;
 use engine::report::Cpus;
@@ -239,7 +239,7 @@ mod tests {
         let error = cpu_list("0").expect_err("no list");
         assert_eq!(
             (error.message.as_str(), error.code),
-            ("--cpus: a CPU count of 0", super::super::Code::Usage)
+            ("--cpus: a CPU count of 0", crate::exit::Code::Usage)
         );
     }
 
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(duration("-d", "0.5").expect("time"), Duration::from_millis(500));
         assert_eq!(duration("-d", "1m 30s").expect("time"), Duration::from_secs(90));
         for wrong in ["", "0", "0s", "-3", "soon", "nan", "inf", "1e300"] {
-            assert_eq!(duration("-d", wrong).expect_err(wrong).code, super::super::Code::Usage);
+            assert_eq!(duration("-d", wrong).expect_err(wrong).code, crate::exit::Code::Usage);
         }
     }
 
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(ppm("1000%"), Some(10_000_000));
         assert_eq!(ppm("none"), None);
         for wrong in ["", "%", "-1%", "1001%", "nan", "two", "2%%", "inf"] {
-            assert_eq!(budget("--overhead", wrong).expect_err(wrong).code, super::super::Code::Usage);
+            assert_eq!(budget("--overhead", wrong).expect_err(wrong).code, crate::exit::Code::Usage);
         }
     }
 
@@ -286,8 +286,8 @@ mod tests {
         assert_eq!(list(&["12,34", "12", "56"]).expect("pids"), [12, 34, 56]);
         assert_eq!(list(&["redis,34"]).expect("pids"), [12, 78, 34]);
         for wrong in ["0", "-1", "", "12,", "4294967295"] {
-            assert_eq!(list(&[wrong]).expect_err(wrong).code, super::super::Code::Usage);
+            assert_eq!(list(&[wrong]).expect_err(wrong).code, crate::exit::Code::Usage);
         }
-        assert_eq!(list(&["nobody"]).expect_err("no such name").code, super::super::Code::Runtime);
+        assert_eq!(list(&["nobody"]).expect_err("no such name").code, crate::exit::Code::Runtime);
     }
 }

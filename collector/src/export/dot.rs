@@ -2,7 +2,7 @@
 //! critical path thick. Stays that paths share are one node, so that what near-critical paths have in common is seen.
 
 use super::Model;
-use crate::present::cell::duration;
+use crate::cell::duration;
 use crate::present::study::slack::doing;
 use engine::graph::{PathRow, PathsWanted, Stay, paths_report};
 use std::collections::{BTreeMap, HashMap};

@@ -3,7 +3,7 @@
 
 use super::Model;
 use super::weights::{Weight, by_names};
-use crate::present::cell::duration;
+use crate::cell::duration;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -103,7 +103,7 @@ impl<'n> Graph<'_, 'n> {
         )?;
         let room = ((width - 6.0) / CHARACTER).max(0.0) as usize;
         if room >= 3 {
-            let shown = crate::present::cell::fit(name, room);
+            let shown = crate::cell::fit(name, room);
             write!(
                 self.out,
                 "<text x=\"{:.2}\" y=\"{:.1}\" fill=\"#111111\">{}</text>",

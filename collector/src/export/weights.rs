@@ -1,7 +1,7 @@
 //! Call stacks with one weight each, as flame graphs have them.
 
 use super::model::{Model, NO_FUNCTION};
-use crate::cli::say;
+use crate::exit::say;
 use crate::present::passing;
 use engine::report::Cpus;
 use engine::view::{Stack, Stacks};
@@ -79,7 +79,7 @@ pub fn by_names<'m>(model: &'m Model<'_>, stacks: &Stacks, weight: Weight) -> Ve
 /// Says that stacks with a negative weight are missing.
 pub fn say_left_out(count: usize, ns: f64) {
     if count > 0 {
-        let ns = crate::present::cell::duration(ns);
+        let ns = crate::cell::duration(ns);
         say(format_args!(
             "note: {count} call stacks with a negative weight ({ns} together) cannot be drawn and are left out: \
              `longpole report` has them"

@@ -1,9 +1,9 @@
 //! What stands there to be read: the newest report, and nothing before it.
 
-use crate::live::stretch;
 use crate::present::json::Stretch;
 use crate::tui::{LiveCounts, Snapshot};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// Written by who records, read by who serves; neither holds it for longer than it takes to copy some numbers.
 #[derive(Clone)]
@@ -55,5 +55,17 @@ impl Board {
 
     fn change(&self, change: impl FnOnce(&mut Now)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Which stretch a report that was just made is of.
+pub fn stretch(snapshot: &Snapshot) -> Stretch {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let ended = since_1970.saturating_sub(snapshot.took);
+    Stretch {
+        end_unix_ms: u64::try_from(ended.as_millis()).unwrap_or(u64::MAX),
+        length_ns: snapshot.window_ns,
+        threads: snapshot.threads,
+        is_shortened: snapshot.cut_by_events,
     }
 }

@@ -18,5 +18,5 @@ mod tests;
 mod texts;
 
 pub use access::{Access, Token};
-pub use board::Board;
+pub use board::{Board, stretch};
 pub use server::{Listener, Socket};

@@ -5,7 +5,7 @@ use super::access::Access;
 use super::answer::{Answer, answer};
 use super::board::Board;
 use super::texts::Writer;
-use crate::live::{Message, parts};
+use crate::threads::{self, Failure};
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
@@ -78,11 +78,11 @@ impl Listener {
     ///
     /// # Errors
     /// There is no room for a thread.
-    pub fn start(
+    pub fn start<M: From<Failure> + Send + 'static>(
         socket: Socket,
         access: Access,
         board: Board,
-        news: UnboundedSender<Message>,
+        news: UnboundedSender<M>,
     ) -> io::Result<Listener> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = {
@@ -90,8 +90,8 @@ impl Listener {
             TcpListener::from_std(socket.socket)?
         };
         let (stop, stopped) = oneshot::channel();
-        let thread = parts::spawn("listen", news, (), move || {
-            parts::behind_others();
+        let thread = threads::spawn("listen", news, (), move || {
+            threads::behind_others();
             let tasks = LocalSet::new();
             tasks.block_on(&runtime, async move {
                 tokio::select! {

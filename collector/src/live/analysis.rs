@@ -1,7 +1,6 @@
 //! From a recording to a report: the same steps for a live window and for a file.
 
 use super::promising::{Sighting, promising};
-use crate::present::json::Stretch;
 use crate::tui::{CpuWish, Snapshot};
 use engine::attribution::{Grouping, around};
 use engine::event::Recording;
@@ -9,7 +8,7 @@ use engine::limit::{Limits, Search};
 use engine::parallelism::{measured, predicted};
 use engine::predict::Model;
 use engine::report::{Cpus, Detail, report_by};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// Functions whose callers and callees are told.
 const AROUND: usize = 64;
@@ -34,7 +33,7 @@ pub fn snapshot(recording: &Recording, asked: &Asked, cut_by_events: bool) -> Sn
 pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) -> (Snapshot, Sighting) {
     let began = Instant::now();
     let timeline = engine::timeline::build(recording);
-    let mut program = engine::program::from_timeline(&timeline);
+    let mut program = engine::translation::from_timeline(&timeline);
     program.recorded_cpus = asked.recorded_cpus;
     // One run: the window is looked at again and again.
     let model = Model { runs: 1, ..Model::default() };
@@ -67,16 +66,4 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
         cut_by_events,
     };
     (snapshot, sighting)
-}
-
-/// Which stretch a report that was just made is of.
-pub fn stretch(snapshot: &Snapshot) -> Stretch {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let ended = since_1970.saturating_sub(snapshot.took);
-    Stretch {
-        end_unix_ms: u64::try_from(ended.as_millis()).unwrap_or(u64::MAX),
-        length_ns: snapshot.window_ns,
-        threads: snapshot.threads,
-        is_shortened: snapshot.cut_by_events,
-    }
 }

@@ -40,8 +40,8 @@ impl Analyst {
         let is_busy = Arc::clone(&busy);
         let spent = Arc::new(Mutex::new(None));
         let has_spent = Arc::clone(&spent);
-        let thread = super::parts::spawn("analysis", news.clone(), (), move || {
-            super::parts::behind_others();
+        let thread = crate::threads::spawn("analysis", news.clone(), (), move || {
+            crate::threads::behind_others();
             while let Ok(job) = inbox.recv() {
                 is_busy.store(true, Ordering::Release);
                 let before_ns = this_thread_ns();

@@ -15,8 +15,8 @@ use super::libc::{Libc, LibcChoice};
 use super::libraries::{Libraries, tries_locks};
 use super::locks::{How, Locks};
 use super::target_remarks;
-use crate::cli::UserError;
-use crate::cli::plan::{CapturePlan, TargetPlan};
+use crate::exit::UserError;
+use crate::plan::{CapturePlan, TargetPlan};
 use capture::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, Since, check_capabilities, check_programs, now_ns,
     usual_ring_bytes,
@@ -128,7 +128,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         start(plan, &subjects, roots, None)?;
     remarks.extend(traced);
     let start_ns = capture.start_ns();
-    let hurry = super::parts::Hurry::now();
+    let hurry = crate::threads::Hurry::now();
     for process in &processes {
         merge(&mut facts, attach_facts(process, plan.children));
     }
@@ -272,7 +272,8 @@ fn start(
     let is_early = none_at_once && subjects.iter().all(|subject| !subject.held);
     let mut chosen = Chosen::default();
     // Programs that run work for somebody, and reading symbols has time; what it chooses for the start of a command has not.
-    let patience = || subjects.iter().all(|subject| !subject.held).then(super::parts::Hurry::later).flatten();
+    let patience =
+        || subjects.iter().all(|subject| !subject.held).then(crate::threads::Hurry::later).flatten();
     if let Some(functions) = functions.as_mut().filter(|_| !is_early) {
         let _later = patience();
         chosen = choose(functions, subjects, strict, &mut facts, &mut remarks)?;
@@ -397,7 +398,7 @@ pub fn probe_error(error: ProbeError) -> UserError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Code;
+    use crate::exit::Code;
 
     #[test]
     fn missing_rights_features_and_programs_are_exit_code_77() {

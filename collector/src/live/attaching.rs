@@ -4,9 +4,10 @@
 use super::ended::Ended;
 use super::intake::Batch;
 use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed, UnprobedCounts};
-use super::parts;
 use super::pump::Feed;
-use capture::probe::{LibcProbes, ProbeFunction, Since};
+use super::source::Attach;
+use crate::threads;
+use capture::probe::Since;
 use engine::event::{FunctionId, GapReason, Note, NoteKind};
 use std::io;
 use std::sync::Arc;
@@ -14,40 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
-
-/// Puts probes on and takes them off while somebody else empties the rings. What it does is among the notes of the source
-/// that it comes from.
-pub trait Attach: Send {
-    /// The source's clock, as [`super::EventSource::now_ns`].
-    fn now_ns(&self) -> u64;
-
-    /// Puts function probes into a process that came up, or runs a new program, and notes that its
-    /// calls are missing until now. `Err`: why not.
-    fn add_process(&mut self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
-
-    /// Puts function probes into a process beside those that it has. `wanted`: somebody wants them from now on; otherwise
-    /// their calls have been missing. `Err`: why not.
-    fn add_functions(
-        &mut self,
-        pid: u32,
-        since: Since,
-        wanted: bool,
-        functions: &[ProbeFunction],
-    ) -> Result<(), Unprobed>;
-
-    /// Takes the probes off functions until somebody wants them again. `Err`: why not.
-    fn rest_functions(&mut self, functions: &[FunctionId]) -> Result<(), Unprobed>;
-
-    /// Puts probes on the C library of a process that is recorded, as far as they are not there already, and notes since
-    /// when its operations were missing. `executed`: it runs another program than before, and whether its leading thread
-    /// has started it. `Err`: why not.
-    fn add_libc(
-        &mut self,
-        probes: &LibcProbes,
-        since_ns: u64,
-        executed: Option<bool>,
-    ) -> Result<(), Unprobed>;
-}
 
 /// What the thread is to do.
 #[derive(Debug)]
@@ -112,8 +79,8 @@ pub fn start(
     let over = Arc::new(AtomicBool::new(false));
     let ended = Ended::default();
     let worker = Worker { attach, done, news: news.clone(), over: Arc::clone(&over), ended };
-    let thread = parts::spawn("attach", news, (), move || {
-        parts::before_others();
+    let thread = threads::spawn("attach", news, (), move || {
+        threads::before_others();
         worker.run(&inbox);
     })?;
     let jobs = Attaching(jobs);
@@ -244,6 +211,7 @@ fn no_probes() -> Unprobed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use capture::probe::{LibcProbes, ProbeFunction};
     use engine::event::FunctionFact;
     use std::sync::mpsc::SyncSender;
     use std::time::Duration;

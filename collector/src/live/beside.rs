@@ -197,7 +197,7 @@ fn libraries(process: &Process) -> Vec<Module> {
 mod tests {
     use super::super::libc::Libc;
     use super::*;
-    use crate::cli::plan;
+    use crate::plan;
     use symbols::Parsers;
 
     fn wish(what: Asking, pattern: &str) -> Wish {

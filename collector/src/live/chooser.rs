@@ -71,8 +71,8 @@ impl Chooser {
         let (wanted, inbox) = channel();
         let looking = Arc::new(AtomicBool::new(false));
         let is_looking = Arc::clone(&looking);
-        super::parts::spawn("symbols", news.clone(), (), move || {
-            super::parts::behind_others();
+        crate::threads::spawn("symbols", news.clone(), (), move || {
+            crate::threads::behind_others();
             // Nobody listens any more, or nobody asks.
             let _ = Work { choose, settling: Settling::new(held), is_looking, news }.run(&inbox);
         })?;

@@ -2,11 +2,10 @@
 //! do, [`super::run`] does it.
 
 use super::Probed;
-use super::message::{
-    ChangeKind, Chosen, Failure, Granted, LibcChosen, Message, ProcessChange, UnprobedCounts, Wish,
-};
+use super::message::{ChangeKind, Chosen, Granted, LibcChosen, Message, ProcessChange, UnprobedCounts, Wish};
 use super::promising::Sighting;
 use super::tally::Tally;
+use crate::threads::Failure;
 use crate::tui::{Action, Asking, Prompt, Typed, action_of};
 use capture::target::signals::{Reaction, Relation, react};
 use engine::event::OperationsTried;

@@ -3,8 +3,8 @@
 use super::alive::is_alive;
 use super::functions::Functions;
 use super::message::NewFunctions;
-use crate::cli::UserError;
-use crate::cli::plan::CapturePlan;
+use crate::exit::UserError;
+use crate::plan::CapturePlan;
 use capture::probe::{Capture, ProbeFunction, Since};
 use capture::target::Process;
 use engine::event::{Facts, HitCosts};

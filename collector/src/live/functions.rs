@@ -10,9 +10,9 @@ use super::message::{
 use super::promising::Sighting;
 use super::seen::Tables;
 use super::tally::Tally;
-use super::worth::Trials;
-use crate::cli::plan;
-use crate::present::cell::grouped;
+use super::trials::Trials;
+use crate::cell::grouped;
+use crate::plan;
 use capture::probe::{LibcProbes, ProbeFunction, now_ns, number_limit};
 use capture::target::Process;
 use engine::event::{FunctionFact, HitCosts, ModuleFact};

@@ -5,11 +5,12 @@ use super::attaching::{Attaching, Job};
 use super::chooser::Chooser;
 use super::control::{Control, Effect, StopReason};
 use super::keyboard::Keyboard;
-use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
+use super::message::{LibcCounts, Message, UnprobedCounts};
 use super::orders::Orders;
 use super::pump::Command;
 use super::run::Print;
 use crate::listen::Board;
+use crate::threads::Failure;
 use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
 use capture::target::GatedChild;
 use engine::event::{FunctionFact, FunctionId};
@@ -284,7 +285,7 @@ impl Hands {
 }
 
 fn ended_text(control: &Control, subject: &str) -> String {
-    use crate::cli::Outcome;
+    use crate::exit::Outcome;
     let how = match control.child_status().map(Outcome::from) {
         None if control.stop_reason() == Some(StopReason::SourceEnded) => {
             " (end of the recording)".to_owned()

@@ -1,9 +1,10 @@
 //! The thread that keeps what the pump brings: in the session file, in the sliding window, or in both.
 
-use super::message::{Failure, Message};
-use super::parts::Urgency;
+use super::message::Message;
 use super::pump::Feed;
 use super::sliding::Sliding;
+use crate::threads::Failure;
+use crate::threads::Urgency;
 use engine::event::{Facts, WindowEnd};
 use recording::{Disk, Summary, Writer};
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! The kernel as a source, and beside it what the target writes about itself.
 
-use super::attaching::Attach;
 use super::quiet::Quiet;
+use super::source::Attach;
 use super::source::Late;
 use super::{Drained, EventSource, Probed, Unprobed};
 use capture::interpose::{Bell, Interposed};

@@ -33,7 +33,7 @@ impl Keyboard {
     pub fn start(news: UnboundedSender<Message>) -> io::Result<Keyboard> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = super::parts::spawn("keys", news.clone(), (), move || {
+        let thread = crate::threads::spawn("keys", news.clone(), (), move || {
             // Keys that come together (a pasted pattern) are read together: only the first is waited for.
             let mut patience = PATIENCE;
             let mut size = window_size();

@@ -1,7 +1,7 @@
 //! Which C libraries of the target get probes at once, and which families of their functions are tried first.
 
 use super::locks::How;
-use crate::cli::plan::{CapturePlan, TargetPlan};
+use crate::plan::{CapturePlan, TargetPlan};
 use capture::target::{CLibraryKind, Process, mapped_c_libraries};
 use symbols::glob_matches;
 

@@ -8,7 +8,7 @@
 use super::libc::{Libc, LibcChoice};
 use super::message::LibcChosen;
 use super::tally::Tally;
-use super::worth::Trials;
+use super::trials::Trials;
 use capture::probe::{AT_ONCE, Calls, LibcProbes, count_calls};
 use capture::target::{Process, mapped};
 use engine::event::OperationsTried;

@@ -1,8 +1,8 @@
 //! How a launched command's synchronization operations are recorded: the one place that decides it, so that no
 //! operation is ever recorded in two ways.
 
-use crate::cli::UserError;
-use crate::cli::plan::CapturePlan;
+use crate::exit::UserError;
+use crate::plan::CapturePlan;
 use capture::interpose::{Choice, Interposed, Wish, decide};
 use capture::target::{GatedChild, LaunchOptions, binary_of, resolve};
 use std::ffi::OsString;

@@ -4,6 +4,7 @@
 use super::Probed;
 use super::promising::Sighting;
 use super::tally::Tally;
+use crate::threads::Failure;
 use crate::tui::{Asking, LiveCounts, Snapshot};
 use capture::probe::{LibcProbes, ProbeFunction};
 use crossterm::event::KeyEvent;
@@ -234,11 +235,8 @@ pub struct NewFunctions {
     pub looked_ns: u64,
 }
 
-/// A part of longpole that cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Which part, for people.
-    pub part: &'static str,
-    /// What it says.
-    pub text: String,
+impl From<Failure> for Message {
+    fn from(failure: Failure) -> Message {
+        Message::Failed(failure)
+    }
 }

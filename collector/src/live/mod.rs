@@ -35,13 +35,13 @@ mod kernel;
 mod keyboard;
 mod libc;
 mod libraries;
+mod limit_line;
 mod lock_trials;
 mod locks;
 mod message;
 mod naming;
 mod orders;
 mod pacing;
-pub(crate) mod parts;
 mod promising;
 mod pump;
 mod quiet;
@@ -59,24 +59,25 @@ mod target_remarks;
 #[cfg(test)]
 mod tests;
 mod top;
+mod trials;
 mod worth;
 
-pub use analysis::{Asked, snapshot, stretch};
-pub use attaching::Attach;
+pub use analysis::{Asked, snapshot};
 pub use chooser::Choose;
 pub use control::{Control, Effect, Mode, StopReason};
 pub use intake::{Batch, Intake};
 pub use kernel::Kernel;
+pub use limit_line::limit_of_input;
 pub use message::{
-    ChangeKind, Chosen, Failure, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing,
-    ProcessChange, Unprobed, UnprobedCounts, Wish,
+    ChangeKind, Chosen, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing, ProcessChange,
+    Unprobed, UnprobedCounts, Wish,
 };
 pub use promising::{Promising, Sighting};
 pub use pump::EndThreads;
 pub use record::{record, record_silently};
 pub use replay::{Pace, Replay};
 pub use run::{Ended, Listen, Setup, WindowPlan, run};
-pub use source::{Drained, EventSource, Probed};
+pub use source::{Attach, Drained, EventSource, Probed};
 pub use summary::RecordSummary;
 pub use tally::{Sampled, Tally};
 pub use top::top;

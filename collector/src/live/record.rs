@@ -3,12 +3,13 @@
 use super::alive::is_alive;
 use super::attach::{Attached, attach};
 use super::control::Mode;
+use super::limit_line::limit_line;
 use super::locks::How;
 use super::message::LibcCounts;
 use super::run::{Ended, Setup, run};
 use super::summary::{RecordSummary, paragraph};
-use crate::cli::plan::{RecordPlan, TargetPlan};
-use crate::cli::{Outcome, UserError, limit_line, say};
+use crate::exit::{Outcome, UserError, say};
+use crate::plan::{RecordPlan, TargetPlan};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use capture::target::{GatedChild, signals, threads_of};

@@ -8,13 +8,15 @@ use super::hands::{Flow, Hands};
 use super::inputs::Inputs;
 use super::keeper::Keeper;
 use super::keyboard::Keyboard;
-use super::message::{Failure, LibcCounts, Message, UnprobedCounts};
+use super::message::{LibcCounts, Message, UnprobedCounts};
 use super::naming::Pace;
 use super::orders::orders;
 use super::pump::{self, EndThreads, Wanted};
 use super::sliding::{Due, Sliding};
-use super::{EventSource, attaching, parts};
+use super::{EventSource, attaching};
 use crate::listen::{Access, Board, Listener, Socket};
+use crate::threads;
+use crate::threads::Failure;
 use crate::tui::{Guard, LiveCounts, Snapshot, State};
 use capture::target::signals::{Relation, has_terminal};
 use capture::target::{GatedChild, LaunchError};
@@ -156,15 +158,15 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let keeper = Keeper { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
     let (feed, fed) = sync_channel(BATCHES);
     let keeper_news = news.clone();
-    let keeper = parts::spawn("keeper", news.clone(), (), move || keeper.run(&fed, &keeper_news))?;
+    let keeper = threads::spawn("keeper", news.clone(), (), move || keeper.run(&fed, &keeper_news))?;
 
     let pump_news = news.clone();
     let (mut source, end_threads) = (setup.source, setup.end_threads);
     let meter = source.meter();
     let (commands, waiter) = orders(source.bell());
     let (attaching, attached) = attaching::start(source.attacher(), news.clone())?;
-    let pump = parts::spawn("rings", news.clone(), feed.clone(), move || {
-        parts::before_others();
+    let pump = threads::spawn("rings", news.clone(), feed.clone(), move || {
+        threads::before_others();
         pump::run(source, (pace, wanted), &waiter, attached, (&feed, &pump_news), end_threads);
     })?;
 

@@ -1,9 +1,9 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
-use super::attaching::Attach;
+use super::message::Unprobed;
 use capture::interpose::Bell;
-use capture::probe::NewMapping;
-use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
+use capture::probe::{LibcProbes, NewMapping, ProbeFunction, Since};
+use engine::event::{FunctionId, LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -141,4 +141,38 @@ pub struct Drained {
     pub more: bool,
     /// Nothing more will ever come.
     pub ended: bool,
+}
+
+/// Puts probes on and takes them off while somebody else empties the rings. What it does is among the notes of the source
+/// that it comes from.
+pub trait Attach: Send {
+    /// The source's clock, as [`super::EventSource::now_ns`].
+    fn now_ns(&self) -> u64;
+
+    /// Puts function probes into a process that came up, or runs a new program, and notes that its
+    /// calls are missing until now. `Err`: why not.
+    fn add_process(&mut self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
+
+    /// Puts function probes into a process beside those that it has. `wanted`: somebody wants them from now on; otherwise
+    /// their calls have been missing. `Err`: why not.
+    fn add_functions(
+        &mut self,
+        pid: u32,
+        since: Since,
+        wanted: bool,
+        functions: &[ProbeFunction],
+    ) -> Result<(), Unprobed>;
+
+    /// Takes the probes off functions until somebody wants them again. `Err`: why not.
+    fn rest_functions(&mut self, functions: &[FunctionId]) -> Result<(), Unprobed>;
+
+    /// Puts probes on the C library of a process that is recorded, as far as they are not there already, and notes since
+    /// when its operations were missing. `executed`: it runs another program than before, and whether its leading thread
+    /// has started it. `Err`: why not.
+    fn add_libc(
+        &mut self,
+        probes: &LibcProbes,
+        since_ns: u64,
+        executed: Option<bool>,
+    ) -> Result<(), Unprobed>;
 }

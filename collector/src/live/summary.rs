@@ -1,7 +1,7 @@
 //! What `record` says on stderr when it is done.
 
 use super::message::UnprobedCounts;
-use crate::present::cell::{duration, grouped, width};
+use crate::cell::{duration, grouped, width};
 use crate::present::finding::missing;
 use crate::present::style::{Paint, Style};
 use engine::event::{LeftOut, LossCounts, Overhead, SampleCounts, SamplingFact};

@@ -93,7 +93,7 @@ fn record_to(path: &Path, generated: &Generated, pace: Pace) -> Ended {
 }
 
 fn offline(recording: &Recording) -> (Program, Report) {
-    let program = engine::program::from_timeline(&engine::timeline::build(recording));
+    let program = engine::translation::from_timeline(&engine::timeline::build(recording));
     let model = Model { runs: 1, ..Model::default() };
     let report = report_by(&program, &cpus(), Detail::Functions, Grouping::Function, &model);
     (program, report)
@@ -336,7 +336,7 @@ fn a_thread_that_panics_ends_the_run_in_an_orderly_way() {
 /// With --children, a command that ended with code 3 while its children went on until -d gave 0.
 #[test]
 fn a_commands_exit_code_is_ours_whatever_ended_the_recording() {
-    use crate::cli::Outcome;
+    use crate::exit::Outcome;
     use std::os::unix::process::ExitStatusExt;
     let mut ended = run(setup(Mode::Record, &generated().remove(0), Pace::Batches(7))).expect("run");
     for reason in [StopReason::TimeUp, StopReason::TargetEnded, StopReason::User] {

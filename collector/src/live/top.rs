@@ -1,16 +1,16 @@
 //! `longpole top`
 
 use super::alive::is_alive;
-use super::analysis::{Asked, stretch};
+use super::analysis::Asked;
 use super::attach::{Attached, attach};
 use super::control::Mode;
 use super::record::outcome;
 use super::run::{Ended, Listen, Print, Setup, WindowPlan, run};
 use super::summary::runs_on_text;
-use crate::cli::plan::{ListenPlan, TargetPlan, TopPlan};
-use crate::cli::{Outcome, UserError, say};
-use crate::listen::{Access, Board, Socket, Token};
-use crate::present::cell::duration;
+use crate::cell::duration;
+use crate::exit::{Outcome, UserError, say};
+use crate::listen::{Access, Board, Socket, Token, stretch};
+use crate::plan::{ListenPlan, TargetPlan, TopPlan};
 use crate::present::screen::{self, About, Live};
 use crate::present::{json, style};
 use crate::tui::{CpuWish, Guard, Snapshot, State};

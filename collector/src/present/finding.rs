@@ -1,6 +1,6 @@
 //! What was noticed, in sentences.
 
-use super::cell::duration;
+use crate::cell::duration;
 use engine::event::{LeftOut, OperationsTried};
 use engine::program::quoted;
 use engine::report::{
@@ -459,7 +459,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 
 /// Findings as JSON: the kind, how much it can change the answer, the numbers, and a sentence.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Findings<'a>(pub(super) &'a [Finding]);
+pub(crate) struct Findings<'a>(pub(crate) &'a [Finding]);
 
 impl Findings<'_> {
     /// Whether there are none.

@@ -1,11 +1,11 @@
 //! What stands around every command's own table: above it what limits, below it how far all that can be trusted, and what to do
 //! next. The same words everywhere.
 
-use super::cell::width;
 use super::finding::sentence;
 use super::screen::limit;
 use super::style::{Paint, Style};
 use super::table;
+use crate::cell::width;
 use engine::limit::{Limit, Limits};
 use engine::report::{Finding, Severity};
 use std::io::{self, Write};

@@ -1,9 +1,9 @@
 //! What a session or a program holds, as text and as JSON (schema `longpole-info/1`).
 
-use super::cell::{duration, grouped};
 use super::finding::missing;
 use super::style::{Paint, Style};
 use super::table;
+use crate::cell::{duration, grouped};
 use engine::event::{
     FunctionId, HitCosts, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead, Recording, SampleCounts,
     SamplingFact,

@@ -1,11 +1,11 @@
 //! The report by source line, file or binary: what limits on the recorded machine, and the source beside it where the file is
 //! there.
 
-use super::cell::width;
 use super::frame::{clip, more};
 use super::source::Sources;
 use super::style::{Paint, Style};
 use super::text::By;
+use crate::cell::width;
 use engine::limit::Limits;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
 //! The rows of the report by lock: each lock that is somebody has one; many that were first used on one line, as those of
 //! a table's buckets, have one together, which names the worst of them.
 
-use super::cell::{duration, grouped};
-use super::text::percent;
+use crate::cell::percent;
+use crate::cell::{duration, grouped};
 use engine::program::{Queue, RecordedObject};
 use engine::report::{CpuResult, LockRow, Report};
 use std::collections::HashMap;

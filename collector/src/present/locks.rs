@@ -1,6 +1,5 @@
 //! The report by lock: who holds up whom, and what is computed under each lock on the critical path.
 
-use super::cell::{duration, grouped, width};
 use super::frame::{clip, more};
 use super::lock_rows::rows;
 use super::short::short;
@@ -8,6 +7,7 @@ use super::style::{Paint, Style};
 use super::table;
 use super::text::plural;
 use super::waits::shares;
+use crate::cell::{duration, grouped, width};
 use engine::program::{FUTEX, RecordedObject, bare_name};
 use engine::report::{CpuResult, Report};
 use std::io::{self, Write};

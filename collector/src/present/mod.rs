@@ -1,6 +1,5 @@
 //! Results as bytes: one output format per file, over `impl Write`.
 
-pub mod cell;
 mod counts;
 pub mod doctor;
 pub mod finding;
@@ -26,7 +25,6 @@ pub mod study;
 pub mod style;
 pub(crate) mod table;
 pub mod text;
-pub mod validate;
 pub mod view;
 mod waits;
 

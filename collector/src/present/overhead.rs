@@ -1,7 +1,7 @@
 //! What recording costs, in a few words and in one sentence with its parts: `overhead 0.7 % (budget 2 %): 1,200 hits/s × 0.9 µs + 14,000 events/s ×
 //! 0.3 µs + collector 2.1 ms/s`.
 
-use super::cell::{duration, grouped};
+use crate::cell::{duration, grouped};
 use engine::event::Overhead;
 use std::cmp::Reverse;
 

@@ -2,7 +2,7 @@
 
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
-use super::text::percent;
+use crate::cell::percent;
 use engine::report::{CpuResult, WaitKind};
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,11 +1,11 @@
 //! A prediction as text for people: what limits, the times, the curve, what it was made with.
 
-use super::cell::{duration, width};
 use super::counts::{self, alike};
 use super::frame::Frame;
 use super::plot::{self, Point};
 use super::style::{Paint, Style};
 use super::table;
+use crate::cell::{duration, width};
 use engine::predict::{Assumptions, CpuPrediction, Known, Prediction, Scheduler};
 use engine::report::Cpus;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! One sentence about sampled stacks.
 
-use super::cell::grouped;
+use crate::cell::grouped;
 use engine::event::{CallGraph, SampleCounts, SamplingFact};
 
 /// The sentence, without a full stop; without counts the recording has no end.

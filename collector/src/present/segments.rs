@@ -1,8 +1,8 @@
 //! The table of segments: every compute operation with its weight for each CPU count.
 
-use super::cell::duration;
 use super::style::{Paint, Style};
 use super::table::{self, Layout};
+use crate::cell::duration;
 use engine::report::{Report, SegmentRow};
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ pub fn write(out: &mut impl Write, report: &Report, style: &Style) -> io::Result
         table::wrap(out, style, Paint::Dim, "", what, "")?;
         let label = labels(style, ["thread", "op", "function", "start", "length"]);
         let titles: Vec<String> =
-            block.iter().map(|&column| super::text::cpu_title(report.results[column].cpus, style)).collect();
+            block.iter().map(|&column| super::style::cpu_title(report.results[column].cpus, style)).collect();
         table::line(out, &layout, style, &label, Paint::Bold, &titles)?;
         for (i, segment) in first.segments.iter().enumerate() {
             let weights: Vec<String> = block
@@ -63,7 +63,7 @@ fn label_of(style: &Style, segment: &SegmentRow) -> String {
 fn labels(style: &Style, [thread, operation, function, start, length]: [&str; 5]) -> String {
     let left = |text: &str, columns| {
         let text = style.fit(text, columns);
-        let spaces = columns.saturating_sub(super::cell::width(&text));
+        let spaces = columns.saturating_sub(crate::cell::width(&text));
         format!("{text}{}", " ".repeat(spaces))
     };
     let (start, length) = (style.text(start), style.text(length));

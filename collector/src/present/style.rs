@@ -1,6 +1,7 @@
 //! What a stream can show: colour, width, characters beyond ASCII.
 
-use super::cell::{clean, fit};
+use crate::cell::{clean, fit};
+use engine::report::Cpus;
 use std::io::IsTerminal;
 
 /// How to write to one stream.
@@ -185,6 +186,16 @@ fn decide(terminal: bool, terminal_columns: Option<usize>, environment: &Environ
         colour: !environment.no_color && (environment.force_color || (terminal && !environment.dumb)),
         unicode: environment.utf8,
         width: terminal_columns.or(environment.columns).unwrap_or(80).clamp(40, 400),
+    }
+}
+
+/// `1 CPU`, `8 CPUs`, `∞ CPUs`; a large number alone.
+pub fn cpu_title(cpus: Cpus, style: &Style) -> String {
+    match cpus {
+        Cpus::Count(count) if count.get() == 1 => "1 CPU".into(),
+        Cpus::Count(count) if count.get() > 9_999 => count.to_string(),
+        Cpus::Count(count) => format!("{count} CPUs"),
+        Cpus::Infinite => if style.unicode { "∞ CPUs" } else { "inf CPUs" }.into(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Columns of one width each behind a label, in as many blocks as the screen needs.
 
-use super::cell::width;
 use super::style::{Paint, Style};
+use crate::cell::width;
 use std::io::{self, Write};
 
 /// What stands in front of the cells.

@@ -1,12 +1,12 @@
 //! A report as text for people: what to do first, predicted times, functions × CPU counts, trust, findings.
 
-use super::cell::{duration, grouped, width};
 use super::frame::Frame;
 use super::segments;
-use super::style::{Paint, Style};
+use super::style::{Paint, Style, cpu_title};
 use super::table::{self, Layout};
+use crate::cell::{duration, file_name, grouped, percent, width};
 use engine::attribution::Grouping;
-use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Report, SampleFacts, Trust};
+use engine::report::{CpuResult, Finding, FunctionRow, Report, SampleFacts, Trust};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -244,15 +244,6 @@ pub(super) fn plural(count: usize, noun: &str) -> String {
     format!("{} {noun}{s}", grouped(count as u64))
 }
 
-pub(super) fn cpu_title(cpus: Cpus, style: &Style) -> String {
-    match cpus {
-        Cpus::Count(count) if count.get() == 1 => "1 CPU".into(),
-        Cpus::Count(count) if count.get() > 9_999 => count.to_string(),
-        Cpus::Count(count) => format!("{count} CPUs"),
-        Cpus::Infinite => if style.unicode { "∞ CPUs" } else { "inf CPUs" }.into(),
-    }
-}
-
 pub(super) fn predicted(
     out: &mut impl Write,
     layout: &Layout,
@@ -339,11 +330,6 @@ fn function(
     Ok(())
 }
 
-/// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
-pub(crate) fn file_name(location: &str) -> &str {
-    location.rsplit('/').next().unwrap_or(location)
-}
-
 /// Never wider than a narrow cell: `1,023`, `1.23 M`. Of a function that had its probes for a part of the time: `≥ 1,023`.
 fn calls(row: &FunctionRow, style: &Style) -> String {
     let count = match row.calls {
@@ -353,19 +339,6 @@ fn calls(row: &FunctionRow, style: &Style) -> String {
         count => format!("{:.2} G", count as f64 / 1e9),
     };
     if row.calls_partial { style.text(&format!("≥ {count}")) } else { count }
-}
-
-/// `93.1 %`, `-4.0 %`, `250 %`.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if !percent.is_finite() {
-        "?".into()
-    } else if percent.abs() < 99.95 {
-        // Never -0.0.
-        format!("{:.1} %", if percent.abs() < 0.05 { 0.0 } else { percent })
-    } else {
-        format!("{percent:.0} %")
-    }
 }
 
 pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use engine::program::{RecordedWait, Share};
+use engine::report::Cpus;
 use engine::report::{Finding, LockRow, LockSideRow, SegmentRow, Trust};
 use std::num::NonZeroU32;
 

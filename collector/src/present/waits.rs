@@ -1,10 +1,10 @@
 //! The report by wait: what threads slept for, as recorded.
 
-use super::cell::{duration, grouped, width};
 use super::frame::{clip, more};
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
+use crate::cell::{duration, grouped, width};
 use engine::program::{RecordedWait, Share};
 use engine::report::Report;
 use std::io::{self, Write};

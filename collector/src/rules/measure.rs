@@ -97,9 +97,9 @@ impl Unit {
     /// A number of this unit for people.
     pub fn text(self, number: f64) -> String {
         match self {
-            Unit::Nanoseconds => crate::present::cell::duration(number),
+            Unit::Nanoseconds => crate::cell::duration(number),
             Unit::Share => format!("{:.1} %", number * 100.0),
-            Unit::Count => crate::present::cell::grouped(number as u64),
+            Unit::Count => crate::cell::grouped(number as u64),
             Unit::Times => format!("{number:.2}×"),
         }
     }

@@ -1,6 +1,6 @@
 //! Keys and the actions they stand for.
 
-use super::state::View;
+use super::view::View;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// What a key asks for.

@@ -3,6 +3,7 @@
 
 mod guard;
 mod keys;
+mod lines;
 mod log;
 mod order;
 mod pages;
@@ -11,10 +12,12 @@ mod prompt;
 mod state;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub use guard::Guard;
 pub use keys::{Action, Asking, Direction, action_of};
 pub use log::LogWriter;
 pub use picture::{last_picture, picture};
 pub use prompt::{Prompt, Typed};
-pub use state::{CpuWish, LiveCounts, Phase, Snapshot, State, View};
+pub use state::{CpuWish, LiveCounts, Phase, Snapshot, State};
+pub use view::View;

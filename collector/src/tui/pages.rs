@@ -1,12 +1,13 @@
 //! What can stand in the table's place: a row's callers and callees, holders and waiters; all notes; the help.
 
-use super::picture::written;
-use super::state::{Snapshot, State, View};
-use crate::present::cell::{duration, grouped};
+use super::lines::written;
+use super::state::{Snapshot, State};
+use super::view::View;
+use crate::cell::file_name;
+use crate::cell::{duration, grouped};
 use crate::present::screen::{clip, wait_name};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style};
-use crate::present::text::file_name;
 use crate::present::{notes, table};
 use engine::program::Share;
 

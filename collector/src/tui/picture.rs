@@ -2,16 +2,15 @@
 //!
 //! Where there is little room, what is worth least goes first: empty lines, how sure all that is, the curve, the changes.
 
+use super::lines::written;
 use super::pages::{self, Page};
-use super::state::{Phase, Snapshot, State, View};
-use crate::present::cell::{duration, width};
+use super::state::{Phase, Snapshot, State};
+use super::view::View;
+use crate::cell::{duration, width};
 use crate::present::screen::{self, About, Live, Table};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
-use std::io;
 
-/// For questions about rows in which it does not matter how they look.
-pub(super) const ANY: Style = Style { colour: false, unicode: true, width: 80 };
 /// Lines that the table keeps, with its head; and with what stands below it about the chosen row.
 const TABLE: usize = 7;
 const TABLE_WITH_ROW: usize = 14;
@@ -287,12 +286,4 @@ impl State {
         }
         Some(table)
     }
-}
-
-/// What is written, as lines.
-pub(super) fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Vec<String> {
-    let mut bytes = Vec::new();
-    // Memory takes everything.
-    let _ = write(&mut bytes);
-    String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()
 }

@@ -4,6 +4,7 @@ use super::keys::{Action, Asking, Direction};
 use super::order::Order;
 use super::pages::Page;
 use super::prompt::Prompt;
+use super::view::View;
 use crate::present::screen::Table;
 use crate::present::study::parallelism::table as parallelism;
 use engine::attribution::Around;
@@ -136,38 +137,6 @@ pub struct Snapshot {
     pub cut_by_events: bool,
 }
 
-/// What a row of the table is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum View {
-    /// A function.
-    #[default]
-    Functions,
-    /// A lock.
-    Locks,
-    /// Threads that do the same.
-    Threads,
-    /// What threads slept for.
-    Waits,
-    /// A function, lock or thread, by the CPUs that were busy meanwhile.
-    Parallelism,
-}
-
-impl View {
-    /// All, in the order of their numbers.
-    pub const ALL: [View; 5] = [View::Functions, View::Locks, View::Threads, View::Waits, View::Parallelism];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            View::Functions => "functions",
-            View::Locks => "locks",
-            View::Threads => "threads",
-            View::Waits => "waits",
-            View::Parallelism => "parallelism",
-        }
-    }
-}
-
 impl State {
     /// A screen before the first event.
     pub fn new(subject: String, window: Duration) -> State {
@@ -246,7 +215,7 @@ impl State {
     /// The rows of a new analysis, or of another CPU count, get their places.
     fn reorder(&mut self) {
         for (number, view) in View::ALL.into_iter().enumerate() {
-            let Some(table) = self.whole_table(view, &super::picture::ANY) else { continue };
+            let Some(table) = self.whole_table(view, &super::lines::ANY) else { continue };
             if let Some(of) = self.tables.get_mut(number) {
                 of.order.update(table.rows.iter().map(|row| (row.of.as_str(), row.weight)));
             }
@@ -303,7 +272,7 @@ impl State {
             Action::Back => self.filter.clear(),
             Action::Open => {
                 if self.page.is_none()
-                    && let Some(table) = self.table(&super::picture::ANY)
+                    && let Some(table) = self.table(&super::lines::ANY)
                     && let Some(row) = table.rows.get(self.selected(&table))
                 {
                     self.turn_to(Some(Page::Row(self.view, row.of.clone())));
@@ -353,7 +322,7 @@ impl State {
             self.scroll = self.scroll.saturating_add_signed(rows);
             return;
         }
-        let Some(table) = self.table(&super::picture::ANY) else { return };
+        let Some(table) = self.table(&super::lines::ANY) else { return };
         let last = table.rows.len().saturating_sub(1);
         let to = self.selected(&table).saturating_add_signed(rows).min(last);
         let row = table.rows.get(to).map(|row| row.of.clone());

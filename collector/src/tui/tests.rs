@@ -1,8 +1,8 @@
 //! What the screen looks like, of recordings that are kept, and what keys do to it.
 
 use super::*;
+use crate::cell::width;
 use crate::live::{Asked, snapshot};
-use crate::present::cell::width;
 use crate::present::style::{Style, spans};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::event::ThreadFact;

@@ -1,6 +1,6 @@
 //! Running the command without longpole, on some CPUs, and measuring how long it takes.
 
-use crate::cli::UserError;
+use crate::exit::UserError;
 use capture::target::{BusyTimes, ChildStream, CpuList, Launch, LaunchOptions, children_cpu_time};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub fn run_once(command: &[OsString], cpus: &CpuList, keep_root: bool) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Code;
+    use crate::exit::Code;
 
     #[test]
     fn a_command_that_cannot_be_found_is_said_so() {

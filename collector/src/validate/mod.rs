@@ -16,6 +16,7 @@ mod measure;
 mod run;
 mod setup;
 mod takes;
+mod text;
 
 pub use compare::{Comparison, Row};
 pub use forecast::Inflated;

@@ -6,11 +6,11 @@ use super::left::Left;
 use super::measure::{Measurement, run_once};
 use super::setup::{command_for, depends_on_cpus};
 use super::takes::{Recorder, Takes, overwrite};
-use crate::cli::plan::{CapturePlan, RecordPlan, TargetPlan, ValidatePlan};
-use crate::cli::{Code, Outcome, UserError, say};
+use super::text;
+use crate::exit::{Code, Outcome, UserError, say};
 use crate::live::record_silently;
+use crate::plan::{CapturePlan, RecordPlan, TargetPlan, ValidatePlan};
 use crate::present::style::{self, Paint, Style};
-use crate::present::validate as present;
 use capture::target::CpuList;
 use engine::report::Finding;
 use recording::check_file;
@@ -45,9 +45,9 @@ pub fn validate(plan: &ValidatePlan) -> Result<Outcome, UserError> {
     let validation = Work::new(plan)?.validation()?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let written = if plan.json {
-        present::json(&validation, &mut out)
+        text::json(&validation, &mut out)
     } else {
-        present::text(&validation, plan.max_error, &style::for_stdout(), &mut out)
+        text::text(&validation, plan.max_error, &style::for_stdout(), &mut out)
     };
     if let Err(error) = written.and_then(|()| out.flush())
         && error.kind() != std::io::ErrorKind::BrokenPipe

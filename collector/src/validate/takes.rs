@@ -3,8 +3,9 @@
 use super::compare::Predicted;
 use super::forecast::{Inflated, between, factors, predictions};
 use super::setup::depends_on_cpus;
-use crate::cli::plan::{CapturePlan, InputPlan, TargetPlan, ValidatePlan};
-use crate::cli::{Input, UserError, say};
+use crate::exit::{UserError, say};
+use crate::input::Input;
+use crate::plan::{CapturePlan, InputPlan, TargetPlan, ValidatePlan};
 use crate::present::finding::sentence;
 use crate::present::style;
 use capture::interpose::Wish;

@@ -9,6 +9,7 @@
 //! divided among one more; of a pool that is not recognized so nothing is said.
 
 mod alike;
+mod asking;
 mod balance;
 mod change;
 mod doubts;

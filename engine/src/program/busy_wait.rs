@@ -2,7 +2,6 @@
 //! is said of it. [`super::spins`] makes it waiting where samples and other threads tell what ended it.
 
 use super::Program;
-use super::spins::Spins;
 use crate::finding::{Finding, SeenWaiting, Yielded};
 use crate::timeline::{State, Timeline};
 use std::collections::BTreeMap;
@@ -30,22 +29,9 @@ const WAITERS: [&str; 14] = [
 const LIBRARIES: [&str; 3] = ["libgomp.so", "libomp.so", "libiomp5.so"];
 
 /// Less than this share of the compute time is not worth a word.
-const WORTH_SAYING: f64 = 0.01;
+pub(super) const WORTH_SAYING: f64 = 0.01;
 /// Nor are fewer yields than this.
 const FEWEST_YIELDS: u64 = 100;
-
-/// What is said of stretches that count as waiting.
-pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
-    let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
-    let share = spins.spun_ns as f64 / ran_ns.max(1) as f64;
-    (share >= WORTH_SAYING).then_some(Finding::Spinning {
-        spun_ns: spins.spun_ns,
-        ran_ns,
-        waits: spins.edges,
-        guessed: spins.guessed,
-        hand_overs: spins.hand_overs,
-    })
-}
 
 /// What is said if it is much and counts as computing.
 pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding> {
@@ -70,7 +56,7 @@ pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding>
     Some(Finding::BusyWait { yielded: yielded.cloned(), seen, most_ns, ran_ns })
 }
 
-fn ran(thread: &crate::timeline::Thread) -> u64 {
+pub(super) fn ran(thread: &crate::timeline::Thread) -> u64 {
     thread.time_in(|state| matches!(state, State::Running { .. })).0
 }
 

@@ -28,7 +28,7 @@ use super::background::Life;
 use super::notices::{self, ProbeCost};
 use super::placement::Moves;
 use super::polls::{Poll, Polls};
-use super::relive::{self, Begin, Culprits, Plan};
+use super::relive::{Begin, Culprits, DeadEnd, Plan};
 use super::sampled::SampledCode;
 use super::spins::Spins;
 use super::ticks::{Probes, Ticking};
@@ -43,9 +43,12 @@ use crate::timeline::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
-/// part of that one, whether the kernel recorded them or not.
-pub fn from_timeline(timeline: &Timeline) -> Program {
+/// The program behind a timeline; `verify` says where a program does not come to its end. See
+/// [`crate::translation::from_timeline`].
+pub(crate) fn from_timeline_with(
+    timeline: &Timeline,
+    verify: &dyn Fn(&Program) -> Option<DeadEnd>,
+) -> Program {
     let machine = machine_of::machine(timeline);
     let sampled = SampledCode::of(timeline);
     let spins = Spins::of(timeline, &sampled);
@@ -54,7 +57,7 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
     for _ in 0..MOST_ATTEMPTS {
         let (mut program, simulates) = translate(timeline, &culprits, &sampled, &spins);
         program.machine = Some(machine.clone());
-        let stuck = if simulates { relive::verify(&program) } else { None };
+        let stuck = if simulates { verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &spins);
@@ -79,7 +82,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, spins: &Spins) -> Pr
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     program.recorded = super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
-    program.findings.extend(super::busy_wait::replayed(timeline, spins));
+    program.findings.extend(notices::replayed(timeline, spins));
     program.findings.extend(super::busy_wait::finding(timeline, &program));
     program
 }

@@ -31,7 +31,7 @@ mod ticks;
 pub use crate::words::quoted;
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
-pub use from_timeline::from_timeline;
+pub(crate) use from_timeline::from_timeline_with;
 pub use identity::bare_name;
 pub use machine::{DeviceFact, MachineFacts};
 pub(crate) use measured::{Measured, Turn, words};
@@ -40,6 +40,7 @@ pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub(crate) use relive::DeadEnd;
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};
 

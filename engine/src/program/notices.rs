@@ -1,5 +1,7 @@
 //! What is said of a program that was made from a recording.
 
+use super::busy_wait::{WORTH_SAYING, ran};
+use super::spins::Spins;
 use crate::event::FunctionId;
 use crate::finding::{Finding, Names, Trust};
 use crate::timeline::Timeline;
@@ -55,4 +57,17 @@ pub(super) fn trust(timeline: &Timeline) -> Trust {
         censored: counts.censored,
         spurious: counts.spurious,
     }
+}
+
+/// What is said of stretches that count as waiting.
+pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
+    let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
+    let share = spins.spun_ns as f64 / ran_ns.max(1) as f64;
+    (share >= WORTH_SAYING).then_some(Finding::Spinning {
+        spun_ns: spins.spun_ns,
+        ran_ns,
+        waits: spins.edges,
+        guessed: spins.guessed,
+        hand_overs: spins.hand_overs,
+    })
 }

@@ -462,11 +462,12 @@ mod tests {
     use super::*;
     use crate::event::{CodeFact, FunctionFact, MappingFact, SamplingFact};
     use crate::finding::Finding;
-    use crate::program::{Operation, Program, from_timeline};
+    use crate::program::{Operation, Program};
     use crate::schedule::Simulation;
     use crate::synth::Numbers;
     use crate::time::{Ticks, Timestamp};
     use crate::timeline::{External, Interval, Seen, Stack, Step, Thread, Wait, WaitReason, Wake};
+    use crate::translation::from_timeline;
 
     const US: u64 = 1_000;
     const WORK: u32 = 0;

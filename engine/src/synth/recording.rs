@@ -69,7 +69,7 @@ pub struct Generated {
     pub facts: Facts,
     /// Records of each ring in the order in which the kernel wrote them.
     pub rings: Vec<Vec<Record>>,
-    /// What [`crate::program::from_timeline`] must make of it, apart from edge names, trust and findings.
+    /// What [`crate::translation::from_timeline`] must make of it, apart from edge names, trust and findings.
     pub expected: Program,
     /// What the threads truly did, in order of birth.
     pub truth: Vec<Truth>,

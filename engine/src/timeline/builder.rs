@@ -4,13 +4,14 @@ use super::cpus::Cpu;
 use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
-use super::machine::{Leaving, Machine, Now, Tally, Unseen, Woken};
+use super::machine::{Leaving, Machine, Now, Tally, Unseen};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
 use super::operations_off::OperationsOff;
 use super::probing::Probing;
 use super::samples::Stacks;
 use super::stack::{ExitOutcome, StepLog};
 use super::wait_reason::WaitReason;
+use super::woken::Woken;
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
 use probe_abi::{

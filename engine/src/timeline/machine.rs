@@ -4,6 +4,7 @@
 use super::model::{Birth, External, Interval, State, Thread, UnknownReason, Wake, Wakeup};
 use super::stack::Stacks;
 use super::wait_reason::WaitReason;
+use super::woken::Woken;
 use crate::event::{FutexFact, ThreadState};
 use crate::time::{Nanos, Timestamp};
 use probe_abi::Call;
@@ -38,20 +39,6 @@ pub(super) enum Unseen {
     Contradiction,
     /// Since a gap.
     Gap,
-}
-
-/// A waking of which it is not yet known which sleep it ends: the waker may be faster than the switch that takes
-/// the sleeper off its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Woken {
-    pub(super) time_ns: u64,
-    pub(super) wake: Wake,
-    /// The system call in which the thread slept or was about to.
-    pub(super) call: Call,
-    /// The futex of that call.
-    pub(super) futex: Option<FutexFact>,
-    /// Another word than the one that the thread had gone to sleep for is what woke it.
-    pub(super) other_word: Option<u64>,
 }
 
 /// How a thread left its CPU.

@@ -36,6 +36,7 @@ mod stack;
 mod unfold;
 mod wait_reason;
 mod window;
+mod woken;
 mod write;
 
 pub use model::{

@@ -1,10 +1,11 @@
 //! Between a thread's facts and its state: where a window begins, and where the next one goes on.
 
 use super::builder::Builder;
-use super::machine::{Machine, Now, Unseen, Woken};
+use super::machine::{Machine, Now, Unseen};
 use super::model::{BaseStack, Birth, External, State, Thread, Wake};
 use super::stack::{Stacks, StepLog};
 use super::wait_reason::WaitReason;
+use super::woken::Woken;
 use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
 use crate::time::Timestamp;
 use probe_abi::Call;

@@ -1,6 +1,6 @@
 //! What threads wait for, as the kernel shows it when they leave their CPU.
 
-use super::machine::Woken;
+use super::woken::Woken;
 use crate::event::{FutexFact, awaited_futex, futex_of_sleeper};
 use probe_abi::{Call, Descriptor, Switch, SwitchFlags};
 

@@ -57,7 +57,7 @@ pub struct WakeUp {
 }
 
 impl<'a> Measured<'a> {
-    /// Of a timeline and the program that [`crate::program::from_timeline`] has made from it.
+    /// Of a timeline and the program that [`crate::translation::from_timeline`] has made from it.
     pub fn of(timeline: &'a Timeline, program: &'a Program) -> Measured<'a> {
         let lived = (0..).zip(&timeline.threads).filter(|(_, thread)| thread.has_lived());
         let threads = lived.zip(0u32..).zip(&program.threads).map(|(((index, thread), number), named)| {

@@ -13,10 +13,11 @@ use checks::{assert_no_deadlock, assert_tiles};
 use engine::attribution::Grouping;
 use engine::event::Merger;
 use engine::predict::{Io, Model, Scheduler};
-use engine::program::{Program, Thread, from_timeline};
+use engine::program::{Program, Thread};
 use engine::report::{Cpus, Detail, Report, report_by};
 use engine::synth::{Doing, Execution, Generated, generate};
 use engine::timeline::{State, Timeline, build};
+use engine::translation::from_timeline;
 use probe_abi::Record;
 use proptest::prelude::*;
 

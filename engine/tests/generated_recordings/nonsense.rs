@@ -2,8 +2,8 @@
 
 use super::checks::{assert_no_deadlock, assert_tiles};
 use engine::event::{Facts, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
-use engine::program::from_timeline;
 use engine::timeline::{Window, build};
+use engine::translation::from_timeline;
 use probe_abi::{Kind, Record};
 use proptest::prelude::*;
 

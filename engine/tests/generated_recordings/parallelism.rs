@@ -5,8 +5,8 @@ use super::nonsense::nonsense;
 use crate::tests::parallelism::adds_up;
 use crate::tests::parallelism::brute::{assert_is, by_hand};
 use engine::parallelism::measured;
-use engine::program::from_timeline;
 use engine::timeline::{State, build};
+use engine::translation::from_timeline;
 use proptest::prelude::*;
 
 proptest! {

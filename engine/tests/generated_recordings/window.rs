@@ -3,9 +3,9 @@
 use super::cases::case;
 use super::checks::{assert_no_deadlock, assert_tiles};
 use engine::event::{Facts, GapReason, Note, NoteKind, Recording};
-use engine::program::from_timeline;
 use engine::time::Timestamp;
 use engine::timeline::{State, StepKind, Thread, Timeline, Wake, Window, build};
+use engine::translation::from_timeline;
 use proptest::prelude::*;
 
 proptest! {

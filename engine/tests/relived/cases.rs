@@ -1,11 +1,12 @@
 //! Locks and semaphores, case by case.
 
 use super::script::{MUTEX, OTHER, Script, does, kinds};
-use engine::program::{ObjectId, Operation, Program, Thread, ThreadId, from_timeline};
+use engine::program::{ObjectId, Operation, Program, Thread, ThreadId};
 use engine::report::{Cpus, Detail, Finding, WaitsFor, report};
 use engine::synth::{Execution, generate};
 use engine::time::Ticks;
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use probe_abi::{OperationFlags, SyncOperation as S};
 use std::num::NonZeroU32;
 

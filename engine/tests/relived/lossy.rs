@@ -2,10 +2,10 @@
 
 use super::execution;
 use super::programs::{self, Kinds};
-use engine::program::from_timeline;
 use engine::report::{Cpus, Detail, report};
 use engine::synth::{Generated, Numbers, generate};
 use engine::timeline::build;
+use engine::translation::from_timeline;
 
 #[track_caller]
 fn check(generated: &Generated, cpus: u16, seed: u64) {

@@ -8,10 +8,11 @@ mod nonsense;
 mod programs;
 mod script;
 
-use engine::program::{ObjectId, Operation, Program, from_timeline};
+use engine::program::{ObjectId, Operation, Program};
 use engine::schedule::Simulation;
 use engine::synth::{Execution, Generated, generate};
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use probe_abi::{Record, SyncOperation};
 use programs::{Kinds, NAMES};
 use proptest::prelude::*;

@@ -1,9 +1,10 @@
 //! Operation records that make no sense at all.
 
 use engine::event::{Facts, Recording, WindowEnd};
-use engine::program::{from_timeline, json};
+use engine::program::json;
 use engine::report::{Cpus, Detail, report};
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use probe_abi::{Call, Context, Fork, Header, Kind, Operation, Record, Switch, SyncOperation, Waking};
 use proptest::prelude::*;
 

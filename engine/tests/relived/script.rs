@@ -1,8 +1,9 @@
 //! Recordings of nothing but operations, written one after the other.
 
 use engine::event::{Facts, GapReason, Note, NoteKind, Recording, WindowEnd};
-use engine::program::{ObjectId, Operation, Program, from_timeline};
+use engine::program::{ObjectId, Operation, Program};
 use engine::timeline::build;
+use engine::translation::from_timeline;
 use probe_abi::{Context, Header, Kind, Record, SyncFamily, SyncOperation as S};
 use std::collections::HashMap;
 

@@ -10,7 +10,7 @@ use probe_abi::Record;
 const CPUS: [Cpus; 2] = [Cpus::ONE, Cpus::Infinite];
 
 fn report(recording: &Recording) -> Report {
-    let program = engine::program::from_timeline(&engine::timeline::build(recording));
+    let program = engine::translation::from_timeline(&engine::timeline::build(recording));
     report_by(&program, &CPUS, Detail::Functions, Grouping::Function, &engine::predict::Model::default())
 }
 

@@ -5,6 +5,7 @@
 mod kernel;
 mod library;
 mod linker;
+mod provided;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 pub use kernel::lints;
+pub use provided::Provided;
 
 use crate::toolchain::{Toolchain, fnv};
 use crate::workspace::Workspace;
@@ -25,9 +27,6 @@ const ENDINGS: [&str; 4] = ["rs", "toml", "map", "ld"];
 /// Where these sources lie. A change elsewhere that decides about the bytes, as of the profile `preload`, is seen by
 /// [`compare`] alone.
 const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
-
-/// A result, or the reason why this machine cannot have it.
-pub type Provided<T> = std::result::Result<T, String>;
 
 /// What to do.
 #[derive(clap::Args)]

@@ -1,10 +1,10 @@
 //! `longpole check`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::input::Input;
-use crate::cli::plan::OutputPlan;
-use crate::cli::study::CheckPlan;
-use crate::cli::{Code, UserError};
+use crate::exit::{Code, UserError};
+use crate::input::Input;
+use crate::plan::CheckPlan;
+use crate::plan::OutputPlan;
 use crate::present::{study::check, style};
 use crate::rules::{Outcome, Rules, Verdict};
 use engine::attribution::Grouping;
@@ -17,7 +17,7 @@ use std::path::Path;
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Reads, sets the rules against the report, shows both: exit code 3 if a rule is broken.
-pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
+pub fn run(plan: &CheckPlan) -> Result<crate::exit::Outcome, UserError> {
     let rules = rules(&plan.rules)?;
     let program = Input::open(&plan.input)?.into_program();
     let model = super::model(plan.scheduler);
@@ -51,7 +51,7 @@ pub fn run(plan: &CheckPlan) -> Result<crate::cli::Outcome, UserError> {
         }
     }
     let broken = outcomes.iter().any(|outcome| outcome.verdict == Verdict::Broken);
-    Ok(if broken { crate::cli::Outcome::Code(Code::Threshold as u8) } else { crate::cli::Outcome::Done })
+    Ok(if broken { crate::exit::Outcome::Code(Code::Threshold as u8) } else { crate::exit::Outcome::Done })
 }
 
 type Writer = fn(&[Outcome], &mut dyn Write) -> io::Result<()>;

@@ -1,9 +1,9 @@
 //! `longpole compare-metrics`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::input::Input;
-use crate::cli::study::CompareMetricsPlan;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::input::Input;
+use crate::plan::CompareMetricsPlan;
 use crate::present::study::metrics;
 use crate::present::style;
 use engine::metrics::metrics as compare;

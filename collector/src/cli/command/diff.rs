@@ -1,9 +1,10 @@
 //! `longpole diff`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::input::Input;
-use crate::cli::study::{DiffPlan, Threshold, functions_of_both};
-use crate::cli::{Code, Outcome, UserError};
+use crate::cli::study::functions_of_both;
+use crate::exit::{Code, Outcome, UserError};
+use crate::input::Input;
+use crate::plan::{DiffPlan, Threshold};
 use crate::present::{study::diff, style};
 use engine::compare::{Change, Comparison, compare};
 use engine::report::Cpus;

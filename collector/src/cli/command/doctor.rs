@@ -1,9 +1,9 @@
 //! `longpole doctor`
 
 use super::output::to_stdout;
-use crate::cli::plan::DoctorPlan;
-use crate::cli::{Code, Outcome, UserError};
 use crate::doctor::{Machine, all_required, check};
+use crate::exit::{Code, Outcome, UserError};
+use crate::plan::DoctorPlan;
 use crate::present::{doctor, style};
 
 /// Checks this machine: exit code 0, or 77 if recording is not possible.

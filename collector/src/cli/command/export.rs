@@ -1,10 +1,10 @@
 //! `longpole export`
 
 use super::output::to_stdout;
-use crate::cli::input::{Input, Parts};
-use crate::cli::plan::{ExportPlan, InputPlan, OutputPlan};
-use crate::cli::{Outcome, UserError, say};
+use crate::exit::{Outcome, UserError, say};
 use crate::export::{About, Format, Model, Table};
+use crate::input::{Input, Parts};
+use crate::plan::{ExportPlan, InputPlan, OutputPlan};
 use engine::program::json;
 use recording::{Meta, Overwrite, SudoUser, check_file, write_whole};
 use std::fs::{DirBuilder, File};

@@ -1,10 +1,9 @@
 //! `longpole info`
 
-use super::limit_line;
 use super::output::{to_reader, to_stdout};
-use crate::cli::input::Input;
-use crate::cli::plan::InfoPlan;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::input::Input;
+use crate::plan::InfoPlan;
 use crate::present::{info, style};
 
 /// Shows what a session or a program holds.
@@ -17,7 +16,7 @@ pub fn run(plan: &InfoPlan) -> Result<Outcome, UserError> {
     if plan.json {
         to_stdout(|out| info::json(&facts, out))?;
     } else {
-        let limit = limit_line::of_input(input, facts.events());
+        let limit = crate::live::limit_of_input(input, facts.events());
         let beside = info::Beside { limit: limit.as_deref(), file: &super::file_name(&plan.input) };
         to_reader(|out| info::text(&facts, beside, &style::for_stdout(), out))?;
     }

@@ -2,7 +2,7 @@
 
 use super::output::to_stdout;
 use crate::cli::args::Arguments;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::path::Path;

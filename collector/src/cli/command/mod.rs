@@ -7,7 +7,6 @@ pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod info;
-mod limit_line;
 pub mod manual;
 pub mod notes;
 mod output;
@@ -21,12 +20,10 @@ pub mod symbolize;
 pub mod view;
 pub mod what_if;
 
-pub use limit_line::limit_line;
-
-use super::UserError;
-use super::input::Input;
-use super::plan::InputPlan;
 use crate::cores;
+use crate::exit::UserError;
+use crate::input::Input;
+use crate::plan::InputPlan;
 use crate::present::frame::Frame;
 use engine::attribution::Grouping;
 use engine::attribution::{folded, spelled_out};

@@ -1,9 +1,9 @@
 //! `longpole notes`
 
 use super::output::to_reader;
-use crate::cli::input::Input;
-use crate::cli::plan::NotesPlan;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::input::Input;
+use crate::plan::NotesPlan;
 use crate::present::{notes, style};
 use engine::attribution::Grouping;
 use engine::report::{Cpus, Detail};

@@ -1,6 +1,6 @@
 //! Standard output as the commands use it.
 
-use crate::cli::UserError;
+use crate::exit::UserError;
 use capture::target::signals;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};

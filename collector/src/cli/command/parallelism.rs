@@ -1,10 +1,10 @@
 //! `longpole parallelism`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::input::{Input, Parts};
-use crate::cli::plan::InputPlan;
-use crate::cli::study::{Listed, ParallelismPlan};
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::input::{Input, Parts};
+use crate::plan::InputPlan;
+use crate::plan::{Listed, ParallelismPlan};
 use crate::present::study::parallelism::screen::{Asked, Class};
 use crate::present::study::parallelism::{json, row, screen};
 use crate::present::style;

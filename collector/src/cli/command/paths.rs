@@ -1,8 +1,8 @@
 //! `longpole paths`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::study::PathsPlan;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::plan::PathsPlan;
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
 use engine::attribution::is_start_up;

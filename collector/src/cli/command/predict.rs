@@ -1,9 +1,9 @@
 //! `longpole predict`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::input::Input;
-use crate::cli::plan::PredictPlan;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::input::Input;
+use crate::plan::PredictPlan;
 use crate::present::{predict, predict_json, style};
 use engine::predict::{Forecast, Prediction, combine};
 use engine::program::Program;

@@ -1,9 +1,9 @@
 //! `longpole report`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::input::Input;
-use crate::cli::plan::ReportPlan;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::input::Input;
+use crate::plan::ReportPlan;
 use crate::present::{json, screen, style, text, view};
 use engine::program::{Program, Samples};
 use engine::report::{Cpus, Detail};

@@ -1,8 +1,8 @@
 //! `longpole slack`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::study::SlackPlan;
-use crate::cli::{Outcome, UserError};
+use crate::exit::{Outcome, UserError};
+use crate::plan::SlackPlan;
 use crate::present::{study::slack, style};
 use engine::attribution::is_start_up;
 

@@ -1,10 +1,10 @@
 //! `longpole symbolize`, and the same in memory for `longpole report`
 
 use super::output::to_stdout;
-use crate::cli::input::Input;
-use crate::cli::plan::{InputPlan, SymbolPlan, SymbolizePlan};
-use crate::cli::{Outcome, UserError, say};
-use crate::present::cell::grouped;
+use crate::cell::grouped;
+use crate::exit::{Outcome, UserError, say};
+use crate::input::Input;
+use crate::plan::{InputPlan, SymbolPlan, SymbolizePlan};
 use engine::event::{Facts, Recording};
 use recording::Limits;
 use std::io::IsTerminal;

@@ -2,11 +2,11 @@
 
 use super::output::to_stdout;
 use super::{SIMULATED, changes};
-use crate::cli::input::{Input, Parts};
-use crate::cli::plan::{InputPlan, OutputPlan, ViewPlan};
-use crate::cli::{Outcome, UserError, say};
+use crate::exit::{Outcome, UserError, say};
 use crate::export::Model;
+use crate::input::{Input, Parts};
 use crate::page::{Document, Point, Tables, is_page, write};
+use crate::plan::{InputPlan, OutputPlan, ViewPlan};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
 use engine::attribution::spelled_out;
@@ -170,7 +170,7 @@ fn point(path: &Path) -> Result<Point, UserError> {
 fn beside(input: &InputPlan) -> Result<PathBuf, UserError> {
     match input {
         InputPlan::File(path) => Ok(path.with_extension("html")),
-        InputPlan::Newest => Ok(crate::cli::input::newest(Path::new("."))?.with_extension("html")),
+        InputPlan::Newest => Ok(crate::input::newest(Path::new("."))?.with_extension("html")),
         InputPlan::Stdin => Err(UserError::usage(
             "what comes from standard input has no name to write beside",
             "say where to write: -o OUT.html",

@@ -1,8 +1,9 @@
 //! `longpole what-if`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::study::{EditPlan, Question, WhatIfPlan, functions, lock};
-use crate::cli::{Outcome, UserError};
+use crate::cli::study::{functions, lock};
+use crate::exit::{Outcome, UserError};
+use crate::plan::{EditPlan, Question, WhatIfPlan};
 use crate::present::{study::what_if as show, style};
 use engine::program::{Program, bare_name};
 use engine::what_if::{Edit, edited, headroom, rank, what_if};

@@ -1,12 +1,13 @@
 //! Arguments → plans.
 
 use super::args;
-use super::plan::{
+use crate::cli::value;
+use crate::exit::UserError;
+use crate::plan::{
     CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
     SlackPlan, Threshold, WhatIfPlan,
 };
-use crate::cli::plan::{InputPlan, OutputPlan};
-use crate::cli::{UserError, value};
+use crate::plan::{InputPlan, OutputPlan};
 use std::path::PathBuf;
 
 /// Rows shown unless asked otherwise.

@@ -1,10 +1,9 @@
 //! The commands that study a program further: `slack`, `parallelism`, `compare-metrics`, `paths`, `what-if`, `diff` and
-//! `check`. Arguments, plans, and what they have in common.
+//! `check`. Arguments, and what they have in common.
 
 mod args;
 mod check;
 mod names;
-mod plan;
 
 pub use args::{
     CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments, PathsArguments,
@@ -12,7 +11,3 @@ pub use args::{
 };
 pub use check::{check, compare_metrics, diff, parallelism, paths, slack, what_if};
 pub use names::{functions, functions_of_both, lock};
-pub use plan::{
-    CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
-    SlackPlan, Threshold, WhatIfPlan,
-};

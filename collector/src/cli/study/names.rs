@@ -1,6 +1,6 @@
 //! Functions and locks by name, and what was probably meant where there is none of that name.
 
-use crate::cli::UserError;
+use crate::exit::UserError;
 use engine::program::{FunctionRef, ObjectId, Operation, Program, bare_name};
 use std::collections::BTreeSet;
 use symbols::{Meant, listed, meant};
@@ -175,7 +175,7 @@ mod tests {
         let error = lock(&program(), "cash").expect_err("no such lock");
         assert_eq!(
             (error.hint.as_str(), error.code),
-            ("`longpole report FILE --by lock` lists the locks", crate::cli::Code::Usage)
+            ("`longpole report FILE --by lock` lists the locks", crate::exit::Code::Usage)
         );
         assert!(lock(&program(), "cach").is_ok(), "as much of it as is needed");
         assert!(lock(&program(), "cache").is_ok());

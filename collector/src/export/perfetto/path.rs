@@ -3,8 +3,8 @@
 use super::messages::TrackDescriptor;
 use super::packets::{Event, Packets, Value};
 use super::{Kind, uuid};
+use crate::cell::duration;
 use crate::export::Model;
-use crate::present::cell::duration;
 use crate::present::passing;
 use engine::report::Cpus;
 use engine::time::Ticks;

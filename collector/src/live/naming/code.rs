@@ -6,7 +6,7 @@ use super::lock_stacks::LockStack;
 use super::made::Made;
 use super::pace::Pace;
 use crate::live::message::Message;
-use crate::live::parts;
+use crate::threads;
 use capture::target::{Process, mapped};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_made_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -60,8 +60,8 @@ impl CodeNamer {
     fn reading_with(parsers: Parsers, pace: Pace, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
         let (told, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("code names", news, (), move || {
-            parts::behind_others();
+        threads::spawn("code names", news, (), move || {
+            threads::behind_others();
             run(parsers, pace, &inbox, &outbox);
         })?;
         Ok(CodeNamer { news: Some(told), names })

@@ -5,8 +5,8 @@ use super::pace::Pace;
 use super::seen::{Ask, Place};
 use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
-use crate::live::parts;
 use crate::live::settling::SETTLED;
+use crate::threads;
 use engine::event::AddressFact;
 use std::collections::VecDeque;
 use std::io;
@@ -42,8 +42,8 @@ impl Namer {
     ) -> io::Result<Namer> {
         let (asks, inbox) = channel();
         let (outbox, names) = channel();
-        parts::spawn("names", news, (), move || {
-            parts::behind_others();
+        threads::spawn("names", news, (), move || {
+            threads::behind_others();
             run(pace, launched, &inbox, &outbox);
         })?;
         Ok(Namer { asks: Some(asks), names })

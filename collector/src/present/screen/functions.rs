@@ -2,7 +2,7 @@
 
 use super::rows::{Row, Table};
 use super::{clip, name_columns, named};
-use crate::present::cell::width;
+use crate::cell::width;
 use crate::present::style::Style;
 use engine::attribution::is_start_up;
 use engine::limit::Limits;

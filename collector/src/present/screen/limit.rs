@@ -1,10 +1,10 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
-use crate::present::cell::{duration, width};
+use crate::cell::file_name;
+use crate::cell::{duration, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::file_name;
 use engine::limit::{Change, Fix, Kind, Limit, Limits};
 use engine::program::bare_name;
 use engine::report::Cpus;

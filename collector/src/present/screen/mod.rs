@@ -10,12 +10,12 @@ pub(crate) use super::frame::clip;
 pub(crate) use functions::rows as functions;
 pub(crate) use rows::{Row, Table, locks, threads, wait_name, waits};
 
-use super::cell::{duration, grouped, width};
 use super::counts;
 use super::frame;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
+use crate::cell::{duration, grouped, width};
 use engine::limit::{Kind, Limits};
 use engine::report::{CpuResult, Cpus, Report};
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Tables of the screen, among them LOCKS and THREADS.
 
 use super::{clip, name_columns, named};
-use crate::present::cell::{duration, grouped, width};
+use crate::cell::{duration, grouped, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::limit::{Limits, LockUse, ThreadUse};

@@ -1,7 +1,7 @@
 //! What the screen looks like, and that it fits.
 
 use super::{About, write};
-use crate::present::cell::width;
+use crate::cell::width;
 use crate::present::style::Style;
 use engine::limit::{Change, Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
 use engine::program::ObjectId;

@@ -136,7 +136,7 @@ fn xml(text: &str) -> String {
 /// Text for a cell: nothing in it is markup.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for letter in crate::present::cell::clean(text).chars() {
+    for letter in crate::cell::clean(text).chars() {
         match letter {
             '|' | '\\' | '*' | '_' | '`' | '[' | ']' | '#' => {
                 safe.push('\\');

@@ -2,14 +2,14 @@
 
 use super::json::{CpuCount, Findings, Number};
 use super::listing::{headline, line, main_row, note, on, share};
-use crate::present::cell::duration;
+use crate::cell::duration;
 use crate::present::counts::{self, alike};
 use crate::present::frame::{Frame, foot, more};
 use crate::present::screen::limit;
 use crate::present::short::short;
+use crate::present::style::cpu_title;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::cpu_title;
 use engine::compare::{Change, Comparison, CurveRow, ItemRow};
 use engine::program::bare_name;
 use engine::report::Cpus;

@@ -1,11 +1,11 @@
 //! Tables with a name on the left and numbers on the right, and how their texts are put together.
 
-use crate::present::cell::width;
+use crate::cell::file_name;
+use crate::cell::width;
 use crate::present::finding;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::file_name;
 use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 

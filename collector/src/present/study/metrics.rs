@@ -2,7 +2,7 @@
 
 use super::json::{CpuCount, Findings, Number};
 use super::listing::{headline, note, on, share};
-use crate::present::cell::{duration, width};
+use crate::cell::{duration, width};
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};

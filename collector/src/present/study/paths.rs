@@ -2,7 +2,7 @@
 
 use super::listing::{headline, line, note, placed, share};
 use super::slack::{doing, operation};
-use crate::present::cell::{duration, grouped};
+use crate::cell::{duration, grouped};
 use crate::present::frame::{Frame, clip, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};

@@ -2,7 +2,7 @@
 
 use super::json::{DoingJson, Findings, Number};
 use super::listing::{headline, line, note, placed, share};
-use crate::present::cell::duration;
+use crate::cell::duration;
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};

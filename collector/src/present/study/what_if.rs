@@ -2,7 +2,7 @@
 
 use super::json::{CpuCount, Findings, Number};
 use super::listing::{headline, line, main_row, note, on, placed, share};
-use crate::present::cell::duration;
+use crate::cell::duration;
 use crate::present::counts::{self, alike};
 use crate::present::frame::{Frame, more};
 use crate::present::screen::limit;

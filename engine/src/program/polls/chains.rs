@@ -1,7 +1,7 @@
 //! Waits of a thread that it enters again when their time is over.
 
 use super::occupied::Occupied;
-use super::{Poll, helps, set};
+use super::poll::{Poll, helps, set};
 use crate::event::CallKind;
 use crate::program::relive::Plan;
 use crate::time::Timestamp;

@@ -16,30 +16,22 @@
 mod chains;
 mod interrupts;
 mod occupied;
+mod poll;
 mod sources;
 
-use super::background::lets_go;
+pub(super) use poll::Poll;
+
 use super::relive::Plan;
-use crate::timeline::{State, StepKind, Thread, Timeline};
+use crate::timeline::{State, Thread, Timeline};
 use chains::{Chains, Limited};
 use occupied::OfProcesses;
+use poll::set;
 use rustc_hash::FxHashMap;
 use sources::Sources;
 
 /// A thread that has less than one part in so many of what its process computes keeps house (Go's `sysmon`): it has nothing that
 /// others wait for.
 const HARDLY: u64 = 100;
-
-/// What a wait that its time limit ended stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Poll {
-    /// For time that passed.
-    Time,
-    /// For nothing: it is part of a wait that goes on.
-    Nothing,
-    /// For what another thread did; number of the edge.
-    Ended(u32),
-}
 
 /// All of a recording.
 #[derive(Clone, Debug, Default)]
@@ -137,26 +129,5 @@ impl Shares {
     fn of_process(&self, timeline: &Timeline, index: usize) -> u64 {
         let pid = timeline.threads.get(index).map(|thread| thread.pid);
         pid.and_then(|pid| self.processes.get(&pid)).copied().unwrap_or(0)
-    }
-}
-
-fn set(waits: &mut [Poll], numbers: impl IntoIterator<Item = u32>, poll: Poll) {
-    for number in numbers {
-        if let Some(wait) = waits.get_mut(number as usize) {
-            *wait = poll;
-        }
-    }
-}
-
-/// Whether a step lets another thread go on.
-fn helps(step: StepKind, plan: &Plan) -> bool {
-    match step {
-        StepKind::Wake(wakeup) => plan.edges.get(wakeup as usize).is_some_and(Option::is_some),
-        StepKind::Create(_) => true,
-        StepKind::Operated(used) => {
-            let (begin, end, _) = plan.act(used);
-            begin.chain(end).filter_map(|index| plan.operation(index)).any(|operation| lets_go(&operation))
-        }
-        StepKind::Enter(_) | StepKind::Leave => false,
     }
 }

@@ -1,6 +1,7 @@
 //! What a recording shows of synchronization objects and of waits, whatever the number of CPUs: who an object is, who
 //! waited for it, how long its longest queue was, and what threads slept for.
 
+mod model;
 mod objects;
 mod queues;
 mod stacks;
@@ -13,163 +14,11 @@ use super::relive::{Inside, sections};
 use crate::event::FunctionId;
 use crate::finding::Finding;
 use crate::timeline::Timeline;
+pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(super) use objects::family_of;
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
 use threads::Context;
 pub(super) use waits::{ended_by, is_idle, wait_name};
-
-/// See the module. Empty for a hand-written program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Recorded {
-    /// Synchronization objects: first those of which operations were recorded, then futex words.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub objects: Vec<RecordedObject>,
-    /// What threads slept for, the longest first, what was idle last.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<RecordedWait>,
-}
-
-/// A synchronization object of the recorded program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RecordedObject {
-    /// Unique name; that of the program's object, if operations were recorded.
-    pub name: String,
-    /// `mutex`, `rwlock`, `spin lock`, `condition`, `barrier`, `semaphore`, `once` or `futex`.
-    pub kind: String,
-    /// Host process id.
-    pub pid: u32,
-    /// Its address there, e.g. `0x7f40`.
-    pub address: String,
-    /// The variable that it is, with an offset.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub variable: Option<String>,
-    /// `file:line` of its first use, without folders.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_use: Option<String>,
-    /// The function of its first use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_function: Option<String>,
-    /// The thread of its first use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_thread: Option<String>,
-    /// What it shares with all others of its kind that were first used on one line, if there are several: `at hash.c:12`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    /// All uses for which nobody had to wait were recorded, too.
-    pub uncontended_visible: bool,
-    /// Uses for which nobody had to wait were put back from samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub put_back: Option<PutBackUses>,
-    /// How often a thread slept for it.
-    pub waits: u64,
-    /// How long threads slept for it, summed, nanoseconds.
-    pub wait_ns: u64,
-    /// How many of these waits ended on another word, to which the waiters had been moved (requeued).
-    #[serde(skip_serializing_if = "is_zero")]
-    pub moved: u64,
-    /// Functions that waited, the most frequent first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waiters: Vec<Share>,
-    /// Functions that ended waits, the most frequent first; what was no thread of the recording in brackets.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub wakers: Vec<Share>,
-    /// The longest queue of threads that waited at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Queue>,
-}
-
-/// A lock whose uses were put back: how much is known, and how much is estimated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PutBackUses {
-    /// The part of their running time that the threads that use it hold it, by samples.
-    pub held_share: f64,
-    /// Two standard errors of that.
-    pub held_error: f64,
-    /// Acquisitions that waits and wake-ups show.
-    pub seen: u64,
-    /// Acquisitions that were added.
-    pub added: u64,
-    /// How long it is held at a time, on average, nanoseconds.
-    pub hold_ns: u64,
-}
-
-/// The longest queue for a lock: from when the first thread waited until none did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Queue {
-    /// The threads that waited when it was longest, in the order in which they came.
-    pub waiters: Vec<String>,
-    /// Who had the lock then, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub holder: Option<String>,
-    /// How long the holder had had it by then, nanoseconds.
-    pub held_ns: u64,
-    /// When the first thread began to wait, nanoseconds after the recording's start.
-    pub start_ns: u64,
-    /// How long somebody waited without a pause, nanoseconds.
-    pub length_ns: u64,
-    /// How much of that was after the queue was longest: until it had dissolved, nanoseconds.
-    pub dissolved_ns: u64,
-}
-
-/// One kind of wait.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RecordedWait {
-    /// What for, e.g. `pipe read`, `mutex lock`, `condition wait`.
-    pub name: String,
-    /// The threads had nothing to do: they waited for anything to do, and nobody of the recording had any.
-    pub idle: bool,
-    /// How often.
-    pub waits: u64,
-    /// How long, summed over threads, nanoseconds; waits that were cut by the recording's edges as far as it goes.
-    pub wait_ns: u64,
-    /// The longest one, nanoseconds.
-    pub longest_ns: u64,
-    /// How many threads.
-    pub threads: u64,
-    /// What ended them, the most frequent first.
-    pub ended_by: Vec<Share>,
-    /// What threads were doing when they went to sleep: functions, the most frequent first. Only with samples.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sleepers: Vec<Share>,
-    /// What those were doing that ended them. Only with samples.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub wakers: Vec<Share>,
-}
-
-/// A name, and how often.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// Who or what.
-    pub name: String,
-    /// How often.
-    pub count: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
-}
-
-/// The kind of an object of which only waits are known.
-pub const FUTEX: &str = "futex";
-
-/// Most names in a list of shares.
-const SHARES: usize = 8;
-
-/// The most frequent names; equals by name, so that the answer hangs on nothing else.
-fn shares<S: Into<String>>(counts: impl IntoIterator<Item = (S, u64)>) -> Vec<Share> {
-    let mut all: Vec<Share> =
-        counts.into_iter().map(|(name, count)| Share { name: name.into(), count }).collect();
-    all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-    all.truncate(SHARES);
-    all
-}
 
 /// What the timeline behind a program shows. `functions` are the numbers of the program's functions in their order,
 /// `threads` the places of its threads by index in the timeline.

@@ -1,8 +1,8 @@
 //! Who synchronization objects are, and who waited for them: those of which operations were recorded, and the futex
 //! words of what the recording shows only when somebody has to wait.
 
+use super::model::{FUTEX, PutBackUses, RecordedObject, shares};
 use super::threads::Context;
-use super::{FUTEX, PutBackUses, RecordedObject, shares};
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
 use crate::program::identity::{Addresses, group};

@@ -1,6 +1,6 @@
 //! Convoys: how many threads waited for a lock at once, in which order, behind whom, and until when.
 
-use super::Queue;
+use super::model::Queue;
 use super::threads::Context;
 use crate::program::relive::Sections;
 use crate::timeline::Timeline;

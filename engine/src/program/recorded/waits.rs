@@ -5,9 +5,9 @@
 //! semaphore wait, or a futex that reached its time limit; ended by something outside the recording, or not ended at
 //! all. A condition that a thread of the recording signalled was waited for in earnest, whatever the thread thought.
 
+use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;
 use super::threads::Context;
-use super::{RecordedWait, shares};
 use crate::event::{CallKind, futex_operation, io_name};
 use crate::program::names::{STOPPED, UNKNOWN, waker};
 use crate::program::relive::{Inside, NONE};

@@ -14,24 +14,25 @@
 //! for a thread that has a later lock, and who has the last one goes on. With cycles, or with other waits under locks, it
 //! may not, as the real program may not. A call that only tries never waits in reality, so it is no `lock` in a
 //! thread that has another lock: a thread that waits and has nothing is in no cycle. And the program is simulated in every
-//! way in which commands do (`verify`): if threads then wait in vain for conditions, these do not count what they seemed to
+//! way in which commands do ([`crate::translation`]): if threads then wait in vain for conditions, these do not count what they seemed to
 //! count, and stay as they were recorded; if for locks alone, so do those, which is a finding. It is simulated again, at
 //! the end without any, which cannot deadlock ([`super::from_timeline`]).
 
 mod acts;
 mod conditions;
 mod contention;
+mod culprits;
 mod held;
 mod inside;
 mod joins;
 mod meetings;
 mod threads;
 mod verdict;
-mod verify;
 
+pub(super) use culprits::Culprits;
+pub(crate) use culprits::DeadEnd;
 pub(super) use held::Sections;
 pub(super) use inside::{Begin, Inside, NONE};
-pub(super) use verify::{Culprits, verify};
 
 use super::{EdgeId, LockFact, ObjectId, Operation, ThreadId};
 use crate::finding::{Finding, Names, ReplayReason, ReplayedObject};

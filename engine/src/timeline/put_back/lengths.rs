@@ -1,7 +1,7 @@
 //! How long a lock is held each time, as waits, wake-ups and samples show it.
 
 use super::super::model::{NO_STACK, Seen, Timeline};
-use super::Chance;
+use super::chance::Chance;
 use super::clock::Clock;
 use super::seen::Calls;
 use super::words::{Marks, Word};

@@ -11,6 +11,7 @@
 //!
 //! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
 
+mod chance;
 mod clock;
 mod fill;
 mod lengths;
@@ -115,25 +116,6 @@ fn findings(facts: &[PutBack], unmeasured: &[u64], kept: &Kept) -> Vec<Finding> 
         findings.push(Finding::HeldNotMeasured { locks: unmeasured.len() });
     }
     findings
-}
-
-/// Numbers that look like chance and are the same every time (splitmix64; Steele, Lea, Flood 2014).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// One of so many, from 0.
-    fn below(&mut self, count: usize) -> usize {
-        let wide = u128::from(self.next()) * count as u128;
-        usize::try_from(wide >> 64).unwrap_or(0)
-    }
 }
 
 #[cfg(test)]

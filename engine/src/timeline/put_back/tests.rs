@@ -6,7 +6,7 @@ use super::super::wait_reason::WaitReason;
 use crate::cpus::Cpus;
 use crate::event::{CodeFact, FutexFact, MappingFact, SamplingFact};
 use crate::predict::{Model, Timing};
-use crate::program::{self, Operation, Program};
+use crate::program::{Operation, Program};
 use crate::time::Timestamp;
 use probe_abi::{SampleReason, SyncOperation};
 use std::num::NonZeroU32;
@@ -265,12 +265,12 @@ fn what_nobody_saw_is_put_back_as_often_and_as_long_as_it_was() {
 #[test]
 fn the_simulation_decides_anew_who_waits_for_a_lock_without_probes() {
     let run = Run::of(HOT, 300_000_000);
-    let before = program::from_timeline(&run.timeline);
+    let before = crate::translation::from_timeline(&run.timeline);
     assert_eq!(locks(&before), 0);
     let promised = speed_up(&before, 4);
     let mut timeline = run.timeline.clone();
     super::put_back(&mut timeline);
-    let program = program::from_timeline(&timeline);
+    let program = crate::translation::from_timeline(&timeline);
     assert!(locks(&program) > 1000, "{:?}", program.findings);
     let speed_up = speed_up(&program, 4);
     assert!((0.9..=1.7).contains(&speed_up), "{speed_up}: 40 of 25 µs are 1.6 at most");

@@ -71,7 +71,7 @@ fn that_operations_are_missing_is_nothing_to_wait_for() {
     let reason = GapReason::OperationsOff { family: probe_abi::SyncFamily::Mutex as u8, tried: None };
     let kind = NoteKind::Gap { pid: PID, cpu: None, until_ns: u64::MAX, lost: 0, reason };
     recording.notes.push(Note { time_ns: 0, kind });
-    let program = crate::program::from_timeline(&build(&recording));
+    let program = crate::translation::from_timeline(&build(&recording));
     let names: Vec<&str> = program.recorded.waits.iter().map(|wait| wait.name.as_str()).collect();
     assert_eq!(names, ["in the kernel"]);
 }

@@ -222,7 +222,7 @@ fn readers_are_folded_as_long_as_nobody_writes() {
         assert_eq!(during, None, "{burst:?}");
     }
     let timeline = engine::timeline::build(&recorded.recording);
-    let program = engine::program::from_timeline(&timeline);
+    let program = engine::translation::from_timeline(&timeline);
     assert_eq!(program.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 

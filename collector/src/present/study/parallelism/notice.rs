@@ -1,6 +1,6 @@
 //! Runs of which there is little to tell: a sentence instead of an empty table.
 
-use crate::present::cell::duration;
+use crate::cell::duration;
 use crate::present::study::listing::deadlock;
 use engine::parallelism::{Kind, Parallelism};
 

@@ -2,10 +2,10 @@
 
 use super::screen::bars;
 use super::words::{name, named, percent, sentence, share};
-use crate::present::cell::{duration, grouped, width};
+use crate::cell::file_name;
+use crate::cell::{duration, grouped, width};
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use crate::present::text::file_name;
 use engine::parallelism::{Kind, Link, Parallelism, Row, State};
 use std::io::{self, Write};
 

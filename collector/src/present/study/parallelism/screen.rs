@@ -1,7 +1,7 @@
 //! The screen: what to do, the run by busy CPUs, and the first functions, objects and threads.
 
 use super::words::{brief, name, sentence, share};
-use crate::present::cell::{duration, grouped, width};
+use crate::cell::{duration, grouped, width};
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use engine::parallelism::{Kind, Parallelism, Row};

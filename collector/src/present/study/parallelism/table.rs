@@ -3,7 +3,7 @@
 use super::screen::{column, is_worth};
 use super::words::{name, sentence, share};
 use super::{notice, row};
-use crate::present::cell::{duration, width};
+use crate::cell::{duration, width};
 use crate::present::screen::{Row, Table, clip};
 use crate::present::style::{Paint, Style};
 use crate::present::table::wrap;

@@ -1,6 +1,6 @@
 //! What to do about a row, in words.
 
-use crate::present::cell::duration;
+use crate::cell::duration;
 use crate::present::short::short;
 use engine::parallelism::{Advice, Kind, Parallelism, Row};
 use engine::program::bare_name;

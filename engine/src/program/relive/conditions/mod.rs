@@ -13,10 +13,10 @@ mod history;
 mod made_lock;
 mod meeting;
 
+use super::culprits::Culprits;
 use super::held::Sections;
 use super::inside::NONE;
 use super::verdict::Verdicts;
-use super::verify::Culprits;
 use crate::program::{ObjectId, Operation};
 use crate::timeline::Timeline;
 use counting::{Counted, Giving, Kind, Question};

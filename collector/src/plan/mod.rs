@@ -1,9 +1,7 @@
 //! What is to be done, checked and without a trace of the command line library.
 
-pub use super::study::{
-    CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
-    SlackPlan, Threshold, WhatIfPlan,
-};
+mod study;
+
 use crate::export::{Format, Table};
 use capture::interpose::Wish;
 use capture::target::CpuList;
@@ -14,6 +12,10 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+pub use study::{
+    CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
+    SlackPlan, Threshold, WhatIfPlan,
+};
 
 /// One command with everything it needs to know.
 #[derive(Clone, Debug, PartialEq)]

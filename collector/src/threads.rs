@@ -1,18 +1,26 @@
 //! Threads that tell the loop when they fail.
 
-use super::message::{Failure, Message};
 use capture::target::take_short_turns;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
 
+/// A part of longpole that cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which part, for people.
+    pub part: &'static str,
+    /// What it says.
+    pub text: String,
+}
+
 /// Starts a named thread. If it panics the loop hears of it and ends in an orderly way, with the terminal given
 /// back and the file closed. `hold` is dropped after that: whoever waits for its other end does not take the
 /// failure for an ordinary end.
-pub fn spawn<T: Send + 'static>(
+pub fn spawn<T: Send + 'static, M: From<Failure> + Send + 'static>(
     part: &'static str,
-    news: UnboundedSender<Message>,
+    news: UnboundedSender<M>,
     hold: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
@@ -24,7 +32,7 @@ pub fn spawn<T: Send + 'static>(
             Err(panic) => {
                 let text = panic_text(&*panic);
                 // The loop may have left already.
-                let _ = news.send(Message::Failed(Failure { part, text }));
+                let _ = news.send(Failure { part, text }.into());
                 std::panic::resume_unwind(panic)
             }
         }
@@ -122,16 +130,12 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_message() {
-        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel::<Failure>();
         let thread = spawn("test", sender, (), || {
             std::panic::resume_unwind(Box::new("broken on purpose".to_owned()));
         });
         assert!(thread.expect("thread").join().is_err());
-        match receiver.try_recv() {
-            Ok(Message::Failed(failure)) => {
-                assert_eq!(failure, Failure { part: "test", text: "broken on purpose".to_owned() });
-            }
-            other => panic!("unexpected: {other:?}"),
-        }
+        let failure = Failure { part: "test", text: "broken on purpose".to_owned() };
+        assert_eq!(receiver.try_recv(), Ok(failure));
     }
 }

@@ -1,6 +1,6 @@
 //! Their plans, checked as far as that is possible without the file.
 
-use crate::cli::plan::{InputPlan, OutputPlan};
+use super::{InputPlan, OutputPlan};
 use engine::predict::Scheduler;
 use engine::report::Cpus;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! A validation as a table and as JSON.
 
-use super::cell::{duration, fit};
-use super::finding::{self, Findings};
-use super::style::{Paint, Style};
-use super::table::wrap;
-use crate::validate::{Comparison, Inflated, Row, Validation};
+use super::{Comparison, Inflated, Row, Validation};
+use crate::cell::{duration, fit};
+use crate::present::finding::{self, Findings};
+use crate::present::style::{Paint, Style};
+use crate::present::table::wrap;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

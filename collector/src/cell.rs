@@ -102,6 +102,24 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
+/// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
+pub fn file_name(location: &str) -> &str {
+    location.rsplit('/').next().unwrap_or(location)
+}
+
+/// `93.1 %`, `-4.0 %`, `250 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if !percent.is_finite() {
+        "?".into()
+    } else if percent.abs() < 99.95 {
+        // Never -0.0.
+        format!("{:.1} %", if percent.abs() < 0.05 { 0.0 } else { percent })
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

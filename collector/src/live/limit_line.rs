@@ -1,7 +1,7 @@
 //! What limits, in one line: for the summary of a recording.
 
-use crate::cli::input::Input;
-use crate::cli::plan::InputPlan;
+use crate::input::Input;
+use crate::plan::InputPlan;
 use crate::present::screen::limit;
 use engine::limit::Search;
 use engine::predict::Model;
@@ -22,7 +22,7 @@ pub fn limit_line(file: &Path, events: u64) -> Option<String> {
 }
 
 /// The same for what is read already.
-pub(super) fn of_input(input: Input, events: u64) -> Option<String> {
+pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
     too_many(events).or_else(|| of_program(&input.into_program()))
 }
 

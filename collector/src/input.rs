@@ -1,7 +1,7 @@
 //! Opening what an analysis command is given: a session or a program JSON, told apart by content.
 
-use super::plan::InputPlan;
-use super::{UserError, say};
+use crate::exit::{UserError, say};
+use crate::plan::InputPlan;
 use engine::event::Recording;
 use engine::program::Program;
 use engine::report::Finding;
@@ -141,7 +141,7 @@ impl Input {
                 let timeline = engine::timeline::build(&recording);
                 // Recordings are large, and the next stage is, too.
                 drop(recording);
-                let mut program = engine::program::from_timeline(&timeline);
+                let mut program = engine::translation::from_timeline(&timeline);
                 program.findings.splice(0..0, session_findings(&info));
                 program.recorded_cpus =
                     info.meta.as_ref().map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0);

@@ -1,0 +1,9 @@
+//! How a command ends: as it was asked to, or with an error of two lines and an exit code.
+
+mod error;
+mod outcome;
+mod say;
+
+pub use error::{Code, UserError};
+pub use outcome::Outcome;
+pub use say::say;

@@ -1,0 +1,136 @@
+//! What trials of functions have shown, and what probes may still cost.
+
+use super::promising::Promising;
+use capture::probe::Calls;
+use engine::event::{FunctionFact, HitCosts, OperationsTried};
+use std::collections::HashMap;
+
+/// Less running time than this, and fewer calls, say nothing.
+const LEAST_RUN_S: f64 = 0.02;
+const FEW_CALLS: f64 = 8.0;
+/// A function is tried so often before it is given up.
+const MOST_TRIALS: u8 = 20;
+/// What probes on functions may cost if there is no limit: of the processes' CPU time.
+const COST_WITHOUT_LIMIT: f64 = 0.02;
+/// A call with probes costs so much if it could not be measured, nanoseconds: the slowest machine that we know.
+const CALL_NS: f64 = 20_000.0;
+
+/// What is known of functions that samples have shown.
+#[derive(Debug, Default)]
+pub(super) struct Trials {
+    /// What all may cost, and what those that were chosen do: of the processes' CPU time.
+    limit: f64,
+    spent: f64,
+    hit_costs: Option<HitCosts>,
+    /// Trials that said nothing, by binary and name; [`MOST_TRIALS`]: it is decided.
+    tried: HashMap<(String, String), u8>,
+}
+
+impl Trials {
+    pub(super) fn new(budget_ppm: Option<u32>, hit_costs: Option<HitCosts>) -> Trials {
+        let limit = budget_ppm.map_or(COST_WITHOUT_LIMIT, |ppm| f64::from(ppm) / 1e6);
+        Trials { limit, hit_costs, ..Trials::default() }
+    }
+
+    pub(super) fn is_open(&self, seen: &Promising) -> bool {
+        let key = (seen.module.clone(), seen.name.clone());
+        self.tried.get(&key).is_none_or(|tried| *tried < MOST_TRIALS)
+    }
+
+    pub(super) fn decided(&mut self, seen: &Promising) {
+        self.tried.insert((seen.module.clone(), seen.name.clone()), MOST_TRIALS);
+    }
+
+    /// Whether a function with these calls gets probes. All of them take at most half of what is allowed, one a quarter of
+    /// that: calls that become more frequent must not cost others their probes.
+    pub(super) fn accepts(
+        &mut self,
+        seen: &Promising,
+        cpu: f64,
+        fact: &FunctionFact,
+        calls: &[Calls],
+    ) -> bool {
+        let ran_s = calls.iter().map(|calls| calls.ran_ns as f64 / 1e9).sum::<f64>();
+        let count = calls.iter().map(|calls| calls.count as f64).sum::<f64>();
+        if ran_s < LEAST_RUN_S && count < FEW_CALLS {
+            *self.tried.entry((seen.module.clone(), seen.name.clone())).or_default() += 1;
+            return false;
+        }
+        // One more than was seen: the next may have been about to come.
+        let each_s = (count + 1.0) / ran_s.max(1e-9);
+        let cost = each_s * seen.cpu * self.call_ns(fact) / 1e9 / cpu.max(1e-9);
+        if cost > self.limit / 8.0 || self.spent + cost > self.limit / 2.0 {
+            self.decided(seen);
+            return false;
+        }
+        self.decided(seen);
+        self.spent += cost;
+        true
+    }
+
+    /// Whether a family of lock functions gets probes.
+    pub(super) fn fits(&self, tried: &OperationsTried) -> bool {
+        let cost = tried.cost_ppm as f64 / 1e6;
+        tried.calls.is_some() && cost <= self.limit / 4.0 && self.spent + cost <= self.limit / 2.0
+    }
+
+    /// It has got them.
+    pub(super) fn spend(&mut self, tried: &OperationsTried) {
+        self.spent += tried.cost_ppm as f64 / 1e6;
+    }
+
+    /// What a probed call of a lock function costs, nanoseconds: some begin with an instruction that is stepped over.
+    pub(super) fn operation_ns(&self) -> f64 {
+        self.call_ns(&FunctionFact { entry_stepped: true, ..FunctionFact::default() })
+    }
+
+    fn call_ns(&self, fact: &FunctionFact) -> f64 {
+        let Some(costs) = self.hit_costs else { return CALL_NS };
+        let entry = if fact.entry_stepped { costs.entry_stepped } else { costs.entry };
+        let ns = |cost: engine::event::HitCost| cost.total_ns() as f64;
+        (ns(entry) + ns(costs.exit)).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(name: &str, cpu: f64) -> Promising {
+        Promising { name: name.into(), module: "program".into(), cpu, threads: vec![1] }
+    }
+
+    fn calls(count: u64, ran_ms: u64) -> Vec<Calls> {
+        vec![Calls { count, ran_ns: ran_ms * 1_000_000 }]
+    }
+
+    #[test]
+    fn rare_calls_are_accepted_frequent_ones_never_and_what_did_not_run_is_tried_again() {
+        let mut trials = Trials::new(Some(20_000), None);
+        let fact = FunctionFact::default();
+        // 20 µs each: 0.25 % are 125 a second.
+        assert!(trials.accepts(&seen("long", 1.0), 1.0, &fact, &calls(1, 100)));
+        assert!(!trials.is_open(&seen("long", 1.0)), "it has probes");
+        let hot = seen("hot", 1.0);
+        assert!(!trials.accepts(&hot, 1.0, &fact, &calls(32, 2)), "cut short, so it did not run for long");
+        assert!(!trials.is_open(&hot), "never again");
+        let asleep = seen("asleep", 1.0);
+        for _ in 0..MOST_TRIALS {
+            assert!(trials.is_open(&asleep));
+            assert!(!trials.accepts(&asleep, 1.0, &fact, &[]));
+        }
+        assert!(!trials.is_open(&asleep));
+        assert!(trials.accepts(&seen("in one of many threads", 0.1), 10.0, &fact, &calls(32, 100)));
+    }
+
+    #[test]
+    fn all_together_stay_below_half_of_the_limit() {
+        let mut trials = Trials::new(None, None);
+        let fact = FunctionFact::default();
+        let accepted = (0..100)
+            .filter(|number| trials.accepts(&seen(&format!("f{number}"), 1.0), 1.0, &fact, &calls(4, 100)))
+            .count();
+        // 50 calls a second each: 0.1 % of the 1 % that is half of the limit.
+        assert!((9..=10).contains(&accepted), "{accepted}");
+    }
+}

@@ -1,0 +1,37 @@
+//! What becomes of a wait with a time limit.
+
+use crate::program::background::lets_go;
+use crate::program::relive::Plan;
+use crate::timeline::StepKind;
+
+/// What a wait that its time limit ended stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::program) enum Poll {
+    /// For time that passed.
+    Time,
+    /// For nothing: it is part of a wait that goes on.
+    Nothing,
+    /// For what another thread did; number of the edge.
+    Ended(u32),
+}
+
+pub(super) fn set(waits: &mut [Poll], numbers: impl IntoIterator<Item = u32>, poll: Poll) {
+    for number in numbers {
+        if let Some(wait) = waits.get_mut(number as usize) {
+            *wait = poll;
+        }
+    }
+}
+
+/// Whether a step lets another thread go on.
+pub(super) fn helps(step: StepKind, plan: &Plan) -> bool {
+    match step {
+        StepKind::Wake(wakeup) => plan.edges.get(wakeup as usize).is_some_and(Option::is_some),
+        StepKind::Create(_) => true,
+        StepKind::Operated(used) => {
+            let (begin, end, _) = plan.act(used);
+            begin.chain(end).filter_map(|index| plan.operation(index)).any(|operation| lets_go(&operation))
+        }
+        StepKind::Enter(_) | StepKind::Leave => false,
+    }
+}

@@ -1,0 +1,19 @@
+//! A waking that waits for its sleep.
+
+use super::model::Wake;
+use crate::event::FutexFact;
+use probe_abi::Call;
+
+/// A waking of which it is not yet known which sleep it ends: the waker may be faster than the switch that takes
+/// the sleeper off its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Woken {
+    pub(super) time_ns: u64,
+    pub(super) wake: Wake,
+    /// The system call in which the thread slept or was about to.
+    pub(super) call: Call,
+    /// The futex of that call.
+    pub(super) futex: Option<FutexFact>,
+    /// Another word than the one that the thread had gone to sleep for is what woke it.
+    pub(super) other_word: Option<u64>,
+}

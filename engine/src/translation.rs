@@ -1,0 +1,71 @@
+//! From what happened to what the threads do ([`crate::program`]), made sure by simulation. Whether the program of a recording
+//! comes to its end however it is simulated, and which objects keep it from that, is asked once, before any command sees it: so
+//! all of them see the same one.
+
+use crate::cpus::Cpus;
+use crate::finding::Finding;
+use crate::predict::{Model, Timing};
+use crate::program::{DeadEnd, Operation, Program, from_timeline_with};
+use crate::schedule::Simulation;
+use crate::timeline::Timeline;
+
+/// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
+/// part of that one, whether the kernel recorded them or not.
+pub fn from_timeline(timeline: &Timeline) -> Program {
+    from_timeline_with(timeline, &verify)
+}
+
+/// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
+const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// Simulates the program in every way in which commands do: on unlimited processors without any costs, and with those of
+/// its machine on the CPU counts that are looked at most, both scheduled and shared ideally. `None`: it comes to its end
+/// in all of them.
+fn verify(program: &Program) -> Option<DeadEnd> {
+    let schedule = Simulation::new(program).ok()?.finish();
+    if let Some(stuck) = stuck(program, &schedule.done, &schedule.findings) {
+        return Some(stuck);
+    }
+    let timing = Timing::new(program, &Model::default()).ok()?;
+    let own = program.machine.as_ref().and_then(|machine| machine.cpus_used);
+    let counts = TRIED.into_iter().chain(own).filter(|count| (*count as usize) < program.threads.len());
+    let counts = counts.filter_map(std::num::NonZeroU32::new).map(Cpus::Count);
+    counts.chain([Cpus::Infinite]).find_map(|cpus| {
+        let outcome = timing.run(cpus, 0);
+        stuck(program, &outcome.done, &outcome.findings).or_else(|| {
+            let schedule = Simulation::with_costs(program, &timing.costs(cpus)).run_to_end().schedule;
+            stuck(program, &schedule.done, &schedule.findings)
+        })
+    })
+}
+
+/// What threads wait for that have not done everything; background threads need not.
+fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<DeadEnd> {
+    let mut stuck: Option<DeadEnd> = None;
+    for (thread, done) in program.threads.iter().zip(done) {
+        if thread.background.is_some() {
+            continue;
+        }
+        let Some(next) = thread.operations.get(*done) else { continue };
+        let stuck = stuck.get_or_insert_with(DeadEnd::default);
+        if let Operation::Lock(object)
+        | Operation::ReadLock(object)
+        | Operation::WriteLock(object)
+        | Operation::SpinLock(object)
+        | Operation::Barrier(object, _)
+        | Operation::SemWait(object)
+        | Operation::Once(object, _) = next
+        {
+            stuck.objects.push(*object);
+        }
+    }
+    let mut stuck = stuck?;
+    stuck.objects.sort_unstable();
+    stuck.objects.dedup();
+    let deadlock = findings.iter().find_map(|finding| match finding {
+        Finding::Deadlock { stuck } | Finding::DeadlockInSimulation { stuck, .. } => Some(stuck.clone()),
+        _ => None,
+    });
+    stuck.threads = deadlock.unwrap_or_default();
+    Some(stuck)
+}

@@ -1,0 +1,154 @@
+//! One question and one answer: what lies at these addresses of this binary? Both are serializable.
+
+use super::build_id::BuildId;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What lies at these places of a binary?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The file to read.
+    pub binary: PathBuf,
+    /// What people call it; the file's own name if not given.
+    #[serde(default)]
+    pub module: Option<String>,
+    /// The build-id it has to have, if known: another file of the same name answers nothing.
+    #[serde(default)]
+    pub build_id: Option<BuildId>,
+    /// The places.
+    pub places: Vec<Place>,
+}
+
+/// A place in a binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Offset in the file, as probes and /proc maps count.
+    FileOffset(u64),
+    /// Address as linked, as `nm` and `addr2line` count.
+    Address(u64),
+}
+
+/// One location for each place asked for, in the same order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What people call the binary.
+    pub module: String,
+    /// The binary's build-id.
+    pub build_id: Option<BuildId>,
+    /// The locations.
+    pub locations: Vec<Location>,
+}
+
+/// What lies at a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// The function's name, or `module+0xoffset`. Never guessed.
+    pub name: String,
+    /// The symbol that holds the place.
+    pub symbol: Result<SymbolHit, Reason>,
+    /// Functions inlined there, innermost first; the last one is the function itself.
+    pub frames: Result<Vec<Frame>, Reason>,
+    /// It lies in a loop that only waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
+    /// That loop tries to take a lock, and keeps the CPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tries: bool,
+}
+
+/// A symbol that holds a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SymbolHit {
+    /// Readable name.
+    pub name: String,
+    /// Distance from its start, bytes.
+    pub distance: u64,
+}
+
+/// A function at a source line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Readable name.
+    pub function: Option<String>,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+    /// Column, from 1; 0 is the left edge.
+    pub column: Option<u32>,
+}
+
+/// Why something about a place is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The binary cannot be read; the text says why.
+    Unreadable(String),
+    /// The file is not the one that was meant.
+    BuildIdDiffers {
+        /// What the file has.
+        found: Option<BuildId>,
+    },
+    /// The binary has no code at this place.
+    NotCode,
+    /// The binary is stripped.
+    NoSymbols,
+    /// No symbol holds this place.
+    NoSymbolForAddress,
+    /// Neither the binary nor a separate debug file has debug information.
+    NoDebugInformation,
+    /// The debug information lies in other files (`-gsplit-dwarf`), which are not there.
+    SplitDebugInformation,
+    /// The debug information says nothing about this place.
+    NoLineForAddress,
+    /// The debug information contradicts itself.
+    BadDebugInformation,
+    /// There is more debug information than is read.
+    TooLarge,
+    /// The process has nothing at this address that could be found.
+    NotMapped,
+    /// The kernel does not tell where its functions are.
+    KernelHidden,
+}
+
+impl From<gimli::Error> for Reason {
+    fn from(_: gimli::Error) -> Reason {
+        Reason::BadDebugInformation
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Unreadable(why) => f.write_str(why),
+            Reason::BuildIdDiffers { found: Some(found) } => {
+                write!(f, "the file now has another build-id ({found})")
+            }
+            Reason::BuildIdDiffers { found: None } => f.write_str("the file now has no build-id"),
+            Reason::NotCode => f.write_str("the file has no code there"),
+            Reason::NoSymbols => f.write_str("stripped: it has no symbols"),
+            Reason::NoSymbolForAddress => f.write_str("no symbol holds this address"),
+            Reason::NoDebugInformation => f.write_str("no debug information: compile with -g"),
+            Reason::SplitDebugInformation => f.write_str(
+                "its debug information is split off (-gsplit-dwarf), and the .dwo or .dwp file is not there",
+            ),
+            Reason::NoLineForAddress => f.write_str("its debug information does not cover this address"),
+            Reason::BadDebugInformation => f.write_str("its debug information contradicts itself"),
+            Reason::NotMapped => f.write_str("the process has no code there that is known"),
+            Reason::KernelHidden => {
+                f.write_str("the kernel hides its addresses: run as root, or set kernel.kptr_restrict to 0")
+            }
+            Reason::TooLarge => f.write_str("its debug information is too large"),
+        }
+    }
+}
+
+impl Location {
+    /// `file:line` of the function itself, not of what is inlined there.
+    pub fn line(&self) -> Option<String> {
+        let frame = self.frames.as_ref().ok()?.last()?;
+        Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))
+    }
+}
