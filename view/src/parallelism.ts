@@ -66,7 +66,8 @@ export function draw(surface: Surface, series: Series, scale: Scale, theme: Them
   context.fillStyle = theme.text;
   context.fillText(title, 6, 14);
   context.fillStyle = theme.dim;
-  context.fillText(`at most ${most < 10 ? Number(most.toFixed(1)) : Math.round(most)} threads`, 6, 32);
+  const count = most < 10 ? Number(most.toFixed(1)) : Math.round(most);
+  context.fillText(`at most ${count} ${count === 1 ? "thread" : "threads"}`, 6, 32);
   axis(surface, scale, theme, floor);
 }
 
