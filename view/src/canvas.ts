@@ -1,5 +1,7 @@
 // A canvas as large as its element, in its element's pixels.
 
+import { plain } from "./format";
+
 export class Surface {
   readonly canvas: HTMLCanvasElement;
   readonly context: CanvasRenderingContext2D;
@@ -32,8 +34,8 @@ export class Surface {
   }
 }
 
-/** Left of what happens there are names. */
-export const GUTTER = 150;
+/** Left of what happens there are names; less of them where there is little room. */
+export const GUTTER = (globalThis.innerWidth ?? 1280) < 600 ? 84 : 150;
 
 /** Points in time and on the canvas. */
 export class Scale {
@@ -57,7 +59,8 @@ export class Scale {
 }
 
 /** The text, shortened until it fits; nothing if not even three characters do. */
-export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
+export function fitted(context: CanvasRenderingContext2D, name: string, width: number): string {
+  const text = plain(name);
   if (context.measureText(text).width <= width) return text;
   const each = context.measureText("m").width || 7;
   const room = Math.floor(width / each);

@@ -54,6 +54,8 @@ export interface MeasuredRun {
   sections_left_out: number; sections_left_out_below_ns: number;
 }
 export interface Limit { limit: string; more: string[]; fixes: { what: string; gain: string; at_largest: string | null }[] }
+/** How far the answer can be trusted. */
+export interface Trust { sure: string; doubts: string[]; notes: number }
 export interface Document {
   format: string;
   about: {
@@ -61,7 +63,7 @@ export interface Document {
     recorded_cpus: number | null; start_ns: number; recorded_at_ns: number | null;
   };
   cpus: string[];
-  limit: Limit;
+  limit: Limit; trust: Trust;
   report: Report; predict: Prediction;
   /** Null: too large for a page. */
   parallelism: Quartz | null; slack: Slack | null; paths: Paths | null;

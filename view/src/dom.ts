@@ -1,5 +1,7 @@
 // Elements made of text: what comes from a recording is never markup.
 
+import { plain } from "./format";
+
 type Child = Node | string | null | undefined | false;
 
 export function el<K extends keyof HTMLElementTagNameMap>(
@@ -8,7 +10,7 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === false) continue;
-    element.setAttribute(name, value === true ? "" : String(value));
+    element.setAttribute(name, value === true ? "" : plain(String(value)));
   }
   append(element, children);
   return element;
@@ -22,7 +24,7 @@ export function svg(tag: string, attributes: Record<string, string | number> = {
 }
 
 function append(element: Element, children: Child[]): void {
-  for (const child of children) if (child) element.append(child);
+  for (const child of children) if (child) element.append(typeof child === "string" ? plain(child) : child);
 }
 
 export function button(text: string, action: () => void, attributes: Record<string, string> = {}): HTMLButtonElement {

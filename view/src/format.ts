@@ -38,6 +38,14 @@ export function onCpus(cpus: string | number): string {
   return String(cpus) === "1" ? "1 CPU" : `${cpus} CPUs`;
 }
 
+/** Marks that turn the direction of what follows, so that a name reads as another one. */
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** With those marks to be seen. */
+export function plain(text: string): string {
+  return text.replace(TURNS, "\ufffd");
+}
+
 /** Without parameters and what templates are made of; the tail of long names, which tells them apart. */
 export function short(name: string, most = 60): string {
   const bare = name.replace(/\(.*\)( const)?$/, "");

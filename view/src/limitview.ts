@@ -1,12 +1,22 @@
-// LIMIT and FIX: what limits, and the changes that bring most.
+// LIMIT and FIX: what limits, the changes that bring most, and how sure all that is.
 
-import type { Limit } from "./data";
+import type { Limit, Trust } from "./data";
 import { el } from "./dom";
 
-export function limitView(limit: Limit): HTMLElement[] {
-  const fixes = limit.fixes.map((fix) => el("li", {}, el("span", { class: "what" }, fix.what), el("b", {}, fix.gain), fix.at_largest && el("span", { class: "note" }, ` ${fix.at_largest}`)));
-  const parts: HTMLElement[] = [];
-  if (limit.limit !== "") parts.push(el("div", { class: "limit" }, el("h2", {}, "LIMIT"), el("div", {}, el("p", {}, limit.limit), ...limit.more.map((line) => el("p", { class: "note" }, line)))));
-  if (fixes.length > 0) parts.push(el("div", { class: "limit" }, el("h2", {}, "FIX"), el("ul", { class: "fixes" }, ...fixes)));
-  return parts;
+const part = (title: string, ...children: (Node | null)[]): HTMLElement => el("div", { class: "limit" }, el("h2", {}, title), el("div", {}, ...children));
+const MEANS: Record<string, string> = {
+  good: "Nothing was noticed that can change the answer.",
+  fair: "Something was noticed that can change the answer.",
+  poor: "Something was noticed that makes the answer wrong, or may.",
+};
+
+export function limitView({ limit, more, fixes }: Limit, { sure, doubts, notes }: Trust): HTMLElement[] {
+  if (limit === "") return [];
+  const changes = fixes.map((fix) => el("li", {}, el("span", {}, fix.what), el("b", {}, fix.gain), el("span", { class: "note" }, fix.at_largest)));
+  const count = notes === 0 ? "" : `, ${notes} ${notes === 1 ? "note" : "notes"} below, in Notes`;
+  return [
+    part("LIMIT", el("p", {}, limit), ...more.map((line) => el("p", { class: "note" }, line))),
+    ...(fixes.length ? [part("FIX", el("ul", { class: "fixes" }, ...changes))] : []),
+    part("SURE", el("p", { id: "sure", title: MEANS[sure] ?? "" }, `${sure}${count}`), ...doubts.map((doubt) => el("p", { class: "note" }, doubt))),
+  ];
 }

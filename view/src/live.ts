@@ -1,6 +1,6 @@
 // The page of `longpole top --listen`: what is told each second, as it comes.
 
-import type { Limit, Report } from "./data";
+import type { Limit, Report, Trust } from "./data";
 import { button, el } from "./dom";
 import { duration, grouped, onCpus, percent } from "./format";
 import { limitView } from "./limitview";
@@ -8,7 +8,7 @@ import * as tables from "./tables";
 import { tableView } from "./tableview";
 
 interface Told {
-  subject: string; limit: Limit;
+  subject: string; limit: Limit; trust: Trust;
   report: Report & { stretch: { end_unix_ms: number; length_ns: number; threads: number; is_shortened: boolean } };
 }
 interface Counts { events: number; lost: number; cost: number | null; has_ended: boolean }
@@ -71,7 +71,7 @@ class Live {
     if (!told) return;
     document.title = `${told.subject} – longpole top`;
     this.title.textContent = told.subject;
-    this.limit.replaceChildren(...limitView(told.limit));
+    this.limit.replaceChildren(...limitView(told.limit, told.trust));
     const none = (): void => {};
     const { report } = told;
     const shown = [predicted(report), tables.functions(report), tables.locks(report), tables.waits(report), tables.notes(report)];

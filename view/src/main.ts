@@ -53,13 +53,13 @@ class Page {
   }
 
   private head(): HTMLElement {
-    const { about, limit } = this.model.doc;
+    const { about, limit, trust } = this.model.doc;
     const when = about.recorded_at_ns === null ? "" : new Date(about.recorded_at_ns / 1e6).toISOString().slice(0, 19).replace("T", " ");
     const facts = [about.command, about.host && `on ${about.host}`, when && `${when} UTC`, this.model.measured && duration(this.model.measured.length),
       about.recorded_cpus && onCpus(about.recorded_cpus), `${this.model.doc.names.threads.length} threads`];
     document.title = `${about.title} – longpole`;
     return el("header", {},
-      el("h1", {}, about.title), el("p", { class: "about" }, facts.filter(Boolean).join(" · ")), ...limitView(limit));
+      el("h1", {}, about.title), el("p", { class: "about" }, facts.filter(Boolean).join(" · ")), ...limitView(limit, trust));
   }
 
   private controls(): HTMLElement {

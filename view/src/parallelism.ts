@@ -1,6 +1,6 @@
 // The graph of VPPB's Visualizer: how many threads run, spin and are ready, over time.
 
-import { GUTTER, Scale, step, type Surface } from "./canvas";
+import { fitted, GUTTER, Scale, step, type Surface } from "./canvas";
 import { instant } from "./format";
 import { levels } from "./lanes";
 import { CLASSES, READY, RUNNING, SPINNING, type Run } from "./run";
@@ -66,7 +66,8 @@ export function draw(surface: Surface, series: Series, scale: Scale, theme: Them
   context.fillStyle = theme.text;
   context.fillText(title, 6, 14);
   context.fillStyle = theme.dim;
-  context.fillText(`at most ${most < 10 ? Number(most.toFixed(1)) : Math.round(most)} threads`, 6, 32);
+  const count = most < 10 ? Number(most.toFixed(1)) : Math.round(most);
+  context.fillText(fitted(context, `at most ${count} ${count === 1 ? "thread" : "threads"}`, GUTTER - 8), 6, 32);
   axis(surface, scale, theme, floor);
 }
 

@@ -7,7 +7,7 @@ import { Flow, type Shown, type Stretch } from "./flow";
 import { listen } from "./input";
 import type { Model } from "./model";
 import { draw as drawParallelism, Series } from "./parallelism";
-import type { Run } from "./run";
+import { IDLE, LOCK, READY, RUNNING, SPINNING, UNKNOWN, WAITING, type Run } from "./run";
 import type { Picked, Store } from "./state";
 import type { Theme } from "./theme";
 
@@ -21,12 +21,14 @@ export class Stage {
   private lit: ReadonlySet<number> = new Set();
   private way: readonly Stretch[] = [];
   private pending = false;
+  private readonly legend = el("p", { class: "legend" });
+  private legendOf: Theme | null = null;
 
   constructor(private readonly model: Model, private readonly store: Store, private theme: () => Theme) {
     const pane = (kind: Picked["run"], label: string): Pane => ({ kind, surface: new Surface(label), title: el("h2", { class: "pane" }), flow: null });
     this.panes = [pane("predicted", "Execution flow of the predicted run with its critical path")];
     if (model.measured) this.panes.unshift(pane("measured", "Execution flow of the measured run"));
-    this.element.append(this.graph.canvas, ...this.panes.flatMap((of) => [of.title, of.surface.canvas]));
+    this.element.append(this.graph.canvas, this.legend, ...this.panes.flatMap((of) => [of.title, of.surface.canvas]));
     const around = { store, length: model.length, scale: () => this.scale(), scroll: () => undefined, click: () => undefined };
     listen(this.graph.canvas, around);
     for (const of of this.panes) {
@@ -88,6 +90,24 @@ export class Stage {
     }
   }
 
+  /** What colours mean. */
+  private explain(theme: Theme): void {
+    if (this.legendOf === theme) return;
+    this.legendOf = theme;
+    const swatch = (colour: string, text: string): HTMLElement => {
+      const box = el("i");
+      box.style.background = colour;
+      return el("span", {}, box, text);
+    };
+    const [first, second, third] = theme.functions;
+    const { states } = theme;
+    this.legend.replaceChildren(
+      swatch(states[RUNNING], "runs"), swatch(`linear-gradient(90deg, ${first} 34%, ${second} 34% 67%, ${third} 67%)`, "runs, by function"),
+      swatch(states[SPINNING], "spins"), swatch(states[READY], "ready: waits for a CPU"), swatch(states[LOCK], "waits for a lock"),
+      swatch(states[WAITING], "waits for something else"), swatch(states[IDLE], "has nothing to do"), swatch(states[UNKNOWN], "not known"),
+      swatch(theme.path, "critical path"));
+  }
+
   /** Draws all now; returns how long it took, milliseconds. */
   draw(): number {
     const begun = performance.now();
@@ -96,6 +116,7 @@ export class Stage {
     const [scale, theme] = [this.scale(), this.theme()];
     const main = this.model.measured ?? this.model.predicted(cpus);
     const name = this.model.measured ? "measured" : `predicted${cpus}`;
+    this.explain(theme);
     drawParallelism(this.graph, this.seriesOf(name, main), scale, theme, "Parallelism");
     const room = Math.max(160, window.innerHeight * (this.panes.length > 1 ? 0.3 : 0.55));
     for (const pane of this.panes) {

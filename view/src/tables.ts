@@ -13,7 +13,14 @@ export interface Row {
   /** A path that choosing it marks: its stays one after the other. */
   way?: { thread: string; length: number }[];
 }
-export interface Table { id: string; title: string; note?: string; columns: string[]; rows: Row[] }
+export interface Table {
+  id: string; title: string; note?: string; columns: string[]; rows: Row[];
+  /** So many rows matter; the others are shown when asked for. */
+  first?: number;
+}
+
+/** A smaller share of all times is no row that matters. */
+const LEAST = 0.0005;
 
 const name = (text: string | null): Cell => ({ text: text === null ? "(outside of functions)" : short(text), ...(text ? { title: text } : {}) });
 const time = (ns: number | undefined | null): Cell => (ns === undefined || ns === null ? { text: "–" } : { text: duration(ns), value: ns });
@@ -33,17 +40,20 @@ export function functions(report: Report): Table {
     }
   }
   const byCpus = results.map((result) => new Map(result.functions.map((row) => [row.function, row])));
-  const order = [...best].sort((a, b) => b[1] - a[1]).map(([of]) => of);
+  const sorted = [...best].sort((a, b) => b[1] - a[1]);
+  const order = sorted.map(([of]) => of);
   const first = (of: string) => byCpus.map((rows) => rows.get(of)).find((row) => row !== undefined);
   return {
     id: "functions",
     title: "Functions: share of the critical path by number of CPUs",
+    first: sorted.filter(([, of]) => of >= LEAST).length,
     note: "What of the predicted time is owed to the function's own computing. ± where samples tell.",
     columns: ["function", "calls", ...results.map((result) => onCpus(result.cpus)), "where"],
     rows: order.map((of) => {
       const known = first(of);
       const calls: Cell = known?.uncounted ? { text: "–" } : count(known?.calls);
-      if (known?.calls_partial) calls.text = `≥ ${calls.text}`;
+      // Of one that was probed so late that no call was seen, it is not known.
+      if (known?.calls_partial) calls.text = known.calls > 0 ? `≥ ${calls.text}` : "–";
       return {
         cells: [
           name(of), calls,
@@ -78,12 +88,17 @@ export function locks(report: Report): Table {
 export function waits(report: Report): Table {
   const { results } = report;
   const key = (row: { kind: string; object?: string }) => [row.kind.replaceAll("_", " "), row.object].filter(Boolean).join(" ");
-  const keys = new Set(results.flatMap((result) => (result.waits ?? []).map(key)));
+  const most = new Map<string, number>();
+  for (const { time_ns, waits: rows = [] } of results) {
+    for (const row of rows) most.set(key(row), Math.max(most.get(key(row)) ?? 0, time_ns > 0 ? row.weighted_ns / time_ns : 0));
+  }
+  const sorted = [...most].sort((a, b) => b[1] - a[1]);
   return {
     id: "waits",
+    first: sorted.filter(([, of]) => of >= LEAST).length,
     title: "What passes without being computed: share of the predicted time",
     columns: ["wait", ...results.map((result) => onCpus(result.cpus))],
-    rows: [...keys].map((of) => ({
+    rows: sorted.map(([of]) => ({
       cells: [
         { text: of },
         ...results.map((result) => share(result.waits?.find((row) => key(row) === of)?.weighted_ns, result.time_ns)),

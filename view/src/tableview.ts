@@ -1,28 +1,33 @@
 // Tables as elements: real ones, for screen readers, sorting and printing.
 
 import { el } from "./dom";
-import type { Row, Table } from "./tables";
+import type { Cell, Row, Table } from "./tables";
 
-/** Rows shown at first. */
+/** Rows shown at first, at most and at least. */
 const ROWS = 100;
+const FEW = 8;
 
 /** How a table was left: it is made anew whenever its numbers change. */
-interface Left { shown: number; by: number | null; descends: boolean }
+interface Left { more: number; by: number | null; descends: boolean }
 const left = new Map<string, Left>();
+
+/** A number, or the dash in place of one. */
+const isNumber = (cell: Cell | undefined): boolean => cell !== undefined && (cell.value !== undefined || cell.text === "–");
 
 export function tableView(table: Table, choose: (row: Row) => void): HTMLElement {
   const body = el("tbody");
-  const own = left.get(table.id) ?? { shown: ROWS, by: null, descends: false };
+  const own = left.get(table.id) ?? { more: 0, by: null, descends: false };
   left.set(table.id, own);
   let rows = table.rows;
+  const shown = () => own.more + Math.min(ROWS, Math.max(FEW, table.first ?? ROWS));
   const more = el("button", { type: "button" });
   const fill = (): void => {
-    body.replaceChildren(...rows.slice(0, own.shown).map((row) => {
+    body.replaceChildren(...rows.slice(0, shown()).map((row) => {
       const line = el("tr", {}, ...row.cells.map((cell, place) => {
         const attributes: Record<string, string | number> = {};
         if (cell.value !== undefined) attributes["data-value"] = cell.value;
         if (cell.title) attributes["title"] = cell.title;
-        if (cell.value !== undefined && place > 0) attributes["class"] = "number";
+        if (isNumber(cell) && place > 0) attributes["class"] = "number";
         return place === 0 ? el("th", { scope: "row", ...attributes }, cell.text) : el("td", attributes, cell.text);
       }));
       if (row.lights?.length) {
@@ -33,11 +38,11 @@ export function tableView(table: Table, choose: (row: Row) => void): HTMLElement
       }
       return line;
     }));
-    more.hidden = rows.length <= own.shown;
-    more.textContent = `${rows.length - own.shown} more`;
+    more.hidden = rows.length <= shown();
+    more.textContent = `${rows.length - shown()} more`;
   };
   more.addEventListener("click", () => {
-    own.shown += 10 * ROWS;
+    own.more += 10 * ROWS;
     fill();
   });
   const sort = (place: number): void => {
@@ -60,7 +65,8 @@ export function tableView(table: Table, choose: (row: Row) => void): HTMLElement
       sort(place);
       fill();
     });
-    return el("th", { scope: "col" }, button);
+    const isOfNumbers = place > 0 && table.rows.length > 0 && table.rows.every((row) => isNumber(row.cells[place]));
+    return el("th", isOfNumbers ? { scope: "col", class: "number" } : { scope: "col" }, button);
   });
   const head = el("tr", {}, ...heads);
   if (own.by !== null && own.by < heads.length) sort(own.by);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Data, numbers, type Document } from "../src/data";
-import { duration, instant, percent, short } from "../src/format";
+import { duration, instant, percent, plain, short } from "../src/format";
 import { Lanes, levels } from "../src/lanes";
 import { normalized } from "../src/normalized";
 import { family, rows } from "../src/rows";
@@ -34,6 +34,11 @@ function lanes(list: { start: number; items: [number, number][] }[]): Lanes {
   add("more", list.flatMap((lane) => lane.items.map(() => 0)));
   return new Lanes(new Data({ columns } as Document, Uint8Array.from(bytes)), "l", Uint8Array.from([0, 1, 2]), 3);
 }
+
+test("a name that turns the direction of text does not read as another one", () => {
+  assert.equal(plain("\u202elive/51\u2066"), "\ufffdlive/51\ufffd");
+  assert.equal(plain("\u05e9\u05dc\u05d5\u05dd a\tb"), "\u05e9\u05dc\u05d5\u05dd a\tb", "other scripts stay");
+});
 
 test("numbers of any size", () => {
   const values = [0, 1, 127, 128, 300, 2 ** 32, Number.MAX_SAFE_INTEGER];

@@ -2,6 +2,7 @@
 
 use super::board::{Board, Now};
 use super::metrics;
+use crate::present::frame::Trust;
 use crate::present::json;
 use crate::present::screen::limit::{self, Words};
 use engine::report::{CpuResult, Report};
@@ -78,6 +79,7 @@ fn event(name: &str, value: &Option<impl Serialize>) -> Bytes {
 struct ReportEvent<'a> {
     subject: &'a str,
     limit: Words,
+    trust: Trust,
     /// As `top --json` writes it, the longest tables cut.
     report: Box<RawValue>,
 }
@@ -97,7 +99,8 @@ fn report(now: &Now) -> Option<ReportEvent<'_>> {
     let mut bytes = Vec::new();
     json::write(&shortened(&snapshot.report), &snapshot.limits, options, &mut bytes).ok()?;
     let report = RawValue::from_string(String::from_utf8(bytes).ok()?.trim_end().to_owned()).ok()?;
-    Some(ReportEvent { subject: &now.subject, limit: limit::words(&snapshot.limits), report })
+    let trust = Trust::of(&snapshot.limits, &snapshot.report.findings);
+    Some(ReportEvent { subject: &now.subject, limit: limit::words(&snapshot.limits), trust, report })
 }
 
 /// With the first rows of each table.

@@ -7,11 +7,12 @@ use super::path::{self, PathJson};
 use super::predicted::{self, PredictedRun};
 use super::sources;
 use crate::export::Model;
+use crate::present::frame::Trust;
 use crate::present::screen::limit::{self, Words};
 use engine::limit::Limits;
 use engine::predict::Timing;
 use engine::program::Program;
-use engine::report::Cpus;
+use engine::report::{Cpus, Finding};
 use engine::view::{Frame, Stacks};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -71,6 +72,8 @@ pub struct Document<'a> {
     pub model: &'a Model<'a>,
     /// What limits.
     pub limits: &'a Limits,
+    /// What was noticed, what speaks against the prediction with it.
+    pub findings: &'a [Finding],
     /// Its tables.
     pub tables: Tables,
     /// Changes and what they bring.
@@ -87,6 +90,7 @@ struct Json<'a> {
     about: About<'a>,
     cpus: Vec<String>,
     limit: Words,
+    trust: Trust,
     #[serde(flatten)]
     tables: &'a Tables,
     curves: &'a [Curve],
@@ -178,6 +182,7 @@ impl Document<'_> {
             about: about(model),
             cpus: model.cpus.iter().map(ToString::to_string).collect(),
             limit: limit::words(self.limits),
+            trust: Trust::of(self.limits, self.findings),
             tables: &self.tables,
             curves: &self.curves,
             points: &self.measured,

@@ -8,6 +8,7 @@ use super::table;
 use crate::cell::width;
 use engine::limit::{Limit, Limits};
 use engine::report::{Finding, Severity};
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Notes that stand there; `longpole notes` has all.
@@ -45,11 +46,42 @@ impl Frame {
         style: &Style,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let is_known = |limit: &Limit| limit.time_ns > 0.0 && limit.kind.is_known();
-        let computes = self.limits.at.first().is_some_and(is_known);
         let findings = [&self.doubts, findings].concat();
-        foot(&findings, computes, &self.file, next, style, out)
+        foot(&findings, computes(&self.limits), &self.file, next, style, out)
     }
+}
+
+/// How far an answer can be trusted, as texts.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Trust {
+    /// In a word or two.
+    pub(crate) sure: &'static str,
+    /// What can change the answer, the worst first.
+    pub(crate) doubts: Vec<String>,
+    /// How much was noticed.
+    pub(crate) notes: usize,
+}
+
+impl Trust {
+    /// Of what limits.
+    pub(crate) fn of(limits: &Limits, findings: &[Finding]) -> Trust {
+        let doubts = weighty(findings).map(sentence).collect();
+        Trust { sure: sure(findings, computes(limits)), doubts, notes: findings.len() }
+    }
+}
+
+/// Whether something was seen that an answer can stand on.
+fn computes(limits: &Limits) -> bool {
+    let is_known = |limit: &Limit| limit.time_ns > 0.0 && limit.kind.is_known();
+    limits.at.first().is_some_and(is_known)
+}
+
+/// The findings that can change the answer and matter most, those that make it wrong first.
+fn weighty(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    let mut weighty: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
+    weighty.sort_by_key(|finding| matches!(finding.severity(), Severity::MayBeOff(_)));
+    weighty.into_iter().take(NOTES)
 }
 
 /// The same without a frame; `computes`: something was seen that an answer can stand on.
@@ -77,10 +109,7 @@ pub(super) fn closing(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut out = out;
-    let mut weighty: Vec<&Finding> =
-        findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
-    weighty.sort_by_key(|finding| matches!(finding.severity(), Severity::MayBeOff(_)));
-    for finding in weighty.iter().take(NOTES) {
+    for finding in weighty(findings) {
         let mut text = style.text(&format!("! {}", sentence(finding)));
         let room = LINES * style.width.saturating_sub(2);
         // What makes the answer wrong stands there in full.

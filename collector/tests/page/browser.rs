@@ -69,6 +69,13 @@ fn numbers_on_the_page_are_a_report_s() {
         let report = folder.file("report.json", report.works());
         let found = drive(&chromium, "numbers", &[&page(&folder, &input, &[]), &report]);
         assert!(found["compared"].as_u64().expect("a count") > 50, "{name}: {found}");
+        let shown = longpole(&["report", &input, "--cpus", "1,2,4,8,inf"]);
+        let shown = shown.works();
+        let sure = found["sure"].as_str().and_then(|text| text.split(',').next()).expect("how sure it is");
+        assert!(
+            shown.contains(&format!("Sure: {sure}")),
+            "{name}: the page is {sure} where the report says {shown}"
+        );
     }
 }
 

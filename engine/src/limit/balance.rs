@@ -2,7 +2,7 @@
 
 use super::free::scaled;
 use crate::program::{ObjectId, Operation, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a thread computes between two things that others wait for: thread, first and last operation, ticks.
 struct Stretch {
@@ -43,7 +43,7 @@ pub(super) fn balance(program: &mut Program) -> Option<usize> {
     }
     groups.extend(turns.into_values());
     for thread in &program.threads {
-        let created: Vec<usize> = thread.operations.iter().filter_map(created).collect();
+        let created: FxHashSet<usize> = thread.operations.iter().filter_map(created).collect();
         let joined = thread.operations.iter().filter_map(|operation| match operation {
             Operation::Join(other) => Some(other.0 as usize),
             _ => None,

@@ -444,7 +444,7 @@ impl Account {
             calls,
             queues,
             arcs,
-            within,
+            within: within.into_iter().map(|((object, own), time)| ((own, object), time)).collect(),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::account::{Arc, Places, Waiting};
 use super::clock::{EXECUTING, PHASES, Phase, SCALE, at};
 use super::tally::Sum;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The accounts of a run that is over.
 #[derive(Debug)]
@@ -23,8 +24,9 @@ pub(super) struct Balance {
     pub(super) queues: Vec<Waiting>,
     /// By caller and callee.
     pub(super) arcs: FxHashMap<(u32, u32), Arc>,
-    /// Normalized time of a part or function while an object was the innermost one.
-    pub(super) within: FxHashMap<(u32, u32), u128>,
+    /// Normalized time of a part or function while an object was the innermost one, by part or function and object: in
+    /// order, since there may be as many parts as threads, and each asks for its own.
+    pub(super) within: BTreeMap<(u32, u32), u128>,
 }
 
 /// What a row has had itself. All in parts of a tick.

@@ -219,7 +219,7 @@ impl Builder<'_> {
             }
         }
         // What is executed while an object is the innermost one, function by function.
-        for (&(object, function), normalized) in &self.balance.within {
+        for (&(function, object), normalized) in &self.balance.within {
             let normalized_ns = nearest(*normalized, NS);
             let calls = self.balance.arcs.get(&(object, function)).map_or(0, |arc| arc.calls);
             if normalized_ns > 0 {

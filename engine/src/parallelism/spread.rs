@@ -132,10 +132,11 @@ fn states(balance: &mut Balance, of: &Part<'_>, meter: &Meter) {
 
 /// What was executed under a lock belongs to functions, too.
 fn within(balance: &mut Balance, of: &Part<'_>, divided: u128) {
-    let keys: Vec<u32> =
-        balance.within.keys().filter(|(_, own)| *own == of.row).map(|(object, _)| *object).collect();
-    for object in keys {
-        let Some(whole) = balance.within.remove(&(object, of.row)) else { continue };
+    let keys: Vec<(u32, u32)> =
+        balance.within.range((of.row, 0)..=(of.row, u32::MAX)).map(|(key, _)| *key).collect();
+    for key in keys {
+        let Some(whole) = balance.within.remove(&key) else { continue };
+        let (_, object) = key;
         let shares = of.all.filter(|_| divided > 0);
         let parts: Vec<(u32, u128)> = match shares {
             Some(shares) => {
@@ -146,7 +147,7 @@ fn within(balance: &mut Balance, of: &Part<'_>, divided: u128) {
             None => vec![(row(balance, of.top) as u32, whole)],
         };
         for (function, part) in parts.into_iter().filter(|(_, part)| *part > 0) {
-            *balance.within.entry((object, function)).or_default() += part;
+            *balance.within.entry((function, object)).or_default() += part;
         }
     }
 }

@@ -14,7 +14,7 @@ use engine::graph::PathsWanted;
 use engine::limit::Limits;
 use engine::parallelism::{measured, predicted};
 use engine::predict::Forecast;
-use engine::report::Cpus;
+use engine::report::{Cpus, Finding, Report};
 use recording::{Overwrite, SudoUser, check_file, write_whole};
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -49,10 +49,13 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
     let model = Model::new(parts.timeline.as_ref(), &parts.program, plan.cpus.clone(), about)
         .map_err(super::invalid)?;
     let limits = super::limits_on_all_cores(&parts.program, &plan.cpus, model.machine());
+    let mut findings = model.report().findings.clone();
+    findings.extend(limits.doubts(parts.program.overhead));
     let document = Document {
         model: &model,
         limits: &limits,
-        tables: tables(&parts, &model, &limits)?,
+        findings: &findings,
+        tables: tables(&parts, &model, &limits, &findings)?,
         curves: changes::curves(model.spelled(), model.report(), &plan.cpus, model.machine()),
         has_sources: plan.sources,
         measured,
@@ -80,7 +83,12 @@ enum Whole {
     Paths,
 }
 
-fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, UserError> {
+fn tables(
+    parts: &Parts,
+    model: &Model<'_>,
+    limits: &Limits,
+    findings: &[Finding],
+) -> Result<Tables, UserError> {
     let (program, cpus, machine) = (&parts.program, &model.cpus, model.machine());
     let prediction = Forecast::new(program, cpus, machine).map_err(super::invalid)?;
     let runs = super::on_all_cores(prediction.wanted(), |cpus| prediction.at(*cpus));
@@ -116,8 +124,7 @@ fn tables(parts: &Parts, model: &Model<'_>, limits: &Limits) -> Result<Tables, U
         })
         .into_iter();
     let mut next = || others.next().unwrap_or_else(|| Ok(left_out()));
-    let mut report = model.report().clone();
-    report.findings.extend(limits.doubts(parts.program.overhead));
+    let report = Report { findings: findings.to_vec(), ..model.report().clone() };
     Ok(Tables {
         report: raw(|out| json::write(&report, limits, json::Options::default(), out))?,
         predict: raw(|out| predict_json::write(&prediction, limits, out))?,

@@ -57,8 +57,11 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let there = largest.map(|largest| shares(report, largest, all)).unwrap_or_default();
     let mut functions: Vec<(&str, Share)> = here.into_iter().collect();
     functions.sort_by(|a, b| b.1.of.total_cmp(&a.1.of).then_with(|| a.0.cmp(b.0)));
+    // What stands above under FIX is not missing here, however unsure its share is.
+    let is_fix = |function: &str| limits.fixes.iter().any(|fix| fix.function.as_deref() == Some(function));
     functions.retain(|(function, share)| {
-        all || (share.of >= LEAST && share.of > share.error && !is_start_up(function))
+        let is_told = share.of > share.error || is_fix(function);
+        all || (share.of >= LEAST && is_told && !is_start_up(function))
     });
     let on = largest.map_or(String::new(), |largest| format!("on {}", super::limit::cpus(largest.cpus)));
     let columns = name_columns(NAME, style);

@@ -166,6 +166,19 @@ fn it_fits_and_obeys_nobody() {
 
 /// A recording of nothing is no empty table.
 #[test]
+fn a_function_under_fix_is_a_row_however_unsure_it_is() {
+    // Of two threads that are always busy, each is the longest in half of the runs: 45 ±54 %.
+    let mut of = hot();
+    for row in of.0.results.iter_mut().flat_map(|result| &mut result.functions) {
+        row.tet_error_ns = Some(2e10);
+    }
+    let text = shown(&of, false, &NARROW);
+    let rows = text.split("FUNCTIONS").nth(1).unwrap_or_default();
+    assert!(rows.contains("digest_row"), "{text}");
+    assert!(!rows.contains("parse_row"), "what is not above is as unsure, and is left out: {text}");
+}
+
+#[test]
 fn nothing_is_a_short_screen() {
     let nothing = Limit { cpus: Cpus::ONE, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
     let of = (
