@@ -107,9 +107,14 @@ fn file_name(input: &InputPlan) -> String {
     }
 }
 
-/// [`cores::on_all_cores`], with its progress on the terminal.
+/// [`cores::on_all_cores`], with its progress on standard error.
 fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
-    let progress = Progress::new(things.len());
+    simulated(things, "schedules", work)
+}
+
+/// The same; `what` the things are, in the plural.
+fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&T) -> A + Sync) -> Vec<A> {
+    let progress = Progress::new(things.len(), what);
     cores::on_all_cores(things, |thing| {
         let answer = work(thing);
         progress.step();

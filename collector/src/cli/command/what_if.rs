@@ -4,8 +4,10 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::study::{EditPlan, Question, WhatIfPlan, functions, lock};
 use crate::cli::{Outcome, UserError};
 use crate::present::{study::what_if as show, style};
+use engine::predict::Model;
 use engine::program::{Program, bare_name};
-use engine::what_if::{Edit, edited, headroom, rank, what_if};
+use engine::report::Cpus;
+use engine::what_if::{Edit, Ranker, Ranking, edited, headroom, what_if};
 
 /// Reads, changes, predicts, shows.
 pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
@@ -50,10 +52,12 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
             }
         }
         Question::Rank(most) => {
-            let rankings = rank(program, &plan.cpus, &model, *most).map_err(super::invalid)?;
             if plan.json {
+                let rankings = ranked(program, &plan.cpus, &model, *most)?;
                 to_stdout(|out| show::rank_json(&rankings, out))?;
             } else {
+                let cpus = show::ranked_on(&plan.cpus, program.recorded_cpus);
+                let rankings = ranked(program, &cpus, &model, *most)?;
                 let limits = super::limits_on_all_cores(&studied.own, &plan.cpus, &model);
                 let frame = super::framed(&plan.input, &studied.own, limits);
                 to_reader(|out| show::rank_text(&rankings, program, &frame, &style, out))?;
@@ -61,6 +65,13 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// [`engine::what_if::rank`], each core of this machine taking the next change.
+fn ranked(program: &Program, cpus: &[Cpus], model: &Model, most: usize) -> Result<Vec<Ranking>, UserError> {
+    let ranker = Ranker::new(program, cpus, model, most).map_err(super::invalid)?;
+    let times = super::simulated(&ranker.changes(), "changes", |change| ranker.times_ns(*change));
+    Ok(ranker.conclude(times))
 }
 
 fn resolved(program: &Program, edit: &EditPlan) -> Result<Edit, UserError> {
