@@ -63,7 +63,7 @@ pub struct Ranker<'a> {
 pub type RankChange = Option<(FunctionRef, f64)>;
 
 impl<'a> Ranker<'a> {
-    /// Chooses the functions: one run on each of these CPU counts.
+    /// Chooses the functions, by the runs of a report on each of these CPU counts.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -74,9 +74,9 @@ impl<'a> Ranker<'a> {
         most: usize,
     ) -> Result<Ranker<'a>, ProgramError> {
         program.check()?;
+        let functions = candidates(program, cpus, most, model);
         // What is told of a change are times; one run is one.
         let model = Model { runs: 1, ..model.clone() };
-        let functions = candidates(program, cpus, most, &model);
         Ok(Ranker { program, cpus: cpus.to_vec(), model, functions })
     }
 
