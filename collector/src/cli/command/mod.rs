@@ -71,8 +71,7 @@ fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limit
     let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
     let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
     let brings = on_all_cores(&search.changes(&found), |change| search.brings(change, &found));
-    let functions =
-        on_all_cores(&search.functions(), |(function, share)| search.tenth(*function, *share, &found));
+    let functions = on_all_cores(&search.functions(), |function| search.tenth(*function, &found));
     search.conclude(found, brings.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
 }
 
