@@ -171,5 +171,6 @@ pub(super) fn more(out: &mut dyn Write, rest: usize, what: &str, how: &str, styl
     // `functions with less`
     let (noun, of) = what.split_at(what.find(' ').unwrap_or(what.len()));
     let text = format!("({rest} more {noun}{}{of}: {how})", if rest == 1 { "" } else { "s" });
-    writeln!(out, "{}", style.paint(Paint::Dim, &text))
+    let mut out = out;
+    table::wrap(&mut out, style, Paint::Dim, "", &text, " ")
 }

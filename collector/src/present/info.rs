@@ -224,7 +224,8 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
         line(out, style, "on", &machine)?;
         line(out, style, "by", &format!("longpole {}", meta.longpole_version))?;
     }
-    line(out, style, "duration", &duration(session.duration_ns as f64))?;
+    // A command's own run is shorter: it was held until everything was ready.
+    line(out, style, "duration", &format!("{} of recording", duration(session.duration_ns as f64)))?;
     let events = format!("{} in {} bytes", grouped(session.events), grouped(session.file_bytes));
     line(out, style, "events", &events)?;
     line(out, style, "threads", &format!("{} at the start", grouped(session.threads as u64)))?;

@@ -16,6 +16,16 @@ pub(super) struct LimitsJson<'a> {
     locks: Vec<LockUseJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     threads: Vec<ThreadUseJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_threads: Option<MoreThreadsJson>,
+}
+
+/// One more of the threads that do the same and most of what is computed.
+#[derive(Serialize)]
+struct MoreThreadsJson {
+    threads: usize,
+    /// The share of the predicted time that goes.
+    gain: f64,
 }
 
 impl<'a> LimitsJson<'a> {
@@ -25,6 +35,9 @@ impl<'a> LimitsJson<'a> {
             fixes: limits.fixes.iter().map(FixJson::new).collect(),
             locks: limits.locks.iter().map(LockUseJson::new).collect(),
             threads: limits.threads.iter().map(ThreadUseJson::new).collect(),
+            more_threads: limits
+                .more_threads
+                .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
         }
     }
 }

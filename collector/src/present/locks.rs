@@ -34,6 +34,8 @@ pub(super) fn write(
         return table::wrap(&mut out, style, Paint::Plain, "", none, "");
     }
     if !rows.is_empty() {
+        let kinds = format!("{:NAME$} {:>8} {:>8}", "", "predicted", "recorded");
+        writeln!(out, "{}", style.paint(Paint::Dim, &kinds))?;
         let title = format!(
             "{:NAME$} {:>7} {:>9} {:>8} {:>8} {:>8}  taken in",
             "LOCKS", "on path", "taken", "not free", "waited", "held"
@@ -77,9 +79,13 @@ pub(super) fn write(
         }
     }
     if !rows.is_empty() {
-        let what = "On path: the share of the predicted time that is computed with the lock held while everything waits for that.";
+        let what = "On path: the share of the predicted time that is computed with the lock held while everything waits for that. \
+                    The other columns are as recorded.";
         let mut out: &mut dyn Write = out;
         table::wrap(&mut out, style, Paint::Dim, "", what, "")?;
+    }
+    if !rows.is_empty() && !words.is_empty() {
+        writeln!(out)?;
     }
     futex_rows(out, &words, shown.min(5), style)
 }
@@ -97,7 +103,7 @@ fn futex_rows(out: &mut dyn Write, words: &[&RecordedObject], shown: usize, styl
         return Ok(());
     }
     let title = format!("{:NAME$} {:>7} {:>9}  waits in", "FUTEXES", "waits", "waited");
-    writeln!(out, "\n{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
+    writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
     for word in words.iter().take(shown) {
         let name = style.fit(&word.name, NAME);
         let waited = style.text(&duration(word.wait_ns as f64));

@@ -18,6 +18,8 @@ const TURNS: usize = 2;
 const FLAT: f64 = 0.1;
 /// Widths of the columns before the last one: CPUs, time, speed-up, efficiency.
 const COLUMNS: [usize; 4] = [10, 10, 10, 12];
+/// The same on a narrow screen.
+const NARROW: [usize; 4] = [9, 9, 10, 12];
 
 /// Writes the prediction.
 pub fn write(prediction: &Prediction, frame: &Frame, style: &Style, mut out: impl Write) -> io::Result<()> {
@@ -116,7 +118,8 @@ fn shown<'g, 'p>(groups: Vec<Group<'g, 'p>>, prediction: &Prediction) -> Vec<Gro
 /// Cells right-aligned in their columns; the last one takes what remains of the line.
 fn line(out: &mut impl Write, style: &Style, cells: &[String; 5], paint: Paint) -> io::Result<()> {
     let mut line = String::new();
-    let (last, others) = (cells.last().map_or("", String::as_str), cells.iter().zip(COLUMNS));
+    let columns = if style.width < 60 { NARROW } else { COLUMNS };
+    let (last, others) = (cells.last().map_or("", String::as_str), cells.iter().zip(columns));
     for (cell, column) in others {
         line.extend(std::iter::repeat_n(' ', column.saturating_sub(width(cell)).max(1)));
         line.push_str(cell);
@@ -150,7 +153,7 @@ fn curve(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Re
         .collect();
     let dot = if style.unicode { "·" } else { "." };
     let title = format!("Speed-up by CPUs ({dot} = as many times as CPUs)");
-    writeln!(out, "{}", style.paint(Paint::Dim, &super::frame::clip(&title, style.width, style)))?;
+    table::wrap(out, style, Paint::Dim, "", &title, "  ")?;
     plot::write(out, style, &points)
 }
 

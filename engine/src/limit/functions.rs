@@ -5,10 +5,12 @@ use super::search::{Found, Search};
 use crate::program::FunctionRef;
 use crate::what_if::{Edit, edited};
 
-/// Functions looked at.
+/// Functions whose tenth is tried.
 const FUNCTIONS: usize = 8;
-/// Those with less than this share of what is computed are left out.
+/// Those with less than this share of what is computed are not.
 const LEAST: f64 = 0.005;
+/// Functions whose share is told.
+const TOLD: usize = 256;
 /// A tenth off, and a tenth more.
 const FACTORS: [f64; 2] = [0.9, 1.1];
 /// What the two sides may differ by and still be one number: half a point, or a fifth of the larger.
@@ -21,7 +23,8 @@ pub struct FunctionUse {
     pub function: String,
     /// Its share of all that is computed, with what standard functions compute for it.
     pub computes: f64,
-    /// The share of the predicted time that 10 % of its time are worth, simulated; `None` if the program is too large to try.
+    /// The share of the predicted time that 10 % of its time are worth, simulated; `None` if it computes too little, or the
+    /// program is too large to try.
     pub tenth: Option<Tenth>,
 }
 
@@ -47,19 +50,29 @@ impl Tenth {
 }
 
 impl Search {
-    /// The functions to look at, with their shares of all that is computed.
-    pub fn functions(&self) -> Vec<(FunctionRef, f64)> {
+    /// The functions that compute anything, with their shares of all that is computed, and whether to try what a tenth of
+    /// them is worth.
+    pub fn functions(&self) -> Vec<(FunctionRef, f64, bool)> {
         let mut sums = Sums::default();
         for thread in self.groups().iter().flat_map(|group| &group.threads) {
             holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
         }
         let all = sums.all().max(1) as f64;
-        let functions = sums.sorted().into_iter().map(|(function, ticks)| (function, ticks as f64 / all));
-        functions.take_while(|(_, share)| *share >= LEAST).take(FUNCTIONS).collect()
+        let functions = sums.sorted().into_iter().take(TOLD).enumerate();
+        functions
+            .map(|(place, (function, ticks))| {
+                let share = ticks as f64 / all;
+                (function, share, self.is_small() && place < FUNCTIONS && share >= LEAST)
+            })
+            .collect()
     }
 
-    /// What 10 % of a function are worth on the first CPU count.
-    pub fn tenth(&self, function: FunctionRef, computes: f64, found: &[Found]) -> Option<FunctionUse> {
+    /// One of [`Search::functions`], with what 10 % of it are worth on the first CPU count if that is to be tried.
+    pub fn tenth(
+        &self,
+        (function, computes, is_tried): (FunctionRef, f64, bool),
+        found: &[Found],
+    ) -> Option<FunctionUse> {
         let name = self.program.functions.get(function.0 as usize)?.name.clone();
         let first = found.first()?;
         let share = |factor: f64| {
@@ -67,7 +80,7 @@ impl Search {
             let ns = self.time_ns(&edited(&self.program, &[edit]).ok()?, first.limit.cpus, &self.model, 0)?;
             Some(1.0 - ns / first.time_ns)
         };
-        let tenth = (self.is_small() && first.time_ns > 0.0).then(|| {
+        let tenth = (is_tried && first.time_ns > 0.0).then(|| {
             let [less, more] = FACTORS;
             Some(Tenth { faster: share(less)?, slower: -share(more)? })
         });

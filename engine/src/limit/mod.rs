@@ -48,10 +48,21 @@ pub struct Limits {
     pub fixes: Vec<Fix>,
     /// Locks that are waited for on the first of these CPU counts, the longest first.
     pub locks: Vec<LockUse>,
+    /// What one more of the threads that do the same is worth there.
+    pub more_threads: Option<MoreThreads>,
     /// Functions that compute most, standard ones counted for who uses them, the largest first.
     pub functions: Vec<FunctionUse>,
     /// What threads do there; those that do the same are together, the busiest first.
     pub threads: Vec<ThreadUse>,
+}
+
+/// What one more of several threads that do the same, and most of what is computed, is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MoreThreads {
+    /// How many there are.
+    pub threads: usize,
+    /// The share of the predicted time that goes with one more.
+    pub gain: f64,
 }
 
 /// What limits on one CPU count.

@@ -3,6 +3,7 @@
 use super::alike::{Group, groups};
 use super::change::{Change, Fix};
 use super::functions::FunctionUse;
+use super::holders::{self, Sums};
 use super::idle::Rest;
 use super::owner::Owners;
 use super::question::Question;
@@ -10,7 +11,7 @@ use super::seen::{Seen, seen};
 use super::stretch::{Computing, Stretch};
 use super::unseen::Unseen;
 use super::uses::{LockUse, States, ThreadUse};
-use super::{Kind, Limit, Limits, WORTH};
+use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::spelled_out;
 use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
@@ -54,6 +55,7 @@ pub struct Found {
     pub(super) time_ns: f64,
     locks: Vec<LockUse>,
     threads: Vec<ThreadUse>,
+    more_threads: Option<MoreThreads>,
 }
 
 /// The whole search, one thing after the other.
@@ -100,8 +102,7 @@ impl Search {
         let brings = self.changes(&found);
         let brings = brings.iter().filter_map(|change| self.brings(change, &found)).collect();
         let functions = self.functions();
-        let functions =
-            functions.iter().filter_map(|(function, share)| self.tenth(*function, *share, &found)).collect();
+        let functions = functions.iter().filter_map(|function| self.tenth(*function, &found)).collect();
         self.conclude(found, brings, functions)
     }
 
@@ -154,6 +155,7 @@ impl Search {
             time_ns,
             locks: Vec::new(),
             threads: Vec::new(),
+            more_threads: None,
         };
         if !is_complete(&self.program, &base) {
             // What was recorded came to its end.
@@ -172,6 +174,8 @@ impl Search {
         if let Some(ns) = self.without_stretch(cpus, stretch, time_ns) {
             without.push((Question::Serial, ns));
         }
+        let more_threads = self
+            .more_threads(&without, time_ns, |pool| self.time_without(cpus, &Question::OneMore(pool), &base));
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
         // That a stretch can be divided is only supposed: what a simulation says comes first if it brings half as much.
@@ -193,8 +197,15 @@ impl Search {
             None => kind(Kind::Work { busy }),
         };
         let waits = matches!(found.limit.kind, Kind::Device { .. } | Kind::Timers | Kind::Work { .. });
-        // A server's threads that wait for jobs all their life may wait longer than the one that waits for requests.
-        let for_work = matches!(&found.limit.kind, Kind::Device { device } if device == IDLE);
+        // A server's threads that wait for jobs all their life may wait longer than the one that waits for requests. That what
+        // a thread computes alone between requests can be divided is only supposed, however busy it is.
+        let for_work = match &found.limit.kind {
+            Kind::Device { device } => device == IDLE,
+            Kind::Serial { .. } => without
+                .iter()
+                .any(|(question, ns)| self.is_idle_device(question) && time_ns - ns >= WORTH * time_ns),
+            _ => false,
+        };
         if for_work || (waits && busy < 0.5 && self.is_idle()) {
             found.limit.kind = Kind::Idle { busy };
             found.limit.without_ns = time_ns;
@@ -209,9 +220,15 @@ impl Search {
             (found.limit.kind, found.limit.without_ns) = (kind, time_ns);
         }
         found.without = without;
+        found.more_threads = more_threads;
         found.locks = self.lock_uses(&base);
         found.threads = self.thread_uses(&states, base.length);
         found
+    }
+
+    /// Whether it is about waiting for something to do.
+    fn is_idle_device(&self, question: &Question) -> bool {
+        matches!(question, Question::Device(device) if self.program.objects.get(device.0 as usize).is_some_and(|name| name == IDLE))
     }
 
     /// Whether most of the recorded waiting was for something to do.
@@ -221,6 +238,40 @@ impl Search {
             waits.fold(0u64, |sum, wait| sum.saturating_add(wait.wait_ns))
         };
         sum(true) > sum(false)
+    }
+
+    /// The threads that do the same and most of what is computed, by the number of their group.
+    fn pool(&self) -> Option<usize> {
+        let computed = |group: &Group| {
+            let mut sums = Sums::default();
+            for thread in &group.threads {
+                holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
+            }
+            sums.all()
+        };
+        let sums: Vec<u64> = self.groups.iter().map(computed).collect();
+        let all = sums.iter().fold(0u64, |all, sum| all.saturating_add(*sum));
+        let (pool, sum) = sums.iter().enumerate().max_by_key(|(_, sum)| **sum)?;
+        let several = self.groups.get(pool).is_some_and(|group| group.threads.len() > 1);
+        (several && *sum > all / 2).then_some(pool)
+    }
+
+    /// What one more thread is worth to the pool; `asked` runs it if that is not known yet. Of a large program it is not.
+    fn more_threads(
+        &self,
+        known: &[(Question, f64)],
+        time_ns: f64,
+        asked: impl FnOnce(usize) -> Option<f64>,
+    ) -> Option<MoreThreads> {
+        let pool = self.pool()?;
+        let threads = self.groups.get(pool)?.threads.len();
+        let known = known.iter().find(|(question, _)| *question == Question::OneMore(pool));
+        let ns = match known {
+            Some((_, ns)) => *ns,
+            None if self.is_small() => asked(pool)?,
+            None => return None,
+        };
+        Some(MoreThreads { threads, gain: 1.0 - ns / time_ns })
     }
 
     /// The time of a program that comes to its end.
@@ -243,9 +294,9 @@ impl Search {
     pub fn conclude(self, found: Vec<Found>, mut brings: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
         brings.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         brings.truncate(super::change::SHOWN);
-        let (mut locks, mut threads) = (Vec::new(), Vec::new());
+        let (mut locks, mut threads, mut more_threads) = (Vec::new(), Vec::new(), None);
         if let Some(first) = found.first() {
-            (locks, threads) = (first.locks.clone(), first.threads.clone());
+            (locks, threads, more_threads) = (first.locks.clone(), first.threads.clone(), first.more_threads);
         }
         Limits {
             at: found.into_iter().map(|found| found.limit).collect(),
@@ -253,6 +304,7 @@ impl Search {
             locks,
             functions,
             threads,
+            more_threads,
         }
     }
 
@@ -288,7 +340,14 @@ impl Search {
 
 fn nothing(cpus: Cpus) -> Found {
     let limit = Limit { cpus, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
-    Found { limit, without: Vec::new(), time_ns: 0.0, locks: Vec::new(), threads: Vec::new() }
+    Found {
+        limit,
+        without: Vec::new(),
+        time_ns: 0.0,
+        locks: Vec::new(),
+        threads: Vec::new(),
+        more_threads: None,
+    }
 }
 
 /// Whether every thread that somebody waits for came to its end.

@@ -405,3 +405,27 @@ fn without_a_constraint_it_is_never_slower() {
         }
     }
 }
+
+/// "Would more threads help?" was answered only where too few threads limit.
+#[test]
+fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
+    let waiting = on(&program(&alike("w", 4, 100, HOT)), 8).more_threads.expect("known");
+    assert!(waiting.threads == 4 && waiting.gain < super::WORTH, "the lock is full: {waiting:?}");
+    let busy = on(&program(&alike("w", 2, 1, r#"["exec","f",1000]"#)), 8).more_threads.expect("known");
+    assert!(busy.threads == 2 && (busy.gain - 1.0 / 3.0).abs() < 0.01, "{busy:?}");
+    let full = on(&program(&alike("w", 2, 1, r#"["exec","f",1000]"#)), 2).more_threads.expect("known");
+    assert!(full.gain.abs() < 0.01, "there is no CPU for it: {full:?}");
+    assert_eq!(on(&program(&alike("w", 1, 1, r#"["exec","f",1000]"#)), 8).more_threads, None);
+}
+
+/// `report` said of a server that it waits for work and `top` that only one thread computes, by whether it was busy for 78 %
+/// or 85 % of the time.
+#[test]
+fn a_server_waits_for_work_however_busy_it_is() {
+    for (busy, is_idle) in [(60, true), (78, true), (85, true), (92, true), (98, false)] {
+        let round = format!(r#"["exec","serve",{busy}],["io",{},"idle"]"#, 100 - busy);
+        let kind = kind(&program(&alike("server", 1, 100, &round)), 2);
+        assert_eq!(matches!(kind, Kind::Idle { .. }), is_idle, "{busy} %: {kind:?}");
+        assert!(is_idle || matches!(kind, Kind::Serial { threads: 1, .. }), "{kind:?}");
+    }
+}

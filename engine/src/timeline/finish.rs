@@ -8,7 +8,9 @@ use super::machine::Machine;
 use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
 use super::unfold::Joined;
-use crate::event::{Facts, FunctionId, GapReason, Note, NoteKind, Recording, ThreadFact, WindowEnd};
+use crate::event::{
+    Facts, FunctionId, GapReason, Note, NoteKind, Overhead, Recording, ThreadFact, WindowEnd,
+};
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::SyncFamily;
@@ -101,7 +103,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         folded: folded(recording, false),
         partly_probed: partly_probed(recording),
         asked_off: folded(recording, true),
-        overhead: facts.end.as_ref().and_then(|end| end.overhead),
+        overhead: None,
         idle_wake: facts.idle_wake,
         tick_ns: facts.tick_ns,
         idle_tick_ns: facts.idle_tick_ns,
@@ -110,9 +112,17 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         counts,
         findings: Vec::new(),
     };
+    let cost = facts.end.as_ref().and_then(|end| end.overhead);
+    timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns));
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     super::put_back::put_back(&mut timeline);
     timeline
+}
+
+/// What a recording cost, over the length of the run: costs are summed from before the first probe.
+fn over(cost: Overhead, start_ns: u64, end_ns: u64) -> Overhead {
+    let wall_ns = if cost.wall_ns == 0 { 0 } else { end_ns.saturating_sub(start_ns) };
+    Overhead { wall_ns, ..cost }
 }
 
 /// Families of lock operations that lost some, with the process. A ring of a thread tells by its numbers where some are

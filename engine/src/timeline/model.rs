@@ -56,7 +56,7 @@ pub struct Timeline {
     pub spin: Vec<String>,
     /// Functions that lost their probes because somebody asked for it, ascending.
     pub asked_off: Vec<FunctionId>,
-    /// What the recording cost, if that is known.
+    /// What the recording cost, if that is known, over the length of the program's run.
     pub overhead: Option<Overhead>,
     /// What waking a thread on an idle CPU takes, if that was measured.
     pub idle_wake: Option<IdleWake>,
@@ -73,6 +73,21 @@ pub struct Timeline {
     pub counts: Counts,
     /// What was noticed.
     pub findings: Vec<Finding>,
+}
+
+impl Timeline {
+    /// When the program's run begins. A command that longpole started was held until everything was ready: its run begins when
+    /// it goes on.
+    pub fn began(&self) -> Timestamp {
+        if self.launched.is_none() {
+            return self.start;
+        }
+        let running = self.threads.iter().filter_map(|thread| {
+            let is_running = |(.., state): &(_, _, State)| matches!(state, State::Running { .. });
+            thread.spans().find(is_running).map(|(from, ..)| from)
+        });
+        running.min().unwrap_or(self.start).max(self.start)
+    }
 }
 
 /// One thread, told apart by process, id and start time.

@@ -1,10 +1,9 @@
 //! What every function would bring: what coz estimates with many runs of the program, from one recording.
 
 use super::edit::{Edit, edited};
-use super::trial::trial;
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
-use crate::predict::Model;
+use crate::predict::{Model, Timing};
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Detail, report_by};
 use rustc_hash::FxHashMap;
@@ -45,39 +44,92 @@ pub fn rank(
     model: &Model,
     most: usize,
 ) -> Result<Vec<Ranking>, ProgramError> {
-    let before = trial(program, cpus, model)?.results;
-    let mut rankings: Vec<Ranking> = before
-        .iter()
-        .map(|result| Ranking { cpus: result.cpus, time_ns: result.time_ns, rows: Vec::new() })
-        .collect();
-    for function in candidates(program, cpus, most, model) {
-        let Some(known) = program.functions.get(function.0 as usize) else { continue };
-        let mut gains = vec![[0.0; 4]; rankings.len()];
-        for (place, factor) in FACTORS.into_iter().enumerate() {
-            let Ok(scaled) = edited(program, &[Edit::Scale(vec![function], factor)]) else { continue };
-            let after = trial(&scaled, cpus, model)?.results;
-            for ((gains, before), after) in gains.iter_mut().zip(&before).zip(&after) {
-                gains[place] = before.time_ns - after.time_ns;
+    let ranker = Ranker::new(program, cpus, model, most)?;
+    let times = ranker.changes().into_iter().map(|change| ranker.times_ns(change)).collect();
+    Ok(ranker.conclude(times))
+}
+
+/// A ranking in the making. [`Ranker::times_ns`] for each of [`Ranker::changes`] is the work; these calls are independent of
+/// each other.
+#[derive(Debug)]
+pub struct Ranker<'a> {
+    program: &'a Program,
+    cpus: Vec<Cpus>,
+    model: Model,
+    functions: Vec<FunctionRef>,
+}
+
+/// A function and what is left of it; `None` is the program as it is.
+pub type RankChange = Option<(FunctionRef, f64)>;
+
+impl<'a> Ranker<'a> {
+    /// Chooses the functions, by the runs of a report on each of these CPU counts.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`].
+    pub fn new(
+        program: &'a Program,
+        cpus: &[Cpus],
+        model: &Model,
+        most: usize,
+    ) -> Result<Ranker<'a>, ProgramError> {
+        program.check()?;
+        let functions = candidates(program, cpus, most, model);
+        // What is told of a change are times; one run is one.
+        let model = Model { runs: 1, ..model.clone() };
+        Ok(Ranker { program, cpus: cpus.to_vec(), model, functions })
+    }
+
+    /// What has to be run: the program as it is, then each function with each of [`FACTORS`].
+    pub fn changes(&self) -> Vec<RankChange> {
+        let each = |function: &FunctionRef| FACTORS.map(|factor| Some((*function, factor)));
+        std::iter::once(None).chain(self.functions.iter().flat_map(each)).collect()
+    }
+
+    /// The times with a change, one for each CPU count, nanoseconds; nothing if it cannot be made.
+    pub fn times_ns(&self, change: RankChange) -> Vec<f64> {
+        let times = |program: &Program| {
+            let timing = Timing::new(program, &self.model).ok()?;
+            Some(self.cpus.iter().map(|cpus| timing.time_ns(*cpus)).collect())
+        };
+        let times = match change {
+            None => times(self.program),
+            Some((function, factor)) => {
+                let changed = edited(self.program, &[Edit::Scale(vec![function], factor)]);
+                changed.ok().and_then(|program| times(&program))
             }
-        }
-        for (ranking, gains_ns) in rankings.iter_mut().zip(gains) {
-            let (function, location) = (known.name.clone(), known.location.clone());
-            ranking.rows.push(RankRow { function, location, gains_ns });
-        }
+        };
+        times.unwrap_or_default()
     }
-    for ranking in &mut rankings {
-        ranking.rows.sort_by(|a, b| {
-            let key = |row: &RankRow| (row.gains_ns[3], row.gains_ns[2], row.gains_ns[0]);
-            let (a_key, b_key) = (key(a), key(b));
-            let by_gain = b_key
-                .0
-                .total_cmp(&a_key.0)
-                .then(b_key.1.total_cmp(&a_key.1))
-                .then(b_key.2.total_cmp(&a_key.2));
-            by_gain.then_with(|| a.function.cmp(&b.function))
+
+    /// The rankings; `times` are those of [`Ranker::changes`] in the same order.
+    pub fn conclude(self, times: Vec<Vec<f64>>) -> Vec<Ranking> {
+        let Some((before, after)) = times.split_first() else { return Vec::new() };
+        let rankings = self.cpus.iter().zip(before).enumerate().map(|(place, (cpus, time_ns))| {
+            let rows =
+                self.functions.iter().zip(after.chunks(FACTORS.len())).filter_map(|(function, after)| {
+                    let known = self.program.functions.get(function.0 as usize)?;
+                    let mut gains_ns = [0.0; FACTORS.len()];
+                    for (gain, after) in gains_ns.iter_mut().zip(after) {
+                        *gain = after.get(place).map_or(0.0, |after| time_ns - after);
+                    }
+                    Some(RankRow { function: known.name.clone(), location: known.location.clone(), gains_ns })
+                });
+            let mut rows: Vec<RankRow> = rows.collect();
+            rows.sort_by(|a, b| {
+                let key = |row: &RankRow| (row.gains_ns[3], row.gains_ns[2], row.gains_ns[0]);
+                let (a_key, b_key) = (key(a), key(b));
+                let by_gain = b_key
+                    .0
+                    .total_cmp(&a_key.0)
+                    .then(b_key.1.total_cmp(&a_key.1))
+                    .then(b_key.2.total_cmp(&a_key.2));
+                by_gain.then_with(|| a.function.cmp(&b.function))
+            });
+            Ranking { cpus: *cpus, time_ns: *time_ns, rows }
         });
+        rankings.collect()
     }
-    Ok(rankings)
 }
 
 /// Functions with any own time on the extended critical path, the largest share on any CPU count first.

@@ -12,6 +12,7 @@ mod handover;
 mod in_turns;
 mod interpose;
 mod large_binary;
+mod limit;
 mod parallelism;
 mod perf_data;
 mod sampling;
@@ -52,6 +53,8 @@ enum Which {
     Simulate,
     /// Slack, the longest paths and zeroing on generated activity graphs
     Graph,
+    /// What limits a generated program of a million operations
+    Limit,
     /// Where the parallelism of a generated run of four million intervals goes
     Parallelism,
     /// Attaching to and detaching from 5,000 functions
@@ -94,6 +97,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Graph) {
         page.put("graph", &graph::measure(&workspace)?)?;
+    }
+    if wanted(Which::Limit) {
+        page.put("limit", &limit::measure(&workspace)?)?;
     }
     if wanted(Which::Parallelism) {
         page.put("parallelism", &parallelism::measure(&workspace)?)?;

@@ -68,8 +68,7 @@ fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limit
     let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
     let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
     let brings = on_all_cores(&search.changes(&found), |change| search.brings(change, &found));
-    let functions =
-        on_all_cores(&search.functions(), |(function, share)| search.tenth(*function, *share, &found));
+    let functions = on_all_cores(&search.functions(), |function| search.tenth(*function, &found));
     search.conclude(found, brings.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
 }
 
@@ -104,9 +103,14 @@ fn file_name(input: &InputPlan) -> String {
     }
 }
 
-/// [`cores::on_all_cores`], with its progress on the terminal.
+/// [`cores::on_all_cores`], with its progress on standard error.
 fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
-    let progress = Progress::new(things.len());
+    simulated(things, "schedules", work)
+}
+
+/// The same; `what` the things are, in the plural.
+fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&T) -> A + Sync) -> Vec<A> {
+    let progress = Progress::new(things.len(), what);
     cores::on_all_cores(things, |thing| {
         let answer = work(thing);
         progress.step();

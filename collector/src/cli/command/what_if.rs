@@ -5,8 +5,10 @@ use crate::cli::study::{functions, lock};
 use crate::exit::{Outcome, UserError};
 use crate::plan::{EditPlan, Question, WhatIfPlan};
 use crate::present::{study::what_if as show, style};
+use engine::predict::Model;
 use engine::program::{Program, bare_name};
-use engine::what_if::{Edit, edited, headroom, rank, what_if};
+use engine::report::Cpus;
+use engine::what_if::{Edit, Ranker, Ranking, edited, headroom, what_if};
 
 /// Reads, changes, predicts, shows.
 pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
@@ -51,10 +53,12 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
             }
         }
         Question::Rank(most) => {
-            let rankings = rank(program, &plan.cpus, &model, *most).map_err(super::invalid)?;
             if plan.json {
+                let rankings = ranked(program, &plan.cpus, &model, *most)?;
                 to_stdout(|out| show::rank_json(&rankings, out))?;
             } else {
+                let cpus = show::ranked_on(&plan.cpus, program.recorded_cpus);
+                let rankings = ranked(program, &cpus, &model, *most)?;
                 let limits = super::limits_on_all_cores(&studied.own, &plan.cpus, &model);
                 let frame = super::framed(&plan.input, &studied.own, limits);
                 to_reader(|out| show::rank_text(&rankings, program, &frame, &style, out))?;
@@ -62,6 +66,13 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// [`engine::what_if::rank`], each core of this machine taking the next change.
+fn ranked(program: &Program, cpus: &[Cpus], model: &Model, most: usize) -> Result<Vec<Ranking>, UserError> {
+    let ranker = Ranker::new(program, cpus, model, most).map_err(super::invalid)?;
+    let times = super::simulated(&ranker.changes(), "changes", |change| ranker.times_ns(*change));
+    Ok(ranker.conclude(times))
 }
 
 fn resolved(program: &Program, edit: &EditPlan) -> Result<Edit, UserError> {

@@ -125,7 +125,10 @@ pub struct PathsArguments {
 const WHAT_IF_HELP: &str = "\
 A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves it out, parse=2 doubles it. NAME may be a \
 pattern ('hash*') or as much of the name as is needed ('update' for 'shop::update(int)'). \
-Only what a function computes itself is scaled, not what it calls or waits for.";
+Only what a function computes itself is scaled, not what it calls or waits for.
+
+Would more CPUs help? --cpus 4,8,16. Would more threads? --rank says it above its table: \"5 threads instead of 4\" with what \
+that brings, or that more threads will not help; nothing where no threads do the same.";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHAT_IF_HELP)]

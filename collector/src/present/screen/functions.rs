@@ -65,11 +65,12 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     });
     let on = largest.map_or(String::new(), |largest| format!("on {}", super::limit::cpus(largest.cpus)));
     let columns = name_columns(NAME, style);
-    let title =
-        format!("{:columns$} {:>5}  {:<18} {:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits", "10 % gives");
+    // What a tenth brings was tried on one CPU count, and of a large program of no function.
+    let tried = limits.at.first().is_some_and(|limit| limit.cpus == result.cpus)
+        && limits.functions.iter().any(|used| used.tenth.is_some());
+    let gives = if tried { "10 % gives" } else { "" };
+    let title = format!("{:columns$} {:>5}  {:<18} {gives:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits");
     let plus_minus = if style.unicode { "±" } else { "~" };
-    // What a tenth brings was tried on one CPU count.
-    let tried = limits.at.first().is_some_and(|limit| limit.cpus == result.cpus);
     let rows = functions.into_iter().map(|(function, share)| {
         let used = limits.functions.iter().find(|used| used.function == *function);
         let computes = used.map_or("-".to_owned(), |used| format!("{:.0} %", used.computes * 100.0));
@@ -79,7 +80,8 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
             _ => format!("{percent:.0} %"),
         };
         let tenth = used.and_then(|used| used.tenth).filter(|_| tried);
-        let tenth = tenth.map_or("-".to_owned(), |tenth| match tenth.agreed() {
+        let none = if tried { "-" } else { "" };
+        let tenth = tenth.map_or(none.to_owned(), |tenth| match tenth.agreed() {
             Some(both) => format!("{:+.1} %", 0.0 - both * 100.0),
             None => {
                 let (least, most) = (tenth.faster.min(tenth.slower), tenth.faster.max(tenth.slower));

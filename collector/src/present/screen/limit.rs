@@ -33,9 +33,10 @@ pub(crate) fn write(
     for line in more(first, limits) {
         table::wrap(out, style, Paint::Plain, MARGIN, &style.text(&line), MARGIN)?;
     }
+    let gains = limits.fixes.iter().take(fixes).map(|fix| width(&gain(fix)));
+    let room = style.width.saturating_sub(MARGIN.len() + 1 + gains.max().unwrap_or(0)).clamp(12, 38);
     for (number, fix) in limits.fixes.iter().take(fixes).enumerate() {
         let word = if number == 0 { "FIX    " } else { MARGIN };
-        let room = style.width.saturating_sub(MARGIN.len() + 17).clamp(12, 38);
         let what = style.fit(&what(fix, first.cpus), room);
         let gain = gain(fix);
         let mut line = format!("{what}{} {gain}", " ".repeat(room.saturating_sub(width(&what))));
@@ -143,6 +144,9 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::Spinning => {
             format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
         }
+        Kind::Idle { busy } if *busy >= 0.5 => {
+            format!("waiting for work: {busy:.2} CPUs are busy, who sends the work sets the pace.")
+        }
         Kind::Idle { busy } => {
             format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
         }
@@ -189,13 +193,28 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let waits =
         matches!(first.kind, Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. });
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
-    if first.kind.name() == largest.kind.name() || waits {
-        if !helps && !waits && !matches!(first.kind, Kind::Serial { threads: 1, .. }) {
-            lines.push("More CPUs will not help.".to_owned());
-        }
-        return lines;
+    let threads = limits.more_threads.filter(|_| !waits);
+    let threads_help = threads.filter(|more| more.gain >= engine::limit::WORTH);
+    let is_same = first.kind.name() == largest.kind.name() || waits;
+    let cpus_do_not = is_same && !helps && !waits && !matches!(first.kind, Kind::Serial { threads: 1, .. });
+    match (cpus_do_not, threads.is_some() && threads_help.is_none()) {
+        (true, true) => lines.push("More CPUs or threads will not help.".to_owned()),
+        (true, false) => lines.push("More CPUs will not help.".to_owned()),
+        (false, true) => lines.push("More threads will not help.".to_owned()),
+        (false, false) => {}
     }
-    lines.push(format!("On {}: {}", cpus(largest.cpus), sentence(largest)));
+    let is_told = |fix: &Fix| matches!(fix.change, Change::OneMore(_));
+    if let Some(more) = threads_help.filter(|_| !limits.fixes.iter().any(is_told)) {
+        lines.push(format!(
+            "{} threads instead of {}: {} %.",
+            more.threads + 1,
+            more.threads,
+            minus(more.gain)
+        ));
+    }
+    if !is_same {
+        lines.push(format!("On {}: {}", cpus(largest.cpus), sentence(largest)));
+    }
     lines
 }
 

@@ -110,10 +110,7 @@ pub(crate) fn threads(limits: &Limits, all: bool, style: &Style) -> Table {
     );
     let rows = threads.into_iter().map(|of| {
         let first = of.names.first().map_or("", String::as_str);
-        let name = match of.names.len() {
-            1 => first.to_owned(),
-            count => format!("{} x{count}", first.rsplit_once('/').map_or(first, |(name, _)| name)),
-        };
+        let name = together(&of.names);
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let mut line = format!(
             "{} {:>7} {:>7}{} {:>7} {:>7}",
@@ -132,6 +129,29 @@ pub(crate) fn threads(limits: &Limits, all: bool, style: &Style) -> Table {
         Row { of: first.to_owned(), weight, line: clip(&line, style.width, style) }
     });
     Table::new(&title, rows.collect(), style)
+}
+
+/// `store/28458`, `store x4`, `teller-* x3`, `main +2` where they have nothing in common.
+fn together(names: &[String]) -> String {
+    let bare = |name: &String| name.rsplit_once('/').map_or(name.as_str(), |(name, _)| name).to_owned();
+    let (first, rest) = match names {
+        [] => return String::new(),
+        [one] => return one.clone(),
+        [first, rest @ ..] => (bare(first), rest),
+    };
+    let mut prefix = first.as_str();
+    for other in rest.iter().map(bare) {
+        let common = prefix.chars().zip(other.chars()).take_while(|(own, other)| own == other);
+        let end = common.map(|(own, _)| own.len_utf8()).sum();
+        prefix = prefix.get(..end).unwrap_or_default();
+    }
+    if rest.iter().all(|name| bare(name) == first) {
+        return format!("{first} x{}", names.len());
+    }
+    match prefix.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "" => format!("{first} +{}", rest.len()),
+        prefix => format!("{prefix}* x{}", names.len()),
+    }
 }
 
 /// Unique.
@@ -174,4 +194,24 @@ fn bar(of: &ThreadUse, columns: usize) -> String {
         bar.extend(std::iter::repeat_n(sign, until.saturating_sub(bar.len())));
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::together;
+
+    /// Three threads teller-1 to teller-3 were called "teller-1 x3".
+    #[test]
+    fn threads_that_do_the_same_have_a_name_of_all() {
+        let together =
+            |names: &[&str]| together(&names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+        assert_eq!(together(&["teller-1/7", "teller-2/8", "teller-3/9"]), "teller-* x3");
+        assert_eq!(together(&["w10/1", "w11/2"]), "w* x2");
+        assert_eq!(together(&["w1/1", "w10/2", "w1/3"]), "w* x3");
+        assert_eq!(together(&["store/1", "store/2"]), "store x2");
+        assert_eq!(together(&["store/1"]), "store/1");
+        assert_eq!(together(&["main", "io", "gc"]), "main +2");
+        assert_eq!(together(&["é1", "è1"]), "é1 +1");
+        assert_eq!(together(&[]), "");
+    }
 }

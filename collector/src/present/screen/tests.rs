@@ -66,6 +66,7 @@ fn hot() -> (Report, Limits, About) {
         gain_at_largest: Some(gain + 0.1),
     };
     let limits = Limits {
+        more_threads: None,
         at: vec![lock(2, 3.49e9, 1.7e9), lock(16, 3.49e9, 0.9e9)],
         fixes: vec![
             fix(Change::SplitLock(ObjectId(0), 8), 0.49, (0.49, 0.49)),

@@ -12,7 +12,11 @@ use std::io::{self, Write};
 /// Columns of a number.
 const CELL: usize = 12;
 
-/// One line: a name, cut if need be, and cells under each other at the right.
+/// Columns that a name has at least beside its numbers.
+const NAME: usize = 16;
+
+/// One line: a name, cut if need be, and cells under each other at the right; on a narrow screen the cells have a line of their
+/// own.
 pub(super) fn line(
     out: &mut dyn Write,
     style: &Style,
@@ -20,13 +24,39 @@ pub(super) fn line(
     name: &str,
     cells: &[String],
 ) -> io::Result<()> {
-    let room = style.width.saturating_sub(cells.len() * CELL).clamp(16, 44);
+    if NAME + cells.len() * CELL > style.width {
+        return two_lines(out, style, paint, name, cells);
+    }
+    let room = style.width.saturating_sub(cells.len() * CELL).clamp(NAME, 44);
     let name = style.fit(name, room);
     let mut line = format!("{name}{}", " ".repeat(room.saturating_sub(width(&name))));
     for cell in cells {
         let cell = style.text(cell);
         line.push_str(&" ".repeat(CELL.saturating_sub(width(&cell)).max(1)));
         line.push_str(&cell);
+    }
+    writeln!(out, "{}", style.paint(paint, line.trim_end()))
+}
+
+fn two_lines(
+    out: &mut dyn Write,
+    style: &Style,
+    paint: Paint,
+    name: &str,
+    cells: &[String],
+) -> io::Result<()> {
+    let name = style.fit(name, style.width);
+    if !name.is_empty() {
+        writeln!(out, "{}", style.paint(paint, &name))?;
+    }
+    let cell = (style.width / cells.len().max(1)).min(CELL);
+    let mut line = String::new();
+    for (place, text) in cells.iter().enumerate() {
+        let text = style.text(text);
+        let end = (place + 1) * cell;
+        let pad = end.saturating_sub(width(&line) + width(&text));
+        line.push_str(&" ".repeat(pad.max(usize::from(place > 0))));
+        line.push_str(&text);
     }
     writeln!(out, "{}", style.paint(paint, line.trim_end()))
 }
@@ -89,6 +119,22 @@ pub(super) fn share(part: f64, whole: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::{Paint, Style, line};
+
+    /// Four columns of `slack` went beyond a screen of 40.
+    #[test]
+    fn a_narrow_screen_has_the_numbers_below_the_name() {
+        let style = Style { colour: false, unicode: true, width: 40 };
+        let mut shown = Vec::new();
+        let titles = ["on path", "without it", "for sure", "simulated"].map(str::to_owned);
+        line(&mut shown, &style, Paint::Plain, "FUNCTIONS", &titles).expect("written");
+        line(&mut shown, &style, Paint::Plain, "f", &["1 s".to_owned()]).expect("written");
+        let shown = String::from_utf8(shown).expect("UTF-8");
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[..2], ["FUNCTIONS", "   on path without it for sure simulated"]);
+        assert!(lines[2].starts_with("f ") && lines[2].ends_with(" 1 s"), "{shown}");
+    }
+
     #[test]
     fn shares_have_two_digits() {
         let share = |part: f64| super::share(part, 100.0);

@@ -6,6 +6,7 @@ use crate::cell::{duration, grouped};
 use crate::present::frame::{Frame, clip, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
+use crate::present::table;
 use crate::present::text::plural;
 use engine::graph::{BenefitRow, PathRow, PathsReport, ShownPath, Stay};
 use engine::program::bare_name;
@@ -23,6 +24,8 @@ const LEAST: f64 = 0.005;
 const ALIKE: f64 = 0.0005;
 /// Stays of a way that are written at its beginning, and at its end.
 const STAYS: [usize; 2] = [3, 2];
+/// A screen with fewer columns is narrow.
+const NARROW: usize = 60;
 /// Parts of a stay that are named.
 const PARTS: usize = 3;
 
@@ -132,7 +135,7 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
             continue;
         }
         let is_simulated = rows.iter().any(|row| row.simulated_ns.is_some());
-        let titles = ["on the path", "order kept"].into_iter().chain(is_simulated.then_some("simulated"));
+        let titles = ["on path", "order kept"].into_iter().chain(is_simulated.then_some("simulated"));
         let titles: Vec<String> = titles.map(str::to_owned).collect();
         line(out, style, Paint::Bold, title, &titles)?;
         for row in &shown {
@@ -190,7 +193,9 @@ fn routes(report: &PathsReport, style: &Style, out: &mut dyn Write) -> io::Resul
             )
         };
         let more = if report.more { ", -k N lists more" } else { "" };
-        writeln!(out, "{}; --show N shows one{more}.", style.text(&text))?;
+        let text = style.text(&format!("{text}; --show N shows one{more}."));
+        let mut out: &mut dyn Write = out;
+        table::wrap(&mut out, style, Paint::Plain, "", &text, "  ")?;
     }
     let rest = if report.more {
         return writeln!(out);
@@ -231,9 +236,14 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{}", style.paint(Paint::Dim, &style.text(&text)))?;
         }
         if !left_out.contains(&number) {
-            // One line each: a way is to be read at a glance.
-            let text = style.text(&format!("  {}{}: {}", stay.thread, by(&stay.by), parts(stay)));
-            writeln!(out, "{}", clip(&text, style.width, style))?;
+            // One line each where there is room: a way is to be read at a glance.
+            let text = style.text(&format!("{}{}: {}", stay.thread, by(&stay.by), parts(stay)));
+            if style.width < NARROW {
+                let mut out: &mut dyn Write = out;
+                table::wrap(&mut out, style, Paint::Plain, "  ", &text, "    ")?;
+            } else {
+                writeln!(out, "{}", clip(&format!("  {text}"), style.width, style))?;
+            }
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ pub fn text(
     let worth: Vec<&SlackRow> = report.functions.iter().filter(|row| row.critical_path_ns >= least).collect();
     if !worth.is_empty() {
         let is_simulated = worth.iter().take(top).any(|row| row.simulated_ns.is_some());
-        let titles = ["on the path", "without it", "for sure"].into_iter();
+        let titles = ["on path", "without it", "for sure"].into_iter();
         let titles: Vec<String> =
             titles.chain(is_simulated.then_some("simulated")).map(str::to_owned).collect();
         line(out, style, Paint::Bold, "FUNCTIONS", &titles)?;
@@ -42,7 +42,7 @@ pub fn text(
         let rest = report.functions.len() - worth.len().min(top);
         more(out, rest, "function", "--json has all", style)?;
         let what = "What the run gains on unlimited CPUs if a function takes no time, with locks taken in the order of this \
-                    run: all of it (on the path), less what then takes its place (without it), what is sure whatever \
+                    run: all of it (on path), less what then takes its place (without it), what is sure whatever \
                     else stays as it is. Simulated: with locks in whatever order comes then, less or more.";
         note(out, style, what)?;
         writeln!(out)?;

@@ -161,7 +161,15 @@ fn headroom_sentence(function: &str, curve: &Curve) -> String {
     }
 }
 
-/// The ranking, for people: on the recorded machine, and on the largest if that is another answer.
+/// The CPU counts of a ranking for people: the recorded machine's and the last one.
+pub fn ranked_on(cpus: &[Cpus], recorded: Option<u32>) -> Vec<Cpus> {
+    let mut shown: Vec<Cpus> =
+        main_row(cpus, recorded, |cpus| *cpus).into_iter().chain(cpus.last()).copied().collect();
+    shown.dedup();
+    shown
+}
+
+/// The ranking, for people, on the CPU counts of [`ranked_on`].
 pub fn rank_text(
     rankings: &[Ranking],
     program: &Program,
@@ -177,11 +185,8 @@ pub fn rank_text(
             .collect::<Vec<f64>>()
     };
     let groups = alike(rankings.iter().filter(|ranking| !ranking.rows.is_empty()), gains);
-    let main = main_row(rankings, program.recorded_cpus, |ranking| ranking.cpus).map(|ranking| ranking.cpus);
-    let last = groups.len().saturating_sub(1);
-    let is_main = |same: &[&Ranking]| same.iter().any(|ranking| Some(ranking.cpus) == main);
     let mut is_empty = true;
-    for (_, same) in groups.iter().enumerate().filter(|(place, same)| *place == last || is_main(same)) {
+    for same in &groups {
         let Some(ranking) = same.first() else { continue };
         let cpus: Vec<Cpus> = same.iter().map(|ranking| ranking.cpus).collect();
         let title = format!("{}: {}", counts::on(&cpus, style), duration(ranking.time_ns));

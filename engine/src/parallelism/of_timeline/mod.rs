@@ -105,7 +105,7 @@ pub(super) fn account(timeline: &Timeline, program: &Program, measured: &Measure
         recording: functions,
         time_ns: 0,
     };
-    let start = feed.start_ns();
+    let start = timeline.began().0;
     feed.run(start);
     let end = Ticks::from_ns(timeline.end.0.saturating_sub(start)).0;
     let orphans = feed.orphans();
@@ -116,19 +116,6 @@ pub(super) fn account(timeline: &Timeline, program: &Program, measured: &Measure
 }
 
 impl Feed<'_> {
-    /// A command that longpole started was held until everything was ready: its run begins when it goes on.
-    fn start_ns(&self) -> u64 {
-        let start = self.timeline.start.0;
-        if self.timeline.launched.is_none() {
-            return start;
-        }
-        let running = self.timeline.threads.iter().filter_map(|thread| {
-            let is_running = |(.., state): &(_, _, State)| matches!(state, State::Running { .. });
-            thread.spans().find(is_running).map(|(from, ..)| from.0)
-        });
-        running.min().unwrap_or(start).max(start)
-    }
-
     fn run(&mut self, start: u64) {
         let measured = self.measured;
         let cursor = |(index, thread)| {

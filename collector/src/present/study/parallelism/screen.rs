@@ -72,6 +72,8 @@ pub fn write(
         None => "Nothing stands out: no function of the program has a part worth changing.".to_owned(),
     });
     table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
+    // Facts of the run right below read as if they were the advice's.
+    writeln!(out)?;
     facts(run, style, out)?;
     if super::notice::is_empty(run) {
         return Ok(());
@@ -91,7 +93,11 @@ pub fn write(
     let next = run.first().map(|(row, _)| name(row)).unwrap_or_default();
     let next = if next.contains(' ') { format!("'{next}'") } else { next };
     let command = format!("longpole parallelism {} --of {next}", asked.file);
-    if next.is_empty() { Ok(()) } else { writeln!(out, "Next: {}", style.text(&command)) }
+    if next.is_empty() {
+        Ok(())
+    } else {
+        table::wrap(out, style, Paint::Plain, "Next: ", &style.text(&command), "  ")
+    }
 }
 
 fn facts(run: &Parallelism, style: &Style, out: &mut impl Write) -> io::Result<()> {
@@ -232,11 +238,8 @@ fn rows(
                 Class::Objects => "lock",
                 Class::Threads => "thread",
             };
-            writeln!(
-                out,
-                "{}",
-                style.paint(Paint::Dim, &format!("({rest} more: --by {by} --top {})", worth.len()))
-            )
+            let text = format!("({rest} more: --by {by} --top {})", worth.len());
+            table::wrap(out, style, Paint::Dim, "", &text, " ")
         }
     }
 }
@@ -287,6 +290,27 @@ fn cell(text: &str, columns: usize, style: &Style) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
 }
 
+/// Columns of a name beside so many columns of numbers.
+fn name_columns(numbers: usize, style: &Style) -> usize {
+    style.width.saturating_sub(numbers).clamp(12, NAME)
+}
+
+/// A row: what to do about it stands beside it, or below it where that is no room.
+fn advised(run: &Parallelism, row: &Row, line: &str, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let advice = run.advice(row).map(brief).unwrap_or_default();
+    if advice.is_empty() || width(line) + 2 + width(&advice) <= style.width {
+        return writeln!(out, "{}", format!("{line}  {advice}").trim_end());
+    }
+    writeln!(out, "{}\n  {advice}", line.trim_end())
+}
+
+/// A row of titles, what to do last where there is room for it.
+fn head(text: &str, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let with = format!("{text}  what to do");
+    let text = if width(&with) <= style.width { with.as_str() } else { text };
+    writeln!(out, "{}", style.paint(Paint::Bold, text))
+}
+
 fn code(
     run: &Parallelism,
     class: Class,
@@ -294,51 +318,59 @@ fn code(
     style: &Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let head = format!("{:NAME$}{:>12}{:>12}{:>6}  what to do", title(class), "of run", "itself", "CPUs");
-    writeln!(out, "{}", style.paint(Paint::Bold, &head))?;
+    // `84 ±0.7 %` where there is no room for more.
+    let number = if style.width < 60 { 11 } else { 12 };
+    let columns = name_columns(2 * number + 6, style);
+    head(
+        &format!("{:columns$}{:>number$}{:>number$}{:>6}", title(class), "of run", "itself", "CPUs"),
+        style,
+        out,
+    )?;
     for row in rows {
         let cpus = if row.normalized_total_ns == 0 {
             "-".to_owned()
         } else {
             format!("{:.1}", row.busy_processors())
         };
-        let advice = run.advice(row).map(brief).unwrap_or_default();
         let line = format!(
-            "{}{}{}{cpus:>6}  {advice}",
-            padded(&name(row), NAME - 1, style) + " ",
-            cell(&sure_share(row.normalized_total_ns, row.error_total_ns, run), 12, style),
-            cell(&sure_share(row.normalized_self_ns, row.error_self_ns, run), 12, style),
+            "{}{}{}{cpus:>6}",
+            padded(&name(row), columns - 1, style) + " ",
+            cell(&sure_share(row.normalized_total_ns, row.error_total_ns, run), number, style),
+            cell(&sure_share(row.normalized_self_ns, row.error_self_ns, run), number, style),
         );
-        writeln!(out, "{}", line.trim_end())?;
+        advised(run, row, &line, style, out)?;
     }
     Ok(())
 }
 
 fn objects(run: &Parallelism, rows: &[&Row], style: &Style, out: &mut impl Write) -> io::Result<()> {
-    let head = format!(
-        "{:NAME$}{:>8}{:>10}{:>11}{:>7}  what to do",
-        title(Class::Objects),
+    // How often it is taken is what there is no room for first.
+    let is_narrow = style.width < 60;
+    let columns = name_columns(if is_narrow { 26 } else { 36 }, style);
+    let word = if is_narrow { "LOCKS, WAITS" } else { title(Class::Objects) };
+    let calls = |text: String| if is_narrow { String::new() } else { format!("{text:>10}") };
+    let titles = format!(
+        "{word:columns$}{:>8}{}{:>11}{:>7}",
         "of run",
-        "accesses",
+        calls("accesses".to_owned()),
         "wait each",
         "queue"
     );
-    writeln!(out, "{}", style.paint(Paint::Bold, &head))?;
+    head(&titles, style, out)?;
     for row in rows {
         let wait = row.average_wait_ns().map_or("-".to_owned(), duration);
         let queue = match row.queue_length() {
             length if length > 0.0 => format!("{length:.1}"),
             _ => "-".to_owned(),
         };
-        let advice = run.advice(row).map(brief).unwrap_or_default();
         let line = format!(
-            "{}{}{:>10}{}{queue:>7}  {advice}",
-            padded(&name(row), NAME - 1, style) + " ",
+            "{}{}{}{}{queue:>7}",
+            padded(&name(row), columns - 1, style) + " ",
             cell(&share(row.normalized_total_ns, run), 8, style),
-            row.calls.map_or("-".to_owned(), grouped),
+            calls(row.calls.map_or("-".to_owned(), grouped)),
             cell(&wait, 11, style),
         );
-        writeln!(out, "{}", line.trim_end())?;
+        advised(run, row, &line, style, out)?;
     }
     Ok(())
 }

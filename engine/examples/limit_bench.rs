@@ -1,0 +1,45 @@
+//! Times a report of a generated program, and what limits it beside; `./x bench limit` calls it in a release build.
+//! usage: limit_bench OPERATIONS; prints one line of JSON.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use engine::attribution::Grouping;
+use engine::limit::limits;
+use engine::predict::{Model, Scheduler};
+use engine::report::{Cpus, Detail, report_by};
+use engine::synth::large_program;
+
+const THREADS: usize = 16;
+const MACHINE: u32 = 4;
+
+fn main() -> ExitCode {
+    let Some(operations) = std::env::args().nth(1).and_then(|text| text.parse().ok()) else {
+        eprintln!("usage: limit_bench OPERATIONS");
+        return ExitCode::from(2);
+    };
+    let mut program = large_program(operations, THREADS, 1);
+    program.recorded_cpus = Some(MACHINE);
+    // As of a recording: Linux's scheduler.
+    let model = Model { scheduler: Some(Scheduler::Eevdf), ..Model::default() };
+    let counts = [1, 2, 4, 8, 16].into_iter().filter_map(Cpus::count);
+    let cpus: Vec<Cpus> = counts.chain([Cpus::Infinite]).collect();
+    let start = processor_ns();
+    black_box(report_by(&program, &cpus, Detail::Functions, Grouping::Function, &model));
+    let reported = processor_ns();
+    let found = limits(&program, &cpus, &model);
+    let limited = processor_ns();
+    let kind = found.at.first().map_or("none", |limit| limit.kind.name());
+    println!(
+        "{{\"operations\":{operations},\"report_ns\":{},\"limit_ns\":{},\"kind\":\"{kind}\"}}",
+        reported.saturating_sub(start),
+        limited.saturating_sub(reported)
+    );
+    ExitCode::SUCCESS
+}
+
+/// Processor time of this thread so far: on a shared machine the wall clock says little.
+fn processor_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+}
