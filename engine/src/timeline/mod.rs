@@ -34,6 +34,7 @@ mod resume;
 mod samples;
 mod stack;
 mod unfold;
+mod wait;
 mod wait_reason;
 mod window;
 mod woken;

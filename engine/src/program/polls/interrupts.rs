@@ -1,6 +1,7 @@
 //! Threads that stop others when their time is over, and let them go on: a virtual machine's, for a safepoint each second.
 
-use super::{Poll, Polls, Shares};
+use super::shares::Shares;
+use super::{Poll, Polls};
 use crate::program::relive::Plan;
 use crate::timeline::{State, StepKind, Thread, Timeline};
 

@@ -17,21 +17,18 @@ mod chains;
 mod interrupts;
 mod occupied;
 mod poll;
+mod shares;
 mod sources;
 
 pub(super) use poll::Poll;
 
 use super::relive::Plan;
-use crate::timeline::{State, Thread, Timeline};
+use crate::timeline::Timeline;
 use chains::{Chains, Limited};
 use occupied::OfProcesses;
 use poll::set;
-use rustc_hash::FxHashMap;
+use shares::Shares;
 use sources::Sources;
-
-/// A thread that has less than one part in so many of what its process computes keeps house (Go's `sysmon`): it has nothing that
-/// others wait for.
-const HARDLY: u64 = 100;
 
 /// All of a recording.
 #[derive(Clone, Debug, Default)]
@@ -95,39 +92,5 @@ impl Polls {
         if let Some(of_thread) = self.waits.get_mut(index) {
             set(of_thread, waits, poll);
         }
-    }
-}
-
-/// How long threads ran, ns.
-struct Shares {
-    threads: Vec<u64>,
-    processes: FxHashMap<u32, u64>,
-}
-
-impl Shares {
-    fn of(timeline: &Timeline) -> Shares {
-        let ran = |thread: &Thread| thread.time_in(|state| matches!(state, State::Running { .. })).0;
-        let threads: Vec<u64> = timeline.threads.iter().map(ran).collect();
-        let mut processes: FxHashMap<u32, u64> = FxHashMap::default();
-        for (thread, ran) in timeline.threads.iter().zip(&threads) {
-            let sum = processes.entry(thread.pid).or_insert(0);
-            *sum = sum.saturating_add(*ran);
-        }
-        Shares { threads, processes }
-    }
-
-    fn of_thread(&self, index: usize) -> u64 {
-        self.threads.get(index).copied().unwrap_or(0)
-    }
-
-    /// Whether it does more than to keep house.
-    fn works(&self, timeline: &Timeline, index: usize) -> bool {
-        self.of_process(timeline, index) <= self.of_thread(index).saturating_mul(HARDLY)
-    }
-
-    /// All of the thread's process together.
-    fn of_process(&self, timeline: &Timeline, index: usize) -> u64 {
-        let pid = timeline.threads.get(index).map(|thread| thread.pid);
-        pid.and_then(|pid| self.processes.get(&pid)).copied().unwrap_or(0)
     }
 }

@@ -1,6 +1,6 @@
 //! When the working threads of a process have something to do.
 
-use super::Shares;
+use super::shares::Shares;
 use crate::timeline::{State, Timeline};
 use rustc_hash::FxHashMap;
 

@@ -1,7 +1,8 @@
 //! Who may have changed what a thread looks at when its time is over, and when.
 
 use super::chains::Limited;
-use super::{Poll, Polls, Shares};
+use super::shares::Shares;
+use super::{Poll, Polls};
 use crate::timeline::{NO_OBJECT, State, Thread, Timeline, Use};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;

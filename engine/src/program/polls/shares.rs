@@ -1,0 +1,42 @@
+//! How much of what a process computes each of its threads does.
+
+use crate::timeline::{State, Thread, Timeline};
+use rustc_hash::FxHashMap;
+
+/// A thread that has less than one part in so many of what its process computes keeps house (Go's `sysmon`): it has nothing that
+/// others wait for.
+const HARDLY: u64 = 100;
+
+/// How long threads ran, ns.
+pub(super) struct Shares {
+    threads: Vec<u64>,
+    processes: FxHashMap<u32, u64>,
+}
+
+impl Shares {
+    pub(super) fn of(timeline: &Timeline) -> Shares {
+        let ran = |thread: &Thread| thread.time_in(|state| matches!(state, State::Running { .. })).0;
+        let threads: Vec<u64> = timeline.threads.iter().map(ran).collect();
+        let mut processes: FxHashMap<u32, u64> = FxHashMap::default();
+        for (thread, ran) in timeline.threads.iter().zip(&threads) {
+            let sum = processes.entry(thread.pid).or_insert(0);
+            *sum = sum.saturating_add(*ran);
+        }
+        Shares { threads, processes }
+    }
+
+    pub(super) fn of_thread(&self, index: usize) -> u64 {
+        self.threads.get(index).copied().unwrap_or(0)
+    }
+
+    /// Whether it does more than to keep house.
+    pub(super) fn works(&self, timeline: &Timeline, index: usize) -> bool {
+        self.of_process(timeline, index) <= self.of_thread(index).saturating_mul(HARDLY)
+    }
+
+    /// All of the thread's process together.
+    pub(super) fn of_process(&self, timeline: &Timeline, index: usize) -> u64 {
+        let pid = timeline.threads.get(index).map(|thread| thread.pid);
+        pid.and_then(|pid| self.processes.get(&pid)).copied().unwrap_or(0)
+    }
+}

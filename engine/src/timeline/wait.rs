@@ -1,0 +1,105 @@
+//! A wait: what for, and what ended it.
+
+use super::wait_reason::WaitReason;
+use crate::event::{CallKind, call_kind};
+use probe_abi::Descriptor;
+
+/// A wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What for.
+    pub reason: WaitReason,
+    /// What ended it.
+    pub wake: Wake,
+    /// It began before the window or before something unknown: its length is not known.
+    pub cut_at_start: bool,
+    /// It was for a futex, and another word than the one that it began with was what woke it: its waiters had been
+    /// moved there (requeued).
+    pub moved_to: Option<u64>,
+}
+
+impl Wait {
+    /// The family of the system call in which it happened.
+    pub fn kind(&self) -> CallKind {
+        match self.reason {
+            WaitReason::Futex(_) => CallKind::Futex,
+            WaitReason::Kernel { call, .. } => call_kind(call.number),
+        }
+    }
+
+    /// What the descriptor stands for that the system call was given in which it happened.
+    pub fn descriptor(&self) -> Descriptor {
+        match self.reason {
+            WaitReason::Futex(_) => Descriptor::Unknown,
+            WaitReason::Kernel { descriptor, .. } => descriptor,
+        }
+    }
+
+    /// Whether the thread had nothing to do: it asked for the next thing to do, and nobody of the recording had
+    /// any.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.wake, Wake::External(_)) && self.is_for_anything()
+    }
+
+    /// Whether it was for whatever comes next, not for something of its own.
+    pub fn is_for_anything(&self) -> bool {
+        match self.kind() {
+            CallKind::Poll | CallKind::Accept | CallKind::Signal => true,
+            CallKind::Read => matches!(
+                self.descriptor(),
+                Descriptor::Event | Descriptor::Signal | Descriptor::Notify | Descriptor::Terminal
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a wait,
+    /// and a signal from one is told apart ([`External::Signal`]).
+    pub fn timed_out(&self) -> bool {
+        matches!(self.reason, WaitReason::Futex(_)) && matches!(self.wake, Wake::External(External::Timer))
+    }
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// A tracked thread, in its own code or system call: index in [`Timeline::wakeups`].
+    By(u32),
+    /// Something outside the recorded threads.
+    External(External),
+    /// The window ended first.
+    CutAtEnd,
+    /// Followed by something unknown.
+    CutByUnknown,
+}
+
+/// Wakers that are no thread of the recording. The thread that was merely interrupted is never the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum External {
+    /// A task that is not recorded.
+    Task,
+    /// A timer.
+    Timer,
+    /// The network, in deferred interrupt work.
+    Network,
+    /// A block device, in deferred interrupt work.
+    Block,
+    /// A device's hardware interrupt.
+    Device,
+    /// Another hardware interrupt, or one that nothing told of.
+    HardIrq,
+    /// Other deferred interrupt work.
+    SoftIrq,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// The idle task.
+    Idle,
+    /// A signal, sent by no thread of the recording.
+    Signal,
+    /// The kernel programs could not tell in which context it happened.
+    UnknownContext,
+    /// A thread of the recording, before the window began.
+    BeforeWindow,
+    /// No wake-up was recorded: the thread was seen on a CPU again.
+    NotSeen,
+}
