@@ -7,8 +7,8 @@
 //! and a stretch on one CPU still has its exact length.
 
 use super::Numbers;
+use super::execution::Execution;
 use super::expected::{Doing, Ledger};
-use super::recording::Execution;
 use super::scribe::{Left, Place, Scribe};
 use super::sync::{Inside, Shared, Way, hand_made};
 use crate::program::{ObjectId, Operation, Program, ProgramError};

@@ -1,6 +1,7 @@
 //! Programs and recordings made from a number, for tests and benchmarks: the same number gives the same program,
 //! and a recording comes with the answer that every stage behind it must find.
 
+mod execution;
 mod expected;
 mod graph;
 mod large;
@@ -17,11 +18,12 @@ mod sync;
 pub(crate) use scribe::comm;
 
 pub use crate::numbers::Numbers;
+pub use execution::Execution;
 pub use expected::{Doing, Truth};
 pub use graph::large_graph;
 pub use large::large_program;
 pub use machine::GenerateError;
 pub use random::{Lengths, random_program};
-pub use recording::{Execution, Generated, generate};
+pub use recording::{Generated, generate};
 pub use sampled::sampled_program;
 pub use sampling::sampled_recording;

@@ -3,10 +3,8 @@
 
 use probe_abi::{
     Call, Cause, Context, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Record, Switch,
-    SwitchFlags, Waking, WakingFlags,
+    SwitchFlags, SyncOperation, Waking, WakingFlags,
 };
-
-use super::sync::Finished;
 
 /// Where and when a record is written.
 #[derive(Clone, Copy, Debug)]
@@ -187,4 +185,20 @@ pub(crate) fn comm(name: &str) -> [u8; 16] {
 /// The name that the kernel's 15 bytes leave.
 pub(super) fn kept_name(name: &str) -> String {
     String::from_utf8_lossy(comm(name).split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// What is recorded of an operation.
+pub(super) struct Finished {
+    pub(super) operation: SyncOperation,
+    pub(super) object: u64,
+    pub(super) second: u64,
+    pub(super) caller: u64,
+    pub(super) flags: u16,
+    pub(super) outcome: i32,
+}
+
+impl Finished {
+    pub(super) fn of(operation: SyncOperation, object: u64) -> Finished {
+        Finished { operation, object, second: 0, caller: 0, flags: 0, outcome: 0 }
+    }
 }

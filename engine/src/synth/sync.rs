@@ -3,6 +3,7 @@
 
 use super::machine::{ActorState, FUTEX_WAIT, FUTEX_WAIT_BITSET, GRAIN_NS, GenerateError, Machine, Outcome};
 use super::operations::{grains, word};
+use super::scribe::Finished;
 use crate::program::{ObjectId, Operation, Program, ThreadId};
 use crate::time::Ticks;
 use probe_abi::{OperationFlags, SyncOperation as S};
@@ -45,22 +46,6 @@ pub(super) enum Way {
     Waits,
     /// It has been signalled and wants the mutex again.
     Returns,
-}
-
-/// What is recorded of an operation.
-pub(super) struct Finished {
-    pub(super) operation: S,
-    pub(super) object: u64,
-    pub(super) second: u64,
-    pub(super) caller: u64,
-    pub(super) flags: u16,
-    pub(super) outcome: i32,
-}
-
-impl Finished {
-    fn of(operation: S, object: u64) -> Finished {
-        Finished { operation, object, second: 0, caller: 0, flags: 0, outcome: 0 }
-    }
 }
 
 /// A spinning thread is known by its CPU time, if it is more than this many times that of giving back.

@@ -140,7 +140,9 @@ impl File {
             if DEFINES.contains(word) {
                 file.defined.extend(next.map(str::to_owned));
             }
-            if next == Some("::") && before != Some("::") && is_name(word) {
+            // `pub(in super::super)` needs nothing.
+            let is_visibility = before == Some("in") && at >= 2 && words.get(at - 2) == Some(&"(");
+            if next == Some("::") && before != Some("::") && is_name(word) && !is_visibility {
                 let mut path = vec![(*word).to_owned()];
                 while let (Some(&"::"), Some(name)) = (words.get(at + 1), words.get(at + 2)) {
                     if !is_name(name) {
@@ -231,7 +233,7 @@ mod tests {
     #[test]
     fn tests_and_other_crates_make_no_arrow() {
         let root = ("lib", "mod a; mod b;");
-        let text = "use std::a; use outside::b::C; #[cfg(test)] mod tests { use crate::a::X; }";
+        let text = "use std::a; use outside::b::C; pub(in super::a) struct Y; #[cfg(test)] mod tests { use crate::a::X; }";
         assert_eq!(arrows(&[root, ("a", "pub struct X;"), ("b", text)]), Vec::<String>::new());
         assert_eq!(arrows(&[root, ("a", ""), ("b", ""), ("b_tests", "use crate::a;")]), Vec::<String>::new());
     }

@@ -7,6 +7,9 @@ use super::seen::Calls;
 use super::words::{Marks, Word};
 use probe_abi::SampleReason;
 
+/// Fewer lengths of sections than this say nothing of how long the lock is held.
+pub(super) const FEWEST_LENGTHS: usize = 5;
+
 /// A thread that wakes the next one after more than this many times the usual length had given the lock back, and taken it
 /// again, meanwhile.
 const LONGEST: u64 = 6;
@@ -114,7 +117,7 @@ fn single(mut stretches: Vec<Stretch>) -> Vec<u64> {
     }
     let lengths = stretches.iter().map(|stretch| stretch.length);
     // What takes a lock and gives it back is not under it: of sections that are no longer than that samples tell nothing.
-    if agreed < super::FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() }
+    if agreed < FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() }
 }
 
 /// Sorts lengths and leaves out those that are several. Where most are (a thread that has waited once more wakes nobody), the

@@ -15,6 +15,7 @@ mod chance;
 mod clock;
 mod fill;
 mod lengths;
+mod lock;
 mod sections;
 mod seen;
 mod words;
@@ -22,27 +23,16 @@ mod write;
 
 use super::model::{PutBack, Timeline};
 use crate::finding::Finding;
-use lengths::Lengths;
+use lengths::{FEWEST_LENGTHS, Lengths};
+use lock::Lock;
 use sections::Kept;
-use seen::{Calls, Share};
+use seen::Calls;
 use words::Word;
 
 /// Most sections that are put back: of more, one stands for several.
 const MOST_SECTIONS: u64 = 400_000;
 /// Locks that are put back, those with the longest waits: samples cannot tell more apart.
 const MOST_LOCKS: usize = 64;
-/// Fewer lengths of sections than this say nothing of how long the lock is held.
-const FEWEST_LENGTHS: usize = 5;
-
-/// A lock of which acquisitions are put back.
-struct Lock<'a> {
-    word: &'a Word,
-    /// By thread: the part of its running time that it has the lock.
-    shares: Vec<f64>,
-    /// Of all threads that use it.
-    share: Share,
-    lengths: Lengths,
-}
 
 /// Puts back what is missing, as far as it can be told; says of which locks it cannot.
 pub(super) fn put_back(timeline: &mut Timeline) {

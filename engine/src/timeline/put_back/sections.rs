@@ -1,11 +1,11 @@
 //! When each thread has which lock: as events show it, and between that as often as samples ask for.
 
 use super::super::model::{State, Timeline};
-use super::Lock;
 use super::chance::Chance;
 use super::clock::Clock;
 use super::fill::Fill;
 use super::lengths::{Lengths, Mark, in_order, ticks};
+use super::lock::Lock;
 use super::seen::Calls;
 use super::words::word;
 use crate::time::Timestamp;

@@ -2,8 +2,8 @@
 
 use super::super::model::{FirstUse, Lock as Object, NO_OBJECT, Step, StepKind, Timeline, Use};
 use super::super::unfold::{Made as MadeStep, insert, number_by_end};
-use super::Lock;
 use super::clock::Clock;
+use super::lock::Lock;
 use super::sections::{Kept, Section};
 use crate::time::Timestamp;
 use probe_abi::SyncOperation;

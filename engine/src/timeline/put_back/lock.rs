@@ -1,0 +1,15 @@
+//! A lock of an attached program.
+
+use super::lengths::Lengths;
+use super::seen::Share;
+use super::words::Word;
+
+/// A lock of which acquisitions are put back.
+pub(super) struct Lock<'a> {
+    pub(super) word: &'a Word,
+    /// By thread: the part of its running time that it has the lock.
+    pub(super) shares: Vec<f64>,
+    /// Of all threads that use it.
+    pub(super) share: Share,
+    pub(super) lengths: Lengths,
+}
