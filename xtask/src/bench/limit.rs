@@ -30,7 +30,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         }
     }
     let mut text = String::from(
-        "## What limits\n\nA generated program on 16 threads: `report` for 6 CPU counts, and beside it LIMIT, FIX and what a \
+        "## What limits\n\nA generated program on 16 threads: `report` for 6 CPU counts, and besides it LIMIT, FIX and what a \
          tenth of each\nfunction is worth. Processor time on one core. Of a million operations the second may take half as \
          long as the first.\n\n\
          | operations | report, ms | limit, ms | limit ÷ report |\n|---|---|---|---|\n",

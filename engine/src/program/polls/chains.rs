@@ -68,7 +68,7 @@ impl OneThing {
 
     /// Whether the thread mostly had only a look after its time limits.
     fn is_polled(&self) -> bool {
-        let all = || self.chains.iter().flat_map(|(waits, _)| waits);
+        let all = || self.chains.iter().flat_map(|(waits, _)| waits).chain(&self.open);
         let looks = all().filter(|wait| wait.looks == Some(true)).count();
         looks > 0 && 2 * looks >= all().count()
     }
