@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// What is over sooner needs no word.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// What is over sooner needs no line that stays.
-const LONG: Duration = Duration::from_secs(5);
+const LONG: Duration = Duration::from_secs(10);
 
 /// Work in steps that take about as long as each other.
 pub(super) struct Progress {
