@@ -5,7 +5,7 @@
 //! simulation are of the run that is predicted on so many processors; the other three are by their definition of the run on
 //! unlimited ones, locks taken in its order.
 
-use crate::attribution::{Grouping, spelled_out};
+use crate::attribution::{Grouping, with_sampled_calls};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::graph::{PathsWanted, paths_report, slack_report};
@@ -128,11 +128,11 @@ pub fn metrics(
     simulated: usize,
     model: &Model,
 ) -> Result<Metrics, ProgramError> {
-    let spelled = spelled_out(program.clone());
-    let slack = slack_report(&spelled, false, 0, model)?;
+    let expanded = with_sampled_calls(program.clone());
+    let slack = slack_report(&expanded, false, 0, model)?;
     let wanted =
         PathsWanted { most: PATHS, within: None, routes: 0, shown: None, segments: false, simulated: 0 };
-    let paths = paths_report(&spelled, &wanted, model)?;
+    let paths = paths_report(&expanded, &wanted, model)?;
     let quartz = predicted(program, cpus, model)?;
     let report = report_by(program, &[cpus], Detail::Functions, Grouping::Function, model);
     let mut rows = Rows::default();
@@ -165,7 +165,7 @@ pub fn metrics(
         trust: program.trust,
         findings: slack.findings,
     };
-    metrics.simulate(&spelled, simulated, model)?;
+    metrics.simulate(&expanded, simulated, model)?;
     Ok(metrics)
 }
 

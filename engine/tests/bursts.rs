@@ -99,7 +99,7 @@ fn one_by_one(pairs: &[Pair]) -> Vec<Record> {
     operations.collect()
 }
 
-fn folded(pairs: &[Pair]) -> Vec<Record> {
+fn as_bursts(pairs: &[Pair]) -> Vec<Record> {
     let mut numbers = [0u32; 8];
     let mut records = Vec::new();
     let mut rest = pairs;
@@ -166,13 +166,13 @@ fn rows(report: &Report) -> Vec<Row> {
 #[test]
 fn a_lock_of_two_threads_is_predicted_as_if_nothing_were_folded() {
     let pairs = pairs(|_| 0x1000);
-    let together = program(folded(&pairs));
-    let (one_by_one, folded) = (predicted(&program(one_by_one(&pairs))), predicted(&together));
+    let together = program(as_bursts(&pairs));
+    let (one_by_one, in_bursts) = (predicted(&program(one_by_one(&pairs))), predicted(&together));
     assert!(pairs.len() > 10_000);
-    assert_eq!(rows(&folded), rows(&one_by_one));
-    assert_eq!(rows(&folded).first().map(|row| row.1), Some(pairs.len() as u64));
-    assert_eq!(folded.results.len(), 5);
-    for (a, b) in folded.results.iter().zip(&one_by_one.results) {
+    assert_eq!(rows(&in_bursts), rows(&one_by_one));
+    assert_eq!(rows(&in_bursts).first().map(|row| row.1), Some(pairs.len() as u64));
+    assert_eq!(in_bursts.results.len(), 5);
+    for (a, b) in in_bursts.results.iter().zip(&one_by_one.results) {
         assert!((a.time_ns / b.time_ns - 1.0).abs() < 0.01, "{:?}: {} and {}", a.cpus, a.time_ns, b.time_ns);
         let (held, as_recorded) = (a.locks_held_ns[0], b.locks_held_ns[0]);
         // Both threads do the same again and again: who is just before whom goes on for ever, and shifts the weights.
@@ -184,7 +184,7 @@ fn a_lock_of_two_threads_is_predicted_as_if_nothing_were_folded() {
     // It is held for nearly three quarters of the time: no more than 1.4 are ever busy.
     let speedup = shared_ideally[0].time_ns / shared_ideally[1].time_ns;
     assert!((1.2..1.5).contains(&speedup), "{speedup}");
-    assert_eq!(folded.findings.iter().find(|finding| finding.kind() == "replayed"), None);
+    assert_eq!(in_bursts.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
 /// The same of a read-write lock that is taken for reading, and for writing at the end of each slice if `written`.
@@ -235,28 +235,28 @@ fn of_readers(records: Vec<Record>, written: bool) -> Vec<Record> {
 fn reads_of_a_lock_are_predicted_as_if_nothing_were_folded() {
     let pairs = pairs(|_| 0x1000);
     let one_by_one = predicted(&program(of_readers(one_by_one(&pairs), true)));
-    let folded = timeline(of_readers(folded(&pairs), true));
-    assert!(folded.locks.iter().all(|lock| lock.kind == "rwlock"), "{:?}", folded.locks);
-    let folded = predicted(&from_timeline(&folded));
-    assert_eq!(rows(&folded), rows(&one_by_one));
-    assert_eq!(rows(&folded).first().map(|row| row.1), Some(pairs.len() as u64 + SLICES));
-    for (a, b) in folded.results.iter().zip(&one_by_one.results) {
+    let in_bursts = timeline(of_readers(as_bursts(&pairs), true));
+    assert!(in_bursts.locks.iter().all(|lock| lock.kind == "rwlock"), "{:?}", in_bursts.locks);
+    let in_bursts = predicted(&from_timeline(&in_bursts));
+    assert_eq!(rows(&in_bursts), rows(&one_by_one));
+    assert_eq!(rows(&in_bursts).first().map(|row| row.1), Some(pairs.len() as u64 + SLICES));
+    for (a, b) in in_bursts.results.iter().zip(&one_by_one.results) {
         assert!((a.time_ns / b.time_ns - 1.0).abs() < 0.01, "{:?}: {} and {}", a.cpus, a.time_ns, b.time_ns);
     }
-    assert!(folded.results[0].time_ns / folded.results[1].time_ns > 1.8, "readers are in nobody's way");
-    assert_eq!(folded.findings.iter().find(|finding| finding.kind() == "replayed"), None);
+    assert!(in_bursts.results[0].time_ns / in_bursts.results[1].time_ns > 1.8, "readers are in nobody's way");
+    assert_eq!(in_bursts.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
 /// OpenSSL looks up its algorithms under such locks, millions of times.
 #[test]
 fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
     let pairs = pairs(|_| 0x1000);
-    let few = timeline(of_readers(folded(&pairs), false));
+    let few = timeline(of_readers(as_bursts(&pairs), false));
     assert!(few.uses.len() < 100 && !few.uses.is_empty(), "{}", few.uses.len());
-    let (one_by_one, folded) =
+    let (one_by_one, in_bursts) =
         (predicted(&program(of_readers(one_by_one(&pairs), false))), predicted(&from_timeline(&few)));
-    assert_eq!(rows(&folded), rows(&one_by_one));
-    for (a, b) in folded.results.iter().zip(&one_by_one.results) {
+    assert_eq!(rows(&in_bursts), rows(&one_by_one));
+    for (a, b) in in_bursts.results.iter().zip(&one_by_one.results) {
         assert_eq!(a.time_ns, b.time_ns, "{:?}", a.cpus);
     }
 }
@@ -265,17 +265,17 @@ fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
 #[test]
 fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
     let pairs = pairs(|tid| 0x1000 * u64::from(tid));
-    let few = timeline(folded(&pairs));
+    let few = timeline(as_bursts(&pairs));
     assert!(few.uses.len() < 100 && !few.uses.is_empty(), "{}", few.uses.len());
     let times: u64 = few.uses.iter().map(|used| u64::from(used.times)).sum();
     assert_eq!(times, 2 * pairs.len() as u64);
-    let (one_by_one, folded) = (predicted(&program(one_by_one(&pairs))), predicted(&from_timeline(&few)));
-    assert_eq!(rows(&folded), rows(&one_by_one));
-    for (a, b) in folded.results.iter().zip(&one_by_one.results) {
+    let (one_by_one, in_bursts) = (predicted(&program(one_by_one(&pairs))), predicted(&from_timeline(&few)));
+    assert_eq!(rows(&in_bursts), rows(&one_by_one));
+    for (a, b) in in_bursts.results.iter().zip(&one_by_one.results) {
         assert_eq!(a.time_ns, b.time_ns, "{:?}", a.cpus);
         assert_eq!(a.locks_held_ns.iter().sum::<f64>(), b.locks_held_ns.iter().sum::<f64>(), "{:?}", a.cpus);
     }
-    assert!(folded.results[0].time_ns / folded.results[1].time_ns > 1.7, "one begins a slice later");
+    assert!(in_bursts.results[0].time_ns / in_bursts.results[1].time_ns > 1.7, "one begins a slice later");
 }
 
 /// Every operation lies where its thread ran, in order, and numbers go with the ends.
@@ -286,7 +286,7 @@ fn what_is_unfolded_lies_where_the_thread_ran() {
     let mut own: Vec<Pair> = (0..10).map(|i| pair(10_000 + 2_000 * i)).collect();
     own.extend((0..10).map(|i| pair(50_000 + 2_000 * i)));
     let other = Pair { tid: 2, ..pair(35_000) };
-    let mut events = folded(&own);
+    let mut events = as_bursts(&own);
     events.extend(one_by_one(&[other]));
     events.extend([switch(10, 0, 1, 0), switch(30_000, 1, 2, 0), switch(49_000, 2, 1, 0)]);
     events.sort_by_key(|event| event.header().time_ns);

@@ -64,7 +64,7 @@ fn every_operation_is_read_and_written_as_the_format_says() {
     assert_eq!(program.trust.lost, Some(5));
     assert_eq!(program.findings[0].kind(), "loss");
     assert_eq!(program.functions[0].location.as_deref(), Some("x.c:3"));
-    assert!(program.functions[1].folded);
+    assert!(program.functions[1].probes_removed);
     assert_eq!(written(&program), EVERY_OPERATION);
 }
 
@@ -255,11 +255,11 @@ proptest! {
         program.edges = vec![next(), next()];
         if located & 1 != 0 {
             program.functions[2].location = Some("a \"b\".c:1".to_owned());
-            program.functions[3].folded = true;
+            program.functions[3].probes_removed = true;
         }
         program.trust = Trust {
             events: u64::from(trust[0]), wakes: u64::from(trust[1]), lost: (trust[2] > 0).then(|| u64::from(trust[2])),
-            unmatched: u64::from(trust[3]), unknown_ns: u64::from(trust[4]), censored: u64::from(trust[5]), spurious: u64::from(trust[0]),
+            unmatched: u64::from(trust[3]), unknown_ns: u64::from(trust[4]), truncated_waits: u64::from(trust[5]), spurious: u64::from(trust[0]),
         };
         if located & 2 != 0 {
             program.findings.push(Finding::Other { kind: "k".to_owned(), text: "t\n\u{1b}".to_owned() });

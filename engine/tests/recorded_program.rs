@@ -262,7 +262,7 @@ fn function_names_are_unique_and_say_no_more_than_they_must() {
         fact(5, "inline", Some("h.h:1")),
         fact(6, "", None),
     ];
-    timeline.folded = vec![3];
+    timeline.probes_removed = vec![3];
     timeline.counts = Counts { events: 9, ..Counts::default() };
     let program = from_timeline(&timeline);
     let names: Vec<&str> = program.functions.iter().map(|function| function.name.as_str()).collect();
@@ -278,14 +278,15 @@ fn function_names_are_unique_and_say_no_more_than_they_must() {
             "function #7"
         ]
     );
-    let folded: Vec<bool> = program.functions.iter().map(|function| function.folded).collect();
-    assert_eq!(folded, [false, false, true, false, false, false, false]);
+    let probes_removed: Vec<bool> =
+        program.functions.iter().map(|function| function.probes_removed).collect();
+    assert_eq!(probes_removed, [false, false, true, false, false, false, false]);
     let found = |kind: &str| program.findings.iter().filter(|finding| finding.kind() == kind).count();
     assert_eq!((found("folded"), found("uncontended")), (1, 1));
     assert!(
-        program
-            .findings
-            .contains(&Finding::Folded { functions: Names { names: vec!["twice".to_owned()], more: 0 } })
+        program.findings.contains(&Finding::ProbesRemoved {
+            functions: Names { names: vec!["twice".to_owned()], more: 0 }
+        })
     );
 }
 

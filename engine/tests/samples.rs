@@ -1,6 +1,6 @@
 //! Compute time divided by samples: against programs whose every function is known, and what must never change.
 
-use engine::attribution::{Grouping, spelled_out};
+use engine::attribution::{Grouping, with_sampled_calls};
 use engine::program::{Function, FunctionRef, Move, ObjectId, Operation, Program, Thread, json};
 use engine::report::{Cpus, Detail, FunctionRow, Report, report, report_by};
 use engine::synth::{
@@ -304,12 +304,12 @@ fn what_samples_show_can_be_written_out_as_calls() {
             thread.moves = moves(thread, number as u64);
         }
         let computed = on_cpus(&sampled);
-        let spelled = spelled_out(sampled.clone());
-        assert_eq!(spelled.check(), Ok(()));
-        assert!(spelled.samples.is_empty());
-        assert_eq!(on_cpus(&spelled), computed);
-        assert_eq!(spelled.findings.iter().filter(|finding| finding.kind() == "spelled_out").count(), 1);
-        let (before, after, truth) = (of(&sampled), of(&spelled), of(&program));
+        let expanded = with_sampled_calls(sampled.clone());
+        assert_eq!(expanded.check(), Ok(()));
+        assert!(expanded.samples.is_empty());
+        assert_eq!(on_cpus(&expanded), computed);
+        assert_eq!(expanded.findings.iter().filter(|finding| finding.kind() == "spelled_out").count(), 1);
+        let (before, after, truth) = (of(&sampled), of(&expanded), of(&program));
         for (place, (a, b)) in before.results.iter().zip(&after.results).enumerate() {
             assert_eq!(a.time_ns.to_bits(), b.time_ns.to_bits());
             for a in &a.functions {
@@ -328,7 +328,7 @@ fn what_samples_show_can_be_written_out_as_calls() {
 #[test]
 fn a_program_without_samples_is_written_out_as_it_is() {
     let program = workload(5);
-    assert_eq!(spelled_out(program.clone()), program);
+    assert_eq!(with_sampled_calls(program.clone()), program);
 }
 
 /// Every tenth operation that computes goes on on another CPU half-way.

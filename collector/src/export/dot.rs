@@ -20,7 +20,7 @@ pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     let wanted =
         PathsWanted { most: PATHS, within: None, routes: PATHS, shown: None, segments: false, simulated: 0 };
     // It has been checked.
-    let report = paths_report(model.spelled(), &wanted, model.machine()).map_err(io::Error::other)?;
+    let report = paths_report(model.expanded(), &wanted, model.machine()).map_err(io::Error::other)?;
     writeln!(out, "digraph paths {{")?;
     writeln!(
         out,

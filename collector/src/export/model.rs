@@ -1,7 +1,7 @@
 //! What all formats show: what was measured, and what limits on each CPU count. Nothing is computed before a format asks.
 
 use crate::cores::on_all_cores;
-use engine::attribution::{Grouping, spelled_out};
+use engine::attribution::{Grouping, with_sampled_calls};
 use engine::predict::{self, Timing};
 use engine::program::{FunctionRef, Program, ProgramError};
 use engine::report::{Builder, Cpus, Detail, Report};
@@ -45,7 +45,7 @@ pub struct Model<'a> {
     /// Where it comes from.
     pub about: About,
     /// The same program with functions that only samples know as calls.
-    spelled: OnceLock<Program>,
+    expanded: OnceLock<Program>,
     report: OnceLock<Report>,
     machine: predict::Model,
     timing: Timing<'a>,
@@ -71,21 +71,21 @@ impl<'a> Model<'a> {
             cpus,
             about,
             report: OnceLock::new(),
-            spelled: OnceLock::new(),
+            expanded: OnceLock::new(),
             machine,
             timing,
         })
     }
 
     /// The program behind [`Model::path`]: threads and functions have the same numbers as in [`Model::program`].
-    pub fn spelled(&self) -> &Program {
-        self.spelled.get_or_init(|| spelled_out(self.program.clone()))
+    pub fn expanded(&self) -> &Program {
+        self.expanded.get_or_init(|| with_sampled_calls(self.program.clone()))
     }
 
     /// The path of the predicted run on so many CPUs.
     pub fn path(&self, cpus: Cpus) -> CriticalPath {
         // It has been checked, and spelling it out changes nothing of that.
-        match Timing::new(self.spelled(), &self.machine) {
+        match Timing::new(self.expanded(), &self.machine) {
             Ok(timing) => engine::view::path(&timing, cpus),
             Err(_) => CriticalPath::default(),
         }

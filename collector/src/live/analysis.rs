@@ -2,7 +2,7 @@
 
 use super::promising::{Sighting, promising};
 use crate::tui::{CpuWish, Snapshot};
-use engine::attribution::{Grouping, around};
+use engine::attribution::{Grouping, neighbours};
 use engine::event::Recording;
 use engine::limit::{Limits, Search};
 use engine::parallelism::{measured, predicted};
@@ -57,7 +57,7 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
     let sighting = promising(&program, &report, window_ns);
     let snapshot = Snapshot {
         limits,
-        around: around(&program, AROUND),
+        neighbours: neighbours(&program, AROUND),
         parallelism,
         report,
         threads: program.threads.len(),

@@ -1,6 +1,6 @@
 //! What samples say about functions without probes: which of them matter, and where they were seen.
 
-use engine::attribution::seen_functions;
+use engine::attribution::sampled_functions;
 use engine::program::{Operation, Program};
 use engine::report::Report;
 use rustc_hash::FxHashMap;
@@ -55,7 +55,7 @@ pub fn promising(program: &Program, report: &Report, window_ns: u64) -> Sighting
             *share = share.max(row.tetid_ns / result.time_ns);
         }
     }
-    let mut found: Vec<(f64, Promising)> = seen_functions(program)
+    let mut found: Vec<(f64, Promising)> = sampled_functions(program)
         .into_iter()
         .filter_map(|seen| {
             let share = *shares.get(seen.function.name.as_str())?;

@@ -162,9 +162,9 @@ impl Document<'_> {
         let (mut states, mut path_colours) = (Palette::default(), Palette::default());
         let measured = model.measured.as_ref().map(|run| measured::run(run, &mut states, &mut columns));
         let (mut predicted, mut paths_on) = (Vec::new(), Vec::new());
-        let spelled = model.spelled();
+        let expanded = model.expanded();
         // It has been checked.
-        let timing = Timing::new(spelled, model.machine()).ok();
+        let timing = Timing::new(expanded, model.machine()).ok();
         for (place, cpus) in model.cpus.iter().enumerate() {
             let on_path = model.path(*cpus);
             // A path with weights lies on the schedule of unlimited CPUs.
@@ -174,7 +174,7 @@ impl Document<'_> {
                 predicted.push(predicted::run(timing, shown, &name, &mut states, &mut columns));
             }
             let name = format!("path{place}");
-            let threads = spelled.threads.len();
+            let threads = expanded.threads.len();
             paths_on.push(path::path(&on_path, threads, &name, &mut path_colours, &mut columns));
         }
         let json = Json {
@@ -186,7 +186,7 @@ impl Document<'_> {
             tables: &self.tables,
             curves: &self.curves,
             points: &self.measured,
-            names: names(model.program, spelled),
+            names: names(model.program, expanded),
             states,
             path_colours,
             measured,
@@ -219,9 +219,9 @@ fn about<'a>(model: &'a Model<'_>) -> About<'a> {
 }
 
 /// Samples are the program's; calls that were made of them have names, too.
-fn names<'a>(program: &'a Program, spelled: &'a Program) -> Names<'a> {
+fn names<'a>(program: &'a Program, expanded: &'a Program) -> Names<'a> {
     let threads = program.threads.iter();
-    let functions = spelled.functions.iter();
+    let functions = expanded.functions.iter();
     let samples = &program.samples;
     Names {
         threads: threads

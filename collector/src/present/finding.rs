@@ -72,7 +72,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
             time(*events_ns),
             time(*proc_ns)
         ),
-        Finding::Folded { functions } => format!(
+        Finding::ProbesRemoved { functions } => format!(
             "called too often, so that probes were taken off and later calls count for the callers: {}",
             listed(functions)
         ),

@@ -187,7 +187,8 @@ struct FunctionJson<'a> {
     /// Samples that saw it.
     #[serde(skip_serializing_if = "is_zero")]
     samples: u64,
-    folded: bool,
+    #[serde(rename = "folded")]
+    probes_removed: bool,
     /// There were more calls: the function had its probes for a part of the time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     calls_partial: bool,
@@ -215,7 +216,7 @@ impl<'a> FunctionJson<'a> {
             tet_error_ns: row.tet_error_ns,
             tetid_error_ns: row.tetid_error_ns,
             samples: row.samples,
-            folded: row.folded,
+            probes_removed: row.probes_removed,
             calls_partial: row.calls_partial,
             uncounted: row.uncounted,
             partly_inlined: row.partly_inlined,

@@ -111,7 +111,7 @@ struct Line<'a> {
 /// What stands behind a function's name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
-    folded: bool,
+    probes_removed: bool,
     sampled: bool,
     inlined: bool,
     /// Its calls were counted.
@@ -123,7 +123,10 @@ struct Marks {
 impl Marks {
     fn text(self) -> String {
         let marks = [
-            (self.folded, if self.sampled { "probes taken off" } else { "probes taken off, see below" }),
+            (
+                self.probes_removed,
+                if self.sampled { "probes taken off" } else { "probes taken off, see below" },
+            ),
             (self.inlined, "partly inlined"),
             (self.sampled && !self.counted, "sampled"),
             (self.sampled && self.counted, "partly sampled"),
@@ -148,7 +151,7 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
                 marks: Marks::default(),
                 rows: vec![None; report.results.len()],
             });
-            line.marks.folded |= row.folded;
+            line.marks.probes_removed |= row.probes_removed;
             line.marks.inlined |= row.partly_inlined;
             line.marks.sampled |= !row.exact;
             line.marks.counted |= !row.uncounted;
@@ -345,7 +348,7 @@ pub(super) fn trust(out: &mut impl Write, trust: &Trust, style: &Style) -> io::R
     let count = |count: u64, one: &str, many: &str| {
         format!("{} {}", grouped(count), if count == 1 { one } else { many })
     };
-    let edges = match trust.censored {
+    let edges = match trust.truncated_waits {
         0 => String::new(),
         1 => "; 1 wait is cut by the edges of the recording".to_owned(),
         waits => format!("; {} waits are cut by the edges of the recording", grouped(waits)),

@@ -33,10 +33,10 @@ fn report() -> Report {
         let slow = 1.0 - f64::from(cpus) / 40.0;
         let mut sort = row("sort_parallel", 127, time * 0.3 * slow, time);
         sort.location = Some("/home/me/src/quicksort.c:41".into());
-        let mut folded = row("swap", 1_234_567, time * 0.05, time * 0.05);
-        folded.folded = true;
+        let mut swap = row("swap", 1_234_567, time * 0.05, time * 0.05);
+        swap.probes_removed = true;
         let mut functions =
-            vec![sort, row("partition", 1_023, time * 0.61, time * 0.61), folded, row("main", 1, 0.0, time)];
+            vec![sort, row("partition", 1_023, time * 0.61, time * 0.61), swap, row("main", 1, 0.0, time)];
         if cpus != 1 {
             functions.push(row(LONG, 3, time * 1.5, time * 2.5));
             functions.push(row("waits_for_disk", 2, -time * 0.04, -time * 0.04));
@@ -54,7 +54,7 @@ fn report() -> Report {
             lost: Some(3),
             unmatched: 1,
             unknown_ns: 1_500_000,
-            censored: 4,
+            truncated_waits: 4,
             spurious: 0,
         },
         findings: vec![Finding::Other {

@@ -110,7 +110,7 @@ impl Lines<'_> {
     fn function(&mut self, snapshot: &Snapshot, name: &str) {
         let rows = snapshot.report.results.iter().flat_map(|result| &result.functions);
         let location = rows.filter(|row| row.function == name).find_map(|row| row.location.as_deref());
-        let Some(of) = snapshot.around.iter().find(|of| of.function == name) else {
+        let Some(of) = snapshot.neighbours.iter().find(|of| of.function == name) else {
             self.title(name, location.map(file_name).unwrap_or_default());
             self.text("No sample of this stretch has it on its stack: who calls it is not known.");
             return;

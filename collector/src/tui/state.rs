@@ -7,7 +7,7 @@ use super::prompt::Prompt;
 use super::view::View;
 use crate::present::screen::Table;
 use crate::present::study::parallelism::table as parallelism;
-use engine::attribution::Around;
+use engine::attribution::Neighbours;
 use engine::event::{LossCounts, Overhead, SampleCounts};
 use engine::limit::Limits;
 use engine::parallelism::Parallelism;
@@ -124,7 +124,7 @@ pub struct Snapshot {
     /// What limits and what to change.
     pub limits: Limits,
     /// Callers and callees of the functions that are on most stacks.
-    pub around: Vec<Around>,
+    pub neighbours: Vec<Neighbours>,
     /// Where the parallelism goes: of the measured run, or of the one predicted for the CPU count that keys chose.
     pub parallelism: Parallelism,
     /// Threads in the window.

@@ -331,7 +331,7 @@ fn hostile() -> State {
             first.location = Some(evil.clone());
         }
     }
-    for of in &mut snapshot.around {
+    for of in &mut snapshot.neighbours {
         of.function.clone_from(&evil);
         of.callers.push((evil.clone(), 1));
     }

@@ -25,7 +25,7 @@ pub(crate) const NO_KEY: u32 = u32::MAX;
 pub(crate) struct KeyName {
     pub(crate) name: String,
     pub(crate) location: Option<String>,
-    pub(crate) folded: bool,
+    pub(crate) probes_removed: bool,
     /// Entries were seen for a part of the time.
     pub(crate) partly_counted: bool,
     /// Entries are not seen: of what has no probes.
@@ -78,7 +78,7 @@ impl Keys {
         let name = |function: &Function| KeyName {
             name: function.name.clone(),
             location: function.location.clone(),
-            folded: function.folded,
+            probes_removed: function.probes_removed,
             partly_counted: function.partly_counted,
             uncounted: function.sampled,
             partly_inlined: false,

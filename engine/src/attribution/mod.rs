@@ -21,22 +21,22 @@
 //! - A place on a sample's stack that is also open as a probed function is not counted again, whether it lies above or
 //!   below; a function counts once however often it is on the stack.
 
-mod around;
+mod callers;
 mod keys;
 mod owners;
-mod seen;
+mod sampled_calls;
+mod sampled_functions;
 mod shares;
-mod spelled;
 mod strata;
 
-pub use around::{Around, around};
+pub use callers::{Neighbours, neighbours};
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
 pub(crate) use owners::is_standard;
-pub use owners::{UsedBy, folded, is_start_up, used_by};
-pub use seen::{SeenFunction, seen_functions};
+pub use owners::{UsedBy, attributed_to_users, is_start_up, used_by};
+pub use sampled_calls::with_sampled_calls;
+pub use sampled_functions::{SampledFunction, sampled_functions};
 pub(crate) use shares::{Errors, Share, divide, divide_seen, part};
-pub use spelled::spelled_out;
 pub(crate) use strata::{NO_STRATUM, Strata, View};
 
 use crate::program::Program;

@@ -73,7 +73,7 @@ pub fn is_start_up(function: &str) -> bool {
 }
 
 /// The program with samples that see who uses a standard function, where they saw that function innermost.
-pub fn folded(mut program: Program) -> Program {
+pub fn attributed_to_users(mut program: Program) -> Program {
     let standard: Vec<bool> =
         program.samples.places.iter().map(|place| is_standard_place(&program, place)).collect();
     for stack in &mut program.samples.stacks {
@@ -216,7 +216,7 @@ mod tests {
         let expected = [of("<u64>::lt", &[("hash", 0.75), ("sort", 0.25)]), of("core::hint::black_box", &[])];
         assert_eq!(used_by(&program), expected);
         // Folded each counts for it.
-        let stacks: Vec<Vec<u32>> = folded(program.clone())
+        let stacks: Vec<Vec<u32>> = attributed_to_users(program.clone())
             .samples
             .stacks
             .iter()

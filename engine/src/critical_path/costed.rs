@@ -18,7 +18,7 @@ use crate::finding::Finding;
 #[cfg(any(test, feature = "synth"))]
 use crate::program::ThreadId;
 use crate::program::{Operation, Program};
-use crate::schedule::{Charge, Costed, Costs, Latency, Passing, PointId, Schedule, Simulation};
+use crate::schedule::{Charge, Costed, Costs, DelayKind, Latency, PointId, Schedule, Simulation};
 use crate::time::Ticks;
 
 /// A program's schedule on so many processors, and how its length moves with everything computed in it.
@@ -40,7 +40,7 @@ pub struct CostedPath<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     /// What it is.
-    pub of: Passing,
+    pub of: DelayKind,
     /// How often.
     pub count: u64,
     /// Its length, summed, ticks.
@@ -95,7 +95,7 @@ impl<'a> CostedPath<'a> {
         let owed = |latency: &Latency| {
             self.weight(latency.point) * latency.virtual_length as f64 / self.scale as f64
         };
-        let mut all: Vec<(Passing, Ticks, f64)> =
+        let mut all: Vec<(DelayKind, Ticks, f64)> =
             self.latencies.iter().map(|latency| (latency.of, latency.length, owed(latency))).collect();
         all.sort_by_key(|(of, ..)| *of);
         let mut waits: Vec<Wait> = Vec::new();
@@ -109,7 +109,7 @@ impl<'a> CostedPath<'a> {
                 }
             }
         }
-        let mut waking = Wait { of: Passing::Woken(None), count: 0, length: Ticks(0), weighted: 0.0 };
+        let mut waking = Wait { of: DelayKind::Woken(None), count: 0, length: Ticks(0), weighted: 0.0 };
         for charge in &self.charges {
             waking.add(charge.length, self.weight(charge.point) * charge.length.0 as f64);
         }
@@ -119,7 +119,7 @@ impl<'a> CostedPath<'a> {
     /// Waits by the clock with the virtual length that each has here: thread, operation, ticks.
     #[cfg(any(test, feature = "synth"))]
     pub fn virtual_lengths(&self) -> impl Iterator<Item = (ThreadId, usize, f64)> + '_ {
-        let by_clock = self.latencies.iter().filter(|latency| matches!(latency.of, Passing::Clock(_)));
+        let by_clock = self.latencies.iter().filter(|latency| matches!(latency.of, DelayKind::Clock(_)));
         by_clock.map(|latency| {
             let length = latency.virtual_length as f64 / self.scale as f64;
             let (thread, next) = latency.of_thread;

@@ -12,7 +12,7 @@
 
 mod clusters;
 mod costed;
-mod functions;
+mod function_totals;
 mod lanes;
 #[cfg(any(test, feature = "synth"))]
 pub mod oracle;
@@ -23,7 +23,7 @@ mod stacks;
 mod weights;
 
 pub use costed::{CostedPath, Wait, has_waits_by_the_clock};
-pub use functions::FunctionTotals;
+pub use function_totals::FunctionTotals;
 pub use lanes::Scaled;
 pub use path::CriticalPath;
 pub use run_paths::RunPaths;

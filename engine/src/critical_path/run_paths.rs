@@ -7,7 +7,7 @@ use super::pieces::Pieces;
 use super::weights::Weights;
 use crate::cpus::Cpus;
 use crate::program::Program;
-use crate::schedule::{Outcome, Passed, Passing, RunPath, Runs};
+use crate::schedule::{DelayKind, Outcome, Passed, RunPath, Runs};
 use crate::time::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub struct RunPaths<'a, const N: usize> {
     done: Vec<usize>,
     pieces: [Pieces; N],
     lengths: [Ticks; N],
-    passed: [BTreeMap<Passing, Passed>; N],
+    passed: [BTreeMap<DelayKind, Passed>; N],
     waking: [Passed; N],
     /// What came of the first.
     pub(crate) plain: Outcome,
@@ -37,7 +37,7 @@ impl<'a, const N: usize> RunPaths<'a, N> {
         let mut first: Option<(Outcome, Runs)> = None;
         let mut done: Vec<usize> = Vec::new();
         let mut lengths = [Ticks(0); N];
-        let mut passed: [BTreeMap<Passing, Passed>; N] = std::array::from_fn(|_| BTreeMap::new());
+        let mut passed: [BTreeMap<DelayKind, Passed>; N] = std::array::from_fn(|_| BTreeMap::new());
         let mut waking = [Passed::default(); N];
         let pieces = std::array::from_fn(|number| {
             let (outcome, path, runs) = run(number as u32);
@@ -70,17 +70,18 @@ impl<'a, const N: usize> RunPaths<'a, N> {
     /// What passes without being computed, by what it is; and last what threads compute to wake others. Numbers and lengths are those
     /// of the first run; what is owed is the mean share of the paths, of the first run's length.
     pub fn waits(&self) -> (Vec<Wait>, Wait) {
-        let kinds: BTreeSet<Passing> = self.passed.iter().flat_map(|passed| passed.keys().copied()).collect();
-        let wait = |of: Passing, each: [Passed; N]| {
+        let kinds: BTreeSet<DelayKind> =
+            self.passed.iter().flat_map(|passed| passed.keys().copied()).collect();
+        let wait = |of: DelayKind, each: [Passed; N]| {
             let first = each.first().copied().unwrap_or_default();
             let shares = each.iter().zip(self.lengths).filter(|(_, length)| length.0 > 0);
             let shares = shares.map(|(passed, length)| passed.on_path.0 as f64 / length.0 as f64);
             let weighted = shares.sum::<f64>() / N as f64 * self.plain.length.0 as f64;
             Wait { of, count: first.count, length: first.length, weighted }
         };
-        let of_kind = |of: Passing| {
+        let of_kind = |of: DelayKind| {
             wait(of, self.passed.each_ref().map(|passed| passed.get(&of).copied().unwrap_or_default()))
         };
-        (kinds.into_iter().map(of_kind).collect(), wait(Passing::Woken(None), self.waking))
+        (kinds.into_iter().map(of_kind).collect(), wait(DelayKind::Woken(None), self.waking))
     }
 }

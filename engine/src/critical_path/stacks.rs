@@ -1,4 +1,4 @@
-//! Sums as those of functions ([`super::functions`]), by what is open: each call stack has what is computed with it.
+//! Sums as those of functions ([`super::function_totals`]), by what is open: each call stack has what is computed with it.
 
 use super::lanes::{Lane, add};
 use super::weights::Weights;

@@ -1,6 +1,6 @@
 //! One sweep over the forest: the weight of a segment is the sum of the terms at and below its point.
 
-use super::functions::FunctionTotals;
+use super::function_totals::FunctionTotals;
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::path::CriticalPath;
 use super::pieces::{Pieces, Walked};

@@ -205,7 +205,8 @@ pub enum Finding {
     /// CPU time from events and from /proc differ for so many threads, most for this one.
     CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },
     /// Functions whose probes were taken off, since they were called too often.
-    Folded { functions: Names },
+    #[serde(rename = "folded")]
+    ProbesRemoved { functions: Names },
     /// The same, on request.
     AskedOff { functions: Names },
     /// What probe hits took of `ran_ns` on CPUs, taken out of compute time.
@@ -330,7 +331,7 @@ impl Finding {
             Finding::Children { .. } => "children",
             Finding::FileFull { .. } => "file_full",
             Finding::CpuTime { .. } => "cpu_time",
-            Finding::Folded { .. } => "folded",
+            Finding::ProbesRemoved { .. } => "folded",
             Finding::AskedOff { .. } => "asked_off",
             Finding::ProbeCost { .. } => "probe_cost",
             Finding::Unmatched { .. } => "unmatched",
@@ -387,7 +388,7 @@ impl Finding {
                 }
             }
             Finding::Costly { share } if *share > MUCH => Severity::Wrong,
-            Finding::Folded { .. }
+            Finding::ProbesRemoved { .. }
             | Finding::ProbeCost { .. }
             | Finding::Inferred { .. }
             | Finding::SpelledOut { .. }
@@ -438,7 +439,7 @@ mod tests {
         for finding in [
             Finding::Gap { missing_ns: 5, joined: 0 },
             Finding::OperationsOff { family: "mutex".to_owned(), processes: 2, after_ns: None, tried },
-            Finding::Folded { functions: names },
+            Finding::ProbesRemoved { functions: names },
             Finding::TooLong { recorded: true },
             Finding::DeadlockInSimulation { stuck, cpus: Some(4) },
             Finding::Other { kind: "new".to_owned(), text: "a text".to_owned() },

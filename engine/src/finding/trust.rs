@@ -17,7 +17,8 @@ pub struct Trust {
     /// Thread time of which it is not known what happened, nanoseconds.
     pub unknown_ns: u64,
     /// Waits cut by the window's edges.
-    pub censored: u64,
+    #[serde(rename = "censored")]
+    pub truncated_waits: u64,
     /// Wakings that ended no wait: of threads that were awake, or woken a second time. The first one of a sleep counts.
     #[serde(skip_serializing_if = "is_zero")]
     pub spurious: u64,
@@ -25,7 +26,15 @@ pub struct Trust {
 
 impl Default for Trust {
     fn default() -> Trust {
-        Trust { events: 0, wakes: 0, lost: Some(0), unmatched: 0, unknown_ns: 0, censored: 0, spurious: 0 }
+        Trust {
+            events: 0,
+            wakes: 0,
+            lost: Some(0),
+            unmatched: 0,
+            unknown_ns: 0,
+            truncated_waits: 0,
+            spurious: 0,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A program whose threads have the same to do between barriers and until they are waited for.
 
-use super::free::scaled;
+use super::without::scaled;
 use crate::program::{ObjectId, Operation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -8,29 +8,29 @@
 //! *One more thread* can be told of threads that do the same and are busy most of the time, as if their computing were
 //! divided among one more; of a pool that is not recognized so nothing is said.
 
-mod alike;
-mod asking;
 mod balance;
+mod candidates;
 mod change;
-mod doubts;
-mod free;
-mod functions;
 mod holders;
 mod idle;
+mod model_fit;
 mod owner;
 mod question;
 mod search;
-mod seen;
 mod stretch;
 #[cfg(test)]
 mod tests;
-mod unseen;
+mod thread_samples;
+mod top_functions;
+mod unrecorded_locks;
 mod uses;
+mod without;
 mod words;
+mod worker_groups;
 
 pub use change::{Change, Fix};
-pub use functions::{FunctionUse, Tenth};
 pub use search::{Found, Search, limits};
+pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
 
 use crate::cpus::Cpus;

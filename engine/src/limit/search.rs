@@ -1,18 +1,18 @@
 //! The search: which constraints somebody waits for, and what each of them brings when it is gone.
 
-use super::alike::{Group, groups};
 use super::change::{Change, Fix};
-use super::functions::FunctionUse;
 use super::holders::{self, Sums};
 use super::idle::Rest;
 use super::owner::Owners;
 use super::question::Question;
-use super::seen::{Seen, seen};
 use super::stretch::{Computing, Stretch};
-use super::unseen::Unseen;
+use super::thread_samples::{ThreadSamples, of_threads};
+use super::top_functions::FunctionUse;
+use super::unrecorded_locks::UnrecordedLocks;
 use super::uses::{LockUse, States, ThreadUse};
+use super::worker_groups::{Group, groups};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
-use crate::attribution::spelled_out;
+use crate::attribution::with_sampled_calls;
 use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
 use crate::program::names::IDLE;
@@ -41,9 +41,9 @@ pub struct Search {
     counts: Vec<Cpus>,
     operations: usize,
     pub(super) groups: Vec<Group>,
-    pub(super) seen: Vec<Seen>,
+    pub(super) samples: Vec<ThreadSamples>,
     rest: Option<Rest>,
-    unseen: Option<Unseen>,
+    unrecorded: Option<UnrecordedLocks>,
 }
 
 /// What was found on one CPU count.
@@ -76,17 +76,17 @@ impl Search {
         let mut counts: Vec<Cpus> = machine.into_iter().chain(largest).collect();
         counts.dedup();
         let owners = Owners::of(program);
-        let seen = seen(program, &owners);
-        let mut program = spelled_out(program.clone());
+        let samples = of_threads(program, &owners);
+        let mut program = with_sampled_calls(program.clone());
         let recorded = std::mem::take(&mut program.recorded);
         let rest = Rest::of(&program, &recorded);
-        let unseen = Unseen::of(&program, &recorded);
+        let unrecorded = UnrecordedLocks::of(&program, &recorded);
         program.findings.clear();
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
-        let groups = groups(&program, &owners, &seen);
+        let groups = groups(&program, &owners, &samples);
         // What is told of a change are times; one run is one.
         let model = Model { runs: 1, ..model.clone() };
-        Ok(Search { program, owners, model, recorded, counts, operations, groups, seen, rest, unseen })
+        Ok(Search { program, owners, model, recorded, counts, operations, groups, samples, rest, unrecorded })
     }
 
     /// This CPU count takes the recorded machine's place.
@@ -164,7 +164,7 @@ impl Search {
         }
         let stretch = computing.longest();
         let mut without: Vec<(Question, f64)> = Vec::new();
-        let mut questions = self.worth_asking(cpus, &base, &timing);
+        let mut questions = self.candidates(cpus, &base, &timing);
         // On the largest CPU count what limits is only good to know.
         let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
         questions.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
@@ -216,8 +216,10 @@ impl Search {
             Cpus::Count(count) => f64::from(count.get()),
             Cpus::Infinite => f64::INFINITY,
         };
-        if let Some(kind) =
-            self.unseen.as_ref().and_then(|unseen| unseen.instead_of(&found.limit.kind, busy / all))
+        if let Some(kind) = self
+            .unrecorded
+            .as_ref()
+            .and_then(|unrecorded| unrecorded.instead_of(&found.limit.kind, busy / all))
         {
             (found.limit.kind, found.limit.without_ns) = (kind, time_ns);
         }

@@ -5,8 +5,8 @@ use super::balance;
 use super::holders::{self, Sums};
 use super::question::Question;
 use super::search::Search;
-use super::seen::apart;
 use super::stretch::Stretch;
+use super::thread_samples::apart;
 use super::uses::{LockUse, States, ThreadUse};
 use crate::program::ObjectId;
 use crate::schedule::Outcome;
@@ -85,7 +85,7 @@ impl Search {
             }
             Question::OneMore(group) => {
                 let threads = self.groups.get(*group).map_or(&[][..], |group| &group.threads);
-                let apart = apart(&self.seen, threads);
+                let apart = apart(&self.samples, threads);
                 let apart = apart.and_then(|function| self.program.functions.get(function.0 as usize));
                 let function = apart.map(|function| function.name.clone()).or_else(|| function(threads));
                 match threads {

@@ -15,7 +15,7 @@ const MOST_AFTER_THE_END: Ticks = Ticks::from_ns(5_000_000);
 
 /// What is known of a thread beside its operations.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Life {
+pub(super) struct Lifetime {
     pub(super) pid: u32,
     pub(super) tid: u32,
     /// It ended in the window.
@@ -23,7 +23,7 @@ pub(super) struct Life {
 }
 
 /// Finds the threads that nobody waits for. `lives` are those of the program's threads, in order.
-pub(super) fn find(program: &mut Program, lives: &[Life]) {
+pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     let operations = || program.threads.iter().flat_map(|thread| &thread.operations);
     let joined: FxHashSet<ThreadId> = operations()
         .filter_map(|operation| match operation {
@@ -100,7 +100,7 @@ fn after_the_last(operations: &[Operation]) -> &[Operation] {
 /// one that ended the first one (the thread of Go that happens to run `main`).
 fn ended_at_exit(
     threads: &[Thread],
-    lives: &[Life],
+    lives: &[Lifetime],
     main: usize,
     others: impl Iterator<Item = usize>,
 ) -> Vec<Candidate> {
@@ -252,7 +252,7 @@ mod tests {
     fn found(threads: &[&[Operation]], died: bool) -> Vec<Option<(u32, u32, u32)>> {
         let mut program =
             Program { threads: threads.iter().map(|list| thread(list)).collect(), ..Program::default() };
-        let lives = (0..threads.len() as u32).map(|place| Life { pid: 7, tid: 7 + place, died });
+        let lives = (0..threads.len() as u32).map(|place| Lifetime { pid: 7, tid: 7 + place, died });
         find(&mut program, &lives.collect::<Vec<_>>());
         let background = program.threads.iter().map(|thread| thread.background);
         background

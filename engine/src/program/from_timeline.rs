@@ -24,12 +24,12 @@
 mod marks;
 mod write;
 
-use super::background::Life;
+use super::background::Lifetime;
+use super::lock_replay::{Begin, DeadEnd, ForcedReplay, Plan};
 use super::notices::{self, ProbeCost};
 use super::placement::Moves;
 use super::polls::{Poll, Polls};
-use super::relive::{Begin, Culprits, DeadEnd, Plan};
-use super::sampled::SampledCode;
+use super::sampled_code::SampledCode;
 use super::spins::Spins;
 use super::ticks::{Probes, Ticking};
 use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, SPINNING, Samples, Thread, ThreadId};
@@ -52,25 +52,25 @@ pub(crate) fn from_timeline_with(
     let machine = machine_of::machine(timeline);
     let sampled = SampledCode::of(timeline);
     let spins = Spins::of(timeline, &sampled);
-    let mut culprits = Culprits::default();
+    let mut forced = ForcedReplay::default();
     let mut deadlock = None;
     for _ in 0..MOST_ATTEMPTS {
-        let (mut program, simulates) = translate(timeline, &culprits, &sampled, &spins);
+        let (mut program, simulates) = translate(timeline, &forced, &sampled, &spins);
         program.machine = Some(machine.clone());
         let stuck = if simulates { verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &spins);
         };
-        if culprits.misread(timeline, &stuck.objects) {
+        if forced.misread(timeline, &stuck.objects) {
             continue;
         }
-        if !culprits.add(&stuck.objects) {
-            culprits = Culprits::everything();
+        if !forced.add(&stuck.objects) {
+            forced = ForcedReplay::everything();
         }
         deadlock.get_or_insert(stuck.threads);
     }
-    let (mut program, _) = translate(timeline, &Culprits::everything(), &sampled, &spins);
+    let (mut program, _) = translate(timeline, &ForcedReplay::everything(), &sampled, &spins);
     program.machine = Some(machine);
     program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
     with_recorded(program, timeline, &spins)
@@ -94,17 +94,17 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
 /// After so many deadlocks nothing is decided anew.
 const MOST_ATTEMPTS: usize = 8;
 
-/// The program with all operations simulated that can be, but for the culprits, and whether there are any.
+/// The program with all operations simulated that can be, but for those that are forced to be replayed, and whether there are any.
 fn translate(
     timeline: &Timeline,
-    culprits: &Culprits,
+    forced: &ForcedReplay,
     sampled: &SampledCode,
     spins: &Spins,
 ) -> (Program, bool) {
     let lived = || lived(timeline);
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
-    let plan = Plan::of(timeline, &threads, culprits);
+    let plan = Plan::of(timeline, &threads, forced);
     let polls = Polls::of(timeline, &plan);
     let mut numbers = names::functions_used(timeline);
     // Those that are only on sampled stacks come after all others.
@@ -118,7 +118,11 @@ fn translate(
         functions: FxHashMap::default(),
         program: Program {
             locks: plan.facts.clone(),
-            functions: names::functions(&numbers, &known, [&timeline.folded, &timeline.partly_probed]),
+            functions: names::functions(
+                &numbers,
+                &known,
+                [&timeline.probes_removed, &timeline.partly_probed],
+            ),
             trust: notices::trust(timeline),
             findings: timeline.findings.clone(),
             objects: plan.names.clone(),
@@ -172,8 +176,8 @@ fn translate(
         translator.program.samples = std::mem::take(&mut translator.samples);
     }
     translator.program.findings.extend(findings);
-    let lives: Vec<Life> =
-        all.iter().map(|thread| Life { pid: thread.pid, tid: thread.tid, died: thread.died }).collect();
+    let lives: Vec<Lifetime> =
+        all.iter().map(|thread| Lifetime { pid: thread.pid, tid: thread.tid, died: thread.died }).collect();
     super::background::find(&mut translator.program, &lives);
     (translator.program, translator.plan.simulates)
 }
@@ -378,7 +382,7 @@ impl<'a> Translator<'a> {
                 }
             }
             StepKind::Operated(number) => {
-                let (_, end, muted) = self.plan.act(number);
+                let (_, end, muted) = self.plan.lowered(number);
                 if muted {
                     script.muted = script.muted.saturating_sub(1);
                 }
@@ -400,7 +404,7 @@ impl<'a> Translator<'a> {
 
     /// A recorded operation begins.
     fn begin(&mut self, script: &mut Script<'_>, begin: &Begin) {
-        let (operations, _, muted) = self.plan.act(begin.used);
+        let (operations, _, muted) = self.plan.lowered(begin.used);
         self.write_planned(script, operations);
         if muted {
             script.muted = script.muted.saturating_add(1);

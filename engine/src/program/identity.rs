@@ -92,7 +92,7 @@ pub(super) fn group(lock: &Lock, addresses: &Addresses<'_>) -> Option<String> {
 
 /// What a lock is called that a program made of a mutex and a condition variable: `lock GIL` in Python, `lock pool.free` of
 /// `pool.free.mutex` and `pool.free.changed`, and else after its condition variable.
-pub(super) fn made_lock(
+pub(super) fn user_lock(
     timeline: &Timeline,
     names: &[String],
     condition: u32,

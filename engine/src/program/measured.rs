@@ -1,8 +1,8 @@
 //! What an account of the measured run needs to know beside its timeline, in the numbers of the program that was made from
 //! it: who had which lock, who waited where, which stretches of running only waited.
 
-use super::relive::{Inside, sections};
-use super::sampled::SampledCode;
+use super::lock_replay::{Inside, sections};
+use super::sampled_code::SampledCode;
 use super::spins::{MarkKind, Spins};
 use super::{FUTEX, Program, names};
 use crate::event::FunctionId;

@@ -9,6 +9,7 @@ mod error;
 mod from_timeline;
 mod identity;
 pub mod json;
+mod lock_replay;
 mod machine;
 mod machine_of;
 mod measured;
@@ -20,9 +21,8 @@ mod own_cpus;
 mod placement;
 mod polls;
 mod recorded;
-mod relive;
 mod run_breaks;
-mod sampled;
+mod sampled_code;
 mod samples;
 mod spin_locks;
 mod spins;
@@ -33,6 +33,7 @@ pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;
 pub use identity::bare_name;
+pub(crate) use lock_replay::DeadEnd;
 pub use machine::{DeviceFact, MachineFacts};
 pub(crate) use measured::{Measured, Turn, words};
 pub(crate) use names::functions_used;
@@ -40,7 +41,6 @@ pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
-pub(crate) use relive::DeadEnd;
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};
 
@@ -137,7 +137,7 @@ pub struct Function {
     /// `file:line`, if known.
     pub location: Option<String>,
     /// Whether its probes were taken off during the recording, so that later calls count for its callers.
-    pub folded: bool,
+    pub probes_removed: bool,
     /// It had its probes for a part of the recording, so that there were more calls than are known.
     pub partly_counted: bool,
     /// File name of the binary that it is in, if known.

@@ -47,12 +47,12 @@ pub(crate) fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
 }
 
 /// The functions with these numbers, in that order, each with a name of its own: the plain name where it is
-/// unique, else with its source line, else with module and offset. Those in `folded` lost their probes, and those in
+/// unique, else with its source line, else with module and offset. Those in `probes_removed` lost their probes, and those in
 /// `partly_probed` had theirs for a part of the time; both ascend.
 pub(super) fn functions(
     numbers: &[FunctionId],
     facts: &[FunctionFact],
-    [folded, partly_probed]: [&[FunctionId]; 2],
+    [probes_removed, partly_probed]: [&[FunctionId]; 2],
 ) -> Vec<Function> {
     let by_id: FxHashMap<FunctionId, &FunctionFact> = facts.iter().map(|fact| (fact.id, fact)).collect();
     let facts: Vec<Option<&FunctionFact>> = numbers.iter().map(|id| by_id.get(id).copied()).collect();
@@ -85,7 +85,7 @@ pub(super) fn functions(
         functions.push(Function {
             name: unique(wanted, &mut taken),
             location: fact.and_then(|fact| fact.location.clone()),
-            folded: folded.binary_search(id).is_ok(),
+            probes_removed: probes_removed.binary_search(id).is_ok(),
             partly_counted: partly_probed.binary_search(id).is_ok(),
             module: fact.map(|fact| fact.module.clone()).filter(|module| !module.is_empty()),
             sampled: false,

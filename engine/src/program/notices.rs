@@ -25,8 +25,8 @@ pub(super) fn all(timeline: &Timeline, cost: &ProbeCost, shortened: bool) -> Vec
         named.more = numbers.len().saturating_sub(named.names.len());
         named
     };
-    if !timeline.folded.is_empty() {
-        findings.push(Finding::Folded { functions: named(&timeline.folded) });
+    if !timeline.probes_removed.is_empty() {
+        findings.push(Finding::ProbesRemoved { functions: named(&timeline.probes_removed) });
     }
     if !timeline.asked_off.is_empty() {
         findings.push(Finding::AskedOff { functions: named(&timeline.asked_off) });
@@ -54,7 +54,7 @@ pub(super) fn trust(timeline: &Timeline) -> Trust {
         lost: (!counts.maybe_more_lost).then_some(counts.lost),
         unmatched: counts.unmatched,
         unknown_ns: counts.unknown.0,
-        censored: counts.censored,
+        truncated_waits: counts.truncated_waits,
         spurious: counts.spurious,
     }
 }

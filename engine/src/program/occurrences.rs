@@ -1,9 +1,9 @@
 //! Single waits, lock sections and stretches of spinning of a recording, in the words in which a report sums them up.
 
 use super::Program;
+use super::lock_replay::{Inside, NONE, Sections, sections};
 use super::recorded::{ended_by, is_idle, wait_name};
-use super::relive::{Inside, NONE, Sections, sections};
-use super::sampled::SampledCode;
+use super::sampled_code::SampledCode;
 use super::spins::{MarkKind, Spins};
 use crate::time::Timestamp;
 use crate::timeline::{NO_OBJECT, Timeline};

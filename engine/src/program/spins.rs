@@ -10,7 +10,7 @@
 //! from there. Where nobody of the process has computed since the stretch began, what it waits for is outside, and the
 //! stretch stays computing. A stretch that ends in a sleep needs no edge: the sleep has one.
 
-use super::sampled::SampledCode;
+use super::sampled_code::SampledCode;
 use super::spin_locks::{self, HandOver, Spans, SpinLocks};
 use crate::event::FunctionId;
 use crate::timeline::{self, State, StepKind, Timeline};
@@ -376,7 +376,11 @@ fn cut(
 }
 
 /// Decides which pieces that spin do it for a spin lock: where nearly all that was seen waiting in their function did.
-fn mark_tries<'a>(pieces: &mut [Piece], waiting: impl Iterator<Item = &'a timeline::Seen>, tries: &[bool]) {
+fn mark_tries<'a>(
+    pieces: &mut [Piece],
+    waiting: impl Iterator<Item = &'a timeline::StackSample>,
+    tries: &[bool],
+) {
     let mut seen: FxHashMap<(Option<FunctionId>, u64), (u32, u32)> = FxHashMap::default();
     let mut at = 0;
     for seen_at in waiting {
@@ -466,7 +470,7 @@ mod tests {
     use crate::schedule::Simulation;
     use crate::synth::Numbers;
     use crate::time::{Ticks, Timestamp};
-    use crate::timeline::{External, Interval, Seen, Stack, Step, Thread, Wait, WaitReason, Wake};
+    use crate::timeline::{External, Interval, Stack, StackSample, Step, Thread, Wait, WaitReason, Wake};
     use crate::translation::from_timeline;
 
     const US: u64 = 1_000;
@@ -490,7 +494,7 @@ mod tests {
                 }
                 while next < until {
                     let stack = if *waiting { WAITS } else { WORK };
-                    samples.push(Seen {
+                    samples.push(StackSample {
                         time: Timestamp(next),
                         stack,
                         reason: SampleReason::Tick,

@@ -2,14 +2,14 @@
 
 use super::Sample;
 use crate::time::Timestamp;
-use crate::timeline::{Hit, Seen};
+use crate::timeline::{Hit, StackSample};
 use probe_abi::SampleReason;
 
 /// Goes along a thread's running stretches, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Ticking<'a> {
     /// Those to come.
-    seen: &'a [Seen],
+    seen: &'a [StackSample],
     /// Stack of samples without one.
     no_stack: u32,
     /// Stacks seen since the last operation, and how many of them were cut short.
@@ -32,7 +32,7 @@ pub(super) struct Probes<'a> {
 }
 
 impl Probes<'_> {
-    fn took(&self, seen: &Seen) -> bool {
+    fn took(&self, seen: &StackSample) -> bool {
         if self.stacks.get(seen.stack as usize).is_some_and(|in_probe| *in_probe) {
             return !self.hits.is_empty();
         }
@@ -56,7 +56,7 @@ pub(super) struct Ticks {
 }
 
 impl<'a> Ticking<'a> {
-    pub(super) fn of(seen: &'a [Seen], no_stack: u32, probes: Probes<'a>) -> Ticking<'a> {
+    pub(super) fn of(seen: &'a [StackSample], no_stack: u32, probes: Probes<'a>) -> Ticking<'a> {
         Ticking { seen, no_stack, probes, ..Ticking::default() }
     }
 
@@ -97,8 +97,8 @@ mod tests {
     /// Samples in probe hits made rows of their own in reports: `[uprobes]`, and the code behind a function's `ret`.
     #[test]
     fn what_is_taken_out_of_the_time_is_taken_out_of_the_samples() {
-        let seen: Vec<Seen> = [5, 70, 95, 100, 139, 141, 150]
-            .map(|time| Seen {
+        let seen: Vec<StackSample> = [5, 70, 95, 100, 139, 141, 150]
+            .map(|time| StackSample {
                 time: Timestamp(time),
                 stack: u32::from(time == 150),
                 reason: SampleReason::Tick,

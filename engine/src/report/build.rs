@@ -81,7 +81,7 @@ impl<'a> Builder<'a> {
         let (objects, rows): (Vec<ObjectId>, Vec<LockRow>) = super::locks::rows(program).into_iter().unzip();
         report.locks = rows;
         let attribution = Attribution::of(program, grouping);
-        report.samples = super::samples::facts(program, &attribution);
+        report.samples = super::sampling_facts::facts(program, &attribution);
         Ok(Builder { timing, attribution, asked: cpus.to_vec(), detail, objects, report })
     }
 
@@ -113,7 +113,7 @@ impl<'a> Builder<'a> {
         let one = parts.iter().find(|part| part.result.cpus == Cpus::ONE).map(|part| part.result.time_ns);
         let mut report = self.report;
         report.findings.extend(parts.first().into_iter().flat_map(|part| part.findings.iter().cloned()));
-        report.findings.extend(report.samples.iter().flat_map(super::samples::findings));
+        report.findings.extend(report.samples.iter().flat_map(super::sampling_facts::findings));
         for cpus in self.asked.drain(..) {
             let found = parts.iter().find(|part| part.result.cpus == cpus);
             report.results.extend(found.map(|part| CpuResult {
@@ -228,7 +228,7 @@ fn rows<const N: usize>(
             tet_error_ns: with(tet_error_ns, &tet, calls),
             tetid_error_ns: with(tetid_error_ns, &tetid, calls),
             samples,
-            folded: row.folded,
+            probes_removed: row.probes_removed,
             partly_inlined: row.partly_inlined,
         }
     });

@@ -2,7 +2,7 @@
 
 mod build;
 mod locks;
-mod samples;
+mod sampling_facts;
 mod waits;
 
 pub use crate::cpus::{Cpus, CpusError};
@@ -11,7 +11,7 @@ pub use crate::finding::{
     WaitsFor, Yielded,
 };
 pub use build::{Builder, report, report_by};
-pub use samples::SampleFacts;
+pub use sampling_facts::SampleFacts;
 pub use waits::{WaitKind, WaitRow};
 pub(crate) use waits::{kind as wait_kind, rows as wait_rows};
 
@@ -131,7 +131,7 @@ pub struct FunctionRow {
     /// Samples that saw it where it was not open as a probed function.
     pub samples: u64,
     /// Its probes were taken off during the recording: later calls count for its callers.
-    pub folded: bool,
+    pub probes_removed: bool,
     /// It has probes, and samples saw copies of it inlined into others, which they miss: the calls are those of the
     /// function alone.
     pub partly_inlined: bool,

@@ -3,7 +3,7 @@
 use crate::critical_path::Wait;
 use crate::predict::PathFacts;
 use crate::program::Program;
-use crate::schedule::{Passing, Why};
+use crate::schedule::{DelayKind, Why};
 use crate::time::Ticks;
 
 /// What it is that passes.
@@ -91,17 +91,17 @@ pub(crate) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
 }
 
 /// What it is that passes.
-pub(crate) fn kind(program: &Program, of: Passing) -> WaitKind {
+pub(crate) fn kind(program: &Program, of: DelayKind) -> WaitKind {
     let name = |object: crate::program::ObjectId| {
         program.objects.get(object.0 as usize).cloned().unwrap_or_default()
     };
     match of {
-        Passing::Woken(Some(Why::Object(object))) => WaitKind::HandOver(name(object)),
-        Passing::Woken(Some(_)) => WaitKind::WakeUp,
-        Passing::Woken(None) => WaitKind::ThreadStart,
-        Passing::Clock(Why::Object(object)) => WaitKind::Device(name(object)),
-        Passing::Clock(_) => WaitKind::Sleep,
-        Passing::Scheduling => WaitKind::Scheduling,
-        Passing::Spinning(object) => WaitKind::Spinning(name(object)),
+        DelayKind::Woken(Some(Why::Object(object))) => WaitKind::HandOver(name(object)),
+        DelayKind::Woken(Some(_)) => WaitKind::WakeUp,
+        DelayKind::Woken(None) => WaitKind::ThreadStart,
+        DelayKind::Clock(Why::Object(object)) => WaitKind::Device(name(object)),
+        DelayKind::Clock(_) => WaitKind::Sleep,
+        DelayKind::Scheduling => WaitKind::Scheduling,
+        DelayKind::Spinning(object) => WaitKind::Spinning(name(object)),
     }
 }

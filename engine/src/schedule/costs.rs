@@ -3,9 +3,9 @@
 
 use super::PointId;
 use super::actor::Stage;
-use super::ledger::Doing;
+use super::cpu_accounting::Doing;
 use super::machine::Machine;
-use super::result::{Charge, Costed, Delay, Latency, Passing, Step, Vertex};
+use super::result::{Charge, Costed, Delay, DelayKind, Latency, Step, Vertex};
 use super::shared::{Costs, Shared};
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
@@ -98,7 +98,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     }
 
     /// The thread, whose present moment is `from`'s, begins a step that takes this long by the clock.
-    pub(super) fn begin_latency(&mut self, thread: u32, from: PointId, length: u64, of: Passing) {
+    pub(super) fn begin_latency(&mut self, thread: u32, from: PointId, length: u64, of: DelayKind) {
         let begun = self.machine.virtual_now();
         self.begin_latency_at(thread, from, begun, length, of);
     }
@@ -110,7 +110,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         from: PointId,
         begun: u128,
         length: u64,
-        of: Passing,
+        of: DelayKind,
     ) {
         let point = self.forest.add(from);
         self.latencies.push(Latency {
@@ -155,8 +155,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             return self.machine.wake(thread, by);
         }
         let of = match self.machine.doing(thread) {
-            Doing::Blocked(why) => Passing::Woken(Some(why)),
-            _ => Passing::Woken(None),
+            Doing::Blocked(why) => DelayKind::Woken(Some(why)),
+            _ => DelayKind::Woken(None),
         };
         self.begin_latency(thread, from, delay, of);
         if let Some(trace) = &self.trace {

@@ -14,7 +14,7 @@ const NAMED: usize = 8;
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     /// Deadlocks and contradictions. To be asked when nothing happens any more.
     pub(super) fn findings(&mut self) -> Vec<Finding> {
-        let mut findings = self.oddities.findings();
+        let mut findings = self.warnings.findings();
         findings.extend(self.deadlock());
         findings
     }

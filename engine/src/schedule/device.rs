@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::actor::{Flow, Moment, Timer};
 use super::machine::{Machine, Origin, Why};
-use super::result::Passing;
+use super::result::DelayKind;
 use super::simulation::Simulation;
 use super::source::Operations;
 use crate::program::ObjectId;
@@ -50,7 +50,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     fn clock(&mut self, thread: u32, length: u64, why: Why) {
         if M::COSTS {
             let from = self.actors[thread as usize].point;
-            self.begin_latency(thread, from, length, Passing::Clock(why));
+            self.begin_latency(thread, from, length, DelayKind::Clock(why));
         }
     }
 
@@ -103,7 +103,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.machine.block(thread, Why::Sleep);
         let begun = self.virtual_end(origin.point);
         let whole = end.saturating_sub(origin.time);
-        self.begin_latency_at(thread, origin.point, begun, whole, Passing::Clock(Why::Sleep));
+        self.begin_latency_at(thread, origin.point, begun, whole, DelayKind::Clock(Why::Sleep));
         self.time_out(thread, length);
         Flow::Stop
     }

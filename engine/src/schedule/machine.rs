@@ -2,7 +2,7 @@
 //! it acts next. One simulation, several machines: unlimited processors ([`super::agenda`]), processors shared in
 //! infinitely small slices ([`super::shared`]), and processors with a scheduler ([`super::processors`]).
 
-use super::ledger::Doing;
+use super::cpu_accounting::Doing;
 use crate::program::ObjectId;
 
 /// What a thread waits for while it uses no processor.

@@ -1,6 +1,6 @@
 //! A run with somebody who is told of everything in order of time: what each thread does, and which operation it comes to.
 
-use super::ledger::{Doing, Ledger};
+use super::cpu_accounting::{CpuAccounting, Doing};
 use super::run::{Outcome, Setup, on_machine};
 use super::source::{Operations, Whole};
 use crate::program::{Operation, Program};
@@ -45,12 +45,12 @@ impl<O: Operations, B: Observer> Operations for Told<'_, O, B> {
 pub(crate) fn run_observed<B: Observer>(program: &Program, setup: &Setup, observer: B) -> (Outcome, B) {
     let observer = RefCell::new(observer);
     let source = Told { source: Whole::of(program), observer: &observer };
-    let mut ledger = Ledger::new(program.threads.len(), program.objects.len(), None);
-    ledger.tell(Box::new(|thread, now, doing| {
+    let mut accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), None);
+    accounting.tell(Box::new(|thread, now, doing| {
         let mut observer = observer.borrow_mut();
         observer.now(now);
         observer.does(thread, doing);
     }));
-    let outcome = on_machine(program, source, setup, ledger);
+    let outcome = on_machine(program, source, setup, accounting);
     (outcome, observer.into_inner())
 }

@@ -22,7 +22,7 @@ pub struct Vertex {
 
 /// What passes while no processor works on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Passing {
+pub enum DelayKind {
     /// A thread was woken and has yet to act; what it waited for, `None` for a thread that begins.
     Woken(Option<Why>),
     /// A wait by the clock: for a device or for time to pass.
@@ -39,7 +39,7 @@ pub(crate) struct Latency {
     /// Where it ends.
     pub(crate) point: PointId,
     pub(crate) length: Ticks,
-    pub(crate) of: Passing,
+    pub(crate) of: DelayKind,
     /// Virtual time when it began, in parts of a tick as the machine counts them.
     pub(crate) begun: u128,
     /// How much of it passed meanwhile; 0 as long as it has not ended.

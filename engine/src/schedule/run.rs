@@ -1,6 +1,6 @@
 //! Running a program, whole or as a stream, on a number of processors.
 
-use super::ledger::{Ledger, ThreadUse, Watcher};
+use super::cpu_accounting::{CpuAccounting, ThreadUse, Watcher};
 use super::machine::Machine;
 use super::processors::{Counts, Processors, Rules};
 use super::run_path::{PathStretch, RunPath};
@@ -72,8 +72,8 @@ pub fn run_watched(
     watcher: Option<Watcher<'_>>,
 ) -> Result<Outcome, ProgramError> {
     program.check()?;
-    let ledger = Ledger::new(program.threads.len(), program.objects.len(), watcher);
-    Ok(on_machine(program, Whole::of(program), setup, ledger))
+    let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
+    Ok(on_machine(program, Whole::of(program), setup, accounting))
 }
 
 /// Runs operations that come piece by piece: memory does not grow with their number. `program` has the names, nice values
@@ -82,8 +82,8 @@ pub fn run_watched(
 /// once.
 pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> Outcome {
     let mut guard = Guard { program, source, first: None };
-    let ledger = Ledger::new(program.threads.len(), program.objects.len(), None);
-    let mut outcome = on_machine(program, &mut guard, setup, ledger);
+    let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), None);
+    let mut outcome = on_machine(program, &mut guard, setup, accounting);
     if let Some(error) = guard.first {
         outcome.findings.push(Finding::InvalidOperation { error });
     }
@@ -111,8 +111,8 @@ fn run_with_trail<T>(
     servers: &[u32],
     told: impl FnOnce(&mut Processors<'_>, u64) -> T,
 ) -> (Outcome, T, Runs) {
-    let ledger = Ledger::new(program.threads.len(), program.objects.len(), None);
-    let mut machine = Processors::new(program, rules, ledger);
+    let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), None);
+    let mut machine = Processors::new(program, rules, accounting);
     machine.keep_trail(program.threads.iter().map(|thread| thread.background.is_some()).collect());
     let mut simulation = Simulation::with(program, Whole::of(program), machine, None);
     simulation.limit(servers);
@@ -122,46 +122,46 @@ fn run_with_trail<T>(
     simulation.machine.close(end);
     let path = told(&mut simulation.machine, end);
     let runs = std::mem::take(&mut simulation.runs);
-    (conclude(simulation, |machine| (&machine.ledger, machine.counts)), path, runs)
+    (conclude(simulation, |machine| (&machine.accounting, machine.counts)), path, runs)
 }
 
 pub(super) fn on_machine<O: Operations>(
     program: &Program,
     source: O,
     setup: &Setup,
-    ledger: Ledger<'_>,
+    accounting: CpuAccounting<'_>,
 ) -> Outcome {
     let threads = program.threads.len();
     match setup.processors {
         Sharing::Ideal { hundredths } => {
             let most = u64::try_from(threads).unwrap_or(u64::MAX).max(1).saturating_mul(100);
-            let machine: Shared<'_> = Shared::new(hundredths.min(most), ledger, threads);
+            let machine: Shared<'_> = Shared::new(hundredths.min(most), accounting, threads);
             let mut simulation = Simulation::with(program, source, machine, None);
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}
             simulation.machine.close();
-            conclude(simulation, |machine| (&machine.ledger, Counts::default()))
+            conclude(simulation, |machine| (&machine.accounting, Counts::default()))
         }
         Sharing::Scheduled(rules) => {
-            let machine = Processors::new(program, rules, ledger);
+            let machine = Processors::new(program, rules, accounting);
             let mut simulation = Simulation::with(program, source, machine, None);
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}
             let end = simulation.end.time;
             simulation.machine.close(end);
-            conclude(simulation, |machine| (&machine.ledger, machine.counts))
+            conclude(simulation, |machine| (&machine.accounting, machine.counts))
         }
     }
 }
 
 fn conclude<M: Machine, O: Operations>(
     mut simulation: Simulation<'_, M, O>,
-    accounts: impl for<'m> Fn(&'m M) -> (&'m Ledger<'m>, Counts),
+    accounts: impl for<'m> Fn(&'m M) -> (&'m CpuAccounting<'m>, Counts),
 ) -> Outcome {
     let length = simulation.end.time;
     simulation.usage.close(length);
     let mut findings = simulation.findings();
-    let (ledger, counts) = accounts(&simulation.machine);
+    let (accounting, counts) = accounts(&simulation.machine);
     if counts.overrun {
         // Threads that have not ended have only not come to it yet.
         findings.retain(|finding| {
@@ -169,18 +169,15 @@ fn conclude<M: Machine, O: Operations>(
         });
         findings.push(Finding::TooLong { recorded: false });
     }
-    let objects = simulation.usage.objects.iter().zip(&ledger.objects).map(|(object, waiting)| ObjectUse {
-        waits: waiting.waits,
-        blocked: waiting.blocked,
-        spun: waiting.spun,
-        ..*object
+    let objects = simulation.usage.objects.iter().zip(&accounting.objects).map(|(object, waiting)| {
+        ObjectUse { waits: waiting.waits, blocked: waiting.blocked, spun: waiting.spun, ..*object }
     });
     Outcome {
         length: Ticks(length),
         done: simulation.done(),
         objects: objects.collect(),
-        threads: ledger.threads.clone(),
-        busy: ledger.busy.clone(),
+        threads: accounting.threads.clone(),
+        busy: accounting.busy.clone(),
         counts,
         findings,
     }

@@ -1,6 +1,6 @@
 //! What lies on the path of a run ([`super::trail`]), by what it is.
 
-use super::result::Passing;
+use super::result::DelayKind;
 use crate::time::Ticks;
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub enum OnPath {
     /// A thread computes what waking others takes.
     Waking,
     /// Something passes.
-    Passing(Passing),
+    Delay(DelayKind),
 }
 
 /// Something that is no computing of the program's functions, in one run.
@@ -57,7 +57,7 @@ pub struct RunPath {
     /// What is computed, from the end to the start; a thread that does something again does it more than once.
     pub visits: Vec<Visit>,
     /// What passes.
-    pub passed: BTreeMap<Passing, Passed>,
+    pub passed: BTreeMap<DelayKind, Passed>,
     /// What threads compute to wake others.
     pub waking: Passed,
 }
@@ -70,11 +70,11 @@ impl RunPath {
         computed.chain(passed).fold(0, u64::saturating_add)
     }
 
-    pub(super) fn note(&mut self, of: Option<Option<Passing>>, length: u64, on_path: bool) {
+    pub(super) fn note(&mut self, of: Option<Option<DelayKind>>, length: u64, on_path: bool) {
         let passed = match of {
             None => return,
             Some(None) => &mut self.waking,
-            Some(Some(passing)) => self.passed.entry(passing).or_default(),
+            Some(Some(delay)) => self.passed.entry(delay).or_default(),
         };
         if on_path {
             passed.on_path.0 = passed.on_path.0.saturating_add(length);

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::ledger::{Doing, Ledger};
+use super::cpu_accounting::{CpuAccounting, Doing};
 use super::machine::{Machine, Turn, Why};
 use crate::program::ObjectId;
 use crate::time::Ticks;
@@ -61,14 +61,14 @@ pub struct Shared<'w, const COSTS: bool = false> {
     arriving: Vec<bool>,
     /// How many are.
     arrivals: u128,
-    pub(super) ledger: Ledger<'w>,
+    pub(super) accounting: CpuAccounting<'w>,
 }
 
 impl Shared<'static, true> {
     pub(super) fn with_costs(costs: &Costs, threads: usize, objects: usize) -> Shared<'static, true> {
         let most = u64::try_from(threads).unwrap_or(u64::MAX).max(1).saturating_mul(100);
-        let ledger = Ledger::new(threads, objects, None);
-        let mut shared = Shared::new(costs.hundredths.min(most), ledger, threads);
+        let accounting = CpuAccounting::new(threads, objects, None);
+        let mut shared = Shared::new(costs.hundredths.min(most), accounting, threads);
         shared.wake_latency = costs.wake_latency.0;
         shared.wake_cost = costs.wake_cost.0;
         shared.debts = vec![0; threads];
@@ -79,7 +79,7 @@ impl Shared<'static, true> {
 
 impl<'w, const COSTS: bool> Shared<'w, COSTS> {
     /// `hundredths` of a processor, at least one.
-    pub(super) fn new(hundredths: u64, ledger: Ledger<'w>, threads: usize) -> Shared<'w, COSTS> {
+    pub(super) fn new(hundredths: u64, accounting: CpuAccounting<'w>, threads: usize) -> Shared<'w, COSTS> {
         let (mut above, mut below) = (u128::from(hundredths.max(1)), 100);
         while let Some(common) = [2, 5].into_iter().find(|n| above % n == 0 && below % n == 0) {
             (above, below) = (above / common, below / common);
@@ -102,7 +102,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
             debts: Vec::new(),
             arriving: Vec::new(),
             arrivals: 0,
-            ledger,
+            accounting,
         }
     }
 
@@ -136,16 +136,16 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
     }
 
     fn change(&mut self, thread: u32, doing: Doing) {
-        let before = self.ledger.doing(thread);
+        let before = self.accounting.doing(thread);
         if before == doing {
             return;
         }
-        let length = self.ledger.change(thread, self.now(), doing, None);
+        let length = self.accounting.change(thread, self.now(), doing, None);
         if executes(before) {
             self.executing = self.executing.saturating_sub(1);
             let worked = self.work.saturating_sub(self.began[thread as usize]) / self.capacity.0;
             let worked = u64::try_from(worked).unwrap_or(u64::MAX);
-            self.ledger.waited(thread, before, length.saturating_sub(worked));
+            self.accounting.waited(thread, before, length.saturating_sub(worked));
         }
         if executes(doing) {
             self.executing += 1;
@@ -165,7 +165,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
         for thread in 0..self.began.len() {
             self.change(thread as u32, Doing::Nothing);
         }
-        self.ledger.close(self.now());
+        self.accounting.close(self.now());
     }
 }
 
@@ -270,7 +270,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
     }
 
     fn doing(&self, thread: u32) -> Doing {
-        self.ledger.doing(thread)
+        self.accounting.doing(thread)
     }
 
     fn wake(&mut self, thread: u32, _by: Option<u32>) {

@@ -6,10 +6,10 @@ use super::agenda::Agenda;
 use super::background::BackgroundState;
 use super::barrier::Barrier;
 use super::condition::Condition;
+use super::consistency::ConsistencyWarnings;
 use super::device::Device;
 use super::machine::{Machine, Turn};
 use super::mutex::Mutex;
-use super::oddities::Oddities;
 use super::once::OnceCell;
 use super::queue::{Links, WaitQueue};
 use super::read_write::ReadWrite;
@@ -56,7 +56,7 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     /// When the timer of each thread that has one ended last, or was to end.
     pub(super) deadlines: FxHashMap<u32, Moment>,
     pub(super) joiners: Vec<WaitQueue>,
-    pub(super) oddities: Oddities,
+    pub(super) warnings: ConsistencyWarnings,
     pub(super) usage: Usage,
     pub(super) trace: Option<Vec<Step>>,
     /// Timers whose ends do not move with what their threads do in between, if [`Machine::COSTS`].
@@ -185,7 +185,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             edges: Edges::default(),
             deadlines: FxHashMap::default(),
             joiners: vec![WaitQueue::default(); threads],
-            oddities: Oddities::default(),
+            warnings: ConsistencyWarnings::default(),
             usage: Usage::of(if M::DECIDES { 0 } else { objects }),
             trace,
             timers: FxHashMap::default(),

@@ -7,9 +7,9 @@
 //!
 //! O(1) for each event. All in integers.
 
-use super::ledger::Doing;
+use super::cpu_accounting::Doing;
 use super::machine::Why;
-use super::result::Passing;
+use super::result::DelayKind;
 use super::run_path::{OnPath, PathStretch, RunPath, Visit};
 use crate::program::ObjectId;
 use crate::time::Ticks;
@@ -31,7 +31,7 @@ enum What {
     /// A thread computes what it was charged for waking others.
     Waking,
     /// Something passes.
-    Passing(Passing),
+    Delay(DelayKind),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ struct Walker {
     debt: u64,
     spins_for: Option<ObjectId>,
     /// What a latency would be at the next processor that it gets.
-    latency: Passing,
+    latency: DelayKind,
     /// What the end of the present wait by the clock is decided by, if not by its beginning.
     origin: Option<Head>,
     /// It waits for its timer.
@@ -84,7 +84,7 @@ impl Trail {
             done: 0,
             debt: 0,
             spins_for: None,
-            latency: Passing::Woken(None),
+            latency: DelayKind::Woken(None),
             origin: None,
             times: false,
             timer: None,
@@ -120,7 +120,7 @@ impl Trail {
             return walker.head;
         }
         let head = match walker.spins_for {
-            Some(object) => self.after(walker.head, passed, What::Passing(Passing::Spinning(object))),
+            Some(object) => self.after(walker.head, passed, What::Delay(DelayKind::Spinning(object))),
             None => {
                 let waking = passed.min(walker.debt);
                 let head = self.after(walker.head, waking, What::Waking);
@@ -160,7 +160,7 @@ impl Trail {
             (None, None) => {}
         }
         let walker = self.walker(thread);
-        walker.latency = Passing::Woken(why);
+        walker.latency = DelayKind::Woken(why);
         walker.origin = None;
     }
 
@@ -168,7 +168,7 @@ impl Trail {
     fn waited(&mut self, thread: u32, why: Why, now: u64) {
         let walker = self.walker(thread);
         let from = walker.origin.take().unwrap_or(walker.head);
-        let head = self.after(from, now.saturating_sub(from.end), What::Passing(Passing::Clock(why)));
+        let head = self.after(from, now.saturating_sub(from.end), What::Delay(DelayKind::Clock(why)));
         let walker = self.walker(thread);
         walker.head = head;
         if std::mem::take(&mut walker.times) {
@@ -200,10 +200,10 @@ impl Trail {
         // One that comes in between takes the time that it has the processor for, whenever it comes.
         let is_beside = self.beside.get(thread as usize) == Some(&true);
         let later = if free.end > ready.end || is_beside && free.end == ready.end { free } else { ready };
-        let scheduling = What::Passing(Passing::Scheduling);
+        let scheduling = What::Delay(DelayKind::Scheduling);
         let taken = self.after(later, now.saturating_sub(later.end), scheduling);
-        let latency_of = std::mem::replace(&mut self.walker(thread).latency, Passing::Scheduling);
-        let arrived = self.after(taken, latency, What::Passing(latency_of));
+        let latency_of = std::mem::replace(&mut self.walker(thread).latency, DelayKind::Scheduling);
+        let arrived = self.after(taken, latency, What::Delay(latency_of));
         self.walker(thread).head = self.after(arrived, switching, scheduling);
     }
 
@@ -236,14 +236,14 @@ impl Trail {
     pub(super) fn path(mut self, end: u64) -> RunPath {
         let mut path = RunPath::default();
         for stretch in &self.stretches {
-            path.note(stretch.what.passing(), stretch.length, false);
+            path.note(stretch.what.delay(), stretch.length, false);
         }
         for stretch in self.back_from(end) {
             match stretch.what {
                 What::Run { run, from } => {
                     path.visits.push(Visit { run, from, to: from.saturating_add(stretch.length) });
                 }
-                other => path.note(other.passing(), stretch.length, true),
+                other => path.note(other.delay(), stretch.length, true),
             }
         }
         path
@@ -256,7 +256,7 @@ impl Trail {
             what: match stretch.what {
                 What::Run { run, from } => OnPath::Computes { run, from },
                 What::Start | What::Waking => OnPath::Waking,
-                What::Passing(passing) => OnPath::Passing(passing),
+                What::Delay(delay) => OnPath::Delay(delay),
             },
         });
         let mut stretches: Vec<PathStretch> = stretches.collect();
@@ -274,7 +274,7 @@ impl Trail {
         }
         let rest = end.saturating_sub(head.end);
         debug_assert!(rest == 0, "the last to act explains the end: {rest} of {end} are missing");
-        let last = self.after(head, rest, What::Passing(Passing::Scheduling)).stretch;
+        let last = self.after(head, rest, What::Delay(DelayKind::Scheduling)).stretch;
         let stretch = |at: u32| self.stretches.get(at as usize).filter(|stretch| stretch.length > 0).copied();
         std::iter::successors(stretch(last), move |below| stretch(below.above))
     }
@@ -282,11 +282,11 @@ impl Trail {
 
 impl What {
     /// What passes; the inner `None`: threads compute what waking others takes.
-    fn passing(self) -> Option<Option<Passing>> {
+    fn delay(self) -> Option<Option<DelayKind>> {
         match self {
             What::Start | What::Run { .. } => None,
             What::Waking => Some(None),
-            What::Passing(passing) => Some(Some(passing)),
+            What::Delay(delay) => Some(Some(delay)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The answer to a generated recording, kept while the program is executed: what each thread did when, and the
 //! program that has to come out.
 
-use super::scribe::kept_name;
+use super::trace_emitter::kept_name;
 use crate::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 
@@ -42,7 +42,7 @@ pub struct Truth {
 const DEVICE: &str = "device";
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct ExpectedRun {
     /// In order of birth.
     pub(super) lives: Vec<Truth>,
     /// Index in `lives` of each thread of the program.
@@ -60,9 +60,9 @@ pub(super) struct Ledger {
     decided: bool,
 }
 
-impl Ledger {
-    pub(super) fn new(program: &Program, decided: bool) -> Ledger {
-        Ledger {
+impl ExpectedRun {
+    pub(super) fn new(program: &Program, decided: bool) -> ExpectedRun {
+        ExpectedRun {
             objects: program.objects.clone(),
             decided,
             lived: vec![None; program.threads.len()],
@@ -73,7 +73,7 @@ impl Ledger {
                 .map(|function| Function { module: Some(MODULE.to_owned()), ..function.clone() })
                 .collect(),
             names: program.threads.iter().map(|thread| kept_name(&thread.name)).collect(),
-            ..Ledger::default()
+            ..ExpectedRun::default()
         }
     }
 
@@ -97,7 +97,7 @@ impl Ledger {
         }
     }
 
-    /// CPU time that [`Ledger::uses_cpu`] has counted was work all the same.
+    /// CPU time that [`ExpectedRun::uses_cpu`] has counted was work all the same.
     pub(super) fn work(&mut self, thread: usize, length_ns: u64) {
         let length = Ticks::from_ns(length_ns);
         match self.scripts[thread].last_mut() {

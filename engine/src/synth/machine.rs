@@ -8,9 +8,9 @@
 
 use super::Numbers;
 use super::execution::Execution;
-use super::expected::{Doing, Ledger};
-use super::scribe::{Left, Place, Scribe};
+use super::expected::{Doing, ExpectedRun};
 use super::sync::{Inside, Shared, Way, hand_made};
+use super::trace_emitter::{Left, Place, TraceEmitter};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
 use probe_abi::{Call, Context};
 use std::cmp::Reverse;
@@ -115,8 +115,8 @@ pub(super) struct Machine<'a> {
     pub(super) created: Vec<bool>,
     /// Released, and the threads that await it.
     pub(super) edges: Vec<(bool, Vec<usize>)>,
-    pub(super) scribe: Scribe,
-    pub(super) ledger: Ledger,
+    pub(super) emitter: TraceEmitter,
+    pub(super) expected_run: ExpectedRun,
     pub(super) numbers: Numbers,
 }
 
@@ -167,7 +167,7 @@ impl<'a> Machine<'a> {
             })
             .max()
             .unwrap_or(0);
-        let scribe = Scribe::new(
+        let emitter = TraceEmitter::new(
             cpus,
             execution.rings,
             execution.first_sequence,
@@ -188,14 +188,14 @@ impl<'a> Machine<'a> {
             shared: vec![Shared::default(); program.objects.len()],
             created: (0..program.threads.len()).map(|index| created.contains(&index)).collect(),
             edges: vec![(false, Vec::new()); edge_count],
-            scribe,
-            ledger: Ledger::new(program, execution.operations),
+            emitter,
+            expected_run: ExpectedRun::new(program, execution.operations),
             numbers: Numbers::new(execution.seed),
         };
         for index in 0..machine.actors.len() {
             if machine.actors[index].state == ActorState::Queued {
                 let tid = machine.actors[index].tid;
-                machine.ledger.starts(index, tid, machine.now, true);
+                machine.expected_run.starts(index, tid, machine.now, true);
                 machine.plan(machine.latency(), -1, Event::Ready(index));
             }
         }
@@ -226,7 +226,7 @@ impl<'a> Machine<'a> {
                         && let Some(thread) = self.queue.pop_front()
                     {
                         let place = self.place(cpu, Context::Task);
-                        self.scribe.switch(place, self.actors[thread].tid, Left::default());
+                        self.emitter.switch(place, self.actors[thread].tid, Left::default());
                         self.begin(cpu, thread)?;
                     }
                 }
@@ -260,7 +260,7 @@ impl<'a> Machine<'a> {
     pub(super) fn begin(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
         self.cpus[cpu].current = Some(thread);
         let stamp = self.stamp(cpu);
-        self.ledger.does(thread, stamp, Doing::Running);
+        self.expected_run.does(thread, stamp, Doing::Running);
         let slice_ns = self.execution.slice_ns.div_ceil(GRAIN_NS).max(1) * GRAIN_NS;
         let actor = &mut self.actors[thread];
         actor.state = ActorState::Running;
@@ -280,15 +280,15 @@ impl<'a> Machine<'a> {
         actor.slice_ns -= chunk_ns;
         let slice_over = actor.slice_ns == 0;
         if self.actors[thread].inside.is_some() {
-            self.ledger.uses_cpu(thread, chunk_ns);
+            self.expected_run.uses_cpu(thread, chunk_ns);
         } else {
-            self.ledger.computes(thread, chunk_ns);
+            self.expected_run.computes(thread, chunk_ns);
         }
         if slice_over && self.queue.is_empty() {
             self.actors[thread].slice_ns = self.execution.slice_ns.div_ceil(GRAIN_NS).max(1) * GRAIN_NS;
         } else if slice_over {
             let stamp = self.stamp(cpu);
-            self.ledger.does(thread, stamp, Doing::Runnable);
+            self.expected_run.does(thread, stamp, Doing::Runnable);
             self.actors[thread].state = ActorState::Queued;
             self.plan(self.latency(), -1, Event::Ready(thread));
             return self.switch_from(cpu, thread, 0, true);
@@ -326,7 +326,7 @@ impl<'a> Machine<'a> {
     pub(super) fn sleep(&mut self, cpu: usize, thread: usize, state: u32) -> Result<(), GenerateError> {
         self.actors[thread].state = ActorState::Asleep;
         let stamp = self.stamp(cpu);
-        self.ledger.does(thread, stamp, Doing::Blocked);
+        self.expected_run.does(thread, stamp, Doing::Blocked);
         self.switch_from(cpu, thread, state, false)
     }
 
@@ -347,11 +347,11 @@ impl<'a> Machine<'a> {
         self.cpus[cpu].turn += 1;
         match self.queue.pop_front() {
             Some(next) => {
-                self.scribe.switch(place, self.actors[next].tid, left);
+                self.emitter.switch(place, self.actors[next].tid, left);
                 self.begin(cpu, next)
             }
             None => {
-                self.scribe.switch(place, 0, left);
+                self.emitter.switch(place, 0, left);
                 self.cpus[cpu].current = None;
                 Ok(())
             }
@@ -367,7 +367,7 @@ impl<'a> Machine<'a> {
             (false, _) => (Context::HardIrq, SLEEPING),
         };
         let place = self.place(cpu, context);
-        self.scribe.waking(place, self.actors[thread].tid, state, false, self.call_of(thread));
+        self.emitter.waking(place, self.actors[thread].tid, state, false, self.call_of(thread));
         self.becomes_runnable(cpu, thread);
     }
 
@@ -378,7 +378,7 @@ impl<'a> Machine<'a> {
 
     pub(super) fn becomes_runnable(&mut self, cpu: usize, thread: usize) {
         let stamp = self.stamp(cpu);
-        self.ledger.does(thread, stamp, Doing::Runnable);
+        self.expected_run.does(thread, stamp, Doing::Runnable);
         self.actors[thread].state = ActorState::Queued;
         self.plan(self.latency(), -1, Event::Ready(thread));
     }
@@ -394,10 +394,10 @@ impl<'a> Machine<'a> {
             let place = self.place(cpu, context);
             match state {
                 ActorState::Queued if self.execution.second_wakings && has_run => {
-                    self.scribe.waking(place, tid, SLEEPING, false, Call::NONE);
+                    self.emitter.waking(place, tid, SLEEPING, false, Call::NONE);
                 }
                 ActorState::Queued => {}
-                ActorState::Running => self.scribe.waking(place, tid, 0, false, Call::NONE),
+                ActorState::Running => self.emitter.waking(place, tid, 0, false, Call::NONE),
                 ActorState::NotCreated | ActorState::Asleep | ActorState::Ended => {}
             }
         }

@@ -11,11 +11,11 @@ mod random;
 mod recording;
 mod sampled;
 mod sampling;
-mod scribe;
 mod sync;
+mod trace_emitter;
 
 #[cfg(test)]
-pub(crate) use scribe::comm;
+pub(crate) use trace_emitter::comm;
 
 pub use crate::numbers::Numbers;
 pub use execution::Execution;

@@ -78,7 +78,7 @@ impl Machine<'_> {
                     return Ok(Outcome::GoesOn);
                 }
                 self.plan(length_ns, cpu as i32, Event::Timer(thread));
-                self.ledger.io(thread, length_ns);
+                self.expected_run.io(thread, length_ns);
                 self.sleep(cpu, thread, IN_DEVICE)?;
                 Ok(Outcome::Left)
             }
@@ -88,7 +88,7 @@ impl Machine<'_> {
                     return Ok(Outcome::GoesOn);
                 }
                 self.plan(length_ns, cpu as i32, Event::Timer(thread));
-                self.ledger.sleep(thread, length_ns);
+                self.expected_run.sleep(thread, length_ns);
                 // Each for something else: the same one again would be one wait that polls.
                 let word = word(1 << 21 | (self.now / GRAIN_NS) as u32 & 0xf_ffff);
                 self.wait_for_futex(cpu, thread, word, FUTEX_WAIT)?;
@@ -122,20 +122,20 @@ impl Machine<'_> {
         let outermost = actor.stack.iter().all(|(open, ..)| *open != function);
         let recorded = outermost || !self.execution.fold_recursion;
         self.actors[thread].stack.push((function, sp, recorded));
-        self.ledger.call(thread, function, outermost);
+        self.expected_run.call(thread, function, outermost);
         if recorded {
             let place = self.place(cpu, Context::Task);
-            self.scribe.function_enter(place, function, sp);
+            self.emitter.function_enter(place, function, sp);
         }
     }
 
     pub(super) fn return_from(&mut self, cpu: usize, thread: usize) {
         let Some((function, sp, recorded)) = self.actors[thread].stack.pop() else { return };
         let outermost = self.actors[thread].stack.iter().all(|(open, ..)| *open != function);
-        self.ledger.ret(thread, outermost);
+        self.expected_run.ret(thread, outermost);
         if recorded {
             let place = self.place(cpu, Context::Task);
-            self.scribe.function_exit(place, function, sp);
+            self.emitter.function_exit(place, function, sp);
         }
     }
 
@@ -146,10 +146,10 @@ impl Machine<'_> {
         self.actors[other].state = ActorState::Queued;
         let tid = self.actors[other].tid;
         let place = self.place(cpu, Context::Task);
-        self.scribe.fork(place, tid, &self.program.threads[other].name);
-        self.scribe.waking(place, tid, 0, true, Call::NONE);
-        self.ledger.starts(other, tid, place.time_ns, false);
-        self.ledger.create(thread, other);
+        self.emitter.fork(place, tid, &self.program.threads[other].name);
+        self.emitter.waking(place, tid, 0, true, Call::NONE);
+        self.expected_run.starts(other, tid, place.time_ns, false);
+        self.expected_run.create(thread, other);
         self.plan(self.latency(), -1, Event::Ready(other));
     }
 
@@ -158,16 +158,16 @@ impl Machine<'_> {
         // Newer kernels report the exit before the joiner is woken, older ones after.
         let exit_first = self.numbers.below(2) == 0;
         if exit_first {
-            self.scribe.exit(place, false);
+            self.emitter.exit(place, false);
         }
         for joiner in std::mem::take(&mut self.actors[thread].joiners) {
             self.wake_joiner(cpu, thread, joiner);
         }
         if !exit_first {
-            self.scribe.exit(place, false);
+            self.emitter.exit(place, false);
         }
         self.actors[thread].state = ActorState::Ended;
-        self.ledger.does(thread, place.time_ns, Doing::Ended);
+        self.expected_run.does(thread, place.time_ns, Doing::Ended);
         self.switch_from(cpu, thread, DEAD, false)
     }
 
@@ -184,13 +184,13 @@ impl Machine<'_> {
     }
 
     pub(super) fn wake(&mut self, cpu: usize, waker: usize, wakee: usize) {
-        self.ledger.edge(waker, wakee);
+        self.expected_run.edge(waker, wakee);
         self.wake_without_edge(cpu, wakee);
     }
 
     pub(super) fn wake_without_edge(&mut self, cpu: usize, wakee: usize) {
         let place = self.place(cpu, Context::Task);
-        self.scribe.waking(place, self.actors[wakee].tid, SLEEPING, false, self.call_of(wakee));
+        self.emitter.waking(place, self.actors[wakee].tid, SLEEPING, false, self.call_of(wakee));
         self.becomes_runnable(cpu, wakee);
     }
 }

@@ -35,7 +35,7 @@ pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, G
     let mut machine = Machine::new(program, execution);
     let start_ns = machine.start_ns();
     machine.run()?;
-    let lives = machine.ledger.lives.clone();
+    let lives = machine.expected_run.lives.clone();
     let last = lives.iter().filter_map(|life| life.changes.last()).map(|change| change.0).max();
     let end_ns = last.unwrap_or(start_ns).max(start_ns) + 2 * GRAIN_NS;
     let functions = (0u32..).zip(&program.functions).map(|(id, function)| FunctionFact {
@@ -55,8 +55,8 @@ pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, G
             functions: functions.collect(),
             ..Facts::default()
         },
-        rings: machine.scribe.rings.clone(),
-        expected: machine.ledger.program(),
+        rings: machine.emitter.rings.clone(),
+        expected: machine.expected_run.program(),
         truth: lives,
         first_sequence: Some(execution.first_sequence),
     };

@@ -3,7 +3,7 @@
 
 use super::machine::{ActorState, FUTEX_WAIT, FUTEX_WAIT_BITSET, GRAIN_NS, GenerateError, Machine, Outcome};
 use super::operations::{grains, word};
-use super::scribe::Finished;
+use super::trace_emitter::Finished;
 use crate::program::{ObjectId, Operation, Program, ThreadId};
 use crate::time::Ticks;
 use probe_abi::{OperationFlags, SyncOperation as S};
@@ -70,7 +70,7 @@ impl Machine<'_> {
             }
             Operation::SemInit(condition, count) if self.mutex_of(condition).is_some() => {
                 self.semaphores[condition.0 as usize].count = u64::from(count);
-                self.ledger.first.push(operation);
+                self.expected_run.first.push(operation);
                 Ok(Outcome::GoesOn)
             }
             Operation::Lock(object) => self.take(cpu, thread, object, S::MutexLock, operation),
@@ -93,7 +93,7 @@ impl Machine<'_> {
             Operation::SemInit(object, count) => {
                 if self.actors[thread].inside.is_none() {
                     self.semaphores[object.0 as usize].count = u64::from(count);
-                    self.ledger.first.push(operation);
+                    self.expected_run.first.push(operation);
                 }
                 self.give(cpu, thread, object, S::SemaphoreInit, operation)
             }
@@ -127,7 +127,7 @@ impl Machine<'_> {
         }
         let tid = self.actors[thread].tid;
         let place = self.place(cpu, probe_abi::Context::Task);
-        self.scribe.operation(place.time_ns, thread, tid, call.began_ns, &finished);
+        self.emitter.operation(place.time_ns, thread, tid, call.began_ns, &finished);
     }
 
     fn take(
@@ -181,15 +181,15 @@ impl Machine<'_> {
         let Some(call) = self.actors[thread].inside else { return Ok(Outcome::GoesOn) };
         let held_up = call.held_up || (kind == S::SpinLock && call.spent_ns > SPAN * GRAIN_NS);
         if !held_up {
-            self.ledger.work(thread, call.spent_ns);
+            self.expected_run.work(thread, call.spent_ns);
         }
         let mut finished = Finished::of(kind, word(object.0));
         finished.caller = 0x20_000 + u64::from(object.0);
         if let Some(condition) = self.actors[thread].consumes {
-            self.ledger.operation(thread, Operation::SemWait(condition));
+            self.expected_run.operation(thread, Operation::SemWait(condition));
             finished.caller = 0x10_000 + u64::from(condition.0);
         }
-        self.ledger.operation(thread, operation);
+        self.expected_run.operation(thread, operation);
         if call.special {
             finished.outcome = -1;
         }
@@ -234,7 +234,7 @@ impl Machine<'_> {
         let place = object.0 as usize;
         if let Some(call) = self.actors[thread].inside {
             if !call.held_up {
-                self.ledger.work(thread, GRAIN_NS);
+                self.expected_run.work(thread, GRAIN_NS);
             }
             let mut finished = Finished::of(kind, word(object.0));
             if let Operation::SemInit(_, count) = operation {
@@ -244,7 +244,7 @@ impl Machine<'_> {
             return Ok(Outcome::GoesOn);
         }
         if kind != S::SemaphoreInit {
-            self.ledger.operation(thread, operation);
+            self.expected_run.operation(thread, operation);
         }
         let shared = &mut self.shared[place];
         let mut woken = Vec::new();
@@ -386,9 +386,9 @@ impl Machine<'_> {
             return Ok(Outcome::Left);
         }
         if !call.held_up {
-            self.ledger.work(thread, GRAIN_NS);
+            self.expected_run.work(thread, GRAIN_NS);
         }
-        self.ledger.operation(thread, Operation::Join(other));
+        self.expected_run.operation(thread, Operation::Join(other));
         self.leave(cpu, thread, Finished::of(S::ThreadJoin, pthread(other)));
         Ok(Outcome::GoesOn)
     }
@@ -400,7 +400,7 @@ impl Machine<'_> {
         other: ThreadId,
     ) -> Result<Outcome, GenerateError> {
         if self.actors[thread].inside.is_some() {
-            self.ledger.work(thread, GRAIN_NS);
+            self.expected_run.work(thread, GRAIN_NS);
             self.leave(cpu, thread, Finished::of(S::ThreadCreate, pthread(other)));
             return Ok(Outcome::GoesOn);
         }
@@ -430,8 +430,8 @@ impl Machine<'_> {
             Some(false) if call.special => {
                 self.shared[place].ran = Some(true);
                 finished.flags = OperationFlags::RAN;
-                self.ledger.once(object, call.spent_ns);
-                self.ledger.operation(thread, Operation::Once(object, Ticks(0)));
+                self.expected_run.once(object, call.spent_ns);
+                self.expected_run.operation(thread, Operation::Once(object, Ticks(0)));
                 let waiters = std::mem::take(&mut self.shared[place].waiters);
                 waiters.into_iter().for_each(|waiter| self.wake_without_edge(cpu, waiter));
             }
@@ -446,9 +446,9 @@ impl Machine<'_> {
             }
             Some(true) => {
                 if !call.held_up {
-                    self.ledger.work(thread, call.spent_ns);
+                    self.expected_run.work(thread, call.spent_ns);
                 }
-                self.ledger.operation(thread, Operation::Once(object, Ticks(0)));
+                self.expected_run.operation(thread, Operation::Once(object, Ticks(0)));
             }
         }
         self.leave(cpu, thread, finished);

@@ -6,10 +6,10 @@ use super::gaps::Gaps;
 use super::locks::Locks;
 use super::machine::{Leaving, Machine, Now, Tally, Unseen};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
-use super::operations_off::OperationsOff;
-use super::probing::Probing;
+use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
 use super::stack::{ExitOutcome, StepLog};
+use super::unprobed_locks::UnprobedLocks;
 use super::wait_reason::WaitReason;
 use super::woken::Woken;
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
@@ -39,8 +39,8 @@ pub(super) struct Builder {
     pub(super) cpus: Vec<Cpu>,
     pub(super) gaps: Gaps,
     pub(super) locks: Locks,
-    pub(super) operations_off: OperationsOff,
-    pub(super) probing: Probing,
+    pub(super) unprobed_locks: UnprobedLocks,
+    pub(super) probe_intervals: ProbeIntervals,
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
@@ -69,8 +69,8 @@ impl Builder {
             now_ns: facts.start_ns,
             limit_ns,
             gaps: Gaps::new(notes, facts.start_ns),
-            operations_off: OperationsOff::new(notes),
-            probing: Probing::new(facts, notes),
+            unprobed_locks: UnprobedLocks::new(notes),
+            probe_intervals: ProbeIntervals::new(facts, notes),
             listed_ns: facts.threads.iter().map(|thread| thread.seen_ns).max().unwrap_or(0),
             process_names: facts.processes.iter().map(|p| (p.pid, clean_name(p.comm.as_bytes()))).collect(),
             costs: FunctionCosts::new(facts),
@@ -135,8 +135,8 @@ impl Builder {
                     .entry(enter.function)
                     .map(|cost| self.costs.with_silent(cost, enter.function, enter.silent));
                 let (function, stack_pointer) = (enter.function, enter.stack_pointer);
-                let holds = self.probing.holds(enter.header.pid, function, time_ns);
-                let entry_only = self.probing.is_entry_only(function);
+                let holds = self.probe_intervals.holds(enter.header.pid, function, time_ns);
+                let entry_only = self.probe_intervals.is_entry_only(function);
                 // It only tells how many left no record.
                 let is_count = enter.silent >= SILENT_AT_ONCE;
                 self.function(&enter.header, cost, |thread, log| {
@@ -154,7 +154,7 @@ impl Builder {
                     .costs
                     .exit(exit.function)
                     .map(|cost| self.costs.with_silent(cost, exit.function, exit.silent));
-                let holds = self.probing.holds(exit.header.pid, exit.function, time_ns);
+                let holds = self.probe_intervals.holds(exit.header.pid, exit.function, time_ns);
                 self.function(&exit.header, cost, |thread, log| {
                     if holds {
                         return Some((exit.function, thread.stacks.exit(exit.stack_pointer, log)));
@@ -284,7 +284,7 @@ impl Builder {
     ) {
         let index = self.acts(header);
         self.past_sleep(index);
-        let Builder { threads, tally, probing, .. } = self;
+        let Builder { threads, tally, probe_intervals, .. } = self;
         let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
         if let Some(HitCost { before_ns, after_ns, .. }) = cost {
             thread.out.hits.push(Hit { time: Timestamp(header.time_ns), before_ns, after_ns });
@@ -294,11 +294,9 @@ impl Builder {
         match apply(thread, &mut log) {
             // Whoever came back to probes while it was open was not seen to begin.
             Some((function, ExitOutcome::OpenSinceStart))
-                if thread
-                    .out
-                    .base_stacks
-                    .last()
-                    .is_some_and(|base| !probing.has_held_since(header.pid, function, base.time.0)) =>
+                if thread.out.base_stacks.last().is_some_and(|base| {
+                    !probe_intervals.has_held_since(header.pid, function, base.time.0)
+                }) =>
             {
                 steps.pop();
             }

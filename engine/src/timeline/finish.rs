@@ -1,13 +1,13 @@
-//! The end of the window: what is still open is closed or censored, /proc's second opinion is heard, and what
+//! The end of the window: what is still open is closed or truncated, /proc's second opinion is heard, and what
 //! was noticed is said.
 
 use super::builder::Builder;
-use super::doubt::{AtEnd, Ran};
+use super::expand_bursts::Joined;
+use super::inconsistent::{AtEnd, Ran};
 use super::locks::Locks;
 use super::machine::Machine;
 use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
-use super::unfold::Joined;
 use crate::event::{
     Facts, FunctionId, GapReason, Note, NoteKind, Overhead, Recording, ThreadFact, WindowEnd,
 };
@@ -47,7 +47,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         }
         out.push(thread.out);
     }
-    let joined = super::unfold::unfold(&mut out, &mut locks, most_pairs);
+    let joined = super::expand_bursts::expand_bursts(&mut out, &mut locks, most_pairs);
     let unknown = out
         .iter()
         .map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0)
@@ -71,7 +71,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         wakes: tally.wakes,
         unmatched: tally.unmatched,
         spurious: tally.spurious,
-        censored: tally.censored,
+        truncated_waits: tally.truncated_waits,
         contradictions: tally.contradictions,
         inferred: tally.inferred,
         stray_exits: tally.stray_exits,
@@ -89,7 +89,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         lossy: lossy(recording, &locks),
         go: go_processes(facts),
         rust: facts.modules.iter().any(|module| module.own_locks.as_deref() == Some("Rust")),
-        shed: super::operations_off::shed(&recording.notes),
+        shed: super::unprobed_locks::shed(&recording.notes),
         locks: locks.all,
         uses: locks.uses,
         put_back: Vec::new(),
@@ -100,9 +100,9 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         code: facts.code.clone(),
         spin: facts.spin.clone(),
         functions: facts.functions.clone(),
-        folded: folded(recording, false),
+        probes_removed: probes_removed(recording, false),
         partly_probed: partly_probed(recording),
-        asked_off: folded(recording, true),
+        asked_off: probes_removed(recording, true),
         overhead: None,
         idle_wake: facts.idle_wake,
         tick_ns: facts.tick_ns,
@@ -195,8 +195,8 @@ fn disagreement(thread: &Machine, fact: Option<&ThreadFact>, end_ns: u64) -> Opt
 }
 
 /// Functions that lost their probes; `asked`: because somebody wanted it, or else for what they cost.
-fn folded(recording: &Recording, asked: bool) -> Vec<FunctionId> {
-    let mut folded: Vec<FunctionId> = recording
+fn probes_removed(recording: &Recording, asked: bool) -> Vec<FunctionId> {
+    let mut probes_removed: Vec<FunctionId> = recording
         .notes
         .iter()
         .flat_map(|note| match &note.kind {
@@ -205,9 +205,9 @@ fn folded(recording: &Recording, asked: bool) -> Vec<FunctionId> {
         })
         .copied()
         .collect();
-    folded.sort_unstable();
-    folded.dedup();
-    folded
+    probes_removed.sort_unstable();
+    probes_removed.dedup();
+    probes_removed
 }
 
 /// Functions whose probes were not there all the time.
@@ -263,7 +263,7 @@ fn findings(
     if let Some(Joined { acquisitions, pairs }) = joined {
         say(true, Finding::OperationsJoined { acquisitions, pairs });
     }
-    super::operations_off::findings(timeline, &recording.notes).for_each(|finding| say(true, finding));
+    super::unprobed_locks::findings(timeline, &recording.notes).for_each(|finding| say(true, finding));
     say(any(counts.stray_exits), Finding::StrayExit { exits: counts.stray_exits });
     say(any(counts.unfollowed), Finding::Children { processes: counts.unfollowed });
     let left_out = end.map(|end| end.left_out).unwrap_or_default();

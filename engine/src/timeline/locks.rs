@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 pub(super) struct Locks {
     pub(super) all: Vec<Lock>,
     pub(super) uses: Vec<Use>,
-    /// What was recorded as sums; [`super::unfold`] makes `uses` of it.
-    pub(super) folded: Vec<Folded>,
+    /// What was recorded as sums; [`super::expand_bursts`] makes `uses` of it.
+    pub(super) bursts: Vec<RecordedBurst>,
     /// Process, how many programs it has run before, and address → the object that lives there now.
-    live: FxHashMap<(u32, u32, u64), Life>,
+    live: FxHashMap<(u32, u32, u64), Lifetime>,
     /// Process → programs that it has run before (exec).
     programs: FxHashMap<u32, u32>,
     /// Thread → the number of its last record, where threads number their own, and of which family that was.
@@ -31,7 +31,7 @@ pub(super) struct Locks {
 
 /// Operations of a thread on one object that were recorded as sums.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Folded {
+pub(super) struct RecordedBurst {
     pub(super) burst: Burst,
     pub(super) thread: u32,
     pub(super) object: u32,
@@ -41,7 +41,7 @@ pub(super) struct Folded {
 
 /// Who lives at an address.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+struct Lifetime {
     object: u32,
     /// When the one before it ended, and its number: an operation that began earlier is still about that one.
     since_ns: u64,
@@ -142,7 +142,7 @@ impl Builder {
             times: 1,
         });
         self.step(thread, header.time_ns, StepKind::Operated(number));
-        if self.operations_off.is_cut(header.pid, operation.family(), began_ns) {
+        if self.unprobed_locks.is_cut(header.pid, operation.family(), began_ns) {
             // It came back with a lock, say, when the probes were off that would tell of its giving back.
             self.forgets_what_it_holds(thread, header.time_ns);
         }
@@ -182,7 +182,7 @@ impl Builder {
             outcome: 0,
         };
         let (object, _) = self.locks.objects(&first, taking, began_ns, thread);
-        self.locks.folded.push(Folded { burst: *burst, thread, object, after_hole });
+        self.locks.bursts.push(RecordedBurst { burst: *burst, thread, object, after_hole });
     }
 }
 
@@ -212,7 +212,7 @@ impl Locks {
             let before = self.live.get(&key).map_or(NO_OBJECT, |life| life.object);
             if record.outcome == 0 {
                 let born = matches!(sign, Sign::Made).then_some(first);
-                self.live.insert(key, Life { object: NO_OBJECT, since_ns: time_ns, before, born });
+                self.live.insert(key, Lifetime { object: NO_OBJECT, since_ns: time_ns, before, born });
             }
             // One of which nothing more is ever heard is no object of the program. Of these the count is needed.
             return match operation {
@@ -255,7 +255,7 @@ impl Locks {
             first: born.unwrap_or(first),
             put_back: false,
         });
-        self.live.insert(key, Life { object, since_ns, before, born: None });
+        self.live.insert(key, Lifetime { object, since_ns, before, born: None });
         object
     }
 }

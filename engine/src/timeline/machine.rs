@@ -59,7 +59,7 @@ pub(super) struct Tally {
     pub(super) wakes: u64,
     pub(super) unmatched: u64,
     pub(super) spurious: u64,
-    pub(super) censored: u64,
+    pub(super) truncated_waits: u64,
     pub(super) contradictions: u64,
     /// Switches that the kernel did not tell of, and whose times its count of CPU time gave.
     pub(super) inferred: u64,

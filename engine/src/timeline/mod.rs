@@ -18,22 +18,22 @@
 mod builder;
 mod cpus;
 mod deadline;
-mod doubt;
+mod expand_bursts;
 mod finish;
 mod function_costs;
 mod gaps;
-mod life;
+mod inconsistent;
+mod lifecycle;
 mod locks;
 mod machine;
 mod model;
-mod operations_off;
+mod probe_intervals;
 mod probe_time;
-mod probing;
 mod put_back;
 mod resume;
 mod samples;
 mod stack;
-mod unfold;
+mod unprobed_locks;
 mod wait;
 mod wait_reason;
 mod window;
@@ -41,8 +41,8 @@ mod woken;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, NO_STACK, PutBack, Seen,
-    Stack, State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, NO_STACK, PutBack, Stack,
+    StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
 pub use wait_reason::WaitReason;
@@ -53,7 +53,7 @@ use crate::event::{Facts, Recording};
 /// The timeline of a recording, from [`Facts::start_ns`] to the end of its window (its last event, if it was cut
 /// short). Never fails: what does not fit becomes `Unknown` and a finding.
 pub fn build(recording: &Recording) -> Timeline {
-    build_with(recording, unfold::MOST_PAIRS)
+    build_with(recording, expand_bursts::MOST_PAIRS)
 }
 
 /// What was recorded as sums becomes about so many pairs of operations at most.
@@ -62,7 +62,7 @@ fn build_with(recording: &Recording, most_pairs: u64) -> Timeline {
     let last_ns = || recording.events.iter().map(|event| event.header().time_ns).max();
     let end_ns = facts.end.as_ref().map(|end| end.end_ns).or_else(last_ns).unwrap_or(0).max(facts.start_ns);
     let mut builder = builder::Builder::new(facts, &recording.notes, end_ns);
-    builder.probing.begin_at_execs(&recording.events);
+    builder.probe_intervals.begin_at_execs(&recording.events);
     for event in &recording.events {
         builder.record(event);
     }
@@ -75,7 +75,7 @@ pub fn facts_at(recording: &Recording, start_ns: u64) -> Facts {
         return recording.facts.clone();
     };
     let mut builder = builder::Builder::new(&recording.facts, &recording.notes, limit_ns);
-    builder.probing.begin_at_execs(&recording.events);
+    builder.probe_intervals.begin_at_execs(&recording.events);
     for event in &recording.events {
         if event.header().time_ns > limit_ns {
             break;

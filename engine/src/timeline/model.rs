@@ -40,7 +40,7 @@ pub struct Timeline {
     /// Function table of the recording.
     pub functions: Vec<FunctionFact>,
     /// Functions that lost their probes during the recording for what they cost, ascending.
-    pub folded: Vec<FunctionId>,
+    pub probes_removed: Vec<FunctionId>,
     /// Functions whose probes came after the start or went before the end, ascending: more calls than are known.
     pub partly_probed: Vec<FunctionId>,
     /// Stacks that samples found.
@@ -124,7 +124,7 @@ pub struct Thread {
     /// Hits of function probes in it, in order of time; none if their cost is not known.
     pub hits: Vec<Hit>,
     /// Samples of it, in order of time.
-    pub samples: Vec<Seen>,
+    pub samples: Vec<StackSample>,
     /// How often it gave its CPU to another thread by `sched_yield`, and how long it had it before, summed.
     pub yields: u64,
     /// See `yields`.
@@ -142,12 +142,12 @@ pub struct Stack {
     pub frames: Vec<u64>,
 }
 
-/// No stack, in [`Seen`].
+/// No stack, in [`StackSample`].
 pub const NO_STACK: u32 = u32::MAX;
 
 /// A thread was seen with a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct StackSample {
     /// When.
     pub time: Timestamp,
     /// Index in [`Timeline::stacks`], or [`NO_STACK`].
@@ -363,7 +363,7 @@ pub struct Counts {
     /// Wake-ups that ended no wait.
     pub spurious: u64,
     /// Waits cut by the window's edges.
-    pub censored: u64,
+    pub truncated_waits: u64,
     /// Places where events contradicted each other.
     pub contradictions: u64,
     /// Switches that the kernel did not tell of, and whose times its count of CPU time gave.

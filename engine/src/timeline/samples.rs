@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::machine::Now;
-use super::model::{NO_STACK, Seen, Stack};
+use super::model::{NO_STACK, Stack, StackSample};
 use crate::event::{Note, NoteKind};
 use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};
@@ -47,7 +47,7 @@ impl Builder {
         let Some(&index) = self.live.get(&header.tid) else { return };
         let Some(thread) = self.threads.get_mut(index as usize) else { return };
         if thread.out.pid == header.pid && thread.now != Now::Dead {
-            thread.out.samples.push(Seen {
+            thread.out.samples.push(StackSample {
                 time: Timestamp(header.time_ns),
                 stack,
                 reason,

@@ -34,7 +34,7 @@ impl Machine {
             Wake::CutAtEnd | Wake::CutByUnknown => {}
         }
         if cut_at_start || wake == Wake::CutAtEnd {
-            tally.censored += 1;
+            tally.truncated_waits += 1;
         }
     }
 

@@ -47,7 +47,7 @@ pub enum StretchKind {
 }
 
 /// The path on so many CPUs. Functions that only samples know have a place on it if the program has them as calls
-/// ([`crate::attribution::spelled_out`]); which of several short operations is theirs is then a guess.
+/// ([`crate::attribution::with_sampled_calls`]); which of several short operations is theirs is then a guess.
 pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
     match timing.route(cpus) {
         Some((route, runs)) => {
@@ -114,8 +114,8 @@ fn resolved(program: &Program, route: &[PathStretch], runs: &Runs) -> Vec<Stretc
                 }
             }
             OnPath::Waking => stretches.add(stretch.length.0, StretchKind::Passes(WaitKind::Waking)),
-            OnPath::Passing(passing) => {
-                stretches.add(stretch.length.0, StretchKind::Passes(wait_kind(program, passing)));
+            OnPath::Delay(delay) => {
+                stretches.add(stretch.length.0, StretchKind::Passes(wait_kind(program, delay)));
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::input::Input;
 use crate::plan::InputPlan;
 use crate::present::frame::Frame;
 use engine::attribution::Grouping;
-use engine::attribution::{folded, spelled_out};
+use engine::attribution::{attributed_to_users, with_sampled_calls};
 use engine::limit::{Limits, Search};
 use engine::predict::{Model, Scheduler};
 use engine::program::{Program, ProgramError, Samples};
@@ -131,6 +131,6 @@ fn studied(input: &InputPlan, probed_only: bool, all: bool) -> Result<Studied, U
     if probed_only {
         own.samples = Samples::default();
     }
-    let program = if all { own.clone() } else { folded(own.clone()) };
-    Ok(Studied { program: spelled_out(program), own })
+    let program = if all { own.clone() } else { attributed_to_users(own.clone()) };
+    Ok(Studied { program: with_sampled_calls(program), own })
 }

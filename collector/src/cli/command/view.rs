@@ -9,7 +9,7 @@ use crate::page::{Document, Point, Tables, is_page, write};
 use crate::plan::{InputPlan, OutputPlan, ViewPlan};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
-use engine::attribution::spelled_out;
+use engine::attribution::with_sampled_calls;
 use engine::graph::PathsWanted;
 use engine::limit::Limits;
 use engine::parallelism::{measured, predicted};
@@ -56,7 +56,7 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
         limits: &limits,
         findings: &findings,
         tables: tables(&parts, &model, &limits, &findings)?,
-        curves: changes::curves(model.spelled(), model.report(), &plan.cpus, model.machine()),
+        curves: changes::curves(model.expanded(), model.report(), &plan.cpus, model.machine()),
         has_sources: plan.sources,
         measured,
     };
@@ -93,7 +93,7 @@ fn tables(
     let prediction = Forecast::new(program, cpus, machine).map_err(super::invalid)?;
     let runs = super::on_all_cores(prediction.wanted(), |cpus| prediction.at(*cpus));
     let prediction = prediction.conclude(runs);
-    let spelled = spelled_out(program.clone());
+    let expanded = with_sampled_calls(program.clone());
     let mut others =
         super::on_all_cores(&[Whole::Parallelism, Whole::Slack, Whole::Paths], |whole| match whole {
             Whole::Parallelism => {
@@ -104,7 +104,7 @@ fn tables(
                 small(|out| parallelism::json::write(&[quartz], out))
             }
             Whole::Slack => {
-                let times = engine::graph::slack_report(&spelled, false, SIMULATED, machine);
+                let times = engine::graph::slack_report(&expanded, false, SIMULATED, machine);
                 let times = times.map_err(super::invalid)?;
                 small(|out| slack::json(&times, false, out))
             }
@@ -118,7 +118,7 @@ fn tables(
                     simulated: SIMULATED,
                 };
                 let longest =
-                    engine::graph::paths_report(&spelled, &wanted, machine).map_err(super::invalid)?;
+                    engine::graph::paths_report(&expanded, &wanted, machine).map_err(super::invalid)?;
                 small(|out| paths_json::json(&longest, false, out))
             }
         })

@@ -39,7 +39,7 @@ fn hot() -> (Report, Limits, About) {
         recorded_cpus: Some(2),
         findings: vec![
             Finding::Uncontended { objects: 1, all_locks: false, rust: false, go: false },
-            Finding::Folded { functions: Names { names: vec!["f".into()], more: 0 } },
+            Finding::ProbesRemoved { functions: Names { names: vec!["f".into()], more: 0 } },
         ],
         ..Report::default()
     };

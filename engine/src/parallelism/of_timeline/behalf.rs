@@ -14,7 +14,7 @@
 use crate::attribution::{Keys, NO_KEY, is_standard};
 use crate::program::Program;
 use crate::time::Timestamp;
-use crate::timeline::{Birth, NO_STACK, Seen, Thread, Timeline, WaitReason};
+use crate::timeline::{Birth, NO_STACK, StackSample, Thread, Timeline, WaitReason};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -118,7 +118,7 @@ impl Stacks<'_> {
     }
 }
 
-fn is_whole(seen: &&Seen) -> bool {
+fn is_whole(seen: &&StackSample) -> bool {
     seen.stack != NO_STACK && !seen.truncated
 }
 

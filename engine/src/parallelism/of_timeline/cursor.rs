@@ -2,14 +2,14 @@
 
 use crate::event::FunctionId;
 use crate::program::Turn;
-use crate::timeline::{Hit, Seen, State, Step, StepKind, Thread};
+use crate::timeline::{Hit, StackSample, State, Step, StepKind, Thread};
 use std::collections::BTreeMap;
 
 /// Something changes for a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
     /// It was seen with a stack.
-    Seen(Seen),
+    Sample(StackSample),
     /// It is in this state from now on; its interval's number.
     State(State),
     /// These functions are open at the bottom: number of the thread's base stack.
@@ -158,7 +158,7 @@ impl<'a> Cursor<'a> {
             0 => {
                 let seen = self.thread.samples.get(self.seen).copied()?;
                 self.seen += 1;
-                Change::Seen(seen)
+                Change::Sample(seen)
             }
             1 => self.goes_on(now)?,
             2 => {

@@ -3,7 +3,7 @@
 
 mod behalf;
 mod cursor;
-mod seen;
+mod sampled_time;
 
 use super::account::{Account, NONE, Places};
 use super::balance::Balance;
@@ -13,12 +13,12 @@ use crate::attribution::{Attribution, Grouping};
 use crate::event::CallKind;
 use crate::program::{Measured, Program};
 use crate::time::{Ticks, Timestamp};
-use crate::timeline::{Birth, NO_STACK, Seen, State, Timeline, WaitReason, Wakeup};
+use crate::timeline::{Birth, NO_STACK, StackSample, State, Timeline, WaitReason, Wakeup};
 use behalf::{Stacks, handed_over, is_ancestor, own_rows};
 use cursor::{Change, Cursor};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
-use seen::{Key, Parts};
+use sampled_time::{Key, Parts};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -160,7 +160,7 @@ impl Feed<'_> {
         let thread = self.thread(index);
         let Some(now) = self.now.get_mut(index) else { return };
         match change {
-            Change::Seen(seen) => return self.seen(index, thread, seen),
+            Change::Sample(seen) => return self.seen(index, thread, seen),
             Change::State(state) => return self.state(index, thread, state),
             Change::Base(number) => {
                 let base = self.timeline.threads.get(index).and_then(|thread| thread.base_stacks.get(number));
@@ -387,7 +387,7 @@ impl Feed<'_> {
         u32::try_from(orphans).unwrap_or(u32::MAX)
     }
 
-    fn seen(&mut self, index: usize, thread: u32, seen: Seen) {
+    fn seen(&mut self, index: usize, thread: u32, seen: StackSample) {
         if seen.stack == NO_STACK || seen.reason == SampleReason::Wake {
             return;
         }

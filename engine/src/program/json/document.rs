@@ -46,8 +46,8 @@ pub(super) struct FunctionEntry {
     pub(super) name: String,
     #[serde(default)]
     pub(super) location: Option<String>,
-    #[serde(default)]
-    pub(super) folded: bool,
+    #[serde(default, rename = "folded")]
+    pub(super) probes_removed: bool,
     #[serde(default)]
     pub(super) partly_counted: bool,
     #[serde(default)]

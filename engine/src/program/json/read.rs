@@ -109,8 +109,8 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     let samples = document.samples.into_samples(&mut names.functions);
     let functions = names.functions.into_list().into_iter().zip(0_u32..).map(|(name, number)| {
         match known.remove(&number) {
-            Some(FunctionEntry { location, folded, partly_counted, module, sampled, .. }) => {
-                Function { name, location, folded, partly_counted, module, sampled }
+            Some(FunctionEntry { location, probes_removed, partly_counted, module, sampled, .. }) => {
+                Function { name, location, probes_removed, partly_counted, module, sampled }
             }
             None => Function { name, ..Function::default() },
         }

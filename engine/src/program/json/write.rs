@@ -87,8 +87,8 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
 fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut first = true;
     for (function, name) in program.functions.iter().zip(&names.functions) {
-        let Function { name: _, location, folded, partly_counted, module, sampled } = function;
-        if location.is_none() && !folded && !partly_counted && module.is_none() && !sampled {
+        let Function { name: _, location, probes_removed, partly_counted, module, sampled } = function;
+        if location.is_none() && !probes_removed && !partly_counted && module.is_none() && !sampled {
             continue;
         }
         out.write_all(if first { b",\n\"functions\":[" } else { b",\n" })?;
@@ -97,7 +97,7 @@ fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Resu
         if let Some(location) = &function.location {
             write!(out, ",\"location\":{}", json(location))?;
         }
-        if function.folded {
+        if function.probes_removed {
             out.write_all(b",\"folded\":true")?;
         }
         if function.partly_counted {

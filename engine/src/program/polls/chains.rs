@@ -3,7 +3,7 @@
 use super::occupied::Occupied;
 use super::poll::{Poll, helps, set};
 use crate::event::CallKind;
-use crate::program::relive::Plan;
+use crate::program::lock_replay::Plan;
 use crate::time::Timestamp;
 use crate::timeline::{External, State, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;

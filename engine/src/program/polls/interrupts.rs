@@ -2,7 +2,7 @@
 
 use super::shares::Shares;
 use super::{Poll, Polls};
-use crate::program::relive::Plan;
+use crate::program::lock_replay::Plan;
 use crate::timeline::{State, StepKind, Thread, Timeline};
 
 /// A thread that stops others only computes at most one part in so many of what its process does.

@@ -22,7 +22,7 @@ mod sources;
 
 pub(super) use poll::Poll;
 
-use super::relive::Plan;
+use super::lock_replay::Plan;
 use crate::timeline::Timeline;
 use chains::{Chains, Limited};
 use occupied::OfProcesses;

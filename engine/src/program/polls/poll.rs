@@ -1,7 +1,7 @@
 //! What becomes of a wait with a time limit.
 
 use crate::program::background::lets_go;
-use crate::program::relive::Plan;
+use crate::program::lock_replay::Plan;
 use crate::timeline::StepKind;
 
 /// What a wait that its time limit ended stands for.
@@ -29,7 +29,7 @@ pub(super) fn helps(step: StepKind, plan: &Plan) -> bool {
         StepKind::Wake(wakeup) => plan.edges.get(wakeup as usize).is_some_and(Option::is_some),
         StepKind::Create(_) => true,
         StepKind::Operated(used) => {
-            let (begin, end, _) = plan.act(used);
+            let (begin, end, _) = plan.lowered(used);
             begin.chain(end).filter_map(|index| plan.operation(index)).any(|operation| lets_go(&operation))
         }
         StepKind::Enter(_) | StepKind::Leave => false,

@@ -10,7 +10,7 @@ mod waits;
 
 use super::Program;
 use super::identity::Addresses;
-use super::relive::{Inside, sections};
+use super::lock_replay::{Inside, sections};
 use crate::event::FunctionId;
 use crate::finding::Finding;
 use crate::timeline::Timeline;

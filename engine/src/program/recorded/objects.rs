@@ -6,8 +6,8 @@ use super::threads::Context;
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
 use crate::program::identity::{Addresses, group};
+use crate::program::lock_replay::{Inside, NONE};
 use crate::program::names::{unique, waker};
-use crate::program::relive::{Inside, NONE};
 use crate::time::Timestamp;
 use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::SyncFamily;
@@ -62,20 +62,20 @@ struct Word {
 
 /// An object at a place: when it was first used, its bytes, its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Life {
+struct Lifetime {
     first: Timestamp,
     bytes: u64,
     number: usize,
 }
 
 /// Where objects lie whose operations were recorded, by process and address: all that lived there, one after the other.
-struct ByPlace(BTreeMap<(u32, u64), Vec<Life>>);
+struct ByPlace(BTreeMap<(u32, u64), Vec<Lifetime>>);
 
 impl ByPlace {
     fn of(locks: &[Lock]) -> ByPlace {
         let mut places = ByPlace(BTreeMap::new());
         for (number, lock) in locks.iter().enumerate() {
-            let life = Life { first: lock.first.time, bytes: bytes_of(lock.kind), number };
+            let life = Lifetime { first: lock.first.time, bytes: bytes_of(lock.kind), number };
             places.0.entry((lock.pid, lock.address)).or_default().push(life);
         }
         for lives in places.0.values_mut() {
@@ -91,7 +91,7 @@ impl ByPlace {
         if pid != word.pid || word.words > 0 {
             return None;
         }
-        let inside = |life: &&Life| word.address.saturating_sub(address) < life.bytes;
+        let inside = |life: &&Lifetime| word.address.saturating_sub(address) < life.bytes;
         let used = lives.iter().rev().filter(inside).find(|life| life.first <= start);
         used.or_else(|| lives.iter().find(inside)).map(|life| life.number)
     }

@@ -2,7 +2,7 @@
 
 use super::model::Queue;
 use super::threads::Context;
-use crate::program::relive::Sections;
+use crate::program::lock_replay::Sections;
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 

@@ -3,7 +3,7 @@
 
 use crate::program::{Function, Program};
 use crate::time::Timestamp;
-use crate::timeline::{NO_STACK, Seen};
+use crate::timeline::{NO_STACK, StackSample};
 use probe_abi::SampleReason;
 
 /// The function, by the program's names.
@@ -24,7 +24,7 @@ fn is_of_the_system(function: &Function) -> bool {
 }
 
 /// The stack that was seen of a thread at this instant for this reason. Its samples are in order of time.
-pub(super) fn seen_at(samples: &[Seen], time: Timestamp, reason: SampleReason) -> Option<u32> {
+pub(super) fn seen_at(samples: &[StackSample], time: Timestamp, reason: SampleReason) -> Option<u32> {
     let from = samples.partition_point(|seen| seen.time < time);
     let at = samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
     at.filter(|seen| seen.reason == reason && seen.stack != NO_STACK).map(|seen| seen.stack).next()

@@ -1,6 +1,6 @@
 //! A processor's life: threads get it, use it, lose it.
 
-use super::super::ledger::Doing;
+use super::super::cpu_accounting::Doing;
 use super::super::machine::Turn;
 use super::Processors;
 use super::rules::UNIT;
@@ -58,8 +58,8 @@ impl Processors<'_> {
         task.place = Place::Running;
         task.charged = now;
         let cpu = task.cpu;
-        if self.ledger.doing(thread) != Doing::Busy {
-            self.ledger.change(thread, now, Doing::Busy, Some(cpu));
+        if self.accounting.doing(thread) != Doing::Busy {
+            self.accounting.change(thread, now, Doing::Busy, Some(cpu));
         }
         self.arm(thread);
     }
@@ -206,7 +206,7 @@ impl Processors<'_> {
         cpu.current = NONE;
         cpu.push(thread, deadline);
         self.queued += 1;
-        self.ledger.change(thread, now, Doing::Ready, Some(at));
+        self.accounting.change(thread, now, Doing::Ready, Some(at));
     }
 
     /// A thread of its queue gets the processor, which nobody has.
@@ -281,7 +281,7 @@ impl Processors<'_> {
         if let Some(trail) = &mut self.trail {
             trail.leaves(thread, at, now);
         }
-        self.ledger.change(thread, now, doing, Some(at));
+        self.accounting.change(thread, now, doing, Some(at));
         task.place = Place::Off;
         task.event = None;
         let cpu = &mut self.cpus[at as usize];

@@ -2,19 +2,19 @@
 //! "Earliest eligible virtual deadline first", 1995): a queue for each processor; who is not ahead of its share and has the
 //! first deadline goes on; a thread keeps its processor for a slice while others want it, and as long as nobody does; a
 //! woken thread goes to its last processor if that is idle, else to an idle one, else it queues; a processor that becomes
-//! idle pulls a thread from the longest queue, or waits for the next tick of the clock ([`asking`]).
+//! idle pulls a thread from the longest queue, or waits for the next tick of the clock ([`newidle_balance`]).
 //!
 //! Within an instant all threads that have a processor act first; then processors that were given up, or whose slice is
 //! over, are given away. Nothing here depends on anything but the program, the rules and their seed.
 
-mod asking;
 mod cpu;
 mod dispatch;
 mod idle;
 mod load;
-mod place;
+mod newidle_balance;
 mod quota;
 mod rules;
+mod select_task_rq;
 mod task;
 
 pub use rules::{Rules, base_slice};
@@ -24,7 +24,7 @@ use self::idle::CpuSet;
 use self::quota::Quota;
 use self::task::{NONE, Place, Task};
 use super::agenda::Agenda;
-use super::ledger::{Doing, Ledger};
+use super::cpu_accounting::{CpuAccounting, Doing};
 use super::machine::{Machine, Origin, Turn, Why};
 use super::run_path::{PathStretch, RunPath};
 use super::trail::Trail;
@@ -64,7 +64,7 @@ pub struct Processors<'w> {
     expiring: u32,
     /// It acts before all others.
     urgent: u32,
-    pub(super) ledger: Ledger<'w>,
+    pub(super) accounting: CpuAccounting<'w>,
     pub(super) counts: Counts,
     /// Where the time goes, if somebody wants to know.
     trail: Option<Trail>,
@@ -87,7 +87,7 @@ pub struct Counts {
 
 impl<'w> Processors<'w> {
     /// `program` gives the threads' nice values and processors.
-    pub(super) fn new(program: &Program, rules: Rules, ledger: Ledger<'w>) -> Processors<'w> {
+    pub(super) fn new(program: &Program, rules: Rules, accounting: CpuAccounting<'w>) -> Processors<'w> {
         let threads = program.threads.len();
         // More processors than threads are never used, unless threads ask for them by their number.
         let asked = program.threads.iter().flat_map(|thread| &thread.cpus).filter(|cpu| **cpu < rules.cpus);
@@ -135,7 +135,7 @@ impl<'w> Processors<'w> {
             masks,
             expiring: NONE,
             urgent: NONE,
-            ledger,
+            accounting,
             counts: Counts::default(),
             trail: None,
         }
@@ -162,7 +162,7 @@ impl<'w> Processors<'w> {
 
     /// It is over.
     pub(super) fn close(&mut self, end: u64) {
-        self.ledger.close(end);
+        self.accounting.close(end);
     }
 
     /// What is next at this instant.
@@ -290,9 +290,9 @@ impl Machine for Processors<'_> {
         self.live += 1;
         let now = self.agenda.now();
         if let Some(trail) = &mut self.trail {
-            trail.woken(thread, by, self.ledger.doing(thread), now);
+            trail.woken(thread, by, self.accounting.doing(thread), now);
         }
-        self.ledger.change(thread, now, Doing::Ready, None);
+        self.accounting.change(thread, now, Doing::Ready, None);
         self.settle(thread, by);
     }
 
@@ -332,7 +332,7 @@ impl Machine for Processors<'_> {
         if let Some(trail) = &mut self.trail {
             trail.spins(thread, object, now);
         }
-        self.ledger.change(thread, now, Doing::Spinning(object), Some(cpu));
+        self.accounting.change(thread, now, Doing::Spinning(object), Some(cpu));
         let task = self.task(thread);
         task.place = Place::Spinning;
         task.spins_for = Some(object);

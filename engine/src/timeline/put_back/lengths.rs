@@ -1,9 +1,9 @@
 //! How long a lock is held each time, as waits, wake-ups and samples show it.
 
-use super::super::model::{NO_STACK, Seen, Timeline};
+use super::super::model::{NO_STACK, StackSample, Timeline};
 use super::chance::Chance;
 use super::clock::Clock;
-use super::seen::Calls;
+use super::lock_samples::Calls;
 use super::words::{Marks, Word};
 use probe_abi::SampleReason;
 
@@ -162,7 +162,7 @@ pub(super) fn ticks<'a>(
     index: usize,
     clock: &'a Clock,
 ) -> impl Iterator<Item = (u64, u32)> + 'a {
-    let is_tick = |seen: &&Seen| seen.reason == SampleReason::Tick && seen.stack != NO_STACK;
+    let is_tick = |seen: &&StackSample| seen.reason == SampleReason::Tick && seen.stack != NO_STACK;
     let samples = timeline.threads.get(index).map_or(&[][..], |thread| &thread.samples);
     samples.iter().filter(is_tick).map(|seen| (clock.at(seen.time.0), seen.stack))
 }

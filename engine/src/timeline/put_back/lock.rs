@@ -1,7 +1,7 @@
 //! A lock of an attached program.
 
 use super::lengths::Lengths;
-use super::seen::Share;
+use super::lock_samples::Share;
 use super::words::Word;
 
 /// A lock of which acquisitions are put back.

@@ -16,8 +16,8 @@ mod clock;
 mod fill;
 mod lengths;
 mod lock;
+mod lock_samples;
 mod sections;
-mod seen;
 mod words;
 mod write;
 
@@ -25,8 +25,8 @@ use super::model::{PutBack, Timeline};
 use crate::finding::Finding;
 use lengths::{FEWEST_LENGTHS, Lengths};
 use lock::Lock;
+use lock_samples::Calls;
 use sections::Kept;
-use seen::Calls;
 use words::Word;
 
 /// Most sections that are put back: of more, one stands for several.
@@ -67,7 +67,7 @@ fn measured<'a>(
             unmeasured.push(word.address);
             continue;
         }
-        let (shares, share) = seen::shares(timeline, calls, word, words);
+        let (shares, share) = lock_samples::shares(timeline, calls, word, words);
         let users = || shares.iter().zip(clocks).filter(|(share, _)| **share > 0.0).map(|(_, clock)| clock);
         let ran_ns = users().map(|clock| clock.total_ns()).fold(0, u64::saturating_add);
         // One thread has it at a time: code that several are in at once is not under it.

@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::fill::Fill;
 use super::lengths::{Lengths, Mark, in_order, ticks};
 use super::lock::Lock;
-use super::seen::Calls;
+use super::lock_samples::Calls;
 use super::words::word;
 use crate::time::Timestamp;
 use rustc_hash::FxHashMap;

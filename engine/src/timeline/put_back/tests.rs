@@ -1,7 +1,7 @@
 //! Threads with one lock on one CPU, as the kernel shows them: what they had is known, and what is put back is set against
 //! it.
 
-use super::super::model::{Interval, Seen, Stack, State, Thread, Timeline, Wait, Wake, Wakeup};
+use super::super::model::{Interval, Stack, StackSample, State, Thread, Timeline, Wait, Wake, Wakeup};
 use super::super::wait_reason::WaitReason;
 use crate::cpus::Cpus;
 use crate::event::{CodeFact, FutexFact, MappingFact, SamplingFact};
@@ -126,7 +126,12 @@ impl Run {
     }
 
     fn sample(&mut self, thread: usize, now: u64, stack: u32, reason: SampleReason) {
-        self.thread(thread).samples.push(Seen { time: Timestamp(now), stack, reason, truncated: false });
+        self.thread(thread).samples.push(StackSample {
+            time: Timestamp(now),
+            stack,
+            reason,
+            truncated: false,
+        });
     }
 
     fn waits(&mut self, thread: usize, now: u64) {

@@ -3,7 +3,7 @@
 
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
 use super::super::wait_reason::WaitReason;
-use super::seen::{CallId, Calls, stack_at};
+use super::lock_samples::{CallId, Calls, stack_at};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};

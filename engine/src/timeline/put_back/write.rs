@@ -1,7 +1,7 @@
 //! Sections become operations of their threads, as if they had been recorded.
 
+use super::super::expand_bursts::{Made as MadeStep, insert, number_by_end};
 use super::super::model::{FirstUse, Lock as Object, NO_OBJECT, Step, StepKind, Timeline, Use};
-use super::super::unfold::{Made as MadeStep, insert, number_by_end};
 use super::clock::Clock;
 use super::lock::Lock;
 use super::sections::{Kept, Section};

@@ -80,7 +80,7 @@ fn the_user_stack_pointer_of_a_sleeper_ends_frames() {
         A ====______
           waits: kernel, CutAtEnd
           stack: 10:f 20:fg 40:f
-        censored 1",
+        truncated 1",
     );
 }
 
@@ -119,7 +119,7 @@ fn a_function_that_loses_its_probes_while_it_is_open_is_closed() {
         90 0 A leaves g 950";
     let timeline = build(&recording(script));
     assert_eq!(stack_over_time(&timeline.threads[0]), " 10:gf 30:g 60:gh 70:g 90:.");
-    assert_eq!(timeline.folded, [function_id("f")]);
+    assert_eq!(timeline.probes_removed, [function_id("f")]);
     assert_eq!((timeline.findings.len(), timeline.counts.stray_exits), (0, 0), "{:?}", timeline.findings);
 }
 

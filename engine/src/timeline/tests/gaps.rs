@@ -30,7 +30,7 @@ fn a_gap_leaves_unknown_what_ran_there_and_what_slept() {
           waits: kernel, by B at 70, cut
         D ___???????
           waits: kernel, CutByUnknown, cut
-        censored 5",
+        truncated 5",
     );
 }
 
@@ -144,6 +144,6 @@ fn very_many_gaps_at_once_are_one() {
         A ===??==___
           waits: kernel, CutAtEnd
           stack: 10:f
-        censored 1",
+        truncated 1",
     );
 }

@@ -5,7 +5,7 @@
 mod bursts;
 mod functions;
 mod gaps;
-mod life;
+mod lifecycle;
 mod samples;
 mod sched;
 mod waits;
@@ -21,7 +21,7 @@ use std::fmt::Write;
 const PID: u32 = 7;
 const UNIT_NS: u64 = 10;
 
-/// A script as a recording. Lines: `10 0 A <deed>`, and facts before them: `A runs|sleeps|unlisted [cpu NS NS]`,
+/// A script as a recording. Lines: `10 0 A <event>`, and facts before them: `A runs|sleeps|unlisted [cpu NS NS]`,
 /// `gap FROM UNTIL [CPU]`, `off|on|new FUNCTION TIME` (`new`: it comes to this process), `end TIME`.
 fn recording(script: &str) -> Recording {
     let mut recording = Recording::default();
@@ -67,8 +67,8 @@ fn recording(script: &str) -> Recording {
                     end.threads.push(fact(cpu_time.get(1), 100));
                 }
             }
-            [time, cpu, thread, ref deed @ ..] => {
-                recording.events.push(record(number(time), number(cpu) as u16, thread, deed));
+            [time, cpu, thread, ref event @ ..] => {
+                recording.events.push(record(number(time), number(cpu) as u16, thread, event));
             }
             _ => panic!("line {line:?}"),
         }
@@ -77,7 +77,7 @@ fn recording(script: &str) -> Recording {
     recording
 }
 
-fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
+fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
     let (current, context) = match who.split_once('/') {
         Some((current, "irq" | "timer")) => (current, Context::HardIrq),
         Some((current, "soft")) => (current, Context::SoftIrq),
@@ -129,7 +129,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
         })
     };
     let waking = |wakee, wakee_state, flags| waking_in(wakee, wakee_state, flags, Call::NONE);
-    match *deed {
+    match *event {
         ["ran", ran_ns] => Record::Ran(Ran { header: header(Kind::Ran), ran_ns: number(ran_ns) }),
         ["to", next] => switch(next, 0, 0, 0),
         ["sleeps"] => switch("idle", 1, 0, 0),
@@ -183,7 +183,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, deed: &[&str]) -> Record {
             silent: 0,
             stack_pointer: number(sp),
         }),
-        _ => panic!("deed {deed:?}"),
+        _ => panic!("event {event:?}"),
     }
 }
 
@@ -210,7 +210,7 @@ fn draw(timeline: &Timeline) -> String {
     let counts = [
         ("unmatched", c.unmatched),
         ("spurious", c.spurious),
-        ("censored", c.censored),
+        ("truncated", c.truncated_waits),
         ("contradictions", c.contradictions),
         ("inferred", c.inferred),
         ("stray", c.stray_exits),

@@ -34,7 +34,7 @@ fn the_first_event_tells_the_state_at_the_start() {
         C --========
         D __________
           waits: kernel, CutAtEnd, cut
-        censored 2",
+        truncated 2",
     );
 }
 
@@ -51,7 +51,7 @@ fn without_any_event_cpu_time_decides() {
         C ??????????
         D __________
           waits: kernel, CutAtEnd, cut
-        censored 1",
+        truncated 1",
     );
 }
 
@@ -84,7 +84,7 @@ fn a_missing_switch_is_unknown_from_the_last_proof() {
           stack: 20:f
         B ?????_____
           waits: kernel, CutAtEnd
-        censored 2
+        truncated 2
         contradictions 3",
     );
 }
@@ -110,7 +110,7 @@ fn records_out_of_order_are_left_out_and_counted() {
         "
         A ===_______
           waits: kernel, CutAtEnd
-        censored 1
+        truncated 1
         late 1",
     );
 }

@@ -16,7 +16,7 @@ fn a_thread_wakes_another() {
           waits: kernel, by B at 40, cut
         B ========__
           waits: kernel, CutAtEnd
-        censored 2",
+        truncated 2",
     );
 }
 
@@ -147,7 +147,7 @@ fn woken_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
         B ==========
         C ---===----
         spurious 1
-        censored 1",
+        truncated 1",
     );
 }
 
@@ -263,7 +263,7 @@ fn a_waking_long_before_a_sleep_that_goes_on_did_not_end_it() {
   waits: futex 64, by B at 20
   waits: futex 72, CutAtEnd
 B ==========
-censored 1
+truncated 1
 "
     );
 }

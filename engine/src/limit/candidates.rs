@@ -1,0 +1,214 @@
+//! Which constraints somebody waits for, and the time without each of them.
+
+use super::question::Question;
+use super::search::Search;
+use super::{WORTH, balance, holders, without};
+use crate::cpus::Cpus;
+use crate::predict::{Model, Scheduler, Timing};
+use crate::program::{ObjectId, Operation};
+use crate::schedule::Outcome;
+use crate::time::Ticks;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Locks looked at one by one, those that are waited for longest.
+const LOCKS: usize = 12;
+/// Devices.
+const DEVICES: usize = 4;
+/// A thread that is at work for this share of the time is busy.
+const BUSY: f64 = 0.6;
+/// Where locks were first used: their kind, the line, the process.
+type Place<'a> = (&'a str, &'a str, u32);
+
+impl Search {
+    /// The constraints that somebody waits for, with how long, the longest first.
+    pub(super) fn candidates(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Question, u64)> {
+        let worth = (base.length.0 as f64 * WORTH) as u64;
+        let mut asked: Vec<(Question, u64)> = self.locks(base, worth);
+        let mut devices: Vec<(Question, u64)> = Vec::new();
+        let mut slept = 0u64;
+        let (mut is_device, mut is_barrier) = (vec![false; self.program.objects.len()], false);
+        let (mut joins, mut awaits) = (0u32, 0u64);
+        let timers = without::timers(&self.program);
+        for thread in self.program.threads.iter().filter(|thread| thread.background.is_none()) {
+            for operation in &thread.operations {
+                match operation {
+                    Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
+                        slept = slept.saturating_add(length.0);
+                    }
+                    Operation::Io(device, _) => {
+                        if let Some(is_device) = is_device.get_mut(device.0 as usize) {
+                            *is_device = true;
+                        }
+                    }
+                    Operation::Sleep(length) | Operation::SleepNext(length) => {
+                        slept = slept.saturating_add(length.0);
+                    }
+                    Operation::SleepUntil(until) => slept = slept.max(until.0),
+                    Operation::Barrier(..) => is_barrier = true,
+                    Operation::Join(_) => joins += 1,
+                    Operation::Await(_) => awaits += 1,
+                    _ => {}
+                }
+            }
+        }
+        for ((object, used), is_device) in (0..).zip(&base.objects).zip(is_device) {
+            if is_device && used.blocked >= worth {
+                devices.push((Question::Device(ObjectId(object)), used.blocked));
+            }
+        }
+        devices.sort_by_key(|(_, blocked)| std::cmp::Reverse(*blocked));
+        devices.truncate(DEVICES);
+        asked.extend(devices);
+        if slept >= worth {
+            asked.push((Question::Sleeps, slept));
+        }
+        let sum = |part: fn(&crate::schedule::ThreadUse) -> u64| {
+            base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(part(used)))
+        };
+        let blocked = sum(|used| used.blocked);
+        if (is_barrier || joins > 1) && blocked >= worth {
+            asked.push((Question::Balance, blocked));
+        }
+        let share = |ticks: u64| ticks as f64 / base.length.0 as f64;
+        for (number, group) in self.groups.iter().enumerate() {
+            let at_work = |thread: &usize| {
+                base.threads.get(*thread).map_or(0.0, |used| share(used.busy.saturating_add(used.ready)))
+            };
+            let mean = group.threads.iter().map(at_work).sum::<f64>() / group.threads.len().max(1) as f64;
+            if mean >= BUSY && (group.threads.len() > 1 || group.meets) {
+                // One more of k takes 1 ÷ (k + 1) of what they compute off, at most.
+                let most = mean * base.length.0 as f64 / (group.threads.len() + 1) as f64;
+                asked.push((Question::OneMore(number), most as u64));
+            }
+        }
+        let spinning = sum(|used| used.spinning);
+        if spinning >= worth {
+            asked.push((Question::Spinning, spinning));
+        }
+        let costs = timing.assumptions();
+        if costs.scheduler == Scheduler::Eevdf {
+            let wakings = base.objects.iter().fold(awaits, |sum, used| sum.saturating_add(used.waits));
+            let waking = wakings.saturating_mul(costs.wake_latency.ns + costs.wake_cost.ns);
+            let switching = base.counts.switches.saturating_mul(costs.switch_cost.ns);
+            let all = Ticks::from_ns(waking.saturating_add(switching)).0;
+            if all >= worth {
+                asked.push((Question::HandOver, all));
+            }
+        }
+        let ready = sum(|used| used.ready);
+        let shared = costs.scheduler == Scheduler::Ideal && more_than(&base.busy, cpus);
+        if cpus != Cpus::Infinite && (ready >= worth || shared) {
+            asked.push((Question::Cpus, ready.max(worth)));
+        }
+        asked.sort_by_key(|(question, bound)| (std::cmp::Reverse(*bound), question.order()));
+        asked
+    }
+
+    /// Locks that are waited for at least so long; those that were first used in one place are one.
+    pub(super) fn locks(&self, base: &Outcome, worth: u64) -> Vec<(Question, u64)> {
+        let mut waited: FxHashMap<ObjectId, u64> = FxHashMap::default();
+        for thread in &self.program.threads {
+            for operation in &thread.operations {
+                if let Some((object, true)) = holders::taking(operation) {
+                    let sum = waited.entry(object).or_insert_with(|| {
+                        let used = base.objects.get(object.0 as usize).copied().unwrap_or_default();
+                        used.blocked.saturating_add(used.spun)
+                    });
+                    if let Operation::Held(_, length) = operation {
+                        *sum = sum.saturating_add(length.0);
+                    }
+                }
+            }
+        }
+        let known: FxHashMap<&str, Place<'_>> = self
+            .recorded
+            .objects
+            .iter()
+            .filter_map(|object| {
+                Some((object.name.as_str(), (object.kind.as_str(), object.group.as_deref()?, object.pid)))
+            })
+            .collect();
+        // By the place of the first use, or each by itself.
+        let mut groups: FxHashMap<Result<Place<'_>, ObjectId>, Vec<(u64, ObjectId)>> = FxHashMap::default();
+        for (object, sum) in waited {
+            let name = self.program.objects.get(object.0 as usize).map_or("", String::as_str);
+            let group = known.get(name).copied().ok_or(object);
+            groups.entry(group).or_default().push((sum, object));
+        }
+        let mut locks: Vec<(Question, u64)> = groups
+            .into_values()
+            .filter_map(|mut members| {
+                members.sort_by_key(|(sum, object)| (std::cmp::Reverse(*sum), *object));
+                let sum = members.iter().fold(0u64, |all, (sum, _)| all.saturating_add(*sum));
+                let objects = members.into_iter().map(|(_, object)| object).collect();
+                (sum >= worth && sum > 0).then_some((Question::Locks(objects), sum))
+            })
+            .collect();
+        locks.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.first_object().cmp(&b.0.first_object())));
+        locks.truncate(LOCKS);
+        locks
+    }
+
+    /// The time without this constraint, nanoseconds; `None` if that cannot be told.
+    pub(super) fn time_without(&self, cpus: Cpus, question: &Question, base: &Outcome) -> Option<f64> {
+        let mut program = match question {
+            Question::Cpus => return self.time_ns(&self.program, Cpus::Infinite, &self.model, 0),
+            Question::HandOver => {
+                let zero = Some(0);
+                let model = Model {
+                    switch_cost_ns: zero,
+                    wake_latency_ns: zero,
+                    wake_cost_ns: zero,
+                    idle_tick_ns: zero,
+                    ..self.model.clone()
+                };
+                return self.time_ns(&self.program, cpus, &model, 0);
+            }
+            _ => self.program.clone(),
+        };
+        match question {
+            Question::Locks(locks) => without::locks(&mut program, locks),
+            Question::Device(device) => without::devices(&mut program, &[*device]),
+            Question::Sleeps => without::sleeps(&mut program),
+            Question::Spinning => without::spinning(&mut program),
+            Question::Balance => {
+                balance::balance(&mut program)?;
+            }
+            Question::OneMore(group) => {
+                let group = self.groups.get(*group)?;
+                let count = group.threads.len() as f64;
+                // Of several threads that do the same, those locks count for which they wait already: of one that is replayed
+                // it may not be known when it was given back.
+                let waited = self.locks(base, base.length.0 / 100);
+                let waited: FxHashSet<ObjectId> = waited
+                    .into_iter()
+                    .flat_map(|(question, _)| match question {
+                        Question::Locks(locks) => locks,
+                        _ => Vec::new(),
+                    })
+                    .collect();
+                let is_alone = group.threads.len() == 1;
+                let shared = |lock| is_alone || waited.contains(&lock);
+                without::threads(&mut program, &group.threads, count / (count + 1.0), shared);
+            }
+            Question::Serial | Question::HandOver | Question::Cpus => {}
+        }
+        let ns = self.time_ns(&program, cpus, &self.model, 0)?;
+        match (question, cpus) {
+            // One more thread does not compute on CPUs that are not there.
+            (Question::OneMore(_), Cpus::Count(count)) => {
+                let work = base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(used.busy));
+                Some(ns.max(Ticks(work).as_ns_f64() / f64::from(count.get())))
+            }
+            _ => Some(ns),
+        }
+    }
+}
+
+/// Whether at any time more threads compute than there are CPUs, with ideal sharing.
+fn more_than(busy: &[u64], cpus: Cpus) -> bool {
+    match cpus {
+        Cpus::Count(count) => busy.iter().skip(count.get() as usize + 1).any(|ticks| *ticks > 0),
+        Cpus::Infinite => false,
+    }
+}

@@ -1,0 +1,77 @@
+//! What samples show of each thread: the function that it was started with, and which functions were on its stack.
+
+use super::owner::Owners;
+use crate::program::{FunctionRef, Program};
+use rustc_hash::FxHashMap;
+
+/// A function is what threads do if so large a share of their samples saw it.
+const MOSTLY: f64 = 0.6;
+/// It tells them apart from others if so large a share of all its samples are theirs.
+const OWN: f64 = 0.8;
+
+/// What samples show of one thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThreadSamples {
+    /// The outermost function that somebody can change, as most of its samples saw it.
+    pub(super) entry: Option<FunctionRef>,
+    samples: u32,
+    /// In how many samples a function was on the stack, and how deep inside others, summed.
+    functions: FxHashMap<FunctionRef, (u32, u32)>,
+}
+
+/// By thread; the program still has its samples.
+pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSamples> {
+    let of_thread = |thread: usize| {
+        let mut seen = ThreadSamples::default();
+        let mut entries: FxHashMap<FunctionRef, u32> = FxHashMap::default();
+        for sample in program.samples.of_thread(thread) {
+            seen.samples += 1;
+            let own = program.samples.stack(sample.stack).map(|(_, place)| place.function);
+            let mut own: Vec<FunctionRef> = own.filter(|own| owners.owner(*own) == Some(*own)).collect();
+            if let Some(entry) = own.last() {
+                *entries.entry(*entry).or_insert(0) += 1;
+            }
+            // A recursive function counts once.
+            let mut known: Vec<FunctionRef> = Vec::new();
+            own.retain(|function| {
+                let new = !known.contains(function);
+                known.push(*function);
+                new
+            });
+            for (function, depth) in own.into_iter().zip(0u32..) {
+                let (count, depths) = seen.functions.entry(function).or_insert((0, 0));
+                *count += 1;
+                *depths = depths.saturating_add(depth);
+            }
+        }
+        let most = entries.into_iter().max_by_key(|(function, count)| (*count, std::cmp::Reverse(*function)));
+        seen.entry = most.map(|(function, _)| function);
+        seen
+    };
+    (0..program.threads.len()).map(of_thread).collect()
+}
+
+/// The innermost function that these threads are in most of the time, and others are not: what they do, where the function
+/// that computes most does so for others, too.
+pub(super) fn apart(seen: &[ThreadSamples], threads: &[usize]) -> Option<FunctionRef> {
+    let mut own: FxHashMap<FunctionRef, (u32, u32)> = FxHashMap::default();
+    let mut samples = 0u32;
+    for seen in threads.iter().filter_map(|thread| seen.get(*thread)) {
+        samples = samples.saturating_add(seen.samples);
+        for (function, (count, depth)) in &seen.functions {
+            let sums = own.entry(*function).or_insert((0, 0));
+            *sums = (sums.0.saturating_add(*count), sums.1.saturating_add(*depth));
+        }
+    }
+    let all = |function: &FunctionRef| {
+        let counts = seen.iter().filter_map(|seen| seen.functions.get(function));
+        counts.map(|(count, _)| f64::from(*count)).sum::<f64>()
+    };
+    let telling = own.into_iter().filter(|(function, (count, _))| {
+        let count = f64::from(*count);
+        count >= MOSTLY * f64::from(samples) && count >= OWN * all(function)
+    });
+    let depth = |(count, depths): (u32, u32)| f64::from(depths) / f64::from(count.max(1));
+    let innermost = telling.min_by(|a, b| depth(a.1).total_cmp(&depth(b.1)).then(a.0.cmp(&b.0)));
+    innermost.map(|(function, _)| function)
+}

@@ -1,0 +1,106 @@
+//! Threads that do the same: whose computing is mostly one function's, that were started with the same function, and of whom
+//! none waits for what another one gives.
+
+use super::holders::{self, Sums};
+use super::owner::Owners;
+use super::thread_samples::ThreadSamples;
+use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Threads that compute mostly the same function.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) threads: Vec<usize>,
+    /// Some of them wait for, or wake, other threads on their way.
+    pub(super) meets: bool,
+}
+
+/// All threads that compute anything, those in the background apart.
+pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>), Vec<usize>> = FxHashMap::default();
+    let mut roles: Vec<Role> = Vec::new();
+    for (number, thread) in program.threads.iter().enumerate() {
+        if thread.background.is_some() {
+            continue;
+        }
+        let mut sums = Sums::default();
+        holders::of_thread(program, owners, number, None, &mut sums);
+        let function = sums.sorted().first().map(|(function, _)| *function);
+        let meets = thread.operations.iter().filter(|operation| is_queue(operation)).nth(3).is_some();
+        let entry = seen.get(number).and_then(|seen| seen.entry);
+        let role = Role::of(&thread.operations, entry);
+        let of_function = places.entry((function, thread.process.as_deref())).or_default();
+        let alike =
+            of_function.iter().find(|place| roles.get(**place).is_some_and(|other| other.is_like(&role)));
+        match alike.and_then(|place| groups.get_mut(*place)) {
+            Some(group) => {
+                group.threads.push(number);
+                group.meets |= meets;
+            }
+            None => {
+                of_function.push(groups.len());
+                groups.push(Group { threads: vec![number], meets });
+                roles.push(role);
+            }
+        }
+    }
+    groups
+}
+
+/// Which semaphores and conditions a thread waits for, and which it gives to others.
+#[derive(Debug, Default)]
+struct Role {
+    takes: FxHashSet<ObjectId>,
+    gives: FxHashSet<ObjectId>,
+    /// What it was started with.
+    entry: Option<FunctionRef>,
+}
+
+impl Role {
+    fn of(operations: &[Operation], entry: Option<FunctionRef>) -> Role {
+        let mut role = Role { entry, ..Role::default() };
+        for operation in operations {
+            match *operation {
+                Operation::Wait(object) | Operation::SemWait(object) | Operation::CondWait(object, _) => {
+                    role.takes.insert(object);
+                }
+                Operation::Signal(object)
+                | Operation::SemPost(object)
+                | Operation::CondSignal(object)
+                | Operation::CondBroadcast(object) => {
+                    role.gives.insert(object);
+                }
+                _ => {}
+            }
+        }
+        role
+    }
+
+    /// Neither feeds the other, and they were started alike, or meet somewhere if that is not known: the first and the last
+    /// stage of a pipeline may compute the same function.
+    fn is_like(&self, other: &Role) -> bool {
+        let meets = |one: &Role, other: &Role| {
+            one.takes
+                .iter()
+                .chain(&one.gives)
+                .any(|object| other.takes.contains(object) || other.gives.contains(object))
+        };
+        let is_alone = |role: &Role| role.takes.is_empty() && role.gives.is_empty();
+        let same = match (self.entry, other.entry) {
+            (Some(own), Some(other)) => own == other,
+            _ => is_alone(self) || is_alone(other) || meets(self, other),
+        };
+        if !same {
+            return false;
+        }
+        let feeds = |from: &Role, to: &Role| {
+            from.gives.iter().any(|object| to.takes.contains(object) && !to.gives.contains(object))
+        };
+        !feeds(self, other) && !feeds(other, self)
+    }
+}
+
+fn is_queue(operation: &Operation) -> bool {
+    super::balance::is_meeting(operation)
+}

@@ -1,0 +1,188 @@
+//! What happened under the mutex of a condition variable: visits of threads, from taking the mutex to giving it back,
+//! in parts where they wait in between. The mutex puts all parts in one order.
+
+use super::super::inside::NONE;
+use super::super::sections::Sections;
+use crate::timeline::{NO_OBJECT, Timeline};
+use probe_abi::SyncOperation as S;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+
+/// The kernel's `ETIMEDOUT`.
+const TIMED_OUT: i32 = 110;
+
+/// A thread has the mutex, and gives it back meanwhile where it waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    /// The operation that took the mutex.
+    pub(super) taken_by: u32,
+    /// The operation that gave it back in the end; [`NONE`]: not seen.
+    pub(super) given_by: u32,
+    /// Where the program took the mutex: the call's return address.
+    pub(super) place: u64,
+    /// The same, and where it gave it back and which conditions it signalled, as a hash.
+    pub(super) shape: u64,
+    /// Part of it is not known.
+    pub(super) is_cut: bool,
+}
+
+/// One stretch of a visit with the mutex.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) visit: u32,
+    pub(super) section: u32,
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// The condition wait that it ends in, and what that is for.
+    pub(super) wait: u32,
+    pub(super) condition: u32,
+    pub(super) timed_out: bool,
+}
+
+/// A signal or a broadcast.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Give {
+    pub(super) used: u32,
+    pub(super) is_broadcast: bool,
+    /// While the thread had the mutex, not after.
+    pub(super) is_inside: bool,
+}
+
+/// All visits of one mutex.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MutexHistory {
+    pub(super) visits: Vec<Visit>,
+    /// In the order of the mutex.
+    pub(super) parts: Vec<Part>,
+    /// By place in `parts`: the signals given in it or after it, up to the thread's next part.
+    pub(super) gives: FxHashMap<u32, Vec<(u32, Give)>>,
+}
+
+/// All operations on one condition variable.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uses {
+    pub(super) waits: Vec<u32>,
+    pub(super) gives: Vec<u32>,
+    /// The mutexes that threads waited with.
+    pub(super) mutexes: Vec<u32>,
+}
+
+/// The operations on each condition variable, by its number.
+pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
+    let mut all: FxHashMap<u32, Uses> = FxHashMap::default();
+    for (used, number) in timeline.uses.iter().zip(0u32..) {
+        if used.object == NO_OBJECT {
+            continue;
+        }
+        match used.operation {
+            S::ConditionWait | S::ConditionTimedWait => {
+                let uses = all.entry(used.object).or_default();
+                uses.waits.push(number);
+                if !uses.mutexes.contains(&used.second) {
+                    uses.mutexes.push(used.second);
+                }
+            }
+            S::ConditionSignal | S::ConditionBroadcast => {
+                all.entry(used.object).or_default().gives.push(number);
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+impl MutexHistory {
+    /// The visits of this mutex, whose `sections` these are in order of threads and time, with the signals of its
+    /// conditions. `None` if a signal is given by a thread that never had the mutex before.
+    pub(super) fn of(
+        timeline: &Timeline,
+        all: &Sections,
+        sections: &[u32],
+        gives: &[u32],
+    ) -> Option<MutexHistory> {
+        let mut history = MutexHistory::default();
+        let mut visit_of: FxHashMap<u32, u32> = FxHashMap::default();
+        for &number in sections {
+            let section = all.all.get(number as usize)?;
+            let caller = |used: u32| timeline.uses.get(used as usize).map_or(0, |used| used.caller);
+            let before = if section.after_wait {
+                all.given.get(section.taken_by as usize).and_then(|before| visit_of.get(before)).copied()
+            } else {
+                None
+            };
+            let visit = before.unwrap_or_else(|| {
+                history.visits.push(Visit {
+                    taken_by: section.taken_by,
+                    given_by: NONE,
+                    place: caller(section.taken_by),
+                    shape: 0,
+                    is_cut: section.after_wait,
+                });
+                u32::try_from(history.visits.len() - 1).unwrap_or(NONE)
+            });
+            visit_of.insert(number, visit);
+            let ends_in = timeline.uses.get(section.given_by as usize);
+            let waits =
+                ends_in.filter(|used| matches!(used.operation, S::ConditionWait | S::ConditionTimedWait));
+            if waits.is_none()
+                && let Some(visit) = history.visits.get_mut(visit as usize)
+            {
+                visit.given_by = section.given_by;
+            }
+            history.parts.push(Part {
+                visit,
+                section: number,
+                from: section.from,
+                to: section.to,
+                wait: waits.map_or(NONE, |_| section.given_by),
+                condition: waits.map_or(NO_OBJECT, |used| used.object),
+                timed_out: waits.is_some_and(|used| used.outcome == TIMED_OUT),
+            });
+        }
+        history.attach(timeline, all, gives)?;
+        history.shape(timeline);
+        Some(history)
+    }
+
+    /// Puts the parts in order, and each signal to the part that it was given in or after.
+    fn attach(&mut self, timeline: &Timeline, all: &Sections, gives: &[u32]) -> Option<()> {
+        self.parts.sort_by_key(|part| (part.from, part.to, part.section));
+        let mut by_thread: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (part, place) in self.parts.iter().zip(0u32..) {
+            let thread = all.all.get(part.section as usize)?.thread;
+            by_thread.entry(thread).or_default().push(place);
+        }
+        for &number in gives {
+            let used = timeline.uses.get(number as usize)?;
+            let own = by_thread.get(&used.thread)?;
+            let from = |place: u32| self.parts.get(place as usize).map_or(0, |part| part.from);
+            let after = own.partition_point(|&place| from(place) <= used.began.0);
+            let place = *own.get(after.checked_sub(1)?)?;
+            let part = self.parts.get(place as usize)?;
+            let is_open = all.all.get(part.section as usize)?.given_by == NONE;
+            let give = Give {
+                used: number,
+                is_broadcast: used.operation == S::ConditionBroadcast,
+                is_inside: is_open || used.began.0 < part.to,
+            };
+            self.gives.entry(place).or_default().push((used.object, give));
+        }
+        Some(())
+    }
+
+    fn shape(&mut self, timeline: &Timeline) {
+        let mut hashes: Vec<FxHasher> = vec![FxHasher::default(); self.visits.len()];
+        for (part, place) in self.parts.iter().zip(0u32..) {
+            let Some(hash) = hashes.get_mut(part.visit as usize) else { continue };
+            for (object, give) in self.gives.get(&place).into_iter().flatten() {
+                let caller = timeline.uses.get(give.used as usize).map_or(0, |used| used.caller);
+                (object, give.is_broadcast, caller).hash(hash);
+            }
+        }
+        for (visit, mut hash) in self.visits.iter_mut().zip(hashes) {
+            let given_at = timeline.uses.get(visit.given_by as usize).map_or(0, |used| used.caller);
+            (visit.place, given_at).hash(&mut hash);
+            visit.shape = hash.finish();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A condition that counts: a visit takes one of what others give, and waits while there is none. That is what stands
+//! behind most condition variables (queues, pools, bounded buffers), and other than the signals themselves it can be
+//! decided anew: a semaphore. **Ours**, checked against the recording: each visit that waited must have found nothing, and
+//! each that did not wait must have found something.
+
+use super::super::inside::NONE;
+use super::mutex_history::{MutexHistory, Visit};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Giving {
+    /// Each signal gives one, and each broadcast.
+    Signals,
+    /// Each visit of the kind that signals at times gives one, whether it signals or not.
+    Visits,
+    /// Each signal gives one, a broadcast as many as are taken until the next wait.
+    Broadcasts,
+    /// Each signal gives as many as are taken until the next wait: what was opened stays open.
+    Opening,
+    /// Each visit of the kind that signals at times counts down one, and who waits takes all of them.
+    Countdown,
+}
+
+/// How visits are told apart by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// By where the mutex is taken.
+    Place,
+    /// And by what else is done under it.
+    Shape,
+}
+
+impl Kind {
+    pub(super) fn of(self, visit: &Visit) -> u64 {
+        match self {
+            Kind::Place => visit.place,
+            Kind::Shape => visit.shape,
+        }
+    }
+}
+
+/// A condition understood as a semaphore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// What is there at first.
+    pub(super) initial: u32,
+    /// Visit → how many it takes.
+    pub(super) takes: Vec<(u32, u32)>,
+    /// Signal or broadcast → how many it gives.
+    pub(super) gives: Vec<(u32, u32)>,
+    /// Visits that give one.
+    pub(super) given_by: Vec<u32>,
+}
+
+/// What is known of a condition in a history.
+pub(super) struct Question<'h> {
+    pub(super) history: &'h MutexHistory,
+    pub(super) condition: u32,
+    pub(super) kind: Kind,
+    /// Kinds of visits that take, beside those that waited.
+    pub(super) takers: FxHashSet<u64>,
+}
+
+/// Sums while going through the recording.
+#[derive(Default)]
+struct Sums {
+    there: u32,
+    /// The broadcast since which it is not known how much was there; `None` with `is_open`: since the start.
+    since: Option<u32>,
+    is_open: bool,
+    counted: Counted,
+    /// Whether the last visit that gave signalled, and whether any did not.
+    last_gave: bool,
+    counts_down: bool,
+}
+
+impl Question<'_> {
+    /// The condition as a semaphore, if the recording agrees with that.
+    pub(super) fn ask(&self, giving: Giving) -> Option<Counted> {
+        let takers = self.takers();
+        let givers = self.givers();
+        let by_visits = matches!(giving, Giving::Visits | Giving::Countdown);
+        if by_visits && !takers.is_disjoint(&givers) {
+            return None;
+        }
+        let last = self.last_parts();
+        let first_taking = self.taking_parts();
+        let mut sums = Sums { is_open: true, ..Sums::default() };
+        let mut waiting: FxHashSet<u32> = FxHashSet::default();
+        for (part, place) in self.history.parts.iter().zip(0u32..) {
+            let visit = self.history.visits.get(part.visit as usize)?;
+            let kind = self.kind.of(visit);
+            let takes = takers.contains(&kind) && visit.given_by != NONE;
+            if takes && first_taking.get(&part.visit) == Some(&place) {
+                sums.take(part.visit, giving)?;
+            }
+            waiting.remove(&part.visit);
+            let gives = self.history.gives.get(&place).into_iter().flatten();
+            let mut signals = false;
+            for (_, give) in gives.filter(|(object, _)| *object == self.condition) {
+                signals = true;
+                let many = giving == Giving::Opening || giving == Giving::Broadcasts && give.is_broadcast;
+                if !by_visits {
+                    sums.give(give.used, many);
+                }
+            }
+            if by_visits
+                && givers.contains(&kind)
+                && last.get(&part.visit) == Some(&place)
+                && visit.given_by != NONE
+            {
+                let is_missed = giving == Giving::Visits && !signals && !waiting.is_empty();
+                sums.visit_gives(part.visit, signals, is_missed)?;
+            }
+            if part.condition == self.condition {
+                waiting.insert(part.visit);
+                sums.wait(giving)?;
+            }
+        }
+        if by_visits && !sums.counts_down {
+            return None;
+        }
+        Some(sums.counted)
+    }
+
+    /// Kinds of visits that waited for the condition.
+    pub(super) fn takers(&self) -> FxHashSet<u64> {
+        let mut takers = self.takers.clone();
+        for part in self.history.parts.iter().filter(|part| part.condition == self.condition) {
+            takers.extend(self.history.visits.get(part.visit as usize).map(|visit| self.kind.of(visit)));
+        }
+        takers
+    }
+
+    /// Kinds of visits that signalled it.
+    fn givers(&self) -> FxHashSet<u64> {
+        let mut givers = FxHashSet::default();
+        for (place, gives) in &self.history.gives {
+            if gives.iter().any(|(object, _)| *object == self.condition)
+                && let Some(part) = self.history.parts.get(*place as usize)
+            {
+                givers.extend(self.history.visits.get(part.visit as usize).map(|visit| self.kind.of(visit)));
+            }
+        }
+        givers
+    }
+
+    /// The last part of each visit.
+    fn last_parts(&self) -> FxHashMap<u32, u32> {
+        self.history.parts.iter().zip(0u32..).map(|(part, place)| (part.visit, place)).collect()
+    }
+
+    /// The part of each visit after its last wait for the condition; none if that ended at its time limit.
+    pub(super) fn taking_parts(&self) -> FxHashMap<u32, u32> {
+        let mut taking = FxHashMap::default();
+        let mut waited: FxHashMap<u32, Option<bool>> = FxHashMap::default();
+        for (part, place) in self.history.parts.iter().zip(0u32..) {
+            let before =
+                waited.insert(part.visit, (part.condition == self.condition).then_some(part.timed_out));
+            match before {
+                // The first one, or one after a wait for the condition.
+                None | Some(Some(false)) => {
+                    taking.insert(part.visit, place);
+                }
+                Some(Some(true)) => {
+                    taking.remove(&part.visit);
+                }
+                Some(None) => {}
+            }
+            if part.condition == self.condition {
+                taking.remove(&part.visit);
+            }
+        }
+        taking
+    }
+}
+
+impl Sums {
+    fn take(&mut self, visit: u32, giving: Giving) -> Option<()> {
+        if giving == Giving::Countdown {
+            let count = std::mem::take(&mut self.there);
+            // Who counted down last has said so.
+            if count > 0 && !self.last_gave {
+                return None;
+            }
+            self.counted.takes.push((visit, count));
+            return Some(());
+        }
+        match (self.there, self.is_open, self.since) {
+            (0, true, None) => self.counted.initial = self.counted.initial.checked_add(1)?,
+            (0, true, Some(place)) => {
+                let (_, count) = self.counted.gives.get_mut(place as usize)?;
+                *count = count.checked_add(1)?;
+            }
+            (0, false, _) => return None,
+            _ => self.there -= 1,
+        }
+        self.counted.takes.push((visit, 1));
+        Some(())
+    }
+
+    fn give(&mut self, used: u32, many: bool) {
+        let place = u32::try_from(self.counted.gives.len()).unwrap_or(NONE);
+        self.counted.gives.push((used, u32::from(!many)));
+        if many {
+            self.since = Some(place);
+            self.is_open = true;
+        } else {
+            self.there = self.there.saturating_add(1);
+        }
+    }
+
+    /// `is_missed`: somebody waits and is not told.
+    fn visit_gives(&mut self, visit: u32, signals: bool, is_missed: bool) -> Option<()> {
+        // Then it is more than this that is waited for.
+        if is_missed && self.there == 0 {
+            return None;
+        }
+        self.counts_down |= !signals;
+        self.last_gave = signals;
+        self.there = self.there.checked_add(1)?;
+        self.counted.given_by.push(visit);
+        Some(())
+    }
+
+    fn wait(&mut self, giving: Giving) -> Option<()> {
+        if giving == Giving::Countdown {
+            return Some(());
+        }
+        // It waits, so nothing was there; and from here on it is known how much is.
+        self.is_open = false;
+        (self.there == 0).then_some(())
+    }
+}

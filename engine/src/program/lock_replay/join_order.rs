@@ -1,0 +1,78 @@
+//! A thread that joins another while it has a lock which that one had, too: pools whose owner collects its threads under
+//! the lock of their list. Whoever joins knows under the lock that the other has let it go for the last time; otherwise the
+//! program would stand still, which it did not. How it knows (a flag, a list, a condition that it would have waited for)
+//! the recording does not tell, but the order follows: the joined thread's last section first. **Ours.**
+//!
+//! In the program, who joins lets the lock go before that, waits for that section, and takes the lock again. If the section
+//! is over, as in the recording, that takes no time; if not, it is what waiting for the condition would have been.
+
+use super::inside::NONE;
+use super::lowering::{Known, edge};
+use crate::program::EdgeId;
+use rustc_hash::FxHashMap;
+
+/// The edges from last sections to joins.
+#[derive(Clone, Debug, Default)]
+pub(super) struct JoinOrder {
+    /// By the operation that ends a last section.
+    released: FxHashMap<u32, EdgeId>,
+    /// By join: the joining thread's section, and the edge to wait for.
+    awaited: FxHashMap<u32, Vec<(u32, EdgeId)>>,
+}
+
+impl JoinOrder {
+    /// The edges of these operations; the first one has this number.
+    pub(super) fn of(known: &Known<'_>, first: usize) -> JoinOrder {
+        let mut joins: FxHashMap<u32, Vec<(u64, u32, u32)>> = FxHashMap::default();
+        for (number, child) in known.joined.all() {
+            let Some(used) = known.timeline.uses.get(number as usize) else { continue };
+            joins.entry(used.thread).or_default().push((used.began.0, number, child));
+        }
+        joins.values_mut().for_each(|joins| joins.sort_unstable());
+        let mut last: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        for section in &known.sections.all {
+            if section.given_by == NONE || !known.is_simulated(section) {
+                last.remove(&(section.thread, section.object));
+            } else {
+                last.insert((section.thread, section.object), section.given_by);
+            }
+        }
+        let mut order = JoinOrder::default();
+        for (section, place) in known.sections.all.iter().zip(0u32..) {
+            let Some(joins) = joins.get(&section.thread) else { continue };
+            if !known.is_simulated(section) {
+                continue;
+            }
+            let later = joins.partition_point(|(began, ..)| *began < section.from);
+            let later = joins.get(later..).unwrap_or_default().iter();
+            let until = later.take_while(|(began, ..)| section.given_by == NONE || *began <= section.to);
+            let within = until.filter(|(_, join, _)| {
+                let inside = &known.inside;
+                let is_over = section.given_by != NONE && inside.is_after(*join, section.given_by);
+                inside.is_after(*join, section.taken_by) && !is_over
+            });
+            for (_, join, child) in within {
+                let Some(&release) = last.get(&(*child, section.object)) else { continue };
+                let next = edge(first.saturating_add(order.released.len()));
+                let edge = *order.released.entry(release).or_insert(next);
+                order.awaited.entry(*join).or_default().push((place, edge));
+            }
+        }
+        order
+    }
+
+    /// How many edges there are.
+    pub(super) fn edges(&self) -> usize {
+        self.released.len()
+    }
+
+    /// The edge that begins behind this operation.
+    pub(super) fn released_by(&self, number: u32) -> Option<EdgeId> {
+        self.released.get(&number).copied()
+    }
+
+    /// The sections that a join is in, each with the edge that it waits for.
+    pub(super) fn awaited_by(&self, number: u32) -> &[(u32, EdgeId)] {
+        self.awaited.get(&number).map_or(&[], Vec::as_slice)
+    }
+}

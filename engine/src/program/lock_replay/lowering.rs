@@ -1,0 +1,263 @@
+//! What each recorded operation becomes in the program: operations at its begin and at its end, and whether what the
+//! thread computes in between is its own work or the cost of having to wait.
+
+use super::condvar_model::CondvarModel;
+use super::contention::Contention;
+use super::decision::ReplayDecisions;
+use super::inside::{Inside, NONE};
+use super::join_order::JoinOrder;
+use super::object_init::ObjectInit;
+use super::sections::{Section, Sections};
+use super::threads::Threads;
+use crate::program::{EdgeId, ObjectId, Operation, ThreadId};
+use crate::time::Ticks;
+use crate::timeline::{Timeline, Use};
+use probe_abi::{OperationFlags, SyncOperation as S};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What is known of all operations of a recording.
+#[derive(Clone, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) timeline: &'a Timeline,
+    pub(super) inside: Inside,
+    pub(super) contention: Contention,
+    pub(super) sections: Sections,
+    pub(super) joined: Threads,
+    pub(super) decisions: ReplayDecisions,
+    pub(super) object_init: ObjectInit,
+    pub(super) conditions: CondvarModel,
+    /// Objects that open once, for all that come: number of their edge, counted from `first_gate`.
+    pub(super) gates: FxHashMap<u32, usize>,
+    pub(super) first_gate: usize,
+    /// Joins by a thread that has a lock which the joined thread had before.
+    pub(super) join_order: JoinOrder,
+    /// Index in the timeline → number in the program.
+    pub(super) numbers: &'a FxHashMap<u32, ThreadId>,
+}
+
+/// What an operation becomes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lowered {
+    pub(super) begin: Vec<Operation>,
+    pub(super) end: Vec<Operation>,
+    /// What is computed inside is the cost of waiting, or of waking who waits.
+    pub(super) muted: bool,
+}
+
+impl Known<'_> {
+    /// What becomes of this operation. `passed` holds the `once` objects that the thread has got past.
+    pub(super) fn lower(&self, number: u32, passed: &mut FxHashSet<u32>) -> Lowered {
+        let mut lowered = Lowered::default();
+        let Some(used) = self.timeline.uses.get(number as usize) else { return lowered };
+        let object = ObjectId(used.object);
+        let simulated = self.decisions.is_simulated(used.object);
+        match used.operation {
+            S::ConditionWait | S::ConditionTimedWait => self.condition_wait(number, used, &mut lowered),
+            S::ConditionSignal | S::ConditionBroadcast => {
+                self.conditions.gives(number, &mut lowered.begin);
+                lowered.muted = self.has_waker(number) && self.conditions.is_simulated(used.object);
+            }
+            S::BarrierWait if simulated && matches!(used.outcome, 0 | -1) => {
+                if let Some(count) = self.object_init.barriers.get(&used.object) {
+                    lowered.end.push(Operation::Barrier(object, *count));
+                }
+                lowered.muted = self.is_held_up(number);
+            }
+            S::SemaphoreWait | S::SemaphoreTryWait | S::SemaphoreTimedWait
+                if simulated && used.outcome == 0 =>
+            {
+                // A try that waited could wait for ever, for what its thread holds up.
+                if used.operation != S::SemaphoreTryWait || !self.holds_any(number) {
+                    lowered.end.push(Operation::SemWait(object));
+                }
+                lowered.muted = self.is_held_up(number);
+            }
+            S::SemaphorePost if simulated && used.outcome == 0 => {
+                lowered.begin.push(Operation::SemPost(object));
+                lowered.muted = self.is_held_up(number);
+            }
+            S::ThreadJoin | S::ThreadTryJoin => self.join(number, used, &mut lowered),
+            S::Once if simulated && used.outcome == 0 => self.once(number, used, passed, &mut lowered),
+            _ => self.lock(number, &mut lowered),
+        }
+        lowered
+    }
+
+    /// Gives back what a thread had before this operation and may have given back where operations are missing.
+    pub(super) fn forget(&self, number: u32, section: u32, lowered: &mut Lowered) {
+        let Some(section) = self.sections.all.get(section as usize) else { return };
+        if self.decisions.is_lost(section.object) {
+            return;
+        }
+        let list = if self.is_late(number, section) { &mut lowered.end } else { &mut lowered.begin };
+        list.insert(0, self.give(section, 0));
+    }
+
+    /// Whether the wait with this number is decided by the simulation: it and its wake-up leave nothing.
+    pub(super) fn decides(&self, thread: usize, wait: usize) -> bool {
+        let number = self.inside.wait_in.get(thread).and_then(|waits| waits.get(wait)).copied();
+        let number = number.unwrap_or(NONE);
+        let (Some(used), Some(wait)) = (
+            self.timeline.uses.get(number as usize),
+            self.timeline.threads.get(thread).and_then(|thread| thread.waits.get(wait)),
+        ) else {
+            return false;
+        };
+        if !super::inside::may_be_for_an_object(wait) || !super::decision::may_wait(used.operation) {
+            return false;
+        }
+        let awaited = super::decision::awaited(self.timeline, used, wait);
+        let simulated = self.decisions.is_simulated(awaited);
+        match used.operation {
+            S::ConditionWait | S::ConditionTimedWait if awaited == used.object => {
+                self.conditions.decides(number)
+            }
+            S::ConditionWait | S::ConditionTimedWait => simulated,
+            S::ConditionSignal | S::ConditionBroadcast => true,
+            S::ThreadJoin => self.joins(number).is_some(),
+            _ if !matches!(used.outcome, 0 | -1 | super::sections::EOWNERDEAD) => false,
+            S::BarrierWait => simulated && self.object_init.barriers.contains_key(&used.object),
+            S::Once => simulated && self.object_init.onces.contains_key(&used.object),
+            _ => simulated,
+        }
+    }
+
+    fn lock(&self, number: u32, lowered: &mut Lowered) {
+        let index = number as usize;
+        let section = |list: &[u32]| {
+            let section = list.get(index).copied().unwrap_or(NONE);
+            self.sections.all.get(section as usize).filter(|section| !self.decisions.is_lost(section.object))
+        };
+        if let Some(given) = section(&self.sections.given) {
+            let late = self.is_late(number, given);
+            let list = if late { &mut lowered.end } else { &mut lowered.begin };
+            self.conditions.before_give(number, list);
+            list.push(self.give(given, given.to.saturating_sub(given.from)));
+            list.extend(self.join_order.released_by(number).map(Operation::Release));
+            lowered.muted = self.is_simulated(given) && self.is_held_up(number);
+        }
+        if let Some(taken) = section(&self.sections.taken) {
+            self.conditions.before_take(number, &mut lowered.end);
+            lowered.end.push(self.take(taken));
+            lowered.muted = self.is_simulated(taken) && self.is_held_up(number);
+        }
+    }
+
+    fn condition_wait(&self, number: u32, used: &Use, lowered: &mut Lowered) {
+        let given = self.sections.given.get(number as usize).copied().unwrap_or(NONE);
+        let has_mutex = given != NONE;
+        if !(has_mutex && self.conditions.keeps_mutex(number)) {
+            self.lock(number, lowered);
+            self.conditions.gives(number, &mut lowered.begin);
+        }
+        lowered.muted = self.decisions.is_simulated(used.second);
+    }
+
+    fn join(&self, number: u32, used: &Use, lowered: &mut Lowered) {
+        let Some(child) = self.joins(number) else { return };
+        // As with semaphores.
+        if used.operation == S::ThreadJoin || !self.holds_any(number) {
+            for (section, edge) in self.join_order.awaited_by(number) {
+                let Some(section) = self.sections.all.get(*section as usize) else { continue };
+                lowered.end.extend([self.give(section, 0), Operation::Await(*edge), self.take(section)]);
+            }
+            lowered.end.push(Operation::Join(child));
+        }
+        lowered.muted = self.is_held_up(number);
+    }
+
+    /// The thread of the program that a join waits for.
+    fn joins(&self, number: u32) -> Option<ThreadId> {
+        self.numbers.get(&self.joined.joined(number)?).copied()
+    }
+
+    /// Who comes first runs it, if it is nothing but computing; otherwise who did in the recording.
+    fn once(&self, number: u32, used: &Use, passed: &mut FxHashSet<u32>, lowered: &mut Lowered) {
+        let Some(&runner) = self.object_init.onces.get(&used.object) else { return };
+        if !passed.insert(used.object) {
+            return;
+        }
+        let edge = self.gates.get(&used.object).map(|gate| edge(self.first_gate.saturating_add(*gate)));
+        match (self.plain_once(runner), edge) {
+            (Some(length), _) => {
+                lowered.end.push(Operation::Once(ObjectId(used.object), length));
+                lowered.muted = number == runner || self.is_held_up(number);
+            }
+            (None, Some(edge)) if number == runner => lowered.end.push(Operation::Release(edge)),
+            (None, Some(edge)) => {
+                let done = self.timeline.uses.get(runner as usize).map_or(u64::MAX, |runner| runner.ended.0);
+                if used.ended.0 >= done {
+                    lowered.end.push(Operation::Await(edge));
+                }
+                lowered.muted = self.is_held_up(number);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// What an initialization computes, if it does nothing else.
+    pub(super) fn plain_once(&self, runner: u32) -> Option<Ticks> {
+        let used = self.timeline.uses.get(runner as usize)?;
+        let is_plain = used.flags & OperationFlags::RAN != 0 && self.inside.is_plain(runner);
+        is_plain.then(|| Ticks::from_ns(super::contention::ran(self.timeline, used)))
+    }
+
+    /// Whether it waited, or woke who waited.
+    fn is_held_up(&self, number: u32) -> bool {
+        self.contention.contended.get(number as usize) == Some(&true) || self.has_waker(number)
+    }
+
+    fn has_waker(&self, number: u32) -> bool {
+        self.inside.woke.get(number as usize) == Some(&true)
+    }
+
+    /// Whether the thread has a lock while it does this operation.
+    fn holds_any(&self, number: u32) -> bool {
+        self.sections.holding.contains(&number)
+    }
+
+    /// The operation begins before the section does: only a broken recording says so.
+    fn is_late(&self, number: u32, given: &Section) -> bool {
+        !self.inside.is_after(number, given.taken_by)
+    }
+
+    pub(super) fn is_simulated(&self, section: &Section) -> bool {
+        self.decisions.is_simulated(section.object) && !section.tried_under_another
+    }
+
+    fn take(&self, section: &Section) -> Operation {
+        let object = ObjectId(section.object);
+        let kind = self.timeline.locks.get(section.object as usize).map_or("", |lock| lock.kind);
+        match kind {
+            _ if !self.is_simulated(section) => Operation::Held(object, Ticks::from_ns(section.waited)),
+            "rwlock" if section.reads => Operation::ReadLock(object),
+            "rwlock" => Operation::WriteLock(object),
+            "spin lock" => Operation::SpinLock(object),
+            _ => Operation::Lock(object),
+        }
+    }
+
+    /// `held_ns`: for how long it was had, for a lock that stays as it was recorded.
+    pub(super) fn give(&self, section: &Section, held_ns: u64) -> Operation {
+        let object = ObjectId(section.object);
+        let kind = self.timeline.locks.get(section.object as usize).map_or("", |lock| lock.kind);
+        match kind {
+            _ if !self.is_simulated(section) => Operation::Freed(object, Ticks::from_ns(held_ns)),
+            "rwlock" => Operation::ReadWriteUnlock(object),
+            "spin lock" => Operation::SpinUnlock(object),
+            _ => Operation::Unlock(object),
+        }
+    }
+
+    /// What a thread still has at its end goes back: in the simulation others may come for it later than they did.
+    pub(super) fn at_end(&self, thread: usize) -> Vec<Operation> {
+        let open = self.sections.open.get(thread).map_or(&[][..], Vec::as_slice);
+        let sections = open.iter().filter_map(|&section| self.sections.all.get(section as usize));
+        sections.filter(|section| self.is_simulated(section)).map(|section| self.give(section, 0)).collect()
+    }
+}
+
+/// An edge of its own, beside those of wake-ups.
+pub(super) fn edge(number: usize) -> EdgeId {
+    EdgeId(u32::try_from(number).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,309 @@
+//! Recorded synchronization operations become operations of the program, which the simulation decides anew at every
+//! number of CPUs: a recording made on one CPU shows the contention that eight would have.
+//!
+//! A recorded operation is an interval of its thread. Taking has its effect at the interval's end and giving back at
+//! its begin. The waits inside it are decided by the simulation, and the wake-ups that ended them leave no edge: nothing
+//! is decided twice. What is computed inside is the cost of waiting, or of waking who waits, and not the program's work,
+//! if the object was not free or a thread was woken; else it is work.
+//!
+//! What the records of an object say must make sense as operations of such an object (`decision`); an object of which
+//! they do not stays as it was recorded (`sections` and `freed`, with the edges), and a finding names it.
+//!
+//! **No false deadlock.** The recorded order is an order in which the program can be done, but the simulation may find
+//! another. With locks only, whose order within threads has no cycle, every order comes to its end: whoever waits waits
+//! for a thread that has a later lock, and who has the last one goes on. With cycles, or with other waits under locks, it
+//! may not, as the real program may not. A call that only tries never waits in reality, so it is no `lock` in a
+//! thread that has another lock: a thread that waits and has nothing is in no cycle. And the program is simulated in every
+//! way in which commands do ([`crate::translation`]): if threads then wait in vain for conditions, these do not count what they seemed to
+//! count, and stay as they were recorded; if for locks alone, so do those, which is a finding. It is simulated again, at
+//! the end without any, which cannot deadlock ([`super::from_timeline`]).
+
+mod condvar_model;
+mod contention;
+mod decision;
+mod forced_replay;
+mod inside;
+mod join_order;
+mod lowering;
+mod object_init;
+mod sections;
+mod threads;
+
+pub(crate) use forced_replay::DeadEnd;
+pub(super) use forced_replay::ForcedReplay;
+pub(super) use inside::{Begin, Inside, NONE};
+pub(super) use sections::Sections;
+
+use super::{EdgeId, LockFact, ObjectId, Operation, ThreadId};
+use crate::finding::{Finding, Names, ReplayReason, ReplayedObject};
+use crate::time::Ticks;
+use crate::timeline::{self, Timeline};
+use condvar_model::{CondvarModel, UserLock, UserLocks};
+use contention::Contention;
+use decision::ReplayDecisions;
+use join_order::JoinOrder;
+use lowering::Known;
+use object_init::ObjectInit;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+use threads::Threads;
+
+/// Who had which lock from when to when.
+pub(super) fn sections(timeline: &Timeline, inside: &Inside) -> Sections {
+    let contention = Contention::of(timeline, inside);
+    Sections::of(timeline, inside, &contention.contended, &contention.waited)
+}
+
+/// What becomes of all recorded operations of a timeline.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    /// All operations, one recorded operation's behind the other's.
+    operations: Vec<Operation>,
+    /// By recorded operation.
+    places: Vec<Place>,
+    /// By thread of the timeline: where recorded operations begin.
+    begins: Vec<Vec<Begin>>,
+    /// By thread and wait: decided by the simulation.
+    decided: Vec<Vec<bool>>,
+    /// By wake-up: its edge, if it is replayed.
+    pub(super) edges: Vec<Option<EdgeId>>,
+    /// Names of edges that are no wake-ups, numbered after those.
+    pub(super) gates: Vec<String>,
+    /// What is there before anything begins.
+    pub(super) first: Vec<Operation>,
+    /// By thread of the timeline: what it gives back at its end.
+    last: Vec<Vec<Operation>>,
+    /// Names of the recorded objects.
+    pub(super) names: Vec<String>,
+    /// What was recorded of the locks.
+    pub(super) facts: Vec<LockFact>,
+    /// What was noticed.
+    pub(super) findings: Vec<Finding>,
+    /// Whether anything is decided anew.
+    pub(super) simulates: bool,
+}
+
+/// What stands in [`Plan::operations`] for one recorded operation.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    first: u32,
+    begin: u32,
+    end: u32,
+    muted: bool,
+}
+
+impl Plan {
+    /// `numbers` are those of the program's threads by index in the timeline. What is forced to be replayed stays as it was recorded.
+    pub(super) fn of(timeline: &Timeline, numbers: &FxHashMap<u32, ThreadId>, forced: &ForcedReplay) -> Plan {
+        let inside = Inside::of(timeline);
+        let contention = Contention::of(timeline, &inside);
+        let sections = Sections::of(timeline, &inside, &contention.contended, &contention.waited);
+        let joined = Threads::of(timeline);
+        let mut decisions = ReplayDecisions::new(timeline.locks.len());
+        decisions.check_loss(timeline);
+        for object in forced.objects(timeline.locks.len()) {
+            decisions.replay(object, ReplayReason::Deadlock);
+        }
+        decisions.check_locks(timeline, &sections);
+        decisions.check_wakers(timeline, &inside, &joined);
+        let object_init = ObjectInit::of(timeline, &inside, &mut decisions);
+        let joined = if forced.is_all() { Threads::default() } else { joined };
+        let conditions = CondvarModel::of(timeline, &sections, &decisions, forced);
+        let mut known = Known {
+            timeline,
+            inside,
+            contention,
+            sections,
+            joined,
+            decisions,
+            object_init,
+            conditions,
+            gates: FxHashMap::default(),
+            first_gate: 0,
+            join_order: JoinOrder::default(),
+            numbers,
+        };
+        let made = UserLocks::of(timeline, &known.sections, |object| known.conditions.is_simulated(object));
+        let mut plan = Plan { names: names(timeline, &made.all), ..Plan::default() };
+        plan.decide(&mut known);
+        plan.write(&known, &made);
+        plan.facts = facts(&known);
+        plan.facts.extend(made.all.iter().map(|made| made.fact));
+        plan.findings = findings(&known, &plan.names);
+        plan
+    }
+
+    /// Which waits are decided anew, and the edges of all others.
+    fn decide(&mut self, known: &mut Known<'_>) {
+        let timeline = known.timeline;
+        for (index, thread) in timeline.threads.iter().enumerate() {
+            let waits = (0..thread.waits.len()).map(|wait| known.decides(index, wait));
+            self.decided.push(waits.collect());
+        }
+        let mut number = 0;
+        for wakeup in &timeline.wakeups {
+            let decided = |wait: u32| {
+                let thread = self.decided.get(wakeup.wakee as usize);
+                thread.and_then(|waits| waits.get(wait as usize)).copied().unwrap_or(false)
+            };
+            let replayed = wakeup.ended.is_some_and(|wait| !decided(wait));
+            self.edges.push(replayed.then_some(lowering::edge(number)));
+            number += usize::from(replayed);
+        }
+        known.first_gate = number;
+        let mut onces: Vec<(u32, u32)> =
+            known.object_init.onces.iter().map(|(object, u)| (*object, *u)).collect();
+        onces.sort_unstable();
+        for (object, runner) in onces {
+            if known.decisions.is_simulated(object) && known.plain_once(runner).is_none() {
+                known.gates.insert(object, self.gates.len());
+                let name = |lock: &timeline::Lock| format!("{} {:#x} #{number}", lock.kind, lock.address);
+                self.gates.push(timeline.locks.get(object as usize).map(name).unwrap_or_default());
+                number += 1;
+            }
+        }
+        known.join_order = JoinOrder::of(known, number);
+        self.gates.extend((0..known.join_order.edges()).map(|count| format!("join #{}", number + count)));
+    }
+
+    fn write(&mut self, known: &Known<'_>, made: &UserLocks) {
+        let timeline = known.timeline;
+        self.places = vec![Place::default(); timeline.uses.len()];
+        let mut forgotten: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (number, section) in &known.sections.forgotten {
+            forgotten.entry(*number).or_default().push(*section);
+        }
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        for (index, uses) in known.inside.by_thread.iter().enumerate() {
+            let mut passed = FxHashSet::default();
+            for &number in uses {
+                let mut lowered = known.lower(number, &mut passed);
+                let first = count(self.operations.len());
+                for &section in forgotten.get(&number).map_or(&[][..], Vec::as_slice) {
+                    known.forget(number, section, &mut lowered);
+                }
+                let (held, freed) = made.marks(number);
+                self.operations.extend(held);
+                self.operations.extend(lowered.begin);
+                let begin = count(self.operations.len()).saturating_sub(first);
+                let end = count(lowered.end.len().saturating_add(usize::from(freed.is_some())));
+                self.operations.extend(lowered.end);
+                self.operations.extend(freed);
+                if let Some(place) = self.places.get_mut(number as usize) {
+                    *place = Place { first, begin, end, muted: lowered.muted };
+                }
+            }
+            self.last.push(known.at_end(index));
+        }
+        self.begins.clone_from(&known.inside.begins);
+        let mut held: Vec<(u32, u32)> =
+            known.object_init.semaphores.iter().map(|(object, count)| (*object, *count)).collect();
+        held.sort_unstable();
+        let held =
+            held.into_iter().filter(|(object, count)| *count > 0 && known.decisions.is_simulated(*object));
+        self.first.extend(held.map(|(object, count)| Operation::SemInit(ObjectId(object), count)));
+        self.first.extend(&known.conditions.first);
+        let marks = |operation: &Operation| matches!(operation, Operation::Held(..) | Operation::Freed(..));
+        self.simulates = self.operations.iter().any(|operation| !marks(operation));
+    }
+
+    /// Which of the [`Plan::operation`]s stand at a recorded operation's begin, which at its end, and whether what it
+    /// computes in between counts for nobody.
+    pub(super) fn lowered(&self, number: u32) -> (Range<u32>, Range<u32>, bool) {
+        let place = self.places.get(number as usize).copied().unwrap_or_default();
+        let middle = place.first.saturating_add(place.begin);
+        (place.first..middle, middle..middle.saturating_add(place.end), place.muted)
+    }
+
+    /// See [`Plan::lowered`].
+    pub(super) fn operation(&self, index: u32) -> Option<Operation> {
+        self.operations.get(index as usize).copied()
+    }
+
+    /// Where the operations of a thread of the timeline begin; gives them away.
+    pub(super) fn take_begins(&mut self, thread: usize) -> Vec<Begin> {
+        self.begins.get_mut(thread).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether a wait of a thread of the timeline leaves nothing.
+    pub(super) fn is_decided(&self, thread: usize, wait: u32) -> bool {
+        let waits = self.decided.get(thread);
+        waits.and_then(|waits| waits.get(wait as usize)).copied().unwrap_or(false)
+    }
+
+    /// What a thread of the timeline does after everything else.
+    pub(super) fn last(&self, thread: usize) -> &[Operation] {
+        self.last.get(thread).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What was recorded of each lock, in their order.
+fn facts(known: &Known<'_>) -> Vec<LockFact> {
+    let mut facts: Vec<LockFact> = (0u32..)
+        .zip(&known.timeline.locks)
+        .map(|(object, _)| LockFact { object: ObjectId(object), ..LockFact::default() })
+        .collect();
+    for section in known.sections.all.iter().filter(|section| !known.decisions.is_lost(section.object)) {
+        let Some(fact) = facts.get_mut(section.object as usize) else { continue };
+        let contended = u64::from(section.waited > 0);
+        let taken_by = known.timeline.uses.get(section.taken_by as usize);
+        let times = taken_by.map_or(1, |used| u64::from(used.times));
+        fact.acquisitions = fact.acquisitions.saturating_add(times);
+        fact.contended = fact.contended.saturating_add(contended);
+        let add = |to: &mut Ticks, ns: u64| to.0 = to.0.saturating_add(Ticks::from_ns(ns).0);
+        let held = section.to.saturating_sub(section.from);
+        add(&mut fact.waited, section.waited);
+        add(&mut fact.held, held);
+        if section.reads {
+            let reading = &mut fact.reading;
+            reading.acquisitions = reading.acquisitions.saturating_add(times);
+            reading.contended = reading.contended.saturating_add(contended);
+            add(&mut reading.waited, section.waited);
+            add(&mut reading.held, held);
+        }
+    }
+    facts.retain(|fact| fact.acquisitions > 0);
+    facts
+}
+
+/// More objects than this are counted, not named.
+const NAMED: usize = 5;
+
+/// Names of the recorded objects. The condition variable of a lock that the program made stands for that.
+fn names(timeline: &Timeline, made: &[UserLock]) -> Vec<String> {
+    let mut names = super::identity::names(&timeline.locks, timeline);
+    for lock in made {
+        let name =
+            super::identity::user_lock(timeline, &names, lock.fact.object.0, lock.mutex, lock.taken_at);
+        if let Some(own) = names.get_mut(lock.fact.object.0 as usize) {
+            *own = name;
+        }
+    }
+    names
+}
+
+fn findings(known: &Known<'_>, names: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let name = |object: u32| names.get(object as usize).map_or("?", String::as_str);
+    let mut replayed: Vec<(ReplayReason, u32)> =
+        known.decisions.replayed().map(|(object, reason)| (reason, object)).collect();
+    replayed.sort_unstable();
+    if !replayed.is_empty() {
+        let object = |(reason, object): &(ReplayReason, u32)| ReplayedObject {
+            name: name(*object).to_owned(),
+            reason: *reason,
+        };
+        let objects = replayed.iter().take(NAMED).map(object).collect();
+        findings.push(Finding::Replayed { objects, more: replayed.len().saturating_sub(NAMED) });
+    }
+    let own = |object: &&u32| known.decisions.is_simulated(**object);
+    let named = |objects: &mut dyn Iterator<Item = &u32>| {
+        let names = Names::first(NAMED, objects.map(|object| name(*object).to_owned()));
+        Some(names).filter(|names| names.count() > 0)
+    };
+    let conditions = named(&mut known.conditions.replayed.iter().filter(own));
+    findings.extend(conditions.map(|conditions| Finding::ConditionsReplayed { conditions }));
+    let conditions = named(&mut known.conditions.unawaited.iter());
+    findings.extend(conditions.map(|conditions| Finding::NeverAwaited { conditions }));
+    findings
+}

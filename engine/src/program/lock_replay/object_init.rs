@@ -1,0 +1,136 @@
+//! Barriers, semaphores and what runs once: how many they are for, and what they held at the start.
+
+use super::decision::ReplayDecisions;
+use super::inside::Inside;
+use crate::finding::ReplayReason;
+use crate::timeline::{Timeline, Use};
+use probe_abi::{OperationFlags, SyncOperation as S};
+use rustc_hash::FxHashMap;
+
+/// What a barrier returns in one of its threads: `PTHREAD_BARRIER_SERIAL_THREAD`.
+const SERIAL: i32 = -1;
+
+/// What is known of objects that are no locks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ObjectInit {
+    /// Barrier → how many threads it is for.
+    pub(super) barriers: FxHashMap<u32, u32>,
+    /// Semaphore → what it held at the start.
+    pub(super) semaphores: FxHashMap<u32, u32>,
+    /// What runs once → the operation that ran it.
+    pub(super) onces: FxHashMap<u32, u32>,
+}
+
+impl ObjectInit {
+    pub(super) fn of(timeline: &Timeline, inside: &Inside, decisions: &mut ReplayDecisions) -> ObjectInit {
+        let mut by_object: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for (used, number) in timeline.uses.iter().zip(0u32..) {
+            let is_one = matches!(
+                used.operation,
+                S::BarrierInit
+                    | S::BarrierWait
+                    | S::SemaphoreInit
+                    | S::SemaphoreWait
+                    | S::SemaphoreTryWait
+                    | S::SemaphoreTimedWait
+                    | S::SemaphorePost
+                    | S::Once
+            );
+            if is_one && (used.outcome == 0 || used.operation == S::BarrierWait && used.outcome == SERIAL) {
+                by_object.entry(used.object).or_default().push(number);
+            }
+        }
+        let mut object_init = ObjectInit::default();
+        for (object, numbers) in by_object {
+            let Some(kind) = timeline.locks.get(object as usize).map(|lock| lock.kind) else { continue };
+            let uses: Vec<(u32, &Use)> = numbers
+                .iter()
+                .filter_map(|&number| Some((number, timeline.uses.get(number as usize)?)))
+                .collect();
+            match kind {
+                "barrier" => match barrier(&uses) {
+                    Ok(Some(count)) => {
+                        object_init.barriers.insert(object, count);
+                    }
+                    Ok(None) => {}
+                    Err(reason) => decisions.replay(object, reason),
+                },
+                "semaphore" => match semaphore(&uses, inside) {
+                    Ok(count) => {
+                        object_init.semaphores.insert(object, count);
+                    }
+                    Err(reason) => decisions.replay(object, reason),
+                },
+                _ => {
+                    let ran = |used: &Use| used.operation == S::Once && used.flags & OperationFlags::RAN != 0;
+                    if let Some((number, _)) = uses.iter().find(|(_, used)| ran(used)) {
+                        object_init.onces.insert(object, *number);
+                    }
+                }
+            }
+        }
+        object_init
+    }
+}
+
+/// How many a barrier is for: as it was initialized, or all that came for each that was told to be the last. In order
+/// of their arrivals each so many make a group, of which nobody leaves before all have come.
+fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, ReplayReason> {
+    let init = uses.iter().find(|(_, used)| used.operation == S::BarrierInit).map(|(_, used)| used.value);
+    let mut came: Vec<&Use> =
+        uses.iter().map(|(_, used)| *used).filter(|used| used.operation == S::BarrierWait).collect();
+    if came.is_empty() {
+        return Ok(None);
+    }
+    let last = came.iter().filter(|used| used.outcome == SERIAL).count();
+    let count = match init {
+        Some(count) => usize::try_from(count).unwrap_or(0),
+        None => came.len().checked_div(last).unwrap_or(0),
+    };
+    if count == 0 || !came.len().is_multiple_of(count) {
+        return Err(ReplayReason::OddBarrier);
+    }
+    came.sort_by_key(|used| used.began);
+    for group in came.chunks(count) {
+        let all_came = group.iter().map(|used| used.began).max();
+        let first_left = group.iter().map(|used| used.ended).min();
+        let one_last = group.iter().filter(|used| used.outcome == SERIAL).count() == 1;
+        if first_left < all_came || !one_last {
+            return Err(ReplayReason::OddBarrier);
+        }
+    }
+    Ok(u32::try_from(count).ok())
+}
+
+/// What a semaphore held at first: as it was initialized, or the least with which it never held less than nothing in
+/// the recorded order. That is exact if a thread ever had to wait for it, since it was empty then, and plausible if it
+/// is 0: then everything that was taken had been put there before.
+fn semaphore(uses: &[(u32, &Use)], inside: &Inside) -> Result<u32, ReplayReason> {
+    let init = uses.iter().find(|(_, used)| used.operation == S::SemaphoreInit).map(|(_, used)| used.value);
+    let mut changes: Vec<(u64, i64)> = Vec::new();
+    let mut slept = false;
+    for (number, used) in uses {
+        match used.operation {
+            // Counted from when it may have been there, and until it was certainly taken.
+            S::SemaphorePost => changes.push((used.began.0, 1)),
+            S::SemaphoreInit => {}
+            _ => {
+                changes.push((used.ended.0, -1));
+                slept |= inside.slept.get(*number as usize).copied().unwrap_or(false);
+            }
+        }
+    }
+    changes.sort_by_key(|(time, change)| (*time, -change));
+    let (mut sum, mut least) = (0i64, 0i64);
+    for (_, change) in changes {
+        sum = sum.saturating_add(change);
+        least = least.min(sum);
+    }
+    let needed = least.unsigned_abs();
+    match init {
+        Some(count) if count >= needed => u32::try_from(count).map_err(|_| ReplayReason::CountNotKnown),
+        Some(_) => Err(ReplayReason::CountTooSmall),
+        None if slept || needed == 0 => u32::try_from(needed).map_err(|_| ReplayReason::CountNotKnown),
+        None => Err(ReplayReason::CountNotKnown),
+    }
+}

@@ -1,0 +1,219 @@
+//! Who has which lock from when to when, from the operations of each thread in its own order. A lock is taken when
+//! the call came back and given back when the call began: between the two nobody else can have it.
+
+use super::inside::{Inside, NONE};
+use crate::timeline::{NO_OBJECT, Timeline, Use};
+use probe_abi::{OperationFlags, SyncOperation as S};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The owner of a robust mutex died: the next one has it all the same.
+pub(super) const EOWNERDEAD: i32 = 130;
+
+/// A thread has a lock. Taking it again does not make another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::program) struct Section {
+    /// Index of the lock.
+    pub(in crate::program) object: u32,
+    pub(in crate::program) thread: u32,
+    /// Index of the operation that took it.
+    pub(super) taken_by: u32,
+    /// Index of the operation that gave it back; [`NONE`]: nothing is known of that.
+    pub(in crate::program) given_by: u32,
+    /// When it was taken, and when it was given back: as long as the recording shows it.
+    pub(in crate::program) from: u64,
+    pub(in crate::program) to: u64,
+    /// How long the thread waited for it, 0 if it was free.
+    pub(in crate::program) waited: u64,
+    pub(in crate::program) reads: bool,
+    /// Taken by a call that would not have waited, by a thread that had another lock.
+    pub(super) tried_under_another: bool,
+    /// The wait inside a condition wait took it.
+    pub(super) after_wait: bool,
+}
+
+impl Section {
+    /// Index of the operation that took it.
+    pub(in crate::program) fn taken_by(&self) -> u32 {
+        self.taken_by
+    }
+}
+
+/// What an operation does to a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LockEffect {
+    Take {
+        reads: bool,
+        tries: bool,
+    },
+    Give,
+    /// Gives the second object back while it waits, and takes it again.
+    Wait,
+}
+
+/// What a successful operation does; `None` if nothing changes hands.
+pub(super) fn lock_effect(used: &Use) -> Option<LockEffect> {
+    let take = |reads, tries| Some(LockEffect::Take { reads, tries });
+    match used.operation {
+        S::ConditionWait | S::ConditionTimedWait if used.second != NO_OBJECT => Some(LockEffect::Wait),
+        _ if used.outcome != 0 && used.outcome != EOWNERDEAD => None,
+        S::MutexLock | S::MutexTimedLock | S::SpinLock | S::RwLockWrite | S::RwLockTimedWrite => {
+            take(false, false)
+        }
+        S::MutexTryLock | S::SpinTryLock | S::RwLockTryWrite => take(false, true),
+        S::RwLockRead | S::RwLockTimedRead => take(true, false),
+        S::RwLockTryRead => take(true, true),
+        S::MutexUnlock | S::RwLockUnlock | S::SpinUnlock => Some(LockEffect::Give),
+        _ => None,
+    }
+}
+
+/// All sections, and which operation begins or ends which.
+#[derive(Clone, Debug, Default)]
+pub(in crate::program) struct Sections {
+    /// By thread, in the order in which each took them.
+    pub(in crate::program) all: Vec<Section>,
+    /// By operation: the section that it begins.
+    pub(super) taken: Vec<u32>,
+    /// By operation: the section that it ends.
+    pub(super) given: Vec<u32>,
+    /// Operations with the sections that were open before them, of a thread of which operations are missing.
+    pub(super) forgotten: Vec<(u32, u32)>,
+    /// By thread: sections open at its end.
+    pub(super) open: Vec<Vec<u32>>,
+    /// Releases of locks that the thread did not have.
+    pub(super) strays: Vec<u32>,
+    /// Operations that only try, of a thread that had a lock.
+    pub(super) holding: FxHashSet<u32>,
+}
+
+/// What a thread has: how often, and the section, by lock. A thread may have a table full of locks at once.
+type Held = FxHashMap<u32, (u32, u32)>;
+
+/// The sections that a thread has, in the order in which it took them.
+fn sections_of(held: &Held) -> Vec<u32> {
+    let mut sections: Vec<u32> = held.values().map(|(_, section)| *section).collect();
+    sections.sort_unstable();
+    sections
+}
+
+impl Sections {
+    /// `contended` tells of an operation whether it had to wait.
+    pub(super) fn of(timeline: &Timeline, inside: &Inside, contended: &[bool], waited: &[u64]) -> Sections {
+        let count = timeline.uses.len();
+        let mut sections =
+            Sections { taken: vec![NONE; count], given: vec![NONE; count], ..Sections::default() };
+        for uses in &inside.by_thread {
+            sections.thread(timeline, uses, contended, waited);
+        }
+        sections
+    }
+
+    fn thread(&mut self, timeline: &Timeline, uses: &[u32], contended: &[bool], waited: &[u64]) {
+        let mut held = Held::default();
+        for &number in uses {
+            let Some(used) = timeline.uses.get(number as usize) else { continue };
+            if used.after_hole {
+                // What it had before it may have given back.
+                self.forgotten.extend(sections_of(&held).into_iter().map(|section| (number, section)));
+                held.clear();
+            }
+            let of = |contended: bool, waited: u64| if contended { waited.max(1) } else { 0 };
+            let index = number as usize;
+            match lock_effect(used) {
+                Some(LockEffect::Take { reads, tries }) => {
+                    let waited =
+                        of(contended.get(index) == Some(&true), waited.get(index).copied().unwrap_or(0));
+                    self.take(&mut held, number, used, used.object, Taking { reads, tries, waited });
+                }
+                Some(LockEffect::Give) if used.object != NO_OBJECT => {
+                    self.give(&mut held, number, used, used.object, false);
+                }
+                Some(LockEffect::Wait) => {
+                    let depth = self.give(&mut held, number, used, used.second, true);
+                    let before = self.given.get(index).and_then(|&section| self.all.get(section as usize));
+                    let tried = before.is_some_and(|section| section.tried_under_another);
+                    self.take(&mut held, number, used, used.second, Taking::default());
+                    let taken = self.taken.get(index).copied().unwrap_or(NONE);
+                    if let Some(section) = self.all.get_mut(taken as usize) {
+                        section.tried_under_another = tried;
+                    }
+                    if let Some((again, _)) = held.get_mut(&used.second) {
+                        *again = depth.max(1);
+                    }
+                }
+                _ => {
+                    let tries = matches!(used.operation, S::SemaphoreTryWait | S::ThreadTryJoin);
+                    if tries && !held.is_empty() {
+                        self.holding.insert(number);
+                    }
+                }
+            }
+        }
+        self.open.push(sections_of(&held));
+    }
+
+    fn take(&mut self, held: &mut Held, number: u32, used: &Use, object: u32, taking: Taking) {
+        if object == NO_OBJECT {
+            return;
+        }
+        if let Some((depth, before)) = held.get_mut(&object) {
+            let recursive = used.flags & OperationFlags::RECURSIVE != 0
+                || used.flags & OperationFlags::KIND_KNOWN == 0 && used.operation != S::SpinLock;
+            if recursive {
+                *depth = depth.saturating_add(1);
+                return;
+            }
+            // It cannot be had twice: that it was given back was not recorded.
+            self.forgotten.push((number, *before));
+            held.remove(&object);
+        }
+        let section = u32::try_from(self.all.len()).unwrap_or(NONE);
+        self.all.push(Section {
+            object,
+            thread: used.thread,
+            taken_by: number,
+            given_by: NONE,
+            from: used.ended.0,
+            to: used.ended.0,
+            waited: taking.waited,
+            reads: taking.reads,
+            tried_under_another: taking.tries && !held.is_empty(),
+            after_wait: used.object != object,
+        });
+        held.insert(object, (1, section));
+        if let Some(taken) = self.taken.get_mut(number as usize) {
+            *taken = section;
+        }
+    }
+
+    /// How often it had it before, if it gives it back once or, with `whole`, altogether.
+    fn give(&mut self, held: &mut Held, number: u32, used: &Use, object: u32, whole: bool) -> u32 {
+        // One that was taken before the recording saw it is not there.
+        let Some((times, section)) = held.get_mut(&object) else {
+            if !whole {
+                self.strays.push(number);
+            }
+            return 0;
+        };
+        let (depth, section) = (*times, *section);
+        *times = depth.saturating_sub(1);
+        if *times == 0 || whole {
+            held.remove(&object);
+            if let Some(section) = self.all.get_mut(section as usize) {
+                section.given_by = number;
+                section.to = used.began.0.max(section.from);
+            }
+            if let Some(given) = self.given.get_mut(number as usize) {
+                *given = section;
+            }
+        }
+        depth
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Taking {
+    reads: bool,
+    tries: bool,
+    waited: u64,
+}

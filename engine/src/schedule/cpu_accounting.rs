@@ -1,0 +1,192 @@
+//! What threads spend their time on while a number of processors runs them, and how many processors are busy.
+
+use super::machine::Why;
+use crate::program::{ObjectId, ThreadId};
+use crate::time::Ticks;
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// It has not begun, or is over.
+    Nothing,
+    /// It computes.
+    Busy,
+    /// It keeps a processor busy, waiting for a spin lock.
+    Spinning(ObjectId),
+    /// It wants a processor.
+    Ready,
+    /// It waits without a processor.
+    Blocked(Why),
+}
+
+/// A stretch of a thread's life in a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Which thread.
+    pub thread: ThreadId,
+    /// When it began.
+    pub start: Ticks,
+    /// When it ended.
+    pub end: Ticks,
+    /// What the thread did.
+    pub doing: Doing,
+    /// The processor that it used, if it used one.
+    pub cpu: Option<u32>,
+}
+
+/// Who is told of every interval when it is over.
+pub type Watcher<'w> = Box<dyn FnMut(Interval) + 'w>;
+
+/// Who is told of every change when it happens: the thread, when, and what it does from then on.
+pub(super) type Told<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
+
+/// What a thread has spent its time on; times in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// It computed.
+    pub busy: u64,
+    /// It kept a processor busy, waiting for spin locks.
+    pub spinning: u64,
+    /// It wanted a processor.
+    pub ready: u64,
+    /// It waited without a processor.
+    pub blocked: u64,
+}
+
+/// Waiting for one object by all threads; times in ticks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) waits: u64,
+    pub(super) blocked: u64,
+    pub(super) spun: u64,
+}
+
+/// The accounts of a run.
+pub(super) struct CpuAccounting<'w> {
+    states: Vec<(Doing, u64)>,
+    pub(super) threads: Vec<ThreadUse>,
+    pub(super) objects: Vec<Waiting>,
+    /// Time during which so many processors were busy, by their number.
+    pub(super) busy: Vec<u64>,
+    executing: usize,
+    since: u64,
+    watcher: Option<Watcher<'w>>,
+    told: Option<Told<'w>>,
+}
+
+impl std::fmt::Debug for CpuAccounting<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("CpuAccounting")
+            .field("threads", &self.threads)
+            .field("busy", &self.busy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'w> CpuAccounting<'w> {
+    pub(super) fn new(threads: usize, objects: usize, watcher: Option<Watcher<'w>>) -> CpuAccounting<'w> {
+        CpuAccounting {
+            states: vec![(Doing::Nothing, 0); threads],
+            threads: vec![ThreadUse::default(); threads],
+            objects: vec![Waiting::default(); objects],
+            busy: Vec::new(),
+            executing: 0,
+            since: 0,
+            watcher,
+            told: None,
+        }
+    }
+
+    /// Tells of every change from now on.
+    pub(super) fn tell(&mut self, told: Told<'w>) {
+        self.told = Some(told);
+    }
+
+    #[inline]
+    pub(super) fn doing(&self, thread: u32) -> Doing {
+        self.states[thread as usize].0
+    }
+
+    /// From now on the thread does something else (or goes on with what it does). `cpu` is where it was. Returns how long
+    /// it did what it did before.
+    pub(super) fn change(&mut self, thread: u32, now: u64, doing: Doing, cpu: Option<u32>) -> u64 {
+        let (before, since) = std::mem::replace(&mut self.states[thread as usize], (doing, now));
+        let length = now.saturating_sub(since);
+        if let Some(told) = &mut self.told {
+            told(thread, now, doing);
+        }
+        let account = &mut self.threads[thread as usize];
+        match before {
+            Doing::Nothing => {}
+            Doing::Busy => account.busy += length,
+            Doing::Ready => account.ready += length,
+            Doing::Spinning(object) => {
+                account.spinning += length;
+                self.objects[object.0 as usize].spun += length;
+            }
+            Doing::Blocked(why) => {
+                account.blocked += length;
+                if let Why::Object(object) = why {
+                    self.objects[object.0 as usize].blocked += length;
+                }
+            }
+        }
+        if let Doing::Blocked(Why::Object(object)) = doing {
+            self.objects[object.0 as usize].waits += 1;
+        }
+        let executes = |doing: Doing| matches!(doing, Doing::Busy | Doing::Spinning(_));
+        if executes(before) != executes(doing) {
+            self.flow(now);
+            self.executing =
+                if executes(doing) { self.executing + 1 } else { self.executing.saturating_sub(1) };
+        }
+        if length > 0
+            && before != Doing::Nothing
+            && let Some(watcher) = &mut self.watcher
+        {
+            let cpu = cpu.filter(|_| executes(before));
+            watcher(Interval {
+                thread: ThreadId(thread),
+                start: Ticks(since),
+                end: Ticks(now),
+                doing: before,
+                cpu,
+            });
+        }
+        length
+    }
+
+    /// Of the time that the thread was taken to execute just now, in the state `before`, it waited for a processor this
+    /// long.
+    pub(super) fn waited(&mut self, thread: u32, before: Doing, length: u64) {
+        let account = &mut self.threads[thread as usize];
+        account.ready += length;
+        match before {
+            Doing::Busy => account.busy = account.busy.saturating_sub(length),
+            Doing::Spinning(object) => {
+                account.spinning = account.spinning.saturating_sub(length);
+                let spun = &mut self.objects[object.0 as usize].spun;
+                *spun = spun.saturating_sub(length);
+            }
+            _ => {}
+        }
+    }
+
+    /// Time has passed up to now with so many executing.
+    fn flow(&mut self, now: u64) {
+        if self.busy.len() <= self.executing {
+            self.busy.resize(self.executing + 1, 0);
+        }
+        self.busy[self.executing] += now.saturating_sub(self.since);
+        self.since = now;
+    }
+
+    /// It is over.
+    pub(super) fn close(&mut self, now: u64) {
+        for thread in 0..self.states.len() {
+            let doing = self.states[thread].0;
+            self.change(thread as u32, now, doing, None);
+        }
+        self.flow(now);
+    }
+}

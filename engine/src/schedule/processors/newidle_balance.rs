@@ -1,0 +1,88 @@
+//! Whether a processor that becomes idle asks the others for a thread that waits. Since 2025 Linux throws dice
+//! ("sched/fair: Proportional newidle balance"; `sched_balance_newidle` and `update_newidle_stats` in
+//! kernel/sched/fair.c): it asks as often in 1,024 times as asking has helped lately, half of the times at first. Where it
+//! does not, or finds nothing, it stays idle until a thread is woken on it or the clock of a processor with a queue ticks
+//! (`nohz_balancer_kick`): with a tick of 4 ms for 2 ms on average. Programs with more threads than processors lose a few
+//! percent by that.
+
+use super::Numbers;
+
+/// Sides of the dice.
+const SIDES: u32 = 1024;
+/// After so many times the ratio is renewed, and half of them forgotten.
+const RENEWED: u32 = 1024;
+
+/// What a processor has learned about asking.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewidleBalance {
+    times: u32,
+    helped: u32,
+    /// How often in [`SIDES`] times it asks.
+    ratio: u32,
+    /// How often the dice have been thrown.
+    thrown: u32,
+}
+
+impl NewidleBalance {
+    pub(super) fn new() -> NewidleBalance {
+        NewidleBalance { times: RENEWED / 2, helped: RENEWED / 4, ratio: SIDES / 2, thrown: 0 }
+    }
+
+    /// Throws the dice. If it asks: how many times one success counts, so that the ratio is that of all times.
+    pub(super) fn asks(&mut self, numbers: Option<&mut Numbers>) -> Option<u32> {
+        self.thrown = self.thrown.wrapping_add(1);
+        // Without a seed every side comes in turn: steps of the golden section.
+        let side = match numbers {
+            Some(numbers) => u32::try_from(numbers.below(u64::from(SIDES))).unwrap_or(0),
+            None => self.thrown.wrapping_mul(633) % SIDES,
+        };
+        let weight = 1 + self.ratio;
+        if side > weight {
+            self.learn(0);
+            return None;
+        }
+        Some((SIDES + weight / 2) / weight)
+    }
+
+    /// So many times it helped, of one more time.
+    pub(super) fn learn(&mut self, helped: u32) {
+        self.times = self.times.saturating_add(1);
+        self.helped = self.helped.saturating_add(helped);
+        if self.times >= RENEWED {
+            self.ratio = self.helped.min(SIDES);
+            self.times /= 2;
+            self.helped /= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NewidleBalance, Numbers};
+
+    /// The share of so many times in which it asks, if asking always or never helps.
+    fn share(times: u32, helps: bool, mut numbers: Option<Numbers>) -> f64 {
+        let mut balance = NewidleBalance::new();
+        let asked = (0..times).filter(|_| {
+            let weight = balance.asks(numbers.as_mut());
+            if let Some(weight) = weight {
+                balance.learn(if helps { weight } else { 0 });
+            }
+            weight.is_some()
+        });
+        asked.count() as f64 / f64::from(times)
+    }
+
+    #[test]
+    fn half_of_the_times_at_first_then_as_often_as_it_helps() {
+        for numbers in [None, Some(7)] {
+            let numbers = || numbers.map(Numbers::new);
+            let first = share(400, true, numbers());
+            assert!((0.4..0.6).contains(&first), "{first}");
+            // Not always: how many times a success counts is rounded, to once from two times in three on.
+            let helped = share(100_000, true, numbers());
+            assert!((0.7..0.8).contains(&helped), "{helped}");
+            assert!(share(100_000, false, numbers()) < 0.05);
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Which processor a thread goes to: when it is woken, when another one has nothing to do, when queues differ much.
+
+use super::Processors;
+use super::load::Load;
+use super::task::{NONE, Place};
+use crate::time::Ticks;
+
+/// Processors that are not idle compare queues at most once in so many milliseconds for each processor (`sd_init` in
+/// kernel/sched/topology.c: a millisecond times `busy_factor`).
+const BALANCE_PER_CPU: u64 = 16_000_000 * Ticks::PER_NS;
+
+impl Processors<'_> {
+    /// A woken thread finds its processor: the one it had last if that is idle, else an idle one, else a queue.
+    pub(super) fn settle(&mut self, thread: u32, by: Option<u32>) {
+        let last = self.tasks[thread as usize].cpu;
+        if let Some(at) = self.idle_for(thread, last) {
+            self.idle.remove(at);
+            self.join(at, thread);
+            let latency = self.latency().saturating_add(self.rouse(by));
+            if !self.has_allowance(at) {
+                self.enqueue(at, thread);
+                return self.throttle(at);
+            }
+            return self.dispatch(at, thread, latency);
+        }
+        let near = by.map(|by| self.tasks[by as usize].cpu);
+        let at = self.shorter(thread, last, near);
+        self.join(at, thread);
+        self.enqueue(at, thread);
+        self.want(at, thread);
+    }
+
+    fn idle_for(&mut self, thread: u32, last: u32) -> Option<u32> {
+        if self.idle.is_empty() {
+            return None;
+        }
+        if last != NONE && self.idle.contains(last) && self.may_use(thread, last) {
+            return Some(last);
+        }
+        let start = match &mut self.numbers {
+            Some(numbers) => numbers.below(self.cpus.len() as u64) as u32,
+            None if last == NONE => 0,
+            None => last.wrapping_add(1),
+        };
+        self.idle.from(start).find(|cpu| self.may_use(thread, *cpu))
+    }
+
+    fn may_use(&self, thread: u32, cpu: u32) -> bool {
+        match self.tasks[thread as usize].mask {
+            None => true,
+            Some(mask) => self.masks[mask as usize].binary_search(&cpu).is_ok(),
+        }
+    }
+
+    /// Nobody is idle: its last processor, or that of who woke it if that has lately been wanted less (`wake_affine_weight`
+    /// in kernel/sched/fair.c); for a new thread the one that has lately been wanted least.
+    fn shorter(&mut self, thread: u32, last: u32, near: Option<u32>) -> u32 {
+        let near = near.filter(|near| *near != NONE && self.may_use(thread, *near));
+        let now = self.agenda.now();
+        if last != NONE && self.may_use(thread, last) {
+            let own = self.task(thread).wanting.now(now);
+            let mut wanted = |cpu: u32| self.cpus[cpu as usize].wanted_lately.now(now);
+            return match near {
+                // Somewhat more counts as the same.
+                Some(near)
+                    if near != last
+                        && wanted(near).saturating_add(own).saturating_mul(100)
+                            < wanted(last).saturating_sub(own).saturating_mul(108) =>
+                {
+                    near
+                }
+                _ => last,
+            };
+        }
+        let all = (0..self.cpus.len() as u32).filter(|cpu| self.may_use(thread, *cpu));
+        let all: Vec<u32> = all.collect();
+        all.into_iter().min_by_key(|cpu| self.cpus[*cpu as usize].wanted_lately.now(now)).unwrap_or(0)
+    }
+
+    /// The thread wants this processor from now on, and what it has wanted lately counts there.
+    fn count(&mut self, at: u32, thread: u32) {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        if !task.known {
+            // As if it had always wanted one (`init_entity_runnable_average`).
+            task.wanting.add(now, Load::of(task.weight));
+        }
+        let own = task.wanting.now(now);
+        task.wanting.more(now, task.weight);
+        let (before, weight, known) = (task.cpu, task.weight, task.known);
+        if before != at || !known {
+            if known && let Some(before) = self.cpus.get_mut(before as usize) {
+                before.wanted_lately.take(now, own);
+            }
+            self.cpus[at as usize].wanted_lately.add(now, own);
+        }
+        self.cpus[at as usize].wanted_lately.more(now, weight);
+    }
+
+    /// The thread, which counts on its processor, does not want it any more.
+    pub(super) fn discount(&mut self, thread: u32) {
+        let now = self.agenda.now();
+        let task = &mut self.tasks[thread as usize];
+        task.wanting.fewer(now, task.weight);
+        if let Some(cpu) = self.cpus.get_mut(task.cpu as usize) {
+            cpu.wanted_lately.fewer(now, task.weight);
+        }
+    }
+
+    /// Who wakes a thread on an idle processor computes longer for it. What it has spent on others just before, so that
+    /// this one comes so much later.
+    fn rouse(&mut self, by: Option<u32>) -> u64 {
+        let cost = self.rules.wake_cost.0;
+        match by {
+            Some(by) if cost > 0 => {
+                let task = self.task(by);
+                let before = task.debt;
+                task.debt = before.saturating_add(cost);
+                before
+            }
+            _ => 0,
+        }
+    }
+
+    fn latency(&mut self) -> u64 {
+        let latency = self.rules.wake_latency.0;
+        match &mut self.numbers {
+            // From half to one and a half of it.
+            Some(numbers) if latency > 1 => (latency / 2).saturating_add(numbers.below(latency)),
+            _ => latency,
+        }
+    }
+
+    /// The thread counts among those that want the processor, as far behind or ahead as it was (EEVDF's placement).
+    fn join(&mut self, at: u32, thread: u32) {
+        let current = self.cpus[at as usize].current;
+        if current != NONE && matches!(self.tasks[current as usize].place, Place::Running | Place::Spinning) {
+            self.charge(current);
+        }
+        let cpu = &self.cpus[at as usize];
+        let average = cpu.average();
+        let slice = self.slice_of(self.tasks[thread as usize].weight);
+        let first = !self.tasks[thread as usize].known;
+        let jitter = match &mut self.numbers {
+            Some(numbers) if first => numbers.below(slice.unsigned_abs()) as i64,
+            _ => 0,
+        };
+        let task = &mut self.tasks[thread as usize];
+        // Who was behind stays behind, within two slices; who was ahead has waited for the others to catch up.
+        let lag = task.lag.clamp(0, slice.saturating_mul(2));
+        task.virtual_time = average.saturating_sub(lag);
+        self.count(at, thread);
+        let task = &mut self.tasks[thread as usize];
+        // A new thread starts with half a slice, so that it gets its first turn early.
+        let half = if first { slice / 2 } else { slice };
+        task.deadline = task.virtual_time.saturating_add(half.max(1)).saturating_sub(jitter / 2);
+        task.known = true;
+        task.cpu = at;
+        let task = *task;
+        self.cpus[at as usize].join(&task);
+    }
+
+    fn enqueue(&mut self, at: u32, thread: u32) {
+        let task = self.task(thread);
+        task.place = Place::Queued;
+        let deadline = task.deadline;
+        self.cpus[at as usize].push(thread, deadline);
+        self.queued += 1;
+    }
+
+    /// Another thread has come to the queue: the one that has the processor now has it for a slice only, or loses it at
+    /// once if it has had its slice and the other one is due.
+    fn want(&mut self, at: u32, thread: u32) {
+        let cpu = &self.cpus[at as usize];
+        let current = cpu.current;
+        if cpu.throttled {
+            return;
+        }
+        if current == NONE {
+            return self.flag(at);
+        }
+        let own = &self.tasks[current as usize];
+        if !matches!(own.place, Place::Running | Place::Spinning) {
+            return;
+        }
+        let alone = cpu.queued() == 1;
+        if alone {
+            // Its slices have followed each other unnoticed.
+            let slice = self.slice_of(own.weight);
+            let task = self.task(current);
+            let past = task.virtual_time.saturating_sub(task.deadline);
+            if past >= 0 {
+                task.deadline =
+                    task.deadline.saturating_add((past / slice).saturating_add(1).saturating_mul(slice));
+            }
+        }
+        let (cpu, own) = (&self.cpus[at as usize], &self.tasks[current as usize]);
+        let next = &self.tasks[thread as usize];
+        let unprotected = own.virtual_time >= cpu.protected;
+        if unprotected && cpu.is_eligible(next) && (!cpu.is_eligible(own) || next.deadline < own.deadline) {
+            return self.flag(at);
+        }
+        if alone {
+            self.arm(current);
+        }
+    }
+
+    /// A processor that nobody wants takes a thread from the longest queue, or is idle.
+    pub(super) fn pull(&mut self, at: u32) {
+        self.give_back(at);
+        let cpu = &mut self.cpus[at as usize];
+        if self.queued == 0 || cpu.resting || !self.idle.contains(at) {
+            return;
+        }
+        if self.rules.tick.0 == 0 {
+            self.take_waiting(at, 0);
+            return;
+        }
+        let weight = cpu.newidle_balance.asks(self.numbers.as_mut());
+        let taken = weight.is_some() && self.take_waiting(at, 0);
+        let cpu = &mut self.cpus[at as usize];
+        if let Some(weight) = weight {
+            cpu.newidle_balance.learn(if taken { weight } else { 0 });
+        }
+        if !taken {
+            cpu.resting = true;
+            self.await_tick();
+        }
+    }
+
+    /// The idle processor takes a thread from the longest queue that has one for it. Whether there is one.
+    fn take_waiting(&mut self, at: u32, latency: u64) -> bool {
+        let lengths = self.cpus.iter().zip(0_u32..).map(|(cpu, number)| (cpu.queued(), number));
+        let mut others: Vec<(usize, u32)> = lengths.filter(|(length, _)| *length > 0).collect();
+        others.sort_by_key(|(length, number)| (std::cmp::Reverse(*length), *number));
+        let found = others.into_iter().find_map(|(_, from)| {
+            let mut queue = self.cpus[from as usize].in_queue();
+            queue.find(|thread| self.may_use(*thread, at)).map(|thread| (from, thread))
+        });
+        let Some((from, thread)) = found else { return false };
+        self.idle.remove(at);
+        self.bring(from, at, thread, latency);
+        true
+    }
+
+    /// Idle processors look again when the clock ticks.
+    fn await_tick(&mut self) {
+        if self.tick.is_none() {
+            let tick = self.rules.tick.0.max(1);
+            let left = tick - (self.agenda.now().wrapping_add(self.phase)) % tick;
+            self.tick = self.agenda.after(left, self.tasks.len() as u32 + 1);
+        }
+    }
+
+    /// The clock ticks where threads wait: idle processors are told, and each takes one.
+    pub(super) fn ticks(&mut self, entry: u32) {
+        if self.tick != Some(entry) {
+            return;
+        }
+        self.tick = None;
+        let idle: Vec<u32> = self.idle.from(0).collect();
+        for at in idle {
+            let latency = self.latency();
+            if self.queued == 0 || !self.take_waiting(at, latency) {
+                // What becomes of it is up to its next turn.
+                self.cpus[at as usize].resting = self.queued > 0;
+            }
+        }
+        if self.queued > 0 && !self.idle.is_empty() {
+            self.await_tick();
+        }
+    }
+
+    /// Takes a queued thread off one processor and lets it count on another.
+    fn move_to(&mut self, from: u32, to: u32, thread: u32) {
+        let current = self.cpus[from as usize].current;
+        if current != NONE && matches!(self.tasks[current as usize].place, Place::Running | Place::Spinning) {
+            self.charge(current);
+        }
+        self.counts.migrations += 1;
+        self.queued = self.queued.saturating_sub(1);
+        let task = &mut self.tasks[thread as usize];
+        let left = task.deadline.saturating_sub(task.virtual_time);
+        let cpu = &mut self.cpus[from as usize];
+        cpu.remove(thread, task.deadline);
+        task.lag = cpu.average().saturating_sub(task.virtual_time);
+        cpu.leave(task);
+        self.discount(thread);
+        self.join(to, thread);
+        let task = self.task(thread);
+        task.deadline = task.virtual_time.saturating_add(left);
+    }
+
+    /// The thread has just lost this processor to one that may use no other: it goes to an idle one if it may.
+    pub(super) fn rescue(&mut self, at: u32, thread: u32) {
+        if self.tasks[thread as usize].place != Place::Queued {
+            return;
+        }
+        if let Some(to) = self.idle_for(thread, at) {
+            self.idle.remove(to);
+            self.bring(at, to, thread, 0);
+        }
+    }
+
+    /// A queued thread of one processor gets another one, which nobody has.
+    fn bring(&mut self, from: u32, to: u32, thread: u32, latency: u64) {
+        self.move_to(from, to, thread);
+        if self.has_allowance(to) {
+            self.dispatch(to, thread, latency);
+        } else {
+            self.enqueue(to, thread);
+            self.throttle(to);
+        }
+    }
+
+    /// The processor has just gone on with another thread: if another one has at least two fewer that want it, one moves.
+    pub(super) fn balance(&mut self, at: u32) {
+        let now = self.agenda.now();
+        if now < self.cpus[at as usize].balanced {
+            return;
+        }
+        let interval = BALANCE_PER_CPU.saturating_mul(self.cpus.len() as u64);
+        self.cpus[at as usize].balanced = now.saturating_add(interval);
+        let own = self.cpus[at as usize].wanted();
+        let target = (0..self.cpus.len() as u32).min_by_key(|cpu| self.cpus[*cpu as usize].wanted());
+        let Some(to) = target.filter(|to| self.cpus[*to as usize].wanted().saturating_add(2) <= own) else {
+            return;
+        };
+        let movable = self.cpus[at as usize].in_queue().find(|thread| self.may_use(*thread, to));
+        if let Some(thread) = movable {
+            self.move_to(at, to, thread);
+            self.idle.remove(to);
+            self.enqueue(to, thread);
+            self.want(to, thread);
+        }
+    }
+}

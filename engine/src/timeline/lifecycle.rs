@@ -1,0 +1,181 @@
+//! Threads being born, renamed and replaced.
+
+use super::builder::{Builder, set_name};
+use super::machine::{Machine, Now, Unseen};
+use super::model::{BaseStack, Birth, StepKind};
+use super::stack::StepLog;
+use crate::time::Timestamp;
+use probe_abi::{Exec, Fork, Header, Rename, Waking};
+
+impl Builder {
+    pub(super) fn fork(&mut self, fork: &Fork) {
+        let parent = self.acts(&fork.header);
+        let time_ns = fork.header.time_ns;
+        let now = Now::Forked { parent };
+        let listed = self.find(fork.child_pid, fork.child_tid, false).filter(|&index| {
+            !matches!(self.state(index), Now::Forked { .. }) && self.newborn(index, time_ns)
+        });
+        let child = match listed {
+            // Listed by /proc after it was born.
+            Some(index) => {
+                if let Some(thread) = self.thread(Some(index)) {
+                    thread.now = now;
+                    thread.since_ns = time_ns;
+                }
+                Some(index)
+            }
+            // Nothing more is heard of a process that is not recorded: its thread would seem to run for ever.
+            None if fork.child_pid != fork.header.pid => {
+                self.unborn.insert(fork.header.tid, *fork);
+                self.unfollowed = self.unfollowed.saturating_add(1);
+                None
+            }
+            None => self.add_thread(fork.child_pid, fork.child_tid, fork.child_start_ns, &fork.comm, now),
+        };
+        if let (Some(parent), Some(child)) = (parent, child) {
+            self.step(parent, time_ns, StepKind::Create(child));
+        }
+    }
+
+    pub(super) fn first_waking(&mut self, waking: &Waking, waker: Option<u32>) {
+        let (pid, tid, time_ns) = (waking.wakee_pid, waking.wakee_tid, waking.header.time_ns);
+        let known = self.find(pid, tid, false).filter(|&index| self.newborn(index, time_ns));
+        let wakee = match known {
+            Some(index) => Some(index),
+            None => {
+                let forked = self.unborn.remove(&waking.header.tid);
+                let forked = forked.filter(|fork| (fork.child_pid, fork.child_tid) == (pid, tid));
+                self.unfollowed = self.unfollowed.saturating_sub(u64::from(forked.is_some()));
+                let (start_ns, comm) = forked.map_or((0, [0; 16]), |fork| (fork.child_start_ns, fork.comm));
+                self.add_thread(pid, tid, start_ns, &comm, Now::Forked { parent: waker })
+            }
+        };
+        let Some(wakee) = wakee else { return };
+        // The fork has been noted as a step of the parent; where it was not seen, whoever wakes is the parent.
+        let parent = match self.state(wakee) {
+            Now::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
+            _ => {
+                if let Some(waker) = waker {
+                    self.step(waker, time_ns, StepKind::Create(wakee));
+                }
+                waker
+            }
+        };
+        let Builder { threads, tally, gaps, .. } = self;
+        if let Some(thread) = threads.get_mut(wakee as usize) {
+            thread.born(time_ns, parent.map_or(Birth::Unknown, Birth::By));
+            gaps.hold(time_ns, thread, tally);
+        }
+    }
+
+    pub(super) fn exec(&mut self, exec: &Exec) {
+        let Header { time_ns, tid, pid, cpu, .. } = exec.header;
+        self.unprobed_locks.exec(pid);
+        // Where the record of an earlier exec is missing, whoever was to run it may have ended since.
+        let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != Now::Dead);
+        let caller = exchanged.or_else(|| self.find(pid, exec.old_tid, true));
+        // Not all threads there are: a build makes a process for each file, and each of them runs exec.
+        let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
+        for index in threads {
+            if Some(index) != caller
+                && let Some(thread) = self.threads.get_mut(index as usize)
+                && !matches!(thread.now, Now::Dead)
+            {
+                thread.gone(time_ns, &mut self.tally);
+                self.off_all_cpus(index);
+            }
+        }
+        self.locks.exec(pid);
+        let Some(caller) = caller else { return };
+        // The old leader may be switched away from later, under the number that was the caller's.
+        if let Some(leader) = self.live.insert(tid, caller).filter(|&leader| leader != caller) {
+            self.live.insert(exec.old_tid, leader);
+        }
+        self.on_cpu(caller, cpu);
+        self.past_sleep(Some(caller));
+        let Some(thread) = self.threads.get_mut(caller as usize) else { return };
+        thread.out.tid = tid;
+        set_name(&mut thread.out.comm, &exec.comm);
+        thread.functions_lost = false;
+        let mut log = StepLog { time: Timestamp(time_ns), steps: &mut thread.out.steps };
+        thread.stacks.clear(&mut log);
+        let first_step = u32::try_from(thread.out.steps.len()).unwrap_or(u32::MAX);
+        let time = Timestamp(time_ns);
+        thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });
+    }
+
+    /// Whoever shows under the number of a leader that has ended. A thread that does not lead its process and calls
+    /// exec waits for all others to end and exchanges numbers with the leader then (`de_thread` in fs/exec.c,
+    /// `exchange_tids` in kernel/pid.c): some time before the exec is told, in which it may be switched from and to,
+    /// and maybe before the leader's last switch. It is the only thread left.
+    pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
+        let &leader = self.live.get(&pid)?;
+        let ended = |thread: &Machine| thread.exiting || thread.now == Now::Dead;
+        if !self.threads.get(leader as usize).is_some_and(|leader| leader.out.pid == pid && leader.exiting) {
+            return None;
+        }
+        let alive = |&index: &u32| self.threads.get(index as usize).is_some_and(|thread| !ended(thread));
+        let mut left = self.by_process.get(&pid)?.iter().copied().filter(alive);
+        let (caller, None) = (left.next()?, left.next()) else { return None };
+        let thread = self.threads.get_mut(caller as usize)?;
+        self.live.insert(thread.out.tid, leader);
+        self.live.insert(pid, caller);
+        thread.out.tid = pid;
+        self.exchanged.insert(pid, caller);
+        Some(caller)
+    }
+
+    /// Whether this is the number under which a leader that was replaced may still be on its way out, after the exec
+    /// has ended it: it is switched from and to until its last switch, and no thread begins with that.
+    pub(super) fn replaced_leader(&self, pid: u32, tid: u32) -> bool {
+        let named = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
+        named.is_some_and(|thread| {
+            thread.out.pid == pid && thread.now == Now::Dead && thread.exiting && thread.out.tid != tid
+        })
+    }
+
+    /// Whoever is switched away from for good, unless its end is known: the leader, where it ended under the number
+    /// of the thread that replaces the program.
+    pub(super) fn dying(&mut self, header: &Header, tracked: bool) -> Option<u32> {
+        let named = self.live.get(&header.tid).and_then(|&index| self.threads.get(index as usize));
+        let named = named.filter(|thread| thread.out.pid == header.pid);
+        if named.is_some_and(|thread| thread.now == Now::Dead) {
+            if self.replaced_leader(header.pid, header.tid) {
+                self.live.remove(&header.tid);
+            }
+            return None;
+        }
+        let leader =
+            self.live.get(&header.pid).copied().filter(|&leader| self.on(header.cpu) == Some(leader));
+        if leader.is_some()
+            && named.is_some_and(|thread| !thread.exiting)
+            && self.exchange(header.pid).is_some()
+        {
+            return leader;
+        }
+        self.find(header.pid, header.tid, tracked)
+    }
+
+    pub(super) fn rename(&mut self, rename: &Rename) {
+        let Rename { header, renamed_tid, renamed_pid, .. } = rename;
+        let current = self.find_on(header.cpu, header.pid, header.tid, false);
+        if let Some(index) = current {
+            self.on_cpu(index, header.cpu);
+        }
+        let renamed =
+            if *renamed_tid == header.tid { current } else { self.find(*renamed_pid, *renamed_tid, false) };
+        if let Some(thread) = self.thread(renamed) {
+            set_name(&mut thread.out.comm, &rename.comm);
+        }
+    }
+
+    /// Whether a thread may still be the one that is being born now: not woken yet, or listed by /proc later
+    /// than this and not seen since.
+    pub(super) fn newborn(&self, index: u32, time_ns: u64) -> bool {
+        match self.state(index) {
+            Now::Forked { .. } => true,
+            Now::Unseen(Unseen::Listed { seen_ns, .. }) => seen_ns >= time_ns,
+            _ => false,
+        }
+    }
+}

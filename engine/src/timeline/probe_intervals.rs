@@ -1,0 +1,187 @@
+//! Which functions had probes when, as the notes tell it. What records say of a function holds only while its probes are all
+//! there: a call that began before, or that goes on behind, is not known from them, and samples tell of it.
+//!
+//! - A function that loses its probes is closed on every thread at that moment. What is told of it from then on, by probes
+//!   that are still on their way out, counts for nothing.
+//! - Probes come one by one. What a function does in a process counts from when all of its probes were there, and an exit
+//!   without an entry says that it was open all the time only if its probes were there all the time.
+
+use super::builder::Builder;
+use super::machine::Now;
+use super::stack::StepLog;
+use crate::event::{Facts, FunctionId, GapReason, Note, NoteKind};
+use crate::time::Timestamp;
+use probe_abi::Record;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Threads looked at for functions that lose their probes, in all. Then all functions count as without probes: less is known
+/// than was recorded, never more. Tests have less time.
+const MOST_LOOKS: u64 = if cfg!(test) { 1_000_000 } else { 500_000_000 };
+
+/// The state at the current time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProbeIntervals {
+    /// Numbers of notes to come, the next one last.
+    coming: Vec<Change>,
+    off: FxHashSet<FunctionId>,
+    /// Since when a function has had its probes, if not from the start on.
+    since: FxHashMap<FunctionId, u64>,
+    /// By process and function: stretches in which it was about to get probes. What was recorded before is of the program that the
+    /// process ran before.
+    added: FxHashMap<(u32, FunctionId), Vec<(u64, u64)>>,
+    /// By process: stretches in which all of its functions were about to get probes.
+    late: FxHashMap<u32, Vec<(u64, u64)>>,
+    /// Only their entries are recorded, and samples tell how long they are.
+    entry_only: FxHashSet<FunctionId>,
+    looks: u64,
+    given_up: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Change {
+    time_ns: u64,
+    on: bool,
+    functions: Vec<FunctionId>,
+}
+
+impl ProbeIntervals {
+    pub(super) fn new(facts: &Facts, notes: &[Note]) -> ProbeIntervals {
+        let mut probe_intervals = ProbeIntervals::default();
+        let mut beside: FxHashSet<(u32, u64)> = FxHashSet::default();
+        let missing: FxHashMap<(u32, u64), u64> = notes
+            .iter()
+            .filter_map(|note| match note.kind {
+                NoteKind::Gap { pid, until_ns, reason: GapReason::ProbesNotYetAttached, .. } => {
+                    Some(((pid, until_ns), note.time_ns))
+                }
+                _ => None,
+            })
+            .collect();
+        for note in notes {
+            let (on, functions) = match &note.kind {
+                NoteKind::ProbesOff { functions, .. } => (false, functions),
+                NoteKind::ProbesOn { functions, pid } => {
+                    if let Some(pid) = *pid {
+                        beside.insert((pid, note.time_ns));
+                        let from = missing.get(&(pid, note.time_ns)).copied().unwrap_or(0);
+                        for function in functions {
+                            let added = probe_intervals.added.entry((pid, *function)).or_default();
+                            added.push((from, note.time_ns));
+                        }
+                    }
+                    (true, functions)
+                }
+                NoteKind::Gap { .. } | NoteKind::Stack { .. } | NoteKind::EndedUnprobed { .. } => continue,
+            };
+            probe_intervals.coming.push(Change { time_ns: note.time_ns, on, functions: functions.clone() });
+        }
+        for note in notes {
+            // The same note beside `ProbesOn` is of those functions only.
+            if let NoteKind::Gap { pid, until_ns, reason: GapReason::ProbesNotYetAttached, .. } = note.kind
+                && !beside.contains(&(pid, until_ns))
+            {
+                probe_intervals.late.entry(pid).or_default().push((note.time_ns, until_ns));
+            }
+        }
+        probe_intervals.coming.sort_by_key(|change| change.time_ns);
+        probe_intervals.coming.reverse();
+        if facts.sampling.is_some() {
+            let only = facts.functions.iter().filter(|function| !function.exits_probed);
+            probe_intervals.entry_only = only.map(|function| function.id).collect();
+        }
+        // What was before the facts is in them.
+        while let Some(change) = probe_intervals.next(facts.start_ns) {
+            probe_intervals.apply(&change);
+        }
+        probe_intervals
+    }
+
+    /// What a process called before it became another program had its probes: a stretch without them begins no earlier.
+    pub(super) fn begin_at_execs(&mut self, events: &[Record]) {
+        if self.late.is_empty() && self.added.is_empty() {
+            return;
+        }
+        let mut execs: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
+        for event in events {
+            if let Record::Exec(exec) = event {
+                execs.entry(exec.header.pid).or_default().push(exec.header.time_ns);
+            }
+        }
+        let begin = |pid: u32, stretches: &mut Vec<(u64, u64)>| {
+            for (from, until) in stretches {
+                let earlier = execs.get(&pid).into_iter().flatten().filter(|exec| *exec <= until);
+                *from = earlier.copied().max().map_or(*from, |exec| exec.max(*from));
+            }
+        };
+        for (pid, stretches) in &mut self.late {
+            begin(*pid, stretches);
+        }
+        for ((pid, _), stretches) in &mut self.added {
+            begin(*pid, stretches);
+        }
+    }
+
+    fn next(&mut self, time_ns: u64) -> Option<Change> {
+        self.coming.pop_if(|change| change.time_ns <= time_ns)
+    }
+
+    fn apply(&mut self, change: &Change) {
+        for function in &change.functions {
+            if !change.on {
+                self.off.insert(*function);
+            } else if self.off.remove(function) {
+                self.since.insert(*function, change.time_ns);
+            }
+        }
+    }
+
+    /// Whether what a record says of a function in a process is to be believed.
+    pub(super) fn holds(&self, pid: u32, function: FunctionId, time_ns: u64) -> bool {
+        !self.given_up
+            && !self.off.contains(&function)
+            && self
+                .added
+                .get(&(pid, function))
+                .is_none_or(|added| !added.iter().any(|(from, until)| (*from..*until).contains(&time_ns)))
+            && self
+                .late
+                .get(&pid)
+                .is_none_or(|late| !late.iter().any(|(from, until)| (*from..*until).contains(&time_ns)))
+    }
+
+    /// Whether its probes have been there since then.
+    pub(super) fn has_held_since(&self, pid: u32, function: FunctionId, since_ns: u64) -> bool {
+        self.since.get(&function).is_none_or(|since| *since <= since_ns)
+            && self
+                .added
+                .get(&(pid, function))
+                .is_none_or(|added| added.iter().all(|(_, until)| *until <= since_ns))
+            && self.late.get(&pid).is_none_or(|late| late.iter().all(|(_, until)| *until <= since_ns))
+    }
+
+    /// Whether only its entries are told, while samples tell of its time.
+    pub(super) fn is_entry_only(&self, function: FunctionId) -> bool {
+        self.entry_only.contains(&function)
+    }
+}
+
+impl Builder {
+    /// Closes what loses its probes up to `time_ns`.
+    pub(super) fn probes_change(&mut self, time_ns: u64) {
+        while let Some(change) = self.probe_intervals.next(time_ns) {
+            self.probe_intervals.apply(&change);
+            if change.on || self.probe_intervals.given_up {
+                continue;
+            }
+            self.probe_intervals.looks = self.probe_intervals.looks.saturating_add(self.threads.len() as u64);
+            self.probe_intervals.given_up = self.probe_intervals.looks > MOST_LOOKS;
+            let all = self.probe_intervals.given_up;
+            let functions: FxHashSet<FunctionId> = change.functions.into_iter().collect();
+            let gone = |function: FunctionId| all || functions.contains(&function);
+            for thread in self.threads.iter_mut().filter(|thread| thread.now != Now::Dead) {
+                let mut log = StepLog { time: Timestamp(change.time_ns), steps: &mut thread.out.steps };
+                thread.stacks.close(&gone, &mut log);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What sampled stacks say of locks: which calls take one, and how much of its time a thread is under it.
+
+use super::super::model::{NO_STACK, StackSample, Timeline};
+use super::words::Word;
+use crate::event::{CodeFact, CodeMap, frame_address};
+use crate::time::Timestamp;
+use probe_abi::SampleReason;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+
+/// A call that takes a lock, by number.
+pub(super) type CallId = u32;
+
+/// So many innermost frames of a stack tell what a thread waits in.
+const INNERMOST: usize = 4;
+/// Samples that a thread's own share has to stand against those of all threads together: with few of its own it is theirs.
+const COMMON: f64 = 50.0;
+
+/// By stack.
+#[derive(Clone, Debug, Default)]
+struct OfStack {
+    /// Its frames, as calls behind which some code is known to lie under a lock.
+    takes: Vec<CallId>,
+    /// The calls behind which it lies.
+    under: Vec<CallId>,
+    is_mutex: bool,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Calls(Vec<OfStack>);
+
+impl Calls {
+    pub(super) fn of(timeline: &Timeline) -> Calls {
+        let map = CodeMap::of_mappings(&timeline.mappings);
+        type Key<'a> = (&'a str, Option<&'a str>, u64);
+        let mut numbers: FxHashMap<Key<'_>, CallId> = FxHashMap::default();
+        let mut named: FxHashMap<Key<'_>, &CodeFact> = FxHashMap::default();
+        for code in &timeline.code {
+            let (path, build_id) = (code.path.as_str(), code.build_id.as_deref());
+            named.insert((path, build_id, code.offset), code);
+            for &call in &code.under {
+                let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+                numbers.entry((path, build_id, call)).or_insert(next);
+            }
+        }
+        let of_stack = |stack: &super::super::model::Stack| {
+            let mut found = OfStack::default();
+            let mut under: BTreeSet<CallId> = BTreeSet::new();
+            let (mut is_mutex, mut is_other) = (false, false);
+            for (index, &address) in stack.frames.iter().enumerate() {
+                let at = map.at(stack.pid, frame_address(index, address), stack.time.0);
+                let Some((mapping, offset)) = at else { continue };
+                let (path, build_id) = (mapping.path.as_str(), mapping.build_id.as_deref());
+                let place = (path, build_id, offset);
+                found.takes.extend(numbers.get(&place));
+                let Some(code) = named.get(&place) else { continue };
+                under.extend(code.under.iter().filter_map(|call| numbers.get(&(path, build_id, *call))));
+                is_mutex |= index < INNERMOST && names(code, &MUTEXES);
+                is_other |= index < INNERMOST && names(code, &OTHERS);
+            }
+            found.under = under.into_iter().collect();
+            found.is_mutex = is_mutex && !is_other;
+            found
+        };
+        Calls(timeline.stacks.iter().map(of_stack).collect())
+    }
+
+    fn stack(&self, stack: u32) -> Option<&OfStack> {
+        self.0.get(stack as usize)
+    }
+
+    pub(super) fn takes(&self, stack: u32) -> impl Iterator<Item = CallId> + '_ {
+        self.stack(stack).into_iter().flat_map(|stack| stack.takes.iter().copied())
+    }
+
+    /// Whether whoever waits there waits for a mutex.
+    pub(super) fn is_mutex(&self, stack: u32) -> bool {
+        self.stack(stack).is_some_and(|stack| stack.is_mutex)
+    }
+
+    /// The calls that take locks and behind which it lies.
+    pub(super) fn under(&self, stack: u32) -> &[CallId] {
+        self.stack(stack).map_or(&[], |stack| &stack.under)
+    }
+}
+
+/// What functions that take or free a mutex have in their names.
+const MUTEXES: [&str; 3] = ["mutex", "lll_lock", "mtx_lock"];
+/// What others have: conditions, which are given a mutex, and locks that give each thread a word of its own to wait for.
+const OTHERS: [&str; 7] =
+    ["pthread_cond", "condition_variable", "condvar", "cnd_", "parking_lot", "absl::", "wtf::"];
+
+/// Whether a function, or one that was inlined there, has one of these in its name, parameters aside.
+fn names(code: &CodeFact, parts: &[&str]) -> bool {
+    let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
+    let is_its = |name: &str| {
+        let name = name.split('(').next().unwrap_or(name).to_ascii_lowercase();
+        parts.iter().any(|part| name.contains(part))
+    };
+    code.function.as_deref().into_iter().chain(inlined).any(is_its)
+}
+
+/// The stack that was seen of a thread at this instant for this reason. Its samples are in order of time.
+pub(super) fn stack_at(samples: &[StackSample], time: Timestamp, reason: SampleReason) -> Option<u32> {
+    let from = samples.partition_point(|seen| seen.time < time);
+    let at = samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
+    at.filter(|seen| seen.reason == reason && seen.stack != NO_STACK).map(|seen| seen.stack).next()
+}
+
+/// A part of running time, of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Share {
+    pub(super) part: f64,
+    /// Two standard errors.
+    pub(super) error: f64,
+}
+
+/// How much of its running time each thread is under a lock, by index of the thread, and all that use it together. Where
+/// several words are taken by the same calls, samples cannot tell them apart: each has its part by how often threads waited.
+pub(super) fn shares(timeline: &Timeline, calls: &Calls, word: &Word, words: &[Word]) -> (Vec<f64>, Share) {
+    let alike = words.iter().filter(|other| other.pid == word.pid && !other.calls.is_disjoint(&word.calls));
+    let waits: u64 = alike.map(|other| other.waits).sum();
+    let part = word.waits as f64 / waits.max(1) as f64;
+    let mine: FxHashSet<CallId> = word.calls.iter().copied().collect();
+    let mut counts: Vec<(f64, f64)> = Vec::with_capacity(timeline.threads.len());
+    let mut common = (0.0, 0.0);
+    for (index, thread) in (0u32..).zip(&timeline.threads) {
+        let mut count = (0.0, 0.0);
+        if thread.pid == word.pid {
+            let ticks = thread
+                .samples
+                .iter()
+                .filter(|seen| seen.reason == SampleReason::Tick && seen.stack != NO_STACK);
+            for seen in ticks {
+                count.1 += 1.0;
+                if calls.under(seen.stack).iter().any(|call| mine.contains(call)) {
+                    count.0 += part;
+                }
+            }
+        }
+        if count.0 > 0.0 || word.threads.contains_key(&index) {
+            common = (common.0 + count.0, common.1 + count.1);
+        }
+        counts.push(count);
+    }
+    if common.1 == 0.0 {
+        return (vec![0.0; counts.len()], Share { part: 0.0, error: 1.0 });
+    }
+    let share = common.0 / common.1;
+    // Agresti and Coull 1998: two successes and two failures more keep the error of a share near 0 or 1 from being 0.
+    let (held, all) = (common.0 + 2.0, common.1 + 4.0);
+    let error = 2.0 * (held / all * (1.0 - held / all) / all).sqrt();
+    let uses = |index: usize, held: f64| held > 0.0 || word.threads.contains_key(&(index as u32));
+    let own = |(index, (held, all)): (usize, (f64, f64))| match uses(index, held) {
+        true => (held + COMMON * share) / (all + COMMON),
+        false => 0.0,
+    };
+    (counts.into_iter().enumerate().map(own).collect(), Share { part: share, error })
+}

@@ -1,0 +1,200 @@
+//! Birth, death, exec and names of threads.
+
+use super::{check, draw, recording};
+use crate::timeline::build;
+use probe_abi::Record;
+
+#[test]
+fn threads_are_born_and_die() {
+    check(
+        "A runs
+         20 0 A forks B
+         20 0 A begins B
+         40 1 idle to B
+         60 1 B exits
+         60 1 B wakes A
+         70 1 B dies
+         80 0 A forks B
+         80 0 A begins B
+         90 1 idle to B",
+        "
+        A ==========
+        B   --===
+        B         -=
+        spurious 1",
+    );
+}
+
+/// It was taken for a thread that ran to the end of the window: what it did was told of no more.
+#[test]
+fn a_forked_process_that_is_not_recorded_is_no_thread() {
+    check(
+        "A runs
+         20 0 A forks other
+         40 0 A sleeps
+         60 1 other wakes A
+         70 1 other to A",
+        "
+        A ====__-===
+          waits: kernel, Task
+        ",
+    );
+}
+
+#[test]
+fn a_thread_listed_after_it_was_born_is_one_thread() {
+    check(
+        "A runs
+         B runs
+         0 0 A forks B
+         0 0 A begins B
+         40 1 idle to B",
+        "
+        A ==========
+        B ----======",
+    );
+}
+
+#[test]
+fn an_exit_without_its_last_switch_ends_with_the_last_event() {
+    check(
+        "A runs
+         B runs
+         30 0 A exits
+         60 0 B sleeps",
+        "
+        A ===
+        B ??????____
+          waits: kernel, CutAtEnd
+        truncated 1
+        contradictions 1",
+    );
+}
+
+#[test]
+fn exec_ends_the_other_threads_and_all_frames() {
+    check(
+        "A runs
+         B sleeps
+         10 0 A enters f 900
+         40 0 A execs new
+         60 0 A enters g 500
+         80 0 A leaves h 700",
+        "
+        A ==========
+          stack: 10:f 40:. 40:h 60:hg 80:.
+        B ____
+          waits: kernel, CutByUnknown, cut
+        truncated 1",
+    );
+}
+
+/// Found where the caller was pre-empted between the exchange of numbers and the record of the exec: it seemed to be
+/// one more thread. G leads process 7.
+#[test]
+fn who_replaces_the_program_has_the_leaders_number_before_the_exec_is_told() {
+    check(
+        "B runs
+         G sleeps
+         10 0 B wakes G
+         10 0 B sleeps to G
+         20 0 G exits
+         20 0 G wakes B
+         20 0 G dies
+         30 0 idle to B
+         50 0 G preempted to idle
+         60 0 idle to G
+         70 0 G execs new B
+         90 0 G sleeps",
+        "
+        G =_-==-===_
+          waits: kernel, by G at 20
+          waits: kernel, CutAtEnd
+        G _=
+          waits: kernel, by G at 10, cut
+        truncated 2",
+    );
+}
+
+/// The leader's last switch comes under the number that was the caller's: before anything is heard of the caller
+/// under its new one, after that, and after the exec.
+#[test]
+fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
+    let script = |before: &str, between: &str, after: &str| {
+        format!(
+            "B runs
+             G sleeps
+             10 1 B wakes G
+             10 1 B sleeps
+             10 0 idle to G
+             20 0 G exits
+             20 0 G wakes B
+             30 1 idle to B
+             {before}
+             50 1 G named new
+             {between}
+             60 1 G execs new B
+             {after}
+             90 1 G sleeps"
+        )
+    };
+    let dies = |at: u64| format!("{at} 0 B dies");
+    let drawing = |leader: &str| {
+        format!(
+            "
+        G =_-======_
+          waits: kernel, by G at 20
+          waits: kernel, CutAtEnd
+        G {leader}
+          waits: kernel, by G at 10, cut
+        truncated 2"
+        )
+    };
+    check(&script(&dies(40), "", ""), &drawing("_==="));
+    check(&script("", &dies(55), ""), &drawing("_====="));
+    // Its last switch came after the exec had ended it: how long it ran on is not told any more.
+    check(&script("", "", &dies(70)), &drawing("_="));
+    // Pre-empted once more on its way: it seemed to be one more thread, born after the exec.
+    let preempted = "70 0 B preempted to idle\n75 0 idle to B";
+    check(&script("", "", &format!("{preempted}\n{}", dies(80))), &drawing("_="));
+    // Its number is free then, and belongs to whoever is born with it.
+    let reborn = "82 1 G forks B\n82 1 G begins B\n85 0 idle to B";
+    let born = "        B          =\n";
+    let drawing = drawing("_=").replace("        truncated", &format!("{born}        truncated"));
+    check(&script("", "", &format!("{preempted}\n{}\n{reborn}", dies(80))), &drawing);
+}
+
+#[test]
+fn a_thread_nobody_listed_is_unknown_until_it_shows() {
+    check(
+        "30 0 A sleeps
+         50 1 B wakes A",
+        "
+        A ???__-----
+          waits: kernel, by B at 50
+        B ?????=====",
+    );
+}
+
+#[test]
+fn a_thread_gone_before_proc_was_read_is_as_good_as_listed() {
+    // /proc is read at 55, when B has gone.
+    let mut recording = recording(
+        "A runs
+         30 0 B preempted to A
+         40 0 A preempted to B
+         50 0 B exits
+         50 0 B dies",
+    );
+    recording.facts.threads[0].seen_ns = 55;
+    assert_eq!(draw(&build(&recording)), "A ---=------\nB ===-=\n");
+}
+
+#[test]
+fn names_follow_renames_and_lose_control_characters() {
+    let mut recording = recording("A runs\n 30 0 A named new");
+    if let Some(Record::Rename(rename)) = recording.events.first_mut() {
+        rename.comm[1] = 0x1b;
+    }
+    assert_eq!(build(&recording).threads[0].comm, "n?w");
+}

@@ -1,0 +1,151 @@
+//! Synchronization operations that are missing from some instant on, because their probes were taken off: whoever held a
+//! lock then may have given it back at any time.
+
+use super::builder::Builder;
+use super::model::{NO_OBJECT, StepKind, Timeline, Use};
+use crate::event::{GapReason, Note, NoteKind, OperationsTried};
+use crate::finding::Finding;
+use crate::time::Timestamp;
+use probe_abi::{SyncFamily, SyncOperation};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Instants of one process that are heeded: each concerns all of its threads. There is one for each family and program
+/// that the process runs.
+const MOST_OF_A_PROCESS: usize = 256;
+
+/// Instants from which on operations of a process are missing, the next one last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnprobedLocks {
+    coming: Vec<(u64, u32, SyncFamily)>,
+    /// By process: since when some are missing, the latest of several instants.
+    since: BTreeMap<u32, u64>,
+    /// By process: families of which operations are missing until it runs another program.
+    missing: BTreeMap<u32, BTreeSet<SyncFamily>>,
+}
+
+impl UnprobedLocks {
+    /// As notes tell it.
+    pub(super) fn new(notes: &[Note]) -> UnprobedLocks {
+        let mut of_process: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut is_one_of_few = |pid| {
+            let count = of_process.entry(pid).or_insert(0);
+            *count += 1;
+            *count <= MOST_OF_A_PROCESS
+        };
+        let mut coming: Vec<(u64, u32, SyncFamily)> =
+            off(notes).filter(|&(_, pid, _)| is_one_of_few(pid)).collect();
+        coming.sort_unstable_by_key(|&instant| std::cmp::Reverse(instant));
+        UnprobedLocks { coming, ..UnprobedLocks::default() }
+    }
+
+    /// The process whose operations are missing from an instant up to `time_ns` on.
+    fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
+        let (from_ns, pid, family) = self.coming.pop_if(|&mut (from_ns, ..)| from_ns <= time_ns)?;
+        self.since.insert(pid, from_ns);
+        self.missing.entry(pid).or_default().insert(family);
+        Some((from_ns, pid))
+    }
+
+    /// A process runs another program: what is told of that one is whole.
+    pub(super) fn exec(&mut self, pid: u32) {
+        self.missing.remove(&pid);
+    }
+
+    /// Whether what began then in a process may have come back when its counterpart was no longer recorded: before some
+    /// went missing, or while the probes of its family were being taken off, one after the other.
+    pub(super) fn is_cut(&self, pid: u32, family: SyncFamily, began_ns: u64) -> bool {
+        self.since.get(&pid).is_some_and(|&since_ns| began_ns <= since_ns)
+            || self.missing.get(&pid).is_some_and(|missing| missing.contains(&family))
+    }
+}
+
+/// When, in which process and of which family.
+fn off(notes: &[Note]) -> impl Iterator<Item = (u64, u32, SyncFamily)> {
+    notes.iter().filter_map(|note| match note.kind {
+        NoteKind::Gap { pid, reason: GapReason::OperationsOff { family, .. }, .. } => {
+            Some((note.time_ns, pid, SyncFamily::from_number(family)?))
+        }
+        _ => None,
+    })
+}
+
+impl Builder {
+    /// Lets threads forget what they held when their operations went missing, up to `time_ns`.
+    pub(super) fn operations_go_missing(&mut self, time_ns: u64) {
+        while let Some((from_ns, pid)) = self.unprobed_locks.next(time_ns) {
+            let mut threads: Vec<u32> = self.by_process.get(&pid).cloned().unwrap_or_default();
+            threads.sort_unstable();
+            threads.dedup();
+            for thread in threads {
+                self.forgets_what_it_holds(thread, from_ns);
+            }
+        }
+    }
+
+    /// From here on a thread is not known to hold anything.
+    pub(super) fn forgets_what_it_holds(&mut self, thread: u32, time_ns: u64) {
+        let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
+        // A use of nothing, which only says that others are missing.
+        self.locks.uses.push(Use {
+            began: Timestamp(time_ns),
+            ended: Timestamp(time_ns),
+            value: 0,
+            caller: 0,
+            thread,
+            object: NO_OBJECT,
+            second: NO_OBJECT,
+            outcome: 0,
+            operation: SyncOperation::MutexConsistent,
+            flags: 0,
+            after_hole: true,
+            times: 1,
+        });
+        self.step(thread, time_ns, StepKind::Operated(number));
+    }
+}
+
+/// Whose operations are missing from some instant on.
+pub(super) fn shed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
+    let mut shed: Vec<(u32, SyncFamily)> = off(notes).map(|(_, pid, family)| (pid, family)).collect();
+    shed.sort_unstable();
+    shed.dedup();
+    shed
+}
+
+/// One finding for each family that lost its probes, and one for each that never got any.
+pub(super) fn findings(timeline: &Timeline, notes: &[Note]) -> impl Iterator<Item = Finding> {
+    let mut lost: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
+    let mut never: BTreeMap<SyncFamily, (OperationsTried, usize)> = BTreeMap::new();
+    for note in notes {
+        let NoteKind::Gap { reason: GapReason::OperationsOff { family, tried }, .. } = note.kind else {
+            continue;
+        };
+        let Some(family) = SyncFamily::from_number(family) else { continue };
+        if let Some(tried) = tried {
+            // The dearest of several processes.
+            let (dearest, processes) = never.entry(family).or_insert((tried, 0));
+            if tried.cost_ppm > dearest.cost_ppm {
+                *dearest = tried;
+            }
+            *processes += 1;
+        } else {
+            let (first, processes) = lost.entry(family).or_insert((note.time_ns, 0));
+            *first = note.time_ns.min(*first);
+            *processes += 1;
+        }
+    }
+    let start_ns = timeline.start.0;
+    let lost = lost.into_iter().map(move |(family, (first_ns, processes))| Finding::OperationsOff {
+        family: family.name().to_owned(),
+        processes,
+        after_ns: Some(first_ns.saturating_sub(start_ns)),
+        tried: None,
+    });
+    let never = never.into_iter().map(|(family, (tried, processes))| Finding::OperationsOff {
+        family: family.name().to_owned(),
+        processes,
+        after_ns: None,
+        tried: Some(tried),
+    });
+    lost.chain(never)
+}
