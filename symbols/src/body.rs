@@ -2,7 +2,7 @@
 
 use super::code::{self, Flow, Step};
 use super::functions::{Function, FunctionKind, ModuleFunctions, cold_parent};
-use super::unsure::UnsureReason;
+use super::unknown_exits::UnknownExits;
 use super::unwind::{LandingPads, UnwindFacts, UnwindTables};
 
 /// Largest function that is decoded, bytes.
@@ -34,7 +34,7 @@ impl Body {
         module: &ModuleFunctions,
         unwind: Option<&UnwindTables>,
         index: usize,
-    ) -> Result<Body, UnsureReason> {
+    ) -> Result<Body, UnknownExits> {
         let function = module.functions()[index];
         let mut body =
             Body { function, index, pieces: Vec::new(), steps: Vec::new(), landing: Some(Vec::new()) };
@@ -61,32 +61,32 @@ impl Body {
         module: &ModuleFunctions,
         unwind: Option<&UnwindTables>,
         index: usize,
-    ) -> Result<(), UnsureReason> {
+    ) -> Result<(), UnknownExits> {
         let function = &module.functions()[index];
         if function.size == 0 {
-            return Err(UnsureReason::NoSize);
+            return Err(UnknownExits::NoSize);
         }
         if function.size > MAX_FUNCTION_BYTES || self.pieces.len() >= MAX_PIECES {
-            return Err(UnsureReason::TooLarge);
+            return Err(UnknownExits::TooLarge);
         }
-        let end = function.address.checked_add(function.size).ok_or(UnsureReason::Unreadable)?;
+        let end = function.address.checked_add(function.size).ok_or(UnknownExits::Unreadable)?;
         let section_ends = |section: &super::elf_file::Section| {
             section.is_executable()
                 && section.contains(function.address)
                 && section.address.checked_add(section.size).is_some_and(|section_end| end <= section_end)
         };
         if !module.elf().sections.is_empty() && !module.elf().sections.iter().any(section_ends) {
-            return Err(UnsureReason::Unreadable);
+            return Err(UnknownExits::Unreadable);
         }
         // Aliases follow their function; the next function has to start at its end or later.
         let next = module.functions().partition_point(|other| other.address <= function.address);
         if module.functions().get(next).is_some_and(|other| other.address < end) {
-            return Err(UnsureReason::Overlap);
+            return Err(UnknownExits::Overlap);
         }
         let bytes = module
             .elf()
             .read(function.file_offset, function.size, "a function", MAX_FUNCTION_BYTES)
-            .map_err(|_| UnsureReason::Unreadable)?;
+            .map_err(|_| UnknownExits::Unreadable)?;
         self.steps.extend(code::decode(&bytes, function.address)?);
         let facts = unwind.and_then(|tables| tables.facts(function.address));
         match facts.as_ref().map(|facts| &facts.landing_pads) {

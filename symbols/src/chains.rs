@@ -10,7 +10,7 @@ use super::entry_shapes::Shapes;
 use super::line_marks::{LineFound, LineMarks, LineProgram};
 use super::name;
 use super::split::Slice;
-use super::texts::Texts;
+use super::string_table::StringTable;
 use super::unit_functions::{Depth, Inlined, UnitFunctions};
 use super::unit_names::{Beyond, Names, path_of};
 use super::units::Units;
@@ -81,7 +81,7 @@ impl<'a> Chains<'a> {
     pub fn find(
         &mut self,
         address: u64,
-        texts: &mut Texts,
+        texts: &mut StringTable,
         frames: &mut Vec<FrameNumbers>,
     ) -> Result<(), Beyond> {
         let Chains { dwarf, units, common, indexes, kept, current } = self;
@@ -170,7 +170,7 @@ impl Index {
         function: Option<usize>,
         row: Option<LineFound>,
         address: u64,
-        texts: &mut Texts,
+        texts: &mut StringTable,
         frames: &mut Vec<FrameNumbers>,
     ) -> Result<(), Beyond> {
         let mut place = FrameNumbers::default();
@@ -206,7 +206,7 @@ impl Index {
         &mut self,
         unit: &UnitRef<'_, Slice<'_>>,
         number: u64,
-        texts: &mut Texts,
+        texts: &mut StringTable,
     ) -> Result<Option<u32>, Beyond> {
         let at = usize::try_from(number).map_err(|_| Beyond)?;
         if let Some(Some(known)) = self.files.get(at) {
@@ -232,7 +232,7 @@ impl Index {
 }
 
 /// The number of a function's readable name.
-fn readable(name: Slice<'_>, texts: &mut Texts) -> u32 {
+fn readable(name: Slice<'_>, texts: &mut StringTable) -> u32 {
     match name.to_string_lossy() {
         Cow::Borrowed(raw) => texts.made_from(raw, name::demangled),
         Cow::Owned(raw) => texts.number(name::demangled(&raw)),

@@ -3,13 +3,13 @@
 
 use super::exits::{Analysis, Entry, Exits, analyse};
 use super::functions::{Function, FunctionKind, ModuleFunctions};
-use super::left_out::LeftOut;
 use super::name;
+use super::named_functions::{NamedFunctions, Unclear};
 use super::origin;
 use super::proven::Proofs;
-use super::unsure::UnsureReason;
+use super::skip_reason::SkipReason;
+use super::unknown_exits::UnknownExits;
 use super::unwind::UnwindTables;
-use super::wanted::{Unclear, Wanted};
 use engine::event::FunctionFact;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -62,7 +62,7 @@ pub struct ChosenFunction {
     /// File offsets of the exit probes; empty if it never returns or if `unsure` says why there are none.
     pub exit_offsets: Vec<u64>,
     /// Why only its entry is probed.
-    pub unsure: Option<UnsureReason>,
+    pub unsure: Option<UnknownExits>,
 }
 
 /// The outcome of [`choose`].
@@ -73,9 +73,9 @@ pub struct Choice {
     /// Function symbols there are: those chosen and all that are left out.
     pub total: usize,
     /// How many are left out, by reason.
-    pub left_out: BTreeMap<LeftOut, usize>,
+    pub left_out: BTreeMap<SkipReason, usize>,
     /// How many of the chosen are probed by entry only, by reason.
-    pub entry_only: BTreeMap<UnsureReason, usize>,
+    pub entry_only: BTreeMap<UnknownExits, usize>,
     /// See [`Selection::depth`].
     pub depth: Option<u32>,
     /// Names that may be one of several functions; nothing is chosen for them.
@@ -114,8 +114,8 @@ impl Choice {
 pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     let mut choice = Choice { total: module.functions().len(), depth: selection.depth, ..Choice::default() };
     let mut candidates = Vec::new();
-    let (include, unclear) = Wanted::of(module, &selection.include, selection.whole);
-    let (exclude, more_unclear) = Wanted::of(module, &selection.exclude, selection.whole);
+    let (include, unclear) = NamedFunctions::of(module, &selection.include, selection.whole);
+    let (exclude, more_unclear) = NamedFunctions::of(module, &selection.exclude, selection.whole);
     choice.unclear.extend(unclear.into_iter().chain(more_unclear));
     let mut group = 0..0;
     for (index, function) in module.functions().iter().enumerate() {
@@ -140,7 +140,7 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     let before = candidates.len();
     candidates.retain(|&index| proofs.starts_at(module.functions()[index].address));
     if candidates.len() < before {
-        choice.left_out.insert(LeftOut::Unproven, before - candidates.len());
+        choice.left_out.insert(SkipReason::Unproven, before - candidates.len());
     }
     let mut rest = &candidates[..];
     while choice.chosen.len() < selection.max_functions && !rest.is_empty() {
@@ -155,7 +155,7 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
         }
     }
     if !rest.is_empty() {
-        *choice.left_out.entry(LeftOut::BeyondLimit).or_default() += rest.len();
+        *choice.left_out.entry(SkipReason::BeyondLimit).or_default() += rest.len();
     }
     choice
 }
@@ -164,33 +164,33 @@ fn left_out(
     module: &ModuleFunctions,
     function: &Function,
     names: &[Function],
-    (include, exclude): (&Wanted<'_>, &Wanted<'_>),
-) -> Option<LeftOut> {
+    (include, exclude): (&NamedFunctions<'_>, &NamedFunctions<'_>),
+) -> Option<SkipReason> {
     match function.kind {
-        FunctionKind::Alias(_) => return Some(LeftOut::Alias),
-        FunctionKind::IfuncResolver => return Some(LeftOut::IfuncResolver),
-        FunctionKind::Plt | FunctionKind::Startup => return Some(LeftOut::Startup),
-        FunctionKind::Cold => return Some(LeftOut::Fragment),
+        FunctionKind::Alias(_) => return Some(SkipReason::Alias),
+        FunctionKind::IfuncResolver => return Some(SkipReason::IfuncResolver),
+        FunctionKind::Plt | FunctionKind::Startup => return Some(SkipReason::Startup),
+        FunctionKind::Cold => return Some(SkipReason::Fragment),
         FunctionKind::Part | FunctionKind::Ordinary => {}
     }
     if function.size == 0 {
-        return Some(LeftOut::TooSmall);
+        return Some(SkipReason::TooSmall);
     }
     if exclude.holds(module, names) {
-        return Some(LeftOut::Excluded);
+        return Some(SkipReason::Excluded);
     }
     if include.asked {
-        return (!include.holds(module, names)).then_some(LeftOut::NotNamed);
+        return (!include.holds(module, names)).then_some(SkipReason::NotNamed);
     }
     if function.kind == FunctionKind::Part {
-        return Some(LeftOut::Fragment);
+        return Some(SkipReason::Fragment);
     }
     let raw = module.raw_name(function);
     if origin::is_compiler_runtime(&raw) {
-        return Some(LeftOut::CompilerRuntime);
+        return Some(SkipReason::CompilerRuntime);
     }
     let rust = name::demangled_rust(&raw)?;
-    origin::is_rust_standard(&raw, &rust).then_some(LeftOut::RustStandard)
+    origin::is_rust_standard(&raw, &rust).then_some(SkipReason::RustStandard)
 }
 
 /// Decodes functions on a few threads: they are independent, and order does not depend on timing.
@@ -216,14 +216,14 @@ fn analyse_all(module: &ModuleFunctions, unwind: Option<&UnwindTables>, indices:
         .collect()
 }
 
-fn unfit(analysis: &Analysis) -> Option<LeftOut> {
+fn unfit(analysis: &Analysis) -> Option<SkipReason> {
     if analysis.is_stub {
-        Some(LeftOut::TooSmall)
+        Some(SkipReason::TooSmall)
     } else if analysis.entry == Entry::Rewritten {
-        Some(LeftOut::Rewritten)
+        Some(SkipReason::Rewritten)
     } else {
-        let loops = analysis.exits == Exits::Unsure(UnsureReason::LoopToEntry);
-        (loops || analysis.entry == Entry::Closed).then_some(LeftOut::NotProbeable)
+        let loops = analysis.exits == Exits::Unsure(UnknownExits::LoopToEntry);
+        (loops || analysis.entry == Entry::Closed).then_some(SkipReason::NotProbeable)
     }
 }
 
@@ -285,7 +285,7 @@ mod tests {
     fn the_sentence_counts_everything() {
         let choice = Choice {
             total: 6310,
-            left_out: BTreeMap::from([(LeftOut::Alias, 878), (LeftOut::RustStandard, 5432)]),
+            left_out: BTreeMap::from([(SkipReason::Alias, 878), (SkipReason::RustStandard, 5432)]),
             ..Choice::default()
         };
         assert_eq!(

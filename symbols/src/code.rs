@@ -2,7 +2,7 @@
 
 use super::elf_file::ElfFile;
 use super::probeable::can_hold_probe;
-use super::unsure::UnsureReason;
+use super::unknown_exits::UnknownExits;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
     Register,
@@ -59,7 +59,7 @@ const WINDOW: usize = 8;
 /// Decodes `bytes` as instructions from the first to the last byte. Anything that compiled code does not hold
 /// (invalid, privileged, zeros, an instruction that reaches beyond the end) means that there is data in between,
 /// so that no address in there can be trusted.
-pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnsureReason> {
+pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnknownExits> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut steps = Vec::with_capacity(bytes.len() / 4);
     let mut window = [Instruction::default(); WINDOW];
@@ -68,10 +68,10 @@ pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnsureReason> {
         let from = decoder.position();
         decoder.decode_out(&mut instruction);
         let Some(own) = bytes.get(from..decoder.position()).filter(|own| !own.is_empty()) else {
-            return Err(UnsureReason::NotCode);
+            return Err(UnknownExits::NotCode);
         };
         if instruction.is_invalid() || is_foreign(&instruction, own) {
-            return Err(UnsureReason::NotCode);
+            return Err(UnknownExits::NotCode);
         }
         let flow = flow(&instruction, &window);
         steps.push(Step {
@@ -114,11 +114,11 @@ impl<'a> Walker<'a> {
     }
 
     /// The next instruction, and whether it writes the register of the first argument.
-    pub fn step(&mut self) -> Result<(Step, bool), UnsureReason> {
+    pub fn step(&mut self) -> Result<(Step, bool), UnknownExits> {
         let instruction = self.instruction()?;
         let own = self.own_bytes(&instruction);
         if is_foreign(&instruction, own) {
-            return Err(UnsureReason::NotCode);
+            return Err(UnknownExits::NotCode);
         }
         let step = Step {
             address: instruction.ip(),
@@ -142,12 +142,12 @@ impl<'a> Walker<'a> {
     }
 
     /// The next instruction as it is, and steps over it.
-    pub fn instruction(&mut self) -> Result<Instruction, UnsureReason> {
+    pub fn instruction(&mut self) -> Result<Instruction, UnknownExits> {
         const LONGEST: u64 = 15;
         const CHUNK: u64 = 256;
         let at = self.address.wrapping_sub(self.bytes_at);
         if at.saturating_add(LONGEST) > self.bytes.len() as u64 {
-            let unreadable = UnsureReason::Unreadable;
+            let unreadable = UnknownExits::Unreadable;
             let offset = self.elf.code_offset_of(self.address).ok_or(unreadable)?;
             // At the end of a segment less is there.
             let read = |size| self.elf.read(offset, size, "a function", CHUNK).ok();
@@ -161,7 +161,7 @@ impl<'a> Walker<'a> {
         let bytes = self.bytes.get(at..).unwrap_or_default();
         let instruction = Decoder::with_ip(64, bytes, self.address, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
-            return Err(UnsureReason::NotCode);
+            return Err(UnknownExits::NotCode);
         }
         self.address = instruction.next_ip();
         Ok(instruction)

@@ -1,8 +1,8 @@
 //! Source lines and inline chains out of DWARF, for many addresses of one module at once.
 
 use super::answer::Reason;
+use super::catch_panic::catch_panic;
 use super::chains::{Chains, MAX_FRAMES};
-use super::contained::contained;
 use super::debug_link::supplement_link;
 use super::elf_file::ElfFile;
 use super::files::{Wish, search};
@@ -10,7 +10,7 @@ use super::functions::ModuleFunctions;
 use super::name;
 use super::sections::{Bytes, debug_sections, has_debug_information};
 use super::split::{Parts, Slice, Split};
-use super::texts::Texts;
+use super::string_table::StringTable;
 use super::unit_names::Beyond;
 use addr2line::{LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
@@ -32,7 +32,7 @@ pub struct DebugInformation<'a> {
     trusted: bool,
 }
 
-/// A function at a source line, by numbers of [`Texts`].
+/// A function at a source line, by numbers of [`StringTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameNumbers {
     /// Readable name.
@@ -82,7 +82,7 @@ impl<'a> DebugInformation<'a> {
     /// What `work` finds in the sections.
     pub(super) fn with<T>(&self, work: impl FnOnce(&gimli::Dwarf<Slice<'_>>) -> T) -> Option<T> {
         let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
-        contained(|| {
+        catch_panic(|| {
             let mut dwarf = self.sections.borrow(|bytes: &Bytes| borrow(bytes));
             if let Some(supplement) = &self.supplement {
                 dwarf.set_sup(supplement.borrow(|bytes: &Bytes| borrow(bytes)));
@@ -94,7 +94,7 @@ impl<'a> DebugInformation<'a> {
     /// A searcher over the sections.
     pub fn lines(&self) -> Result<Lines<'_>, Reason> {
         let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
-        let read = contained(|| {
+        let read = catch_panic(|| {
             let mut dwarf = self.sections.borrow(|bytes: &Bytes| borrow(bytes));
             if let Some(supplement) = &self.supplement {
                 dwarf.set_sup(supplement.borrow(|bytes: &Bytes| borrow(bytes)));
@@ -136,12 +136,12 @@ impl<'a> Lines<'a> {
     pub fn frames(
         &mut self,
         address: u64,
-        texts: &mut Texts,
+        texts: &mut StringTable,
         frames: &mut Vec<FrameNumbers>,
     ) -> Result<(), Reason> {
         let before = frames.len();
         if let Some(chains) = &mut self.chains {
-            match contained(|| chains.find(address, texts, frames)) {
+            match catch_panic(|| chains.find(address, texts, frames)) {
                 Some(Ok(())) => {
                     if says_nothing(frames.get(before..).unwrap_or_default()) {
                         frames.truncate(before);
@@ -156,7 +156,7 @@ impl<'a> Lines<'a> {
         }
         frames.truncate(before);
         self.beyond = self.beyond.saturating_add(1);
-        let found = contained(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation));
+        let found = catch_panic(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation));
         frames.extend(found?);
         Ok(())
     }
@@ -173,12 +173,12 @@ impl<'a> Lines<'a> {
 
     fn all(&self) -> Result<&addr2line::Context<Slice<'a>>, Reason> {
         let context = self.all.get_or_init(|| {
-            contained(|| addr2line::Context::from_arc_dwarf(Arc::clone(&self.dwarf)).ok()).flatten()
+            catch_panic(|| addr2line::Context::from_arc_dwarf(Arc::clone(&self.dwarf)).ok()).flatten()
         });
         context.as_ref().ok_or(Reason::BadDebugInformation)
     }
 
-    fn find(&self, address: u64, texts: &mut Texts) -> Result<Vec<FrameNumbers>, Reason> {
+    fn find(&self, address: u64, texts: &mut StringTable) -> Result<Vec<FrameNumbers>, Reason> {
         let bad = |_| Reason::BadDebugInformation;
         let context = self.all()?;
         let mut found = self.loaded(context.find_frames(address)).map_err(bad)?;

@@ -1,7 +1,7 @@
 //! Why a binary's symbols cannot be read: one line for people, one hint.
 
-use super::meant::listed;
 use super::name::safe_path;
+use super::name_match::listed;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

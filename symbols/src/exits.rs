@@ -7,7 +7,7 @@
 //!   on top of the stack, so it has to be our caller's address. Where there are unwind tables they must agree.
 //! - A jump inside the function, to its `.cold` part or through a `switch` table is no exit.
 //! - A conditional jump to another function would fire the probe whether it is taken or not: such a function is
-//!   [`UnsureReason::ConditionalTailCall`].
+//!   [`UnknownExits::ConditionalTailCall`].
 //! - A jump to the function's own start is a tail call of itself: one exit, then one entry.
 //!
 //! A probe in the middle of an instruction destroys the program, a missed exit makes a function run for ever: a
@@ -18,7 +18,7 @@ use super::body::{Body, Levels};
 use super::code::{Flow, Step};
 use super::functions::{Function, FunctionKind, ModuleFunctions};
 use super::probeable;
-use super::unsure::UnsureReason;
+use super::unknown_exits::UnknownExits;
 use super::unwind::UnwindTables;
 
 /// A function's exits.
@@ -27,7 +27,7 @@ pub enum Exits {
     /// All of them, as file offsets in order. None at all if it never returns.
     Sure(Vec<u64>),
     /// They cannot be told with certainty: probe its entry only.
-    Unsure(UnsureReason),
+    Unsure(UnknownExits),
 }
 
 /// Where a function's entry is told.
@@ -61,7 +61,7 @@ pub struct Analysis {
 pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: usize) -> Analysis {
     let Some(&function) = module.functions().get(index) else {
         return Analysis {
-            exits: Exits::Unsure(UnsureReason::Unreadable),
+            exits: Exits::Unsure(UnknownExits::Unreadable),
             entry: Entry::Closed,
             is_stub: false,
             entry_stepped: false,
@@ -70,12 +70,12 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
     };
     let start = start_of(module, &function);
     let exits = if module.is_go() {
-        Err(UnsureReason::Go)
+        Err(UnknownExits::Go)
     } else if !module.elf().is_x86_64 {
-        Err(UnsureReason::Architecture)
+        Err(UnknownExits::Architecture)
     } else {
         Body::read(module, unwind, index).and_then(|body| match start.entry {
-            Entry::At(shift) if body.leads_into(function.address, shift) => Err(UnsureReason::LoopToEntry),
+            Entry::At(shift) if body.leads_into(function.address, shift) => Err(UnknownExits::LoopToEntry),
             _ => body.exits(module),
         })
     };
@@ -148,7 +148,7 @@ impl Body {
     }
 
     /// Their file offsets, and whether the kernel has to step over every one of them.
-    fn exits(&self, module: &ModuleFunctions) -> Result<(Vec<u64>, bool), UnsureReason> {
+    fn exits(&self, module: &ModuleFunctions) -> Result<(Vec<u64>, bool), UnknownExits> {
         let levels = Levels::new(self);
         let mut exits = self.direct_exits(module, &levels)?;
         let reached = self.reached()?;
@@ -160,33 +160,33 @@ impl Body {
         Ok((offsets, stepped))
     }
 
-    fn exit_offset(&self, module: &ModuleFunctions, step: usize) -> Result<u64, UnsureReason> {
+    fn exit_offset(&self, module: &ModuleFunctions, step: usize) -> Result<u64, UnknownExits> {
         let step = &self.steps[step];
         if !step.can_hold_probe {
-            return Err(UnsureReason::NotProbeable);
+            return Err(UnknownExits::NotProbeable);
         }
-        module.elf().code_offset_of(step.address).ok_or(UnsureReason::Unreadable)
+        module.elf().code_offset_of(step.address).ok_or(UnknownExits::Unreadable)
     }
 
     /// Returns and direct jumps out, as indices of steps.
-    fn direct_exits(&self, module: &ModuleFunctions, levels: &Levels) -> Result<Vec<usize>, UnsureReason> {
+    fn direct_exits(&self, module: &ModuleFunctions, levels: &Levels) -> Result<Vec<usize>, UnknownExits> {
         let mut exits = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             match step.flow {
                 Flow::Return => exits.push(index),
                 Flow::Call(Some(to)) if self.contains(to) && to != self.function.address => {
-                    return Err(UnsureReason::CallInside);
+                    return Err(UnknownExits::CallInside);
                 }
-                Flow::Branch(to) if to == self.function.address => return Err(UnsureReason::LoopToEntry),
+                Flow::Branch(to) if to == self.function.address => return Err(UnknownExits::LoopToEntry),
                 Flow::Jump(to) if to == self.function.address => {
                     self.tail_call(levels, step)?;
                     exits.push(index);
                 }
                 Flow::Jump(to) | Flow::Branch(to) if self.contains(to) => {
-                    self.step_at(to).ok_or(UnsureReason::JumpIntoInstruction)?;
+                    self.step_at(to).ok_or(UnknownExits::JumpIntoInstruction)?;
                 }
                 Flow::Branch(to) if is_other_function(module, to) => {
-                    return Err(UnsureReason::ConditionalTailCall);
+                    return Err(UnknownExits::ConditionalTailCall);
                 }
                 Flow::Jump(to) if is_other_function(module, to) => {
                     self.tail_call(levels, step)?;
@@ -196,24 +196,24 @@ impl Body {
                     self.tail_call(levels, step)?;
                     exits.push(index);
                 }
-                Flow::Jump(_) | Flow::Branch(_) => return Err(UnsureReason::JumpElsewhere),
+                Flow::Jump(_) | Flow::Branch(_) => return Err(UnknownExits::JumpElsewhere),
                 _ => {}
             }
         }
         Ok(exits)
     }
 
-    fn tail_call(&self, levels: &Levels, step: &Step) -> Result<(), UnsureReason> {
-        if levels.at(step.address) == Some(false) { Err(UnsureReason::StackNotLevel) } else { Ok(()) }
+    fn tail_call(&self, levels: &Levels, step: &Step) -> Result<(), UnknownExits> {
+        if levels.at(step.address) == Some(false) { Err(UnknownExits::StackNotLevel) } else { Ok(()) }
     }
 
     /// Follows control flow from the entry and the landing pads: which steps are reached.
-    fn reached(&self) -> Result<Vec<bool>, UnsureReason> {
+    fn reached(&self) -> Result<Vec<bool>, UnknownExits> {
         let mut reached = vec![false; self.steps.len()];
         let mut open: Vec<usize> = self.step_at(self.function.address).into_iter().collect();
         for &pad in self.landing.iter().flatten() {
             if self.contains(pad) {
-                open.push(self.step_at(pad).ok_or(UnsureReason::JumpIntoInstruction)?);
+                open.push(self.step_at(pad).ok_or(UnknownExits::JumpIntoInstruction)?);
             }
         }
         while let Some(index) = open.pop() {
@@ -229,7 +229,7 @@ impl Body {
                     Some(next) => open.push(next),
                     // A call at the very end calls something that does not return.
                     None if matches!(step.flow, Flow::Call(_)) => {}
-                    None => return Err(UnsureReason::FallsThrough),
+                    None => return Err(UnknownExits::FallsThrough),
                 }
             }
         }
@@ -237,7 +237,7 @@ impl Body {
     }
 
     /// Decides what each indirect jump is, and whether all bytes are explained.
-    fn indirect_exits(&self, levels: &Levels, reached: &[bool]) -> Result<Vec<usize>, UnsureReason> {
+    fn indirect_exits(&self, levels: &Levels, reached: &[bool]) -> Result<Vec<usize>, UnknownExits> {
         let all_reached =
             self.steps.iter().zip(reached).all(|(step, &reached)| reached || step.flow == Flow::Padding);
         let unknown: Vec<usize> =
@@ -248,18 +248,18 @@ impl Body {
             // Nothing inside is left for an indirect jump to lead to: it leaves, if the stack agrees.
             return match unknown.iter().all(|index| level(index) == Some(true)) {
                 true => Ok(unknown),
-                false => Err(UnsureReason::IndirectJump),
+                false => Err(UnknownExits::IndirectJump),
             };
         }
         // With its frame still on the stack a jump cannot be a tail call, so it leads to the unreached bytes.
         if !unknown.iter().all(|index| level(index) == Some(false)) {
-            return Err(UnsureReason::IndirectJump);
+            return Err(UnknownExits::IndirectJump);
         }
         // Landing pads that cannot be read explain anything, as a table does.
         if self.landing.is_none() || table || !unknown.is_empty() {
             Ok(Vec::new())
         } else {
-            Err(UnsureReason::UnreachedBytes)
+            Err(UnknownExits::UnreachedBytes)
         }
     }
 }

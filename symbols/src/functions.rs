@@ -2,13 +2,13 @@
 
 use super::build_id::BuildId;
 use super::debug_file::{self, Search};
+use super::debug_paths::HostFiles;
 use super::elf_file::{ElfFile, Section, text_at};
 use super::error::SymbolError;
 use super::files::Files;
 use super::go_table::GoTable;
 use super::mini_debug;
 use super::name::{self, MAX_RAW_BYTES};
-use super::places::HostFiles;
 use super::symbol_table;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

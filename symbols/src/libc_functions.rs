@@ -6,10 +6,10 @@
 use super::code::Walker;
 use super::elf_file::{ElfFile, text_at};
 use super::error::SymbolError;
+use super::libc_exit_points::{Bounds, exit_points};
 use super::libc_names::{self, Known};
-use super::unsure::UnsureReason;
+use super::unknown_exits::UnknownExits;
 use super::unwind::UnwindTables;
-use super::ways_out::{Bounds, ways_out};
 use iced_x86::{Mnemonic, OpKind, Register};
 use object::elf::{self, STT_FUNC, STT_TLS, Sym64};
 use object::read::elf::Sym as _;
@@ -30,7 +30,7 @@ pub struct LibcFunctions {
     /// In order of address.
     pub functions: Vec<LibcCall>,
     /// Those that cannot be probed, and why.
-    pub unsure: Vec<(&'static str, UnsureReason)>,
+    pub unsure: Vec<(&'static str, UnknownExits)>,
     /// Where a thread's `errno` is.
     pub errno: Option<ErrnoPlace>,
     /// How mutexes look.
@@ -130,8 +130,8 @@ pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     Ok(found)
 }
 
-fn place(elf: &ElfFile, address: u64) -> Result<CodePlace, UnsureReason> {
-    let offset = elf.code_offset_of(address).ok_or(UnsureReason::Unreadable)?;
+fn place(elf: &ElfFile, address: u64) -> Result<CodePlace, UnknownExits> {
+    let offset = elf.code_offset_of(address).ok_or(UnknownExits::Unreadable)?;
     Ok(CodePlace { address, offset })
 }
 
@@ -140,8 +140,8 @@ fn call(
     bounds: &Bounds<'_>,
     address: u64,
     known: &'static Known,
-) -> Result<LibcCall, UnsureReason> {
-    let places = |addresses: &[u64]| -> Result<Vec<CodePlace>, UnsureReason> {
+) -> Result<LibcCall, UnknownExits> {
+    let places = |addresses: &[u64]| -> Result<Vec<CodePlace>, UnknownExits> {
         addresses.iter().map(|&address| place(elf, address)).collect()
     };
     let entry = place(elf, address)?;
@@ -156,13 +156,13 @@ fn call(
         ran: Vec::new(),
     };
     if known.operation == SyncOperation::ThreadExit {
-        return if call.entry_is_closed { Err(UnsureReason::NotProbeable) } else { Ok(call) };
+        return if call.entry_is_closed { Err(UnknownExits::NotProbeable) } else { Ok(call) };
     }
-    let ways = ways_out(elf, bounds, address)?;
+    let ways = exit_points(elf, bounds, address)?;
     // One that does nothing but return begins and ends in one place.
     call.entry_is_closed |= ways.returns.contains(&address);
     if call.entry_is_closed && !ways.keeps_first_argument {
-        return Err(UnsureReason::NotProbeable);
+        return Err(UnknownExits::NotProbeable);
     }
     call.leaves = places(&ways.returns)?;
     if known.operation == SyncOperation::Once {

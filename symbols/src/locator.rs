@@ -4,7 +4,7 @@ use super::answer::{Place, Reason};
 use super::dwarf::{DebugInformation, FrameNumbers, Lines};
 use super::functions::{ModuleFunctions, SymbolSource, unnamed};
 use super::located::{Known, Located, PackedFrame, Row, plus_one};
-use super::texts::Texts;
+use super::string_table::StringTable;
 use super::wait_places::WaitPlaces;
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 pub struct Locator<'a> {
     module: &'a ModuleFunctions,
     lines: Result<Lines<'a>, Reason>,
-    texts: Texts,
+    texts: StringTable,
     /// Texts of symbols by where their names lie: many functions have the same one.
     symbols: FxHashMap<u32, u32>,
     waits: WaitPlaces,
@@ -34,7 +34,7 @@ impl Locator<'_> {
             Ok(debug) => debug.lines(),
             Err(reason) => Err(reason.clone()),
         };
-        let (texts, symbols, waits) = (Texts::default(), FxHashMap::default(), WaitPlaces::default());
+        let (texts, symbols, waits) = (StringTable::default(), FxHashMap::default(), WaitPlaces::default());
         work(&mut Locator { module, lines, texts, symbols, waits })
     }
 

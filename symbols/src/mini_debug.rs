@@ -23,7 +23,7 @@ pub fn read(elf: &ElfFile) -> Option<ElfFile> {
 fn unpack(packed: &[u8]) -> Option<File> {
     let memory = memfd_create("longpole-symbols", MemfdFlags::CLOEXEC).ok()?;
     let mut file = File::from(memory);
-    let unpacked = super::contained::contained(|| {
+    let unpacked = super::catch_panic::catch_panic(|| {
         let reader = lzma_rust2::XzReader::new_mem_limit(packed, true, MAX_WORK_KIB);
         let mut bytes = Vec::new();
         reader.take(MAX_UNPACKED).read_to_end(&mut bytes).ok().map(|_| bytes)

@@ -1,6 +1,6 @@
 //! Names out of untrusted files: demangled, bounded in length, and without characters that a terminal obeys.
 
-use super::contained::contained;
+use super::catch_panic::catch_panic;
 use std::fmt::{self, Write};
 use std::path::Path;
 
@@ -61,7 +61,7 @@ pub fn demangled_rust(raw: &str) -> Option<String> {
     if raw.len() >= MAX_RAW_BYTES {
         return None;
     }
-    contained(|| {
+    catch_panic(|| {
         let name = rustc_demangle::try_demangle(raw).ok()?;
         let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
         let _ = write!(bounded, "{name:#}");
@@ -78,7 +78,7 @@ fn demangled_cpp(raw: &str, options: cpp_demangle::DemangleOptions) -> Option<St
         return None;
     }
     // The text of a small symbol can grow without bound through substitutions: the writer stops it.
-    contained(|| {
+    catch_panic(|| {
         let symbol = cpp_demangle::Symbol::new(raw).ok()?;
         let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
         let complete = symbol.structured_demangle(&mut bounded, &options).is_ok();

@@ -2,16 +2,16 @@
 
 use super::answer::Place;
 use super::choose::{Choice, Selection, choose};
+use super::debug_paths::HostFiles;
 use super::elf_file::ElfFile;
 use super::error::SymbolError;
 use super::files::{Fetch, Files};
 use super::functions::ModuleFunctions;
-use super::held::{Held, LockCall, held};
 use super::libc_functions::LibcFunctions;
 use super::located::Located;
 use super::locator::Locator;
+use super::lock_regions::{LockCall, LockRegions, lock_regions};
 use super::name;
-use super::places::HostFiles;
 use super::resolve::locate_functions;
 use super::serve::{self, SUBCOMMAND};
 use super::service::{Look, MOST_ANSWERED, Question, Said, Summary, Told};
@@ -261,13 +261,13 @@ impl Parser {
     }
 
     /// Which of these places (file offsets) lie behind which calls that take locks.
-    pub fn held(&mut self, calls: &[LockCall], places: &[u64]) -> Result<Held, SymbolError> {
+    pub fn lock_regions(&mut self, calls: &[LockCall], places: &[u64]) -> Result<LockRegions, SymbolError> {
         match &mut self.work {
-            Work::Here(module) => Ok(held(module, calls, places)),
+            Work::Here(module) => Ok(lock_regions(module, calls, places)),
             Work::There(worker) => {
-                let question = Question::Held { calls: calls.to_vec(), places: places.to_vec() };
+                let question = Question::LockRegions { calls: calls.to_vec(), places: places.to_vec() };
                 match worker.question(question)? {
-                    Said::Held(held) if held.len() == calls.len() => Ok(held),
+                    Said::LockRegions(held) if held.len() == calls.len() => Ok(held),
                     _ => Err(worker.nonsense()),
                 }
             }

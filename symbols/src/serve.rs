@@ -6,9 +6,9 @@ use super::elf_file::ElfFile;
 use super::error::SymbolError;
 use super::files::{Candidate, Files, Wish};
 use super::functions::ModuleFunctions;
-use super::held::held;
 use super::libc_functions::functions_in;
 use super::locator::Locator;
+use super::lock_regions::lock_regions;
 use super::service::{Look, MOST_ASKED, Question, Said, Summary, Told};
 use super::unwind_rows::UnwindRows;
 use super::variables::Named;
@@ -85,7 +85,9 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
                 let mut name = |&address: &u64| known.as_mut().and_then(|known| known.at(address));
                 Said::Variables(addresses.iter().map(&mut name).collect())
             }
-            (Question::Held { calls, places }, _) => Said::Held(held(&module, &calls, &places)),
+            (Question::LockRegions { calls, places }, _) => {
+                Said::LockRegions(lock_regions(&module, &calls, &places))
+            }
             (question, _) => Said::Failed {
                 kind: super::error::FailureKind::Unsupported,
                 text: format!("this question cannot be answered: {question:?}"),
@@ -96,7 +98,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     let first = loop {
         let Some((told, _)) = wire::receive::<Told>(socket, MOST_ASKED, None)? else { return Ok(()) };
         match told {
-            Told::Question(question @ (Question::Variables(_) | Question::Held { .. })) => {
+            Told::Question(question @ (Question::Variables(_) | Question::LockRegions { .. })) => {
                 wire::send(socket, &answer(question, None), None, None)?;
             }
             Told::Question(question) => break question,

@@ -6,9 +6,9 @@ use super::choose::{Choice, Selection};
 use super::error::FailureKind;
 use super::files::Wish;
 use super::functions::{ModuleFunctions, SymbolSource};
-use super::held::{Held, LockCall};
-use super::libc_told::LibcTold;
+use super::libc_answer::LibcAnswer;
 use super::located::Located;
+use super::lock_regions::{LockCall, LockRegions};
 use super::packed;
 use super::unwind_rows::RowsTold;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub enum Question {
     /// The variable at each of these linked addresses.
     Variables(Vec<u64>),
     /// Which of these places (file offsets) lie behind which calls that take locks.
-    Held {
+    LockRegions {
         /// The calls.
         calls: Vec<LockCall>,
         /// The places.
@@ -103,9 +103,9 @@ pub enum Said {
     /// The answer.
     Variables(Vec<Option<String>>),
     /// The answer.
-    Held(Held),
+    LockRegions(LockRegions),
     /// The answer.
-    LibcFunctions(Box<LibcTold>),
+    LibcFunctions(Box<LibcAnswer>),
     /// The answer, with a file of all rows; `None`: it has no tables, and nothing comes with it.
     UnwindRows(Option<Box<RowsTold>>),
     /// The binary cannot be used.

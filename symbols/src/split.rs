@@ -1,6 +1,6 @@
 //! Split debug information (`-gsplit-dwarf`): `.dwo` files beside the program, or one `.dwp` file with all of them.
 
-use super::contained::contained;
+use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
 use super::files::{Files, Wish, search};
 use super::functions::ModuleFunctions;
@@ -60,7 +60,7 @@ impl<'a> Split<'a> {
     pub fn new(module: &'a ModuleFunctions, parts: &'a Parts) -> Split<'a> {
         let empty = EndianSlice::new(&[], LittleEndian);
         let package = parts.package.as_ref().and_then(|sections| {
-            contained(|| sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian), empty).ok())?
+            catch_panic(|| sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian), empty).ok())?
         });
         Split { module, parts, package, found: RefCell::default() }
     }
@@ -80,7 +80,7 @@ impl<'a> Split<'a> {
 
     fn in_package(&self, load: &SplitDwarfLoad<Slice<'a>>) -> Option<Arc<Dwarf<Slice<'a>>>> {
         let package = self.package.as_ref()?;
-        contained(|| package.find_cu(load.dwo_id, &load.parent).ok())??.map(Arc::new)
+        catch_panic(|| package.find_cu(load.dwo_id, &load.parent).ok())??.map(Arc::new)
     }
 
     fn in_object(&self, load: &SplitDwarfLoad<Slice<'a>>) -> Option<Arc<Dwarf<Slice<'a>>>> {
@@ -102,7 +102,7 @@ impl<'a> Split<'a> {
             let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
             dwarf.make_dwo(&load.parent);
             // An older or newer build of the same source has another number.
-            let right = contained(|| {
+            let right = catch_panic(|| {
                 let header = dwarf.units().next().ok()??;
                 dwarf.unit(header).ok().map(|unit| unit.dwo_id == Some(load.dwo_id))
             });

@@ -3,7 +3,7 @@
 //! `.eh_frame` is the compiler's own statement of the stack's height at every instruction, which is what tells a
 //! tail call from a jump inside a function.
 
-use super::contained::contained;
+use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
 use super::landing_pads;
 use gimli::{BaseAddresses, EhFrame, LittleEndian, Pointer, UnwindSection as _};
@@ -95,7 +95,7 @@ impl UnwindTables {
     /// Start and end of the described stretch of code that the address lies in.
     pub fn stretch_of(&self, address: u64) -> Option<(u64, u64)> {
         let (start, offset) = self.row_up_to(address)?;
-        let end = contained(|| {
+        let end = catch_panic(|| {
             let mut frames = EhFrame::new(&self.frames, LittleEndian);
             frames.set_address_size(8);
             let offset = gimli::EhFrameOffset(offset);
@@ -112,7 +112,7 @@ impl UnwindTables {
 
     /// What is known about the code that starts at exactly this address.
     pub fn facts(&self, start: u64) -> Option<UnwindFacts> {
-        contained(|| self.read_facts(start))?
+        catch_panic(|| self.read_facts(start))?
     }
 
     fn read_facts(&self, start: u64) -> Option<UnwindFacts> {

@@ -4,7 +4,7 @@
 //! what compilers make of them for the registers that a stack can be followed by: two sums and what they point to. What is
 //! left are rows of six bytes, looked up and applied by total functions, so that samples are unwound in longpole itself.
 
-use super::contained::contained;
+use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
 use super::error::SymbolError;
 use super::unwind_rules::{Rules, rule};
@@ -110,7 +110,7 @@ impl UnwindRows {
 
     /// Reads `frames`, which lie at an address. What starts at `entry` or in `stubs` says nothing about frame pointers.
     pub fn scan(frames: &[u8], at: u64, entry: u64, stubs: &[(u64, u64)]) -> Option<UnwindRows> {
-        contained(|| UnwindRows::look_through(frames, at, entry, stubs)).flatten()
+        catch_panic(|| UnwindRows::look_through(frames, at, entry, stubs)).flatten()
     }
 
     fn look_through(frames: &[u8], at: u64, entry: u64, stubs: &[(u64, u64)]) -> Option<UnwindRows> {

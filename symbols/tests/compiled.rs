@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use symbols::{
-    BuildId, Choice, FunctionKind, LeftOut, ModuleFunctions, Place, Reason, Request, Selection, SymbolSource,
-    UnsureReason, choose, functions_of, locate, locate_functions, resolve,
+    BuildId, Choice, FunctionKind, ModuleFunctions, Place, Reason, Request, Selection, SkipReason,
+    SymbolSource, UnknownExits, choose, functions_of, locate, locate_functions, resolve,
 };
 
 const RUST: &str = r#"
@@ -108,7 +108,7 @@ fn kinds_of_functions() {
     assert!(
         !choice.chosen.iter().any(|chosen| ["resolver", "indirect"].contains(&chosen.fact.name.as_str()))
     );
-    assert_eq!(choice.left_out[&LeftOut::IfuncResolver], 1);
+    assert_eq!(choice.left_out[&SkipReason::IfuncResolver], 1);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn the_rust_standard_library_is_left_out() {
             let foreign = ["core::", "alloc::", "std::", "<core::", "<alloc::", "<std::", "<&", "gimli::"];
             assert!(!foreign.iter().any(|start| name.starts_with(start)), "{name}");
         }
-        assert!(choice.left_out[&LeftOut::RustStandard] > 100);
+        assert!(choice.left_out[&SkipReason::RustStandard] > 100);
         // Named, it is probed all the same.
         let named = Selection { include: vec!["*print*".into()], ..Selection::default() };
         assert!(choose(&module, &named).chosen.iter().any(|chosen| chosen.fact.name.contains("std::")));
@@ -414,7 +414,7 @@ fn go_is_probed_by_entry_only() {
     let choice = choose(&module, &Selection::default());
     assert!(choice.chosen.len() > 5);
     assert!(choice.chosen.iter().all(|chosen| chosen.exit_offsets.is_empty() && !chosen.fact.exits_probed));
-    assert_eq!(choice.entry_only[&UnsureReason::Go], choice.chosen.len());
+    assert_eq!(choice.entry_only[&UnknownExits::Go], choice.chosen.len());
 }
 
 #[test]

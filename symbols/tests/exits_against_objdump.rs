@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use symbols::{Exits, FunctionKind, UnsureReason, UnwindTables, analyse, functions_of};
+use symbols::{Exits, FunctionKind, UnknownExits, UnwindTables, analyse, functions_of};
 
 /// What objdump says about the instruction at an address.
 enum Said {
@@ -87,7 +87,7 @@ fn exits_agree_with_objdump() {
 fn check(path: &Path, module: &symbols::ModuleFunctions, said: &HashMap<u64, Said>) -> usize {
     let unwind = UnwindTables::read(module.elf());
     let mut sure = 0;
-    let mut unsure: BTreeMap<UnsureReason, Vec<String>> = BTreeMap::new();
+    let mut unsure: BTreeMap<UnknownExits, Vec<String>> = BTreeMap::new();
     let cold: Vec<(u64, u64)> = module
         .functions()
         .iter()

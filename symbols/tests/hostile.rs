@@ -231,7 +231,7 @@ fn overlapping_functions_are_not_decoded_again_and_again() {
     std::fs::write(&path, with_symbols(&code, &symbols, b"\0f\0")).expect("written");
     let module = functions_of(&path).expect("readable");
     let choice = choose(&module, &Selection { max_functions: 100_000, ..Selection::default() });
-    let overlapping = choice.entry_only.get(&symbols::UnsureReason::Overlap);
+    let overlapping = choice.entry_only.get(&symbols::UnknownExits::Overlap);
     assert_eq!(overlapping, Some(&99_999));
 }
 

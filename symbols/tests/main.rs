@@ -6,7 +6,7 @@ mod compiled;
 mod exits_against_objdump;
 mod exits_at_run_time;
 mod go;
-mod held;
 mod hostile;
+mod lock_regions;
 mod sources;
 mod wait_loops;

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use symbols::binary::Binary;
-use symbols::{self, ChosenFunction, Meant, SymbolError, listed, meant};
+use symbols::{self, ChosenFunction, NameMatch, SymbolError, listed, match_name};
 
 /// What was found in a file: what matches, and what of that is new to the recording.
 #[derive(Clone, Default)]
@@ -74,10 +74,10 @@ impl Functions {
         self.wanted.retain(|wanted| wanted != pattern);
         let known: Vec<&ChosenFunction> = self.files.values().flat_map(|chosen| chosen.iter()).collect();
         let at = |places: Vec<usize>| places.into_iter().filter_map(|place| known.get(place).copied());
-        let off: BTreeSet<u32> = match meant(pattern, known.iter().map(|chosen| &chosen.fact.name)) {
-            Meant::Nothing => BTreeSet::new(),
-            Meant::These(places) => at(places).map(|chosen| chosen.fact.id).collect(),
-            Meant::Several(places) => {
+        let off: BTreeSet<u32> = match match_name(pattern, known.iter().map(|chosen| &chosen.fact.name)) {
+            NameMatch::Nothing => BTreeSet::new(),
+            NameMatch::These(places) => at(places).map(|chosen| chosen.fact.id).collect(),
+            NameMatch::Several(places) => {
                 let names: Vec<&str> = at(places).map(|chosen| chosen.fact.name.as_str()).collect();
                 let sentence =
                     format!("{} functions may be meant by {pattern}: {}", names.len(), listed(&names));

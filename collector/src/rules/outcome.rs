@@ -5,7 +5,7 @@ use super::parse::{Rules, RulesError};
 use engine::program::bare_name;
 use engine::report::{CpuResult, Cpus, FunctionRow, Report};
 use std::collections::BTreeSet;
-use symbols::{Meant, listed, meant};
+use symbols::{NameMatch, listed, match_name};
 
 /// What came of a rule, or of one CPU count of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,14 +85,16 @@ fn named(measure: &Measure, report: &Report) -> Result<BTreeSet<String>, (String
     let all: Vec<&str> = all.into_iter().collect();
     let chosen = |places: Vec<usize>| places.into_iter().filter_map(|place| all.get(place).copied());
     // A lock is also known without what it is: `cache` for `mutex cache`.
-    let found = match meant(name, all.iter()) {
-        Meant::Nothing | Meant::Several(_) if is_lock => meant(name, all.iter().map(|lock| bare_name(lock))),
+    let found = match match_name(name, all.iter()) {
+        NameMatch::Nothing | NameMatch::Several(_) if is_lock => {
+            match_name(name, all.iter().map(|lock| bare_name(lock)))
+        }
         found => found,
     };
     match found {
-        Meant::Nothing => Ok(BTreeSet::new()),
-        Meant::These(places) => Ok(chosen(places).map(str::to_owned).collect()),
-        Meant::Several(places) => {
+        NameMatch::Nothing => Ok(BTreeSet::new()),
+        NameMatch::These(places) => Ok(chosen(places).map(str::to_owned).collect()),
+        NameMatch::Several(places) => {
             let what = if is_lock { "locks" } else { "functions" };
             let problem = format!("{} {what} may be meant by \"{name}\"", places.len());
             Err((problem, format!("say which: {}", listed(&chosen(places).collect::<Vec<_>>()))))

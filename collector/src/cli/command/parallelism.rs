@@ -11,7 +11,7 @@ use crate::present::style;
 use engine::parallelism::{Parallelism, Row, measured, predicted};
 use engine::program::{Samples, bare_name};
 use engine::report::Cpus;
-use symbols::{Meant, listed, meant};
+use symbols::{NameMatch, listed, match_name};
 
 /// Reads, accounts, shows. A deadlock is a finding, not an error.
 pub fn run(plan: &ParallelismPlan) -> Result<Outcome, UserError> {
@@ -71,9 +71,9 @@ fn found<'r>(run: &'r Parallelism, wanted: &str) -> Result<&'r Row, UserError> {
     let exact = names().position(|name| name == wanted).or_else(|| bare().position(|name| name == wanted));
     let places = match exact {
         Some(place) => vec![place],
-        None => match meant(wanted, bare()) {
-            Meant::These(places) | Meant::Several(places) => places,
-            Meant::Nothing => Vec::new(),
+        None => match match_name(wanted, bare()) {
+            NameMatch::These(places) | NameMatch::Several(places) => places,
+            NameMatch::Nothing => Vec::new(),
         },
     };
     match places[..] {

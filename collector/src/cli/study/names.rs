@@ -3,19 +3,19 @@
 use crate::exit::UserError;
 use engine::program::{FunctionRef, ObjectId, Operation, Program, bare_name};
 use std::collections::BTreeSet;
-use symbols::{Meant, listed, meant};
+use symbols::{NameMatch, listed, match_name};
 
 /// Names suggested.
 const SUGGESTED: usize = 3;
 
 /// The functions that somebody means: those of this name, or of a name that it is the beginning or the best known part
-/// of ([`meant`]), or all that match it as a pattern (`hash*`).
+/// of ([`match_name`]), or all that match it as a pattern (`hash*`).
 pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, UserError> {
     let names = || program.functions.iter().map(|function| function.name.as_str());
-    match meant(name, names()) {
-        Meant::These(places) => Ok(places.into_iter().map(|place| FunctionRef(place as u32)).collect()),
-        Meant::Several(places) => Err(several("functions", name, &at(names(), &places))),
-        Meant::Nothing => {
+    match match_name(name, names()) {
+        NameMatch::These(places) => Ok(places.into_iter().map(|place| FunctionRef(place as u32)).collect()),
+        NameMatch::Several(places) => Err(several("functions", name, &at(names(), &places))),
+        NameMatch::Nothing => {
             Err(unknown("function", name, names(), "`longpole report FILE` lists the functions"))
         }
     }
@@ -28,10 +28,10 @@ pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet
         .flat_map(|program| program.functions.iter().map(|function| function.name.as_str()))
         .collect();
     let names = || names.iter().copied();
-    match meant(name, names()) {
-        Meant::These(places) => Ok(at(names(), &places).into_iter().map(str::to_owned).collect()),
-        Meant::Several(places) => Err(several("functions", name, &at(names(), &places))),
-        Meant::Nothing => {
+    match match_name(name, names()) {
+        NameMatch::These(places) => Ok(at(names(), &places).into_iter().map(str::to_owned).collect()),
+        NameMatch::Several(places) => Err(several("functions", name, &at(names(), &places))),
+        NameMatch::Nothing => {
             let hint = "`longpole report FILE` lists the functions";
             let UserError { hint, .. } = unknown("function", name, names(), hint);
             Err(UserError::usage(format!("there is no function '{name}' in either of the two"), hint))
@@ -79,15 +79,15 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
         .filter(|(_, (_, is_lock))| *is_lock)
         .map(|(number, (name, _))| (name.as_str(), number))
         .collect();
-    match meant(name, locks.iter().map(|(lock, _)| bare_name(lock))) {
-        Meant::These(places) | Meant::Several(places) => {
+    match match_name(name, locks.iter().map(|(lock, _)| bare_name(lock))) {
+        NameMatch::These(places) | NameMatch::Several(places) => {
             let found: Vec<&(&str, ObjectId)> = places.iter().filter_map(|&place| locks.get(place)).collect();
             if let [(_, lock)] = found[..] {
                 return Ok(*lock);
             }
             return Err(several("locks", name, &found.iter().map(|(lock, _)| *lock).collect::<Vec<_>>()));
         }
-        Meant::Nothing => {}
+        NameMatch::Nothing => {}
     }
     let names = locks.iter().map(|(name, _)| *name);
     Err(unknown("lock", name, names, "`longpole report FILE --by lock` lists the locks"))

@@ -263,7 +263,7 @@ impl Work {
         let open = &mut self.open;
         self.locks.find(&map, |binary, calls, places| {
             let parser = open.get_mut(binary)?.as_mut()?;
-            parser.held(calls, places).inspect_err(|why| log::debug!("code under locks: {why}")).ok()
+            parser.lock_regions(calls, places).inspect_err(|why| log::debug!("code under locks: {why}")).ok()
         })
     }
 

@@ -5,7 +5,7 @@ use super::lock_stacks::LockStack;
 use engine::event::{CodeFact, CodeMap, Note, NoteKind, frame_address};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
-use symbols::{Held, LockCall};
+use symbols::{LockCall, LockRegions};
 
 /// Stacks kept; with more, all are forgotten.
 const MOST_STACKS: usize = 1 << 14;
@@ -86,7 +86,7 @@ impl HeldCode {
     pub(super) fn find(
         &mut self,
         map: &CodeMap<'_>,
-        mut ask: impl FnMut(&Binary, &[LockCall], &[u64]) -> Option<Held>,
+        mut ask: impl FnMut(&Binary, &[LockCall], &[u64]) -> Option<LockRegions>,
     ) -> Vec<CodeFact> {
         self.changed = false;
         let mut news = Vec::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use symbols::FileKey;
-use symbols::{Parsers, Placed, safe, safe_path};
+use symbols::{MappedBinary, Parsers, safe, safe_path};
 
 /// Most processes remembered.
 const MOST_PROCESSES: usize = 4096;
@@ -16,7 +16,7 @@ const MOST_PROCESSES: usize = 4096;
 const MOST_BINARIES: usize = 256;
 
 /// A binary with its symbols, shared by all processes that run it.
-pub type Binary = Rc<RefCell<Placed>>;
+pub type Binary = Rc<RefCell<MappedBinary>>;
 
 /// An address as its binary counts.
 #[derive(Clone)]
@@ -217,7 +217,7 @@ fn open(parsers: &Parsers, binaries: &mut HashMap<FileKey, Option<Binary>>, path
     if binaries.len() >= MOST_BINARIES {
         return None;
     }
-    let binary = Placed::open(path, parsers).ok().map(|placed| Rc::new(RefCell::new(placed)));
+    let binary = MappedBinary::open(path, parsers).ok().map(|placed| Rc::new(RefCell::new(placed)));
     binaries.insert(key, binary.clone());
     binary
 }

@@ -6,7 +6,7 @@ use std::fmt;
 /// Why the exits of a function cannot be told with certainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum UnsureReason {
+pub enum UnknownExits {
     /// Go moves stacks, so that a stack pointer does not tell a frame.
     Go,
     /// Not x86-64.
@@ -43,26 +43,26 @@ pub enum UnsureReason {
     NotProbeable,
 }
 
-impl fmt::Display for UnsureReason {
+impl fmt::Display for UnknownExits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            UnsureReason::Go => "Go moves stacks",
-            UnsureReason::Architecture => "not x86-64 code",
-            UnsureReason::NoSize => "no size in the symbol table",
-            UnsureReason::TooLarge => "too large to decode",
-            UnsureReason::Unreadable => "its bytes cannot be read",
-            UnsureReason::Overlap => "another function starts inside it",
-            UnsureReason::NotCode => "data among its instructions",
-            UnsureReason::JumpIntoInstruction => "a jump into the middle of an instruction",
-            UnsureReason::JumpElsewhere => "a jump to a place that is no function's start",
-            UnsureReason::ConditionalTailCall => "a conditional jump to another function",
-            UnsureReason::LoopToEntry => "a loop back to its first instruction",
-            UnsureReason::CallInside => "a call into its own middle",
-            UnsureReason::UnreachedBytes => "bytes that no understood jump reaches",
-            UnsureReason::IndirectJump => "an indirect jump that may leave it or not",
-            UnsureReason::StackNotLevel => "a jump to another function with the stack not as at the entry",
-            UnsureReason::FallsThrough => "it runs on into the next function",
-            UnsureReason::NotProbeable => "an exit that the kernel does not probe",
+            UnknownExits::Go => "Go moves stacks",
+            UnknownExits::Architecture => "not x86-64 code",
+            UnknownExits::NoSize => "no size in the symbol table",
+            UnknownExits::TooLarge => "too large to decode",
+            UnknownExits::Unreadable => "its bytes cannot be read",
+            UnknownExits::Overlap => "another function starts inside it",
+            UnknownExits::NotCode => "data among its instructions",
+            UnknownExits::JumpIntoInstruction => "a jump into the middle of an instruction",
+            UnknownExits::JumpElsewhere => "a jump to a place that is no function's start",
+            UnknownExits::ConditionalTailCall => "a conditional jump to another function",
+            UnknownExits::LoopToEntry => "a loop back to its first instruction",
+            UnknownExits::CallInside => "a call into its own middle",
+            UnknownExits::UnreachedBytes => "bytes that no understood jump reaches",
+            UnknownExits::IndirectJump => "an indirect jump that may leave it or not",
+            UnknownExits::StackNotLevel => "a jump to another function with the stack not as at the entry",
+            UnknownExits::FallsThrough => "it runs on into the next function",
+            UnknownExits::NotProbeable => "an exit that the kernel does not probe",
         })
     }
 }

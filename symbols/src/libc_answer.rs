@@ -3,7 +3,7 @@
 
 use super::libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 use super::libc_names::known;
-use super::unsure::UnsureReason;
+use super::unknown_exits::UnknownExits;
 use crate::outline::Outline;
 use probe_abi::MutexLayout;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ const MOST_PLACES: usize = 256;
 
 /// See [`LibcFunctions`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LibcTold {
+pub struct LibcAnswer {
     functions: Vec<Call>,
-    unsure: Vec<(String, UnsureReason)>,
+    unsure: Vec<(String, UnknownExits)>,
     errno: Option<ErrnoPlace>,
     layout: Layout,
     text: (u64, u64),
@@ -42,8 +42,8 @@ enum Layout {
     Musl,
 }
 
-impl From<LibcFunctions> for LibcTold {
-    fn from(found: LibcFunctions) -> LibcTold {
+impl From<LibcFunctions> for LibcAnswer {
+    fn from(found: LibcFunctions) -> LibcAnswer {
         let call = |call: LibcCall| Call {
             name: call.name.to_owned(),
             entry: call.entry,
@@ -51,7 +51,7 @@ impl From<LibcFunctions> for LibcTold {
             leaves: call.leaves,
             ran: call.ran,
         };
-        LibcTold {
+        LibcAnswer {
             functions: found.functions.into_iter().map(call).collect(),
             unsure: found.unsure.into_iter().map(|(name, reason)| (name.to_owned(), reason)).collect(),
             errno: found.errno,
@@ -67,7 +67,7 @@ impl From<LibcFunctions> for LibcTold {
     }
 }
 
-impl LibcTold {
+impl LibcAnswer {
     /// What it stands for, `outline` being the file's; `None` if it cannot be true.
     pub fn believed(self, outline: &Outline) -> Option<LibcFunctions> {
         let lies = |place: &CodePlace| outline.code_offset_of(place.address) != Some(place.offset);
@@ -95,7 +95,7 @@ impl LibcTold {
         {
             return None;
         }
-        let unsure = |(name, reason): (String, UnsureReason)| Some((known(name.as_bytes())?.name, reason));
+        let unsure = |(name, reason): (String, UnknownExits)| Some((known(name.as_bytes())?.name, reason));
         Some(LibcFunctions {
             functions: self.functions.into_iter().map(call).collect::<Option<_>>()?,
             unsure: self.unsure.into_iter().map(unsure).collect::<Option<_>>()?,
@@ -127,11 +127,11 @@ mod tests {
         };
         let found = libc_functions(path).expect("functions");
         assert!(!found.functions.is_empty());
-        let told = LibcTold::from(found.clone());
+        let told = LibcAnswer::from(found.clone());
         let json = serde_json::to_string(&told).expect("JSON");
-        let told: LibcTold = serde_json::from_str(&json).expect("the same");
+        let told: LibcAnswer = serde_json::from_str(&json).expect("the same");
         assert_eq!(told.clone().believed(&outline), Some(found));
-        let lie = |change: &dyn Fn(&mut LibcTold)| {
+        let lie = |change: &dyn Fn(&mut LibcAnswer)| {
             let mut lie = told.clone();
             change(&mut lie);
             lie.believed(&outline)

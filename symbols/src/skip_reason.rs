@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Why a function is not probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LeftOut {
+pub enum SkipReason {
     /// Beyond [`super::Selection::max_functions`].
     BeyondLimit,
     /// No pattern of [`super::Selection::include`] names it.
@@ -34,23 +34,23 @@ pub enum LeftOut {
     Rewritten,
 }
 
-impl LeftOut {
+impl SkipReason {
     /// What follows a count: `12 aliases`.
     pub fn phrase(self) -> &'static str {
         match self {
-            LeftOut::BeyondLimit => "smaller ones beyond --max-functions",
-            LeftOut::NotNamed => "not named by --functions",
-            LeftOut::Excluded => "excluded",
-            LeftOut::Alias => "aliases",
-            LeftOut::IfuncResolver => "resolvers of the dynamic linker",
-            LeftOut::Fragment => "cold or outlined parts of others",
-            LeftOut::Startup => "stubs and start-up code",
-            LeftOut::CompilerRuntime => "of a compiler's runtime",
-            LeftOut::RustStandard => "of the Rust standard library",
-            LeftOut::TooSmall => "too small to measure",
-            LeftOut::NotProbeable => "that cannot hold a probe",
-            LeftOut::Unproven => "that may be no code",
-            LeftOut::Rewritten => "that begin with a nop in which a probe would harm forked children",
+            SkipReason::BeyondLimit => "smaller ones beyond --max-functions",
+            SkipReason::NotNamed => "not named by --functions",
+            SkipReason::Excluded => "excluded",
+            SkipReason::Alias => "aliases",
+            SkipReason::IfuncResolver => "resolvers of the dynamic linker",
+            SkipReason::Fragment => "cold or outlined parts of others",
+            SkipReason::Startup => "stubs and start-up code",
+            SkipReason::CompilerRuntime => "of a compiler's runtime",
+            SkipReason::RustStandard => "of the Rust standard library",
+            SkipReason::TooSmall => "too small to measure",
+            SkipReason::NotProbeable => "that cannot hold a probe",
+            SkipReason::Unproven => "that may be no code",
+            SkipReason::Rewritten => "that begin with a nop in which a probe would harm forked children",
         }
     }
 }

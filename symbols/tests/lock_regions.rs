@@ -2,7 +2,7 @@
 
 use super::sources::{Built, build};
 use std::process::Command;
-use symbols::{LockCall, functions_of, held};
+use symbols::{LockCall, functions_of, lock_regions};
 
 const SOURCE: &str = r#"
 #define CALL(name) __attribute__((noinline)) int name(int n) { __asm__ volatile("" : "+r"(n)); return n; }
@@ -95,7 +95,7 @@ fn check(built: &Built, function: &str) {
     let all: Vec<u64> = under.iter().chain(&outside).copied().collect();
     for taken in places("take") {
         let call = LockCall { taken, given: places("give") };
-        let found = held(&module, &[call], &all);
+        let found = lock_regions(&module, &[call], &all);
         let found = found[0].as_ref().unwrap_or_else(|| panic!("{function} cannot be followed"));
         let expected: Vec<u32> = (0..under.len() as u32).collect();
         let mut found = found.clone();
@@ -127,5 +127,5 @@ fn what_is_no_code_is_no_section() {
         LockCall { taken: 0, given: vec![u64::MAX] },
         LockCall::default(),
     ];
-    assert_eq!(held(&module, &calls, &[0, 7, u64::MAX]), [None, None, None]);
+    assert_eq!(lock_regions(&module, &calls, &[0, 7, u64::MAX]), [None, None, None]);
 }

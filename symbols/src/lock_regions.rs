@@ -1,15 +1,15 @@
 //! Which places of a function lie behind a call that takes a lock and before any that gives it back: a thread that is
 //! there has the lock (ours: calls are known from the stacks of threads that waited and of those that woke them).
 //!
-//! The walk begins where the taking call returns and takes every way on, as [`super::ways_out`] does, up to the calls that
+//! The walk begins where the taking call returns and takes every way on, as [`super::libc_exit_points`] does, up to the calls that
 //! give back and to the function's end. Where taking and giving back are inlined, only the slow ways are calls, and what
 //! frees the lock is an atomic instruction shortly before the call that wakes a waiter: the walk ends there, too.
 
 use super::code::{Flow, Step, Walker};
 use super::functions::{FunctionKind, ModuleFunctions};
-use super::unsure::UnsureReason;
+use super::libc_exit_points::{Bounds, beginnings};
+use super::unknown_exits::UnknownExits;
 use super::unwind::UnwindTables;
-use super::ways_out::{Bounds, beginnings};
 use iced_x86::{Mnemonic, OpKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -35,10 +35,10 @@ pub struct LockCall {
 }
 
 /// By call: the indices of those places (file offsets) that lie under the lock; `None` if its code cannot be followed.
-pub type Held = Vec<Option<Vec<u32>>>;
+pub type LockRegions = Vec<Option<Vec<u32>>>;
 
 /// Which of these places lie behind which of these calls. x86-64 only.
-pub fn held(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]) -> Held {
+pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]) -> LockRegions {
     let elf = module.elf();
     if !elf.is_x86_64 {
         return vec![None; calls.len()];
@@ -81,8 +81,8 @@ impl Section {
         module: &ModuleFunctions,
         bounds: &Bounds<'_>,
         call: &LockCall,
-    ) -> Result<Section, UnsureReason> {
-        let address = |offset: u64| module.elf().code_address_of(offset).ok_or(UnsureReason::Unreadable);
+    ) -> Result<Section, UnknownExits> {
+        let address = |offset: u64| module.elf().code_address_of(offset).ok_or(UnknownExits::Unreadable);
         let start = address(call.taken)?.saturating_add(1);
         let given: Vec<u64> = call.given.iter().map(|&offset| address(offset)).collect::<Result<_, _>>()?;
         let mut all = Section::default();
@@ -108,13 +108,13 @@ impl Section {
         start: u64,
         given: &[u64],
         freeing: &FxHashSet<u64>,
-    ) -> Result<(), UnsureReason> {
+    ) -> Result<(), UnknownExits> {
         let mut open = vec![start];
         while let Some(address) = open.pop() {
             let mut walker = Walker::new(module.elf(), address);
             while !self.steps.contains_key(&walker.address()) {
                 if self.steps.len() > MOST_STEPS {
-                    return Err(UnsureReason::TooLarge);
+                    return Err(UnknownExits::TooLarge);
                 }
                 let (step, _) = walker.step()?;
                 let instruction = walker.last();

@@ -1,17 +1,17 @@
 //! A binary at the place where a process has it: what lies at addresses of that process.
 
 use super::answer::{Frame, Location, Place};
+use super::debug_paths::HostFiles;
 use super::elf_file::{Segment, open_plain};
 use super::error::SymbolError;
 use super::parser::{Parser, Parsers};
-use super::places::HostFiles;
 use crate::outline::Outline;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The symbols of one binary. The file stays open: its process may end before it is looked into.
 #[derive(Debug)]
-pub struct Placed {
+pub struct MappedBinary {
     file: File,
     path: PathBuf,
     outline: Outline,
@@ -30,13 +30,13 @@ pub struct CallPlace {
     pub location: Option<String>,
 }
 
-impl Placed {
+impl MappedBinary {
     /// Opens a binary; its symbols are read when they are first asked for.
-    pub fn open(path: &Path, parsers: &Parsers) -> Result<Placed, SymbolError> {
+    pub fn open(path: &Path, parsers: &Parsers) -> Result<MappedBinary, SymbolError> {
         let file = open_plain(path)?;
         let outline = Outline::of(&file).ok_or_else(|| SymbolError::not_elf(path, "it has no ELF header"))?;
         let (files, path) = (Some(HostFiles::of(path)), path.to_owned());
-        Ok(Placed { file, path, outline, files, parsers: parsers.clone(), parser: None })
+        Ok(MappedBinary { file, path, outline, files, parsers: parsers.clone(), parser: None })
     }
 
     /// See [`Outline::bias`].
@@ -160,7 +160,8 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
         let here = this_test_is_placed_where_it_runs as fn() as usize as u64;
         let exe = std::fs::read_link("/proc/self/exe").expect("link");
-        let mut placed = Placed::open(Path::new("/proc/self/exe"), &Parsers::here()).expect("this test");
+        let mut placed =
+            MappedBinary::open(Path::new("/proc/self/exe"), &Parsers::here()).expect("this test");
         placed.read("test").expect("symbols");
         let line = maps
             .lines()

@@ -8,13 +8,13 @@
 //! 5. without the namespaces, classes or packages before it (`insert` for `shop::Cart::insert(int)`);
 //! 6. its beginning, 7. the beginning of what follows a namespace, class or package.
 //!
-//! From 2 on, different names that fit equally well are [`Meant::Several`]: nobody guesses.
+//! From 2 on, different names that fit equally well are [`NameMatch::Several`]: nobody guesses.
 
 use engine::glob;
 
 /// What was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meant {
+pub enum NameMatch {
     /// No name fits.
     Nothing,
     /// The names with these places in the list. Several only for a pattern, or where several things have one name.
@@ -24,17 +24,17 @@ pub enum Meant {
 }
 
 /// Which of these names `typed` stands for. Takes at most length × length steps for each name.
-pub fn meant<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> Meant {
-    meant_within(typed, names, Fit::BeginningOfPart)
+pub fn match_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
+    match_within(typed, names, Fit::BeginningOfPart)
 }
 
 /// The same for whole names, with or without parameters and template arguments: where there are so many names that some
 /// begin like any other.
-pub fn meant_whole<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> Meant {
-    meant_within(typed, names, Fit::WithoutTemplate)
+pub fn match_whole_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
+    match_within(typed, names, Fit::WithoutTemplate)
 }
 
-fn meant_within<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>, worst: Fit) -> Meant {
+fn match_within<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>, worst: Fit) -> NameMatch {
     let typed = typed.trim();
     let mut best: Option<Fit> = None;
     let mut found: Vec<(usize, N)> = Vec::new();
@@ -50,17 +50,17 @@ fn meant_within<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>, wors
         }
         found.push((place, name));
     }
-    let Some(best) = best else { return Meant::Nothing };
+    let Some(best) = best else { return NameMatch::Nothing };
     if best > Fit::Pattern {
         let mut different: Vec<(&str, usize)> =
             found.iter().map(|(place, name)| (name.as_ref(), *place)).collect();
         different.sort_unstable();
         different.dedup_by_key(|(name, _)| *name);
         if different.len() > 1 {
-            return Meant::Several(different.into_iter().map(|(_, place)| place).collect());
+            return NameMatch::Several(different.into_iter().map(|(_, place)| place).collect());
         }
     }
-    Meant::These(found.into_iter().map(|(place, _)| place).collect())
+    NameMatch::These(found.into_iter().map(|(place, _)| place).collect())
 }
 
 /// Whether it is a pattern of names, not one name.
@@ -282,10 +282,10 @@ mod tests {
 
     fn of(typed: &str, names: &[&str]) -> Result<Vec<String>, Vec<String>> {
         let told = |places: Vec<usize>| places.into_iter().map(|place| names[place].to_owned()).collect();
-        match meant(typed, names.iter().copied()) {
-            Meant::Nothing => Ok(Vec::new()),
-            Meant::These(places) => Ok(told(places)),
-            Meant::Several(places) => Err(told(places)),
+        match match_name(typed, names.iter().copied()) {
+            NameMatch::Nothing => Ok(Vec::new()),
+            NameMatch::These(places) => Ok(told(places)),
+            NameMatch::Several(places) => Err(told(places)),
         }
     }
 
@@ -395,7 +395,7 @@ mod tests {
         ];
         for name in odd {
             for typed in odd {
-                let _ = meant(typed, [name].into_iter());
+                let _ = match_name(typed, [name].into_iter());
             }
             let _ = (without_parameters(name), without_template(name), without_place(name));
         }

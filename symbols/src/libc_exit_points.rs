@@ -9,7 +9,7 @@
 
 use super::code::{Flow, Walker, decode};
 use super::elf_file::ElfFile;
-use super::unsure::UnsureReason;
+use super::unknown_exits::UnknownExits;
 use super::unwind::UnwindTables;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// What the walk has found; addresses as linked, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WaysOut {
+pub struct ExitPoints {
     /// Every `ret`.
     pub returns: Vec<u64>,
     /// Every call through a register or a variable.
@@ -56,8 +56,8 @@ impl Bounds<'_> {
 
 /// Walks the function that starts at `start`. What runs into the start of another function without a jump is what follows
 /// a call that does not come back.
-pub fn ways_out(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<WaysOut, UnsureReason> {
-    let mut ways = WaysOut { keeps_first_argument: true, ..WaysOut::default() };
+pub fn exit_points(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<ExitPoints, UnknownExits> {
+    let mut ways = ExitPoints { keeps_first_argument: true, ..ExitPoints::default() };
     let mut seen = FxHashSet::default();
     let mut open = vec![start];
     while let Some(address) = open.pop() {
@@ -67,7 +67,7 @@ pub fn ways_out(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<WaysOu
                 break;
             }
             if seen.len() > MOST_STEPS {
-                return Err(UnsureReason::TooLarge);
+                return Err(UnknownExits::TooLarge);
             }
             let (step, writes_first_argument) = walker.step()?;
             ways.keeps_first_argument &= !writes_first_argument;
@@ -84,7 +84,7 @@ pub fn ways_out(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<WaysOu
                     open.push(to);
                     break;
                 }
-                Flow::Return if !step.can_hold_probe => return Err(UnsureReason::NotProbeable),
+                Flow::Return if !step.can_hold_probe => return Err(UnknownExits::NotProbeable),
                 Flow::Return => {
                     ways.returns.push(step.address);
                     break;
@@ -94,7 +94,7 @@ pub fn ways_out(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<WaysOu
                     open.extend(beginnings(elf, bounds, step.address)?);
                     break;
                 }
-                Flow::SlotJump | Flow::UnknownJump => return Err(UnsureReason::IndirectJump),
+                Flow::SlotJump | Flow::UnknownJump => return Err(UnknownExits::IndirectJump),
             }
             if bounds.is_start(step.end()) {
                 break;
@@ -108,10 +108,10 @@ pub fn ways_out(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<WaysOu
 
 /// Where a jump through a table may lead: to every place in its function that is not reached from the instruction before.
 /// Compilers put nothing but instructions there.
-pub(super) fn beginnings(elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<Vec<u64>, UnsureReason> {
-    let (start, end) = bounds.around(jump).ok_or(UnsureReason::IndirectJump)?;
-    let offset = elf.code_offset_of(start).ok_or(UnsureReason::Unreadable)?;
-    let bytes = elf.read(offset, end - start, "a function", LARGEST).map_err(|_| UnsureReason::TooLarge)?;
+pub(super) fn beginnings(elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<Vec<u64>, UnknownExits> {
+    let (start, end) = bounds.around(jump).ok_or(UnknownExits::IndirectJump)?;
+    let offset = elf.code_offset_of(start).ok_or(UnknownExits::Unreadable)?;
+    let bytes = elf.read(offset, end - start, "a function", LARGEST).map_err(|_| UnknownExits::TooLarge)?;
     let steps = decode(&bytes, start)?;
     let mut after_end = false;
     let beginnings = steps

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 /// Texts by number.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct StringTable {
     all: Vec<String>,
     by_text: HashMap<String, u32>,
     /// Numbers by the place that a text was made from: making it (demangling) costs more than finding it.
     by_place: FxHashMap<(usize, usize), u32>,
 }
 
-impl Texts {
+impl StringTable {
     /// The number of a text.
     pub fn number(&mut self, text: String) -> u32 {
         if let Some(&number) = self.by_text.get(&text) {

@@ -1,8 +1,8 @@
 //! Which functions of a binary somebody has named.
 
 use super::functions::{Function, FunctionKind, ModuleFunctions};
-use super::meant::{Meant, is_pattern, meant, meant_whole};
 use super::name;
+use super::name_match::{NameMatch, is_pattern, match_name, match_whole_name};
 use engine::glob;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub struct Unclear {
 
 /// What names and patterns stand for in a binary.
 #[derive(Debug)]
-pub(super) struct Wanted<'p> {
+pub(super) struct NamedFunctions<'p> {
     /// Somebody has named something.
     pub(super) asked: bool,
     patterns: Vec<&'p str>,
@@ -29,16 +29,16 @@ pub(super) struct Wanted<'p> {
     places: BTreeSet<u64>,
 }
 
-impl<'p> Wanted<'p> {
+impl<'p> NamedFunctions<'p> {
     /// Finds out what these stand for, and which of them are not clear. See [`super::Selection::whole`].
     pub(super) fn of(
         module: &ModuleFunctions,
         given: &'p [String],
         whole: bool,
-    ) -> (Wanted<'p>, Vec<Unclear>) {
+    ) -> (NamedFunctions<'p>, Vec<Unclear>) {
         let (patterns, names): (Vec<&str>, Vec<&str>) =
             given.iter().map(String::as_str).partition(|given| is_pattern(given));
-        let mut wanted = Wanted { asked: !given.is_empty(), patterns, places: BTreeSet::new() };
+        let mut wanted = NamedFunctions { asked: !given.is_empty(), patterns, places: BTreeSet::new() };
         let mut unclear = Vec::new();
         for name in names {
             unclear.extend(wanted.find(module, name, whole));
@@ -61,10 +61,10 @@ impl<'p> Wanted<'p> {
         };
         let functions: Vec<&Function> = all.iter().filter(is_whole).collect();
         let names = functions.iter().map(|function| module.name(function));
-        let found = if whole { meant_whole(given, names) } else { meant(given, names) };
+        let found = if whole { match_whole_name(given, names) } else { match_name(given, names) };
         let places = match &found {
-            Meant::Nothing => return None,
-            Meant::These(places) | Meant::Several(places) => places,
+            NameMatch::Nothing => return None,
+            NameMatch::These(places) | NameMatch::Several(places) => places,
         };
         let found_at: BTreeSet<u64> = places
             .iter()
@@ -72,7 +72,7 @@ impl<'p> Wanted<'p> {
             .map(|function| function.address)
             .collect();
         // Several names of one function are clear.
-        if matches!(found, Meant::Several(_)) && found_at.len() > 1 {
+        if matches!(found, NameMatch::Several(_)) && found_at.len() > 1 {
             let may_be = places.iter().filter_map(|&place| functions.get(place)).take(MOST_TOLD);
             let may_be = may_be.map(|function| module.name(function)).collect();
             return Some(Unclear { name: given.to_owned(), may_be });
